@@ -1,0 +1,107 @@
+//! Keyspaces, and what a key looks like to a switch.
+
+use crate::{KeyspaceId, Match};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+
+/// A named set of keys with one way of spreading them over partitions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keyspace {
+    /// The number that packets carry.
+    pub id: KeyspaceId,
+    /// The name that people use; 1 to `wire::NAME_MAX` bytes.
+    pub name: String,
+    /// How keys become match values.
+    pub kind: KeyspaceKind,
+    /// Seed of every hash over the keys, the same in the whole cluster.
+    pub seed: u64,
+}
+
+/// How keys become match values (TurboKV section 4.1.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum KeyspaceKind {
+    /// By XXH3-128 of the key: even load, no order.
+    Hash,
+    /// By the 16 bytes of the key after a prefix that all keys share: order is kept, so there are
+    /// range scans.
+    Range {
+        /// The common prefix; may be empty. Keys without it are allowed and sort to either end.
+        prefix: Vec<u8>,
+    },
+}
+
+impl Keyspace {
+    /// The match value of a key. In a range keyspace it never decreases from a key to a later one.
+    #[must_use]
+    pub fn match_value(&self, key: &[u8]) -> Match {
+        match &self.kind {
+            KeyspaceKind::Hash => Match(xxh3_128_with_seed(key, self.seed)),
+            KeyspaceKind::Range { prefix } => ordered_match(key, prefix),
+        }
+    }
+
+    /// The keyhash of a key: what the coherence directory and the caches match on. It takes the
+    /// keyspace in, so that one key in two keyspaces has two.
+    #[must_use]
+    pub fn keyhash(&self, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, self.seed ^ u64::from(self.id.0).rotate_left(48))
+    }
+
+    /// Whether keys are kept in order.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        matches!(self.kind, KeyspaceKind::Range { .. })
+    }
+}
+
+fn ordered_match(key: &[u8], prefix: &[u8]) -> Match {
+    match key.strip_prefix(prefix) {
+        Some(rest) => {
+            let mut bytes = [0; 16];
+            for (to, from) in bytes.iter_mut().zip(rest) {
+                *to = *from;
+            }
+            Match(u128::from_be_bytes(bytes))
+        }
+        None if key < prefix => Match::MIN,
+        None => Match::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range(prefix: &[u8]) -> Keyspace {
+        let kind = KeyspaceKind::Range { prefix: prefix.to_vec() };
+        Keyspace { id: KeyspaceId(1), name: "r".into(), kind, seed: 7 }
+    }
+
+    #[test]
+    fn the_prefix_is_cut_off_and_short_keys_are_padded() {
+        let ks = range(b"user");
+        assert_eq!(ks.match_value(b"user"), Match::MIN);
+        assert_eq!(ks.match_value(b"user\xff"), Match(0xff << 120));
+        assert_eq!(
+            ks.match_value(b"user0123456789abcdef"),
+            ks.match_value(b"user0123456789abcdefg")
+        );
+        assert_eq!(ks.match_value(b"a"), Match::MIN);
+        assert_eq!(ks.match_value(b"v"), Match::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn order_is_kept(
+            a in proptest::collection::vec(any::<u8>(), 0..20),
+            b in proptest::collection::vec(any::<u8>(), 0..20),
+            prefix in proptest::collection::vec(any::<u8>(), 0..3),
+        ) {
+            let ks = range(&prefix);
+            let (a, b) = if a <= b { (a, b) } else { (b, a) };
+            prop_assert!(ks.match_value(&a) <= ks.match_value(&b));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The cluster map and its invariants.
+
+use crate::{
+    Assignment, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId,
+    SwitchTables, text,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use wire::Endpoint;
+
+/// Everything the controller decides, as of one revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Map {
+    /// Grows with every change; members acknowledge it.
+    pub revision: u64,
+    /// Storage nodes, by id.
+    pub nodes: Vec<NodeSpec>,
+    /// Keyspaces, by id.
+    pub keyspaces: Vec<Keyspace>,
+    /// Partitions, by keyspace and first match value.
+    pub partitions: Vec<Partition>,
+}
+
+/// A storage node and where to reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSpec {
+    /// Its id.
+    pub id: NodeId,
+    /// Address of its first shard.
+    #[serde(with = "text::endpoint")]
+    pub endpoint: Endpoint,
+    /// How many shards (one core each) it has, on consecutive ports; at least 1.
+    pub shards: u16,
+}
+
+impl NodeSpec {
+    /// Where packets of this partition go: shard `partition mod shards` serves it alone.
+    ///
+    /// # Panics
+    ///
+    /// If the node has no shards or leaves the port range, which [`Map::check`] excludes.
+    #[must_use]
+    pub fn endpoint_of(&self, partition: PartitionId) -> Endpoint {
+        let shard = partition.0 % u32::from(self.shards);
+        let shard = u16::try_from(shard).expect("below a 16-bit divisor");
+        self.endpoint.with_port_offset(shard).expect("checked with the map")
+    }
+
+    /// Whether datagrams from `source` come from this node.
+    #[must_use]
+    pub fn owns(&self, source: Endpoint) -> bool {
+        let port = source.port.checked_sub(self.endpoint.port);
+        source.addr == self.endpoint.addr && port.is_some_and(|offset| offset < self.shards)
+    }
+}
+
+/// A sub-range of a keyspace's match values: the unit of ownership and of chains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Its id, which survives every change of chain.
+    pub id: PartitionId,
+    /// Whose match values.
+    pub keyspace: KeyspaceId,
+    /// First match value.
+    pub first: Match,
+    /// Last match value, inclusive.
+    pub last: Match,
+    /// Grows with every change of chain or bounds.
+    pub epoch: Epoch,
+    /// The nodes that hold it: head first, tail last.
+    pub chain: Vec<NodeId>,
+}
+
+impl Partition {
+    /// The node that orders writes.
+    #[must_use]
+    pub fn head(&self) -> Option<NodeId> {
+        self.chain.first().copied()
+    }
+
+    /// The node that answers.
+    #[must_use]
+    pub fn tail(&self) -> Option<NodeId> {
+        self.chain.last().copied()
+    }
+
+    /// Whether `at` is one of its match values.
+    #[must_use]
+    pub fn holds(&self, at: Match) -> bool {
+        self.first <= at && at <= self.last
+    }
+}
+
+/// Why a map must not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapError(String);
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for MapError {}
+
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)+) => {
+        if !$holds {
+            return Err(MapError(format!($($why)+)));
+        }
+    };
+}
+
+impl Map {
+    /// Checks every invariant: ids unique and within limits, each keyspace covered by its
+    /// partitions without gap or overlap, each chain of distinct known nodes.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant that does not hold, in words.
+    pub fn check(&self) -> Result<(), MapError> {
+        self.check_nodes()?;
+        self.check_keyspaces()?;
+        self.check_partitions()
+    }
+
+    fn check_nodes(&self) -> Result<(), MapError> {
+        let mut seen = BTreeSet::new();
+        for node in &self.nodes {
+            let NodeSpec { id, endpoint, shards } = *node;
+            ensure!(
+                usize::from(id.0) < wire::NODES_MAX,
+                "node {id}: ids end below {}",
+                wire::NODES_MAX
+            );
+            ensure!(seen.insert(id), "node {id} is there twice");
+            ensure!(endpoint.is_set(), "node {id} has no port");
+            let last = shards.checked_sub(1).and_then(|n| endpoint.with_port_offset(n));
+            ensure!(
+                last.is_some(),
+                "node {id}: {shards} shards from {endpoint} do not fit the ports"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_keyspaces(&self) -> Result<(), MapError> {
+        ensure!(
+            self.keyspaces.len() <= wire::KEYSPACES_MAX,
+            "over {} keyspaces",
+            wire::KEYSPACES_MAX
+        );
+        let mut ids = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        for keyspace in &self.keyspaces {
+            let Keyspace { id, name, kind, .. } = keyspace;
+            ensure!(ids.insert(id), "keyspace id {id} is there twice");
+            ensure!(names.insert(name), "keyspace {name:?} is there twice");
+            let named = (1..=wire::NAME_MAX).contains(&name.len());
+            ensure!(named, "keyspace name {name:?} is not 1 to {} bytes long", wire::NAME_MAX);
+            if let KeyspaceKind::Range { prefix } = kind {
+                ensure!(prefix.len() <= wire::PREFIX_MAX, "prefix over {} bytes", wire::PREFIX_MAX);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_partitions(&self) -> Result<(), MapError> {
+        let most = wire::PARTITIONS_MAX;
+        ensure!(self.partitions.len() <= most, "over {most} partitions");
+        let nodes: BTreeSet<NodeId> = self.nodes.iter().map(|n| n.id).collect();
+        let mut ids = BTreeSet::new();
+        let mut spaces: BTreeMap<KeyspaceId, Vec<&Partition>> = BTreeMap::new();
+        for partition in &self.partitions {
+            let Partition { id, chain, .. } = partition;
+            ensure!(id.0 != 0 && ids.insert(id), "partition id {id} is 0 or there twice");
+            let length = (1..=wire::CHAIN_MAX).contains(&chain.len());
+            ensure!(length, "partition {id} has a chain of {}", chain.len());
+            let distinct: BTreeSet<&NodeId> = chain.iter().collect();
+            ensure!(distinct.len() == chain.len(), "partition {id} has a node twice in its chain");
+            ensure!(
+                chain.iter().all(|n| nodes.contains(n)),
+                "partition {id} names an unknown node"
+            );
+            spaces.entry(partition.keyspace).or_default().push(partition);
+        }
+        for keyspace in &self.keyspaces {
+            let mut parts = spaces.remove(&keyspace.id).unwrap_or_default();
+            parts.sort_by_key(|p| p.first);
+            check_cover(&keyspace.name, &parts)?;
+        }
+        ensure!(spaces.is_empty(), "a partition names an unknown keyspace");
+        Ok(())
+    }
+
+    /// The keyspace of this name.
+    #[must_use]
+    pub fn keyspace(&self, name: &str) -> Option<&Keyspace> {
+        self.keyspaces.iter().find(|k| k.name == name)
+    }
+
+    /// The partition that holds `at`.
+    #[must_use]
+    pub fn partition_of(&self, keyspace: KeyspaceId, at: Match) -> Option<&Partition> {
+        self.partitions.iter().find(|p| p.keyspace == keyspace && p.holds(at))
+    }
+
+    /// What every switch needs to know.
+    #[must_use]
+    pub fn switch_tables(&self) -> SwitchTables {
+        SwitchTables {
+            revision: self.revision,
+            nodes: self.nodes.clone(),
+            partitions: self.partitions.clone(),
+        }
+    }
+
+    /// What one node needs to know.
+    #[must_use]
+    pub fn assignment(&self, node: NodeId, switch: Endpoint, clock_skew_max_ms: u64) -> Assignment {
+        let mine = self.partitions.iter().filter(|p| p.chain.contains(&node));
+        Assignment {
+            revision: self.revision,
+            node,
+            switch,
+            clock_skew_max_ms,
+            nodes: self.nodes.clone(),
+            keyspaces: self.keyspaces.clone(),
+            partitions: mine.cloned().collect(),
+        }
+    }
+}
+
+fn check_cover(name: &str, parts: &[&Partition]) -> Result<(), MapError> {
+    let mut next = Some(Match::MIN);
+    for part in parts {
+        ensure!(next == Some(part.first), "keyspace {name:?}: gap or overlap at {}", part.first);
+        ensure!(part.first <= part.last, "keyspace {name:?}: partition {} is empty", part.id);
+        next = part.last.0.checked_add(1).map(Match);
+    }
+    ensure!(next.is_none() && !parts.is_empty(), "keyspace {name:?} is not covered to its end");
+    Ok(())
+}

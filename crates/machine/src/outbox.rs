@@ -1,0 +1,70 @@
+//! Datagrams on their way out, without an allocation for each.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use wire::Endpoint;
+
+/// A queue of datagrams whose bytes share one buffer, reused once the queue has run empty.
+#[derive(Clone, Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    queue: VecDeque<(Endpoint, Range<usize>)>,
+}
+
+/// One datagram to send, lent by the [`Outbox`] it waited in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Where to.
+    pub to: Endpoint,
+    /// The UDP payload.
+    pub payload: &'a [u8],
+}
+
+impl Outbox {
+    /// Queues whatever `write` appends to the buffer it is given.
+    pub fn push(&mut self, to: Endpoint, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.queue.is_empty() {
+            self.bytes.clear();
+        }
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        assert!(self.bytes.len() >= start, "writers append");
+        self.queue.push_back((to, start..self.bytes.len()));
+    }
+
+    /// Queues a copy of these bytes.
+    pub fn push_copy(&mut self, to: Endpoint, payload: &[u8]) {
+        self.push(to, |out| out.extend_from_slice(payload));
+    }
+
+    /// Takes the datagram that has waited longest.
+    pub fn pop(&mut self) -> Option<Datagram<'_>> {
+        let (to, range) = self.queue.pop_front()?;
+        let payload = self.bytes.get(range).expect("ranges lie inside the buffer");
+        Some(Datagram { to, payload })
+    }
+
+    /// Moves everything that waits in `other` to the end of this queue.
+    pub fn append(&mut self, other: &mut Self) {
+        if self.queue.is_empty() {
+            self.bytes.clear();
+            std::mem::swap(self, other);
+            return;
+        }
+        while let Some(Datagram { to, payload }) = other.pop() {
+            self.push_copy(to, payload);
+        }
+    }
+
+    /// How many datagrams wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}

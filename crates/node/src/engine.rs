@@ -1,0 +1,126 @@
+//! What a node asks of the store below it.
+//!
+//! An engine is written by one shard alone. Changes are visible to reads at once and survive a
+//! crash after the next [`sync`](Engine::sync): all changes between two syncs survive together or
+//! not at all. An engine that meets an I/O error remembers it, and `sync` reports it: nothing the
+//! node says in between leaves the node, so a wrong read is never told to anybody.
+
+use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// A key and all that an engine may place it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRef<'a> {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// Its partition.
+    pub partition: PartitionId,
+    /// Whether the keyspace is scanned in order.
+    pub ordered: bool,
+    /// Its match value. In an ordered keyspace, (match value, key) sorts as the key does.
+    pub match_value: Match,
+    /// Its 64-bit hash.
+    pub keyhash: u64,
+    /// The key, at most `wire::KEY_MAX` bytes.
+    pub key: &'a [u8],
+}
+
+/// The committed state of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Version of the write that made it.
+    pub version: u64,
+    /// For a value: absolute expiry in Unix milliseconds, 0 for never. For a tombstone: when it may
+    /// be collected at the earliest.
+    pub expiry_ms: u64,
+    /// Whether this is the mark of a deleted key; `value` is then empty.
+    pub tombstone: bool,
+    /// The bytes.
+    pub value: &'a [u8],
+}
+
+/// A piece of an ordered partition to scan: keys within both bounds whose match value lies in
+/// `first..=last`.
+#[derive(Clone, Copy, Debug)]
+pub struct Interval<'a> {
+    /// The keyspace, an ordered one.
+    pub keyspace: KeyspaceId,
+    /// The partition; `first..=last` lies inside it.
+    pub partition: PartitionId,
+    /// First match value.
+    pub first: Match,
+    /// Last match value.
+    pub last: Match,
+    /// Bound on keys from below, with the match value of its key.
+    pub start: std::ops::Bound<&'a [u8]>,
+    /// Bound on keys from above.
+    pub end: std::ops::Bound<&'a [u8]>,
+    /// From the end to the start.
+    pub reverse: bool,
+}
+
+/// The store of one shard.
+pub trait Engine {
+    /// Looks a key up.
+    fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R;
+
+    /// Replaces the state of a key.
+    fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>);
+
+    /// Forgets a key: a tombstone collected.
+    fn remove(&mut self, key: &KeyRef<'_>);
+
+    /// Visits the records of an interval in key order (or the reverse) until told to break.
+    fn scan(
+        &self,
+        interval: &Interval<'_>,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    );
+
+    /// Visits (keyspace, key, record) of every record with `0 < expiry_ms <= until_ms`, the
+    /// earliest first, until told to break.
+    fn due(
+        &self,
+        until_ms: u64,
+        visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
+    );
+
+    /// Keeps (or with `None` removes) a note of the protocol: a pending write, a session, a
+    /// counter. An engine that loses everything in a crash need not keep notes.
+    fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>);
+
+    /// Visits the notes of a partition in the order of their names.
+    fn notes(&self, partition: PartitionId, visit: impl FnMut(&[u8], &[u8]));
+
+    /// Makes every change so far durable, as far as the engine's policy asks for it.
+    ///
+    /// # Errors
+    ///
+    /// After an I/O error, now and for ever: the owner must stop serving and start anew from what
+    /// is on disk. Whether the changes since the last sync survived is then unknown.
+    fn sync(&mut self) -> Result<(), EngineError>;
+
+    /// Identity of this memory.
+    fn store_id(&self) -> StoreId;
+
+    /// How many keys it holds, tombstones included; an estimate will do.
+    fn len(&self) -> usize;
+
+    /// Whether it holds none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The store can no longer be relied on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineError(pub String);
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "storage engine failed: {}; restart the node to recover", self.0)
+    }
+}
+
+impl std::error::Error for EngineError {}

@@ -1,0 +1,298 @@
+//! Payloads as their operations mean them. Only nodes and clients look this deep.
+
+use crate::layout::{
+    CasBody, ChainWriteBody, Code, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody, HEADER_LEN,
+    IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody,
+    RangeBody, RangeEntryBody, flag,
+};
+
+/// The payload of one packet. Everything in it has been checked against the payload's length;
+/// keys are 1 to [`KEY_MAX`] bytes, key and value together at most [`ENTRY_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the bodies in `layout`")]
+pub enum Body<'a> {
+    Get {
+        key: &'a [u8],
+    },
+    Put {
+        expiry_ms: u64,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Del {
+        key: &'a [u8],
+    },
+    Cas {
+        expiry_ms: u64,
+        key: &'a [u8],
+        expect: Expect<'a>,
+        value: &'a [u8],
+    },
+    Incr {
+        delta: i64,
+        key: &'a [u8],
+    },
+    Mget(MgetKeys<'a>),
+    Range {
+        limit: u32,
+        start: &'a [u8],
+        end: &'a [u8],
+    },
+    Describe {
+        name: &'a [u8],
+    },
+    ChainWrite {
+        fixed: ChainWriteBody,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    ChainAck,
+    ChainCommit,
+    ChainStable,
+    GetReply(Entry<'a>),
+    PutReply,
+    DelReply,
+    CasReply,
+    IncrReply {
+        result: i64,
+    },
+    MgetReply(MgetEntries<'a>),
+    RangeReply(RangeEntries<'a>),
+    DescribeReply {
+        fixed: DescribeReplyBody,
+        prefix: &'a [u8],
+    },
+    /// A reply that decides nothing or refuses: its code is 16 or above, and it has no payload.
+    Refusal(Code),
+}
+
+/// What a CAS must find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect<'a> {
+    /// This version; 0 means that there is no value.
+    Version(u64),
+    /// This value.
+    Value(&'a [u8]),
+}
+
+/// A value and what is known of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Version of the write that made it.
+    pub version: u64,
+    /// Absolute expiry in Unix milliseconds; 0 for never.
+    pub expiry_ms: u64,
+    /// The bytes.
+    pub value: &'a [u8],
+}
+
+/// One key of an MGET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MgetKey<'a> {
+    /// What the partition table matches on.
+    pub match_value: u128,
+    /// What the coherence directory matches on.
+    pub keyhash: u64,
+    /// The key.
+    pub key: &'a [u8],
+}
+
+impl<'a> Body<'a> {
+    pub(crate) fn parse(op: Op, header: &[u8; HEADER_LEN], payload: &'a [u8]) -> Option<Self> {
+        let key_len = usize::from(header.key_len());
+        if op.is_reply() {
+            let code = Code::from_wire(header.code())?;
+            if !code.is_decided() {
+                return payload.is_empty().then_some(Self::Refusal(code));
+            }
+        }
+        Some(match op {
+            Op::Get => Self::Get { key: whole_key(payload, key_len)? },
+            Op::Put => {
+                let (fixed, rest) = PutBody::split(payload)?;
+                let (key, value) = key_and_value(rest, key_len)?;
+                Self::Put { expiry_ms: fixed.expiry_ms, key, value }
+            }
+            Op::Del => Self::Del { key: whole_key(payload, key_len)? },
+            Op::Cas => Self::parse_cas(header, payload)?,
+            Op::Incr => {
+                let (fixed, rest) = IncrBody::split(payload)?;
+                Self::Incr { delta: fixed.delta.cast_signed(), key: whole_key(rest, key_len)? }
+            }
+            Op::Mget => Self::Mget(MgetKeys::parse(usize::from(header.count()), payload)?),
+            Op::Range => {
+                let (fixed, rest) = RangeBody::split(payload)?;
+                let (start, end) = rest.split_at_checked(key_len)?;
+                if fixed.limit == 0 || end.len() > KEY_MAX {
+                    return None;
+                }
+                Self::Range { limit: fixed.limit, start, end }
+            }
+            Op::Describe => Self::Describe { name: whole_key(payload, key_len)? },
+            Op::ChainWrite => {
+                let (fixed, rest) = ChainWriteBody::split(payload)?;
+                let (key, value) = key_and_value(rest, key_len)?;
+                Self::ChainWrite { fixed, key, value }
+            }
+            Op::ChainAck => payload.is_empty().then_some(Self::ChainAck)?,
+            Op::ChainCommit => payload.is_empty().then_some(Self::ChainCommit)?,
+            Op::ChainStable => payload.is_empty().then_some(Self::ChainStable)?,
+            Op::GetReply => {
+                let (fixed, value) = GetReplyBody::split(payload)?;
+                let version = header.object_version();
+                Self::GetReply(Entry { version, expiry_ms: fixed.expiry_ms, value })
+            }
+            Op::PutReply => payload.is_empty().then_some(Self::PutReply)?,
+            Op::DelReply => payload.is_empty().then_some(Self::DelReply)?,
+            Op::CasReply => payload.is_empty().then_some(Self::CasReply)?,
+            Op::IncrReply => {
+                let (fixed, rest) = IncrReplyBody::split(payload)?;
+                let result = fixed.result.cast_signed();
+                rest.is_empty().then_some(Self::IncrReply { result })?
+            }
+            Op::MgetReply => Self::MgetReply(MgetEntries::parse(header.bitmap(), payload)?),
+            Op::RangeReply => Self::RangeReply(RangeEntries::parse(header.count(), payload)?),
+            Op::DescribeReply => {
+                let (fixed, prefix) = DescribeReplyBody::split(payload)?;
+                Self::DescribeReply { fixed, prefix }
+            }
+        })
+    }
+
+    fn parse_cas(header: &[u8; HEADER_LEN], payload: &'a [u8]) -> Option<Self> {
+        let (fixed, rest) = CasBody::split(payload)?;
+        let (key, rest) = rest.split_at_checked(usize::from(header.key_len()))?;
+        let by_value = header.flags() & flag::CAS_VALUE != 0;
+        let expect_len = if by_value { usize::from(fixed.expect_len) } else { 0 };
+        let (expected, value) = rest.split_at_checked(expect_len)?;
+        if key.is_empty() || key.len() + value.len() > ENTRY_MAX {
+            return None;
+        }
+        let expect =
+            if by_value { Expect::Value(expected) } else { Expect::Version(fixed.expect_version) };
+        Some(Self::Cas { expiry_ms: fixed.expiry_ms, key, expect, value })
+    }
+}
+
+fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {
+    (key_len > 0 && payload.len() == key_len).then_some(payload)
+}
+
+fn key_and_value(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
+    let (key, value) = rest.split_at_checked(key_len)?;
+    (key_len > 0 && rest.len() <= ENTRY_MAX).then_some((key, value))
+}
+
+/// The keys of an MGET, in the order of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MgetKeys<'a> {
+    slots: &'a [u8],
+    lens: &'a [u8],
+    keys: &'a [u8],
+}
+
+impl<'a> MgetKeys<'a> {
+    fn parse(count: usize, payload: &'a [u8]) -> Option<Self> {
+        if !(1..=MGET_KEYS_MAX).contains(&count) {
+            return None;
+        }
+        let (slots, rest) = payload.split_at_checked(count * MgetSlotBody::LEN)?;
+        let (lens, keys) = rest.split_at_checked(2 * count)?;
+        let keys_of = Self { slots, lens, keys };
+        let lens_hold = keys_of.lens().all(|len| (1..=KEY_MAX).contains(&len));
+        (lens_hold && keys_of.lens().sum::<usize>() == keys.len()).then_some(keys_of)
+    }
+
+    fn lens(&self) -> impl Iterator<Item = usize> + use<'a> {
+        self.lens.as_chunks::<2>().0.iter().map(|len| usize::from(u16::from_be_bytes(*len)))
+    }
+
+    /// How many keys there are: 1 to [`MGET_KEYS_MAX`].
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.slots.len() / MgetSlotBody::LEN
+    }
+
+    /// The keys with what the switch matches on.
+    pub fn iter(&self) -> impl Iterator<Item = MgetKey<'a>> + use<'a> {
+        let mut keys = self.keys;
+        let slots = self.slots.as_chunks::<{ MgetSlotBody::LEN }>().0.iter();
+        slots.zip(self.lens()).map_while(move |(slot, len)| {
+            let (key, rest) = keys.split_at_checked(len)?;
+            keys = rest;
+            let (slot, _) = MgetSlotBody::split(slot)?;
+            Some(MgetKey { match_value: slot.match_value, keyhash: slot.keyhash, key })
+        })
+    }
+}
+
+/// The answered keys of an MGET reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MgetEntries<'a> {
+    entries: &'a [u8],
+}
+
+impl<'a> MgetEntries<'a> {
+    fn parse(bitmap: u32, payload: &'a [u8]) -> Option<Self> {
+        let entries = Self { entries: payload };
+        let mut seen = 0u32;
+        let mut used = 0;
+        for (index, _, entry) in entries.iter() {
+            let bit = 1u32.checked_shl(index.into())?;
+            if seen & bit != 0 {
+                return None;
+            }
+            seen |= bit;
+            used += MgetEntryBody::LEN + entry.value.len();
+        }
+        (seen == bitmap && used == payload.len()).then_some(entries)
+    }
+
+    /// Index in the request, outcome code byte, and the value found.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, u8, Entry<'a>)> + use<'a> {
+        let mut rest = self.entries;
+        core::iter::from_fn(move || {
+            let (fixed, after) = MgetEntryBody::split(rest)?;
+            let (value, after) = after.split_at_checked(fixed.value_len.into())?;
+            rest = after;
+            let entry = Entry { version: fixed.version, expiry_ms: fixed.expiry_ms, value };
+            Some((fixed.index, fixed.code, entry))
+        })
+    }
+}
+
+/// The entries of a RANGE reply, in the order of the scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeEntries<'a> {
+    entries: &'a [u8],
+}
+
+impl<'a> RangeEntries<'a> {
+    fn parse(count: u8, payload: &'a [u8]) -> Option<Self> {
+        let entries = Self { entries: payload };
+        let mut used = 0;
+        let mut found = 0;
+        for (key, entry) in entries.iter() {
+            used += RangeEntryBody::LEN + key.len() + entry.map_or(0, |e| e.value.len());
+            found += 1;
+        }
+        (found == usize::from(count) && used == payload.len()).then_some(entries)
+    }
+
+    /// Each key with its value; `None` where the scan came by a key that has none.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], Option<Entry<'a>>)> + use<'a> {
+        let mut rest = self.entries;
+        core::iter::from_fn(move || {
+            let (fixed, after) = RangeEntryBody::split(rest)?;
+            let (key, after) = after.split_at_checked(fixed.key_len.into())?;
+            let (value, after) = after.split_at_checked(fixed.value_len.into())?;
+            let hole = fixed.kind == 1;
+            if key.is_empty() || fixed.kind > 1 || (hole && !value.is_empty()) {
+                return None;
+            }
+            rest = after;
+            let entry = Entry { version: fixed.version, expiry_ms: fixed.expiry_ms, value };
+            Some((key, (!hole).then_some(entry)))
+        })
+    }
+}

@@ -1,0 +1,1499 @@
+//! The layout of every packet. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
+
+/// First two bytes of every packet.
+pub const MAGIC: u16 = 0x4b57;
+/// Version of this layout.
+pub const VERSION: u8 = 1;
+/// Bytes of the header.
+pub const HEADER_LEN: usize = 120;
+/// Where the part under the tag begins.
+pub const END_TO_END_AT: usize = 92;
+/// Default UDP port of the service address.
+pub const PORT: u16 = 7700;
+/// Bytes of UDP payload: an Ethernet MTU of 1500 less 20 of IPv4 and 8 of UDP. Larger ones would be IP fragments, which no data plane can route by key.
+pub const DATAGRAM_MAX: usize = 1472;
+/// Bytes of a key.
+pub const KEY_MAX: usize = 1024;
+/// Bytes of key and value together: the largest that fits a chain write (35 bytes of body) and a RANGE entry (21), with room for fields to come.
+pub const ENTRY_MAX: usize = 1280;
+/// Nodes in a chain; the header has room for as many.
+pub const CHAIN_MAX: usize = 8;
+/// Keys of one MGET datagram, one bit each in `bitmap`.
+pub const MGET_KEYS_MAX: usize = 32;
+/// Pieces that the switch makes of one RANGE at most, so that its work per packet is bounded.
+pub const RANGE_PIECES_MAX: usize = 32;
+/// Node ids are below this.
+pub const NODES_MAX: usize = 1024;
+/// Partitions of all keyspaces together.
+pub const PARTITIONS_MAX: usize = 65536;
+/// Keyspaces of one cluster.
+pub const KEYSPACES_MAX: usize = 256;
+/// Bytes of a keyspace's name.
+pub const NAME_MAX: usize = 64;
+/// Bytes of a range keyspace's common prefix.
+pub const PREFIX_MAX: usize = 256;
+
+/// What a packet asks for or answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Op {
+    /// Read one key.
+    Get = 0x01,
+    /// Write one key.
+    Put = 0x02,
+    /// Delete one key.
+    Del = 0x03,
+    /// Write one key if its version, or its value, is the expected one.
+    Cas = 0x04,
+    /// Add a signed number to a decimal value.
+    Incr = 0x05,
+    /// Read up to 32 keys.
+    Mget = 0x06,
+    /// Read the keys of an interval, in order.
+    Range = 0x07,
+    /// Ask any node what a keyspace name means: id, kind, seed, prefix.
+    Describe = 0x08,
+    /// Node to successor: record this write and pass it on.
+    ChainWrite = 0x40,
+    /// Node to predecessor: recorded here.
+    ChainAck = 0x41,
+    /// Node to predecessor: committed at the tail.
+    ChainCommit = 0x42,
+    /// Head to members: every write up to this version is committed everywhere.
+    ChainStable = 0x43,
+    /// Answer to Get.
+    GetReply = 0x81,
+    /// Answer to Put.
+    PutReply = 0x82,
+    /// Answer to Del.
+    DelReply = 0x83,
+    /// Answer to Cas.
+    CasReply = 0x84,
+    /// Answer to Incr.
+    IncrReply = 0x85,
+    /// Answer to some keys of an Mget: those in `bitmap`.
+    MgetReply = 0x86,
+    /// Answer to a piece of a Range: the interval match..=match_end.
+    RangeReply = 0x87,
+    /// Answer to Describe.
+    DescribeReply = 0x88,
+}
+
+impl Op {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 20] = [
+        Self::Get,
+        Self::Put,
+        Self::Del,
+        Self::Cas,
+        Self::Incr,
+        Self::Mget,
+        Self::Range,
+        Self::Describe,
+        Self::ChainWrite,
+        Self::ChainAck,
+        Self::ChainCommit,
+        Self::ChainStable,
+        Self::GetReply,
+        Self::PutReply,
+        Self::DelReply,
+        Self::CasReply,
+        Self::IncrReply,
+        Self::MgetReply,
+        Self::RangeReply,
+        Self::DescribeReply,
+    ];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x01 => Some(Self::Get),
+            0x02 => Some(Self::Put),
+            0x03 => Some(Self::Del),
+            0x04 => Some(Self::Cas),
+            0x05 => Some(Self::Incr),
+            0x06 => Some(Self::Mget),
+            0x07 => Some(Self::Range),
+            0x08 => Some(Self::Describe),
+            0x40 => Some(Self::ChainWrite),
+            0x41 => Some(Self::ChainAck),
+            0x42 => Some(Self::ChainCommit),
+            0x43 => Some(Self::ChainStable),
+            0x81 => Some(Self::GetReply),
+            0x82 => Some(Self::PutReply),
+            0x83 => Some(Self::DelReply),
+            0x84 => Some(Self::CasReply),
+            0x85 => Some(Self::IncrReply),
+            0x86 => Some(Self::MgetReply),
+            0x87 => Some(Self::RangeReply),
+            0x88 => Some(Self::DescribeReply),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Put => "put",
+            Self::Del => "del",
+            Self::Cas => "cas",
+            Self::Incr => "incr",
+            Self::Mget => "mget",
+            Self::Range => "range",
+            Self::Describe => "describe",
+            Self::ChainWrite => "chain_write",
+            Self::ChainAck => "chain_ack",
+            Self::ChainCommit => "chain_commit",
+            Self::ChainStable => "chain_stable",
+            Self::GetReply => "get_reply",
+            Self::PutReply => "put_reply",
+            Self::DelReply => "del_reply",
+            Self::CasReply => "cas_reply",
+            Self::IncrReply => "incr_reply",
+            Self::MgetReply => "mget_reply",
+            Self::RangeReply => "range_reply",
+            Self::DescribeReply => "describe_reply",
+        }
+    }
+}
+
+/// How a request, or one key of it, ended. Below 16: decided. 16 to 31: ask again. From 32: refused, no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Code {
+    /// Done.
+    Ok = 0x00,
+    /// Done: there is (or was) no such key.
+    NotFound = 0x01,
+    /// Done without effect: the value is not the expected one; `object_version` is the version found.
+    CasMismatch = 0x02,
+    /// Done without effect: the value is not a decimal 64-bit number.
+    NotANumber = 0x03,
+    /// Done without effect: the sum leaves the 64-bit range.
+    Overflow = 0x04,
+    /// Ask again: the packet was stamped in another epoch than this node's.
+    StaleEpoch = 0x10,
+    /// Ask again: this node does not hold that role for that partition.
+    NotOwner = 0x11,
+    /// Ask again, later: a queue is full. Nothing was recorded.
+    Overloaded = 0x12,
+    /// Ask again: the controller has not taken this node in yet.
+    NotServing = 0x13,
+    /// Refused: the body does not say what its operation needs.
+    BadRequest = 0x20,
+    /// Refused: key or value over the limit.
+    TooLarge = 0x21,
+    /// Refused: match value or keyhash is not that of the key.
+    BadMatch = 0x22,
+    /// Refused: no keyspace of that id or name.
+    UnknownKeyspace = 0x23,
+    /// Refused: a hash keyspace keeps no order to scan.
+    NotOrdered = 0x24,
+}
+
+impl Code {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 14] = [
+        Self::Ok,
+        Self::NotFound,
+        Self::CasMismatch,
+        Self::NotANumber,
+        Self::Overflow,
+        Self::StaleEpoch,
+        Self::NotOwner,
+        Self::Overloaded,
+        Self::NotServing,
+        Self::BadRequest,
+        Self::TooLarge,
+        Self::BadMatch,
+        Self::UnknownKeyspace,
+        Self::NotOrdered,
+    ];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x00 => Some(Self::Ok),
+            0x01 => Some(Self::NotFound),
+            0x02 => Some(Self::CasMismatch),
+            0x03 => Some(Self::NotANumber),
+            0x04 => Some(Self::Overflow),
+            0x10 => Some(Self::StaleEpoch),
+            0x11 => Some(Self::NotOwner),
+            0x12 => Some(Self::Overloaded),
+            0x13 => Some(Self::NotServing),
+            0x20 => Some(Self::BadRequest),
+            0x21 => Some(Self::TooLarge),
+            0x22 => Some(Self::BadMatch),
+            0x23 => Some(Self::UnknownKeyspace),
+            0x24 => Some(Self::NotOrdered),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::NotFound => "not_found",
+            Self::CasMismatch => "cas_mismatch",
+            Self::NotANumber => "not_a_number",
+            Self::Overflow => "overflow",
+            Self::StaleEpoch => "stale_epoch",
+            Self::NotOwner => "not_owner",
+            Self::Overloaded => "overloaded",
+            Self::NotServing => "not_serving",
+            Self::BadRequest => "bad_request",
+            Self::TooLarge => "too_large",
+            Self::BadMatch => "bad_match",
+            Self::UnknownKeyspace => "unknown_keyspace",
+            Self::NotOrdered => "not_ordered",
+        }
+    }
+}
+
+/// Why a packet was dropped without an answer: the index of one counter in every switch and node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DropReason {
+    /// Shorter than a header.
+    Truncated = 0x01,
+    /// Wrong magic.
+    NotOurs = 0x02,
+    /// Another version of the layout.
+    BadVersion = 0x03,
+    /// No such operation, or none that this role takes.
+    BadOp = 0x04,
+    /// Lengths in the header contradict the datagram or a limit.
+    BadLength = 0x05,
+    /// The payload does not have the form of its operation.
+    BadBody = 0x06,
+    /// The tag is not that of the bytes: damaged on the way.
+    BadTag = 0x07,
+    /// Chain length or position impossible, or not this node's chain.
+    BadChain = 0x08,
+    /// No table for that keyspace.
+    NoKeyspace = 0x09,
+    /// No partition holds that match value.
+    NoPartition = 0x0a,
+    /// The partition's node is not in the node table.
+    NoNode = 0x0b,
+    /// A reply whose sender is not in the node table: forged.
+    ReplyNotFromNode = 0x0c,
+    /// A request from a node's address: a loop.
+    RequestFromNode = 0x0d,
+    /// A chain message whose sender is not in that chain.
+    NotFromMember = 0x0e,
+    /// Below the client's low-water mark: it has ended long ago.
+    StaleRequest = 0x0f,
+    /// A chain message of another epoch.
+    StaleEpoch = 0x10,
+    /// A read-modify-write whose base has not arrived; its sender will send it again.
+    OutOfOrder = 0x11,
+    /// A bounded queue was full.
+    QueueFull = 0x12,
+    /// A reply to nothing that is waiting: late or doubled.
+    UnknownRequest = 0x13,
+    /// No table or assignment installed yet.
+    NotServing = 0x14,
+    /// A reply with no address to send it to.
+    BadReplyAddress = 0x15,
+}
+
+impl DropReason {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 21] = [
+        Self::Truncated,
+        Self::NotOurs,
+        Self::BadVersion,
+        Self::BadOp,
+        Self::BadLength,
+        Self::BadBody,
+        Self::BadTag,
+        Self::BadChain,
+        Self::NoKeyspace,
+        Self::NoPartition,
+        Self::NoNode,
+        Self::ReplyNotFromNode,
+        Self::RequestFromNode,
+        Self::NotFromMember,
+        Self::StaleRequest,
+        Self::StaleEpoch,
+        Self::OutOfOrder,
+        Self::QueueFull,
+        Self::UnknownRequest,
+        Self::NotServing,
+        Self::BadReplyAddress,
+    ];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x01 => Some(Self::Truncated),
+            0x02 => Some(Self::NotOurs),
+            0x03 => Some(Self::BadVersion),
+            0x04 => Some(Self::BadOp),
+            0x05 => Some(Self::BadLength),
+            0x06 => Some(Self::BadBody),
+            0x07 => Some(Self::BadTag),
+            0x08 => Some(Self::BadChain),
+            0x09 => Some(Self::NoKeyspace),
+            0x0a => Some(Self::NoPartition),
+            0x0b => Some(Self::NoNode),
+            0x0c => Some(Self::ReplyNotFromNode),
+            0x0d => Some(Self::RequestFromNode),
+            0x0e => Some(Self::NotFromMember),
+            0x0f => Some(Self::StaleRequest),
+            0x10 => Some(Self::StaleEpoch),
+            0x11 => Some(Self::OutOfOrder),
+            0x12 => Some(Self::QueueFull),
+            0x13 => Some(Self::UnknownRequest),
+            0x14 => Some(Self::NotServing),
+            0x15 => Some(Self::BadReplyAddress),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::NotOurs => "not_ours",
+            Self::BadVersion => "bad_version",
+            Self::BadOp => "bad_op",
+            Self::BadLength => "bad_length",
+            Self::BadBody => "bad_body",
+            Self::BadTag => "bad_tag",
+            Self::BadChain => "bad_chain",
+            Self::NoKeyspace => "no_keyspace",
+            Self::NoPartition => "no_partition",
+            Self::NoNode => "no_node",
+            Self::ReplyNotFromNode => "reply_not_from_node",
+            Self::RequestFromNode => "request_from_node",
+            Self::NotFromMember => "not_from_member",
+            Self::StaleRequest => "stale_request",
+            Self::StaleEpoch => "stale_epoch",
+            Self::OutOfOrder => "out_of_order",
+            Self::QueueFull => "queue_full",
+            Self::UnknownRequest => "unknown_request",
+            Self::NotServing => "not_serving",
+            Self::BadReplyAddress => "bad_reply_address",
+        }
+    }
+}
+
+/// What a chain write does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Effect {
+    /// Nothing: a read-modify-write that failed, recorded so that the tail can answer it.
+    None = 0x00,
+    /// Replaces the value.
+    Put = 0x01,
+    /// Leaves a tombstone.
+    Delete = 0x02,
+}
+
+impl Effect {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 3] = [Self::None, Self::Put, Self::Delete];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x00 => Some(Self::None),
+            0x01 => Some(Self::Put),
+            0x02 => Some(Self::Delete),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Put => "put",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// Bits of `flags`.
+pub mod flag {
+    /// CAS: compare the value, not the version.
+    pub const CAS_VALUE: u8 = 1 << 0;
+    /// RANGE: from the end of the interval to its start.
+    pub const REVERSE: u8 = 1 << 1;
+    /// RANGE: the start key itself is outside.
+    pub const START_EXCLUSIVE: u8 = 1 << 2;
+    /// RANGE: the end key itself is outside.
+    pub const END_EXCLUSIVE: u8 = 1 << 3;
+    /// RANGE: no start key, from the first key of the keyspace.
+    pub const START_OPEN: u8 = 1 << 4;
+    /// RANGE: no end key, to the last key of the keyspace.
+    pub const END_OPEN: u8 = 1 << 5;
+    /// RANGE reply: covers the interval only up to and including its last entry's key.
+    pub const PARTIAL: u8 = 1 << 6;
+    /// PUT, CAS: keep the expiry that the present value has.
+    pub const KEEP_EXPIRY: u8 = 1 << 7;
+}
+
+/// Bits of `hop_flags`.
+pub mod hop_flag {
+    /// No switch on the way: the node answers straight to `reply_addr`.
+    pub const DIRECT: u8 = 1 << 0;
+    /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
+    pub const CUT: u8 = 1 << 1;
+}
+
+/// A header as its author decides it: the fields in host order, without magic, version and tag, which [`write`](Self::write) and [`seal`](crate::seal) fill in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// Bits of `hop_flag`: what the switch tells the node and, echoed in the reply, the client.
+    pub hop_flags: u8,
+    /// Id of the partition that the switch matched; 0 in an MGET, whose keys may have several.
+    pub partition: u32,
+    /// Configuration number of that partition as the switch knew it. A node refuses any but its own.
+    pub epoch: u32,
+    /// MGET: bit i set means that key i is to be answered (request) or is answered here (reply).
+    pub bitmap: u32,
+    /// Id of the node that sent a reply or a chain message; 0 from clients.
+    pub node: u16,
+    /// In-band load report of that node: datagrams it found waiting when it took this one, saturating.
+    pub load: u16,
+    /// IPv6 (or IPv4-mapped) address of the client. Written by the switch from the source address.
+    pub reply_addr: [u8; 16],
+    /// UDP port of the client.
+    pub reply_port: u16,
+    /// How many entries of `chain` are used. A read carries only the tail.
+    pub chain_len: u8,
+    /// Index in `chain` of the node that this packet is for.
+    pub chain_pos: u8,
+    /// Node ids, 2 bytes each, head first, tail last.
+    pub chain: [u8; 16],
+    /// Match value of the key. RANGE: first match value of the interval asked for or covered.
+    pub match_value: u128,
+    /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
+    pub keyhash: u64,
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none.
+    pub object_version: u64,
+    /// Operation, a value of `op`. Replies have the high bit set.
+    pub op: u8,
+    /// Bits of `flag`: variants of the operation, chosen by its author.
+    pub flags: u8,
+    /// Id of the keyspace.
+    pub keyspace: u16,
+    /// Bytes of key in the payload (RANGE: of the start key).
+    pub key_len: u16,
+    /// Bytes after the header; the datagram ends there.
+    pub payload_len: u16,
+    /// Client id, drawn at random when the client starts. With `seq` the request id.
+    pub client: u64,
+    /// Sequence number of the request within the client, from 1. A retransmission repeats it.
+    pub seq: u64,
+    /// seq - lag is the client's low-water mark: every request below it has ended, whatever its outcome.
+    pub lag: u16,
+    /// Outcome, a value of `code`; 0 in requests.
+    pub code: u8,
+    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply).
+    pub count: u8,
+}
+
+impl Header {
+    /// Writes every field but the tag, which is left zero.
+    pub fn write(&self, out: &mut [u8; HEADER_LEN]) {
+        *out = [0; HEADER_LEN];
+        out.set_magic(MAGIC);
+        out.set_version(VERSION);
+        out.set_hop_flags(self.hop_flags);
+        out.set_partition(self.partition);
+        out.set_epoch(self.epoch);
+        out.set_bitmap(self.bitmap);
+        out.set_node(self.node);
+        out.set_load(self.load);
+        out.set_reply_addr(self.reply_addr);
+        out.set_reply_port(self.reply_port);
+        out.set_chain_len(self.chain_len);
+        out.set_chain_pos(self.chain_pos);
+        out.set_chain(self.chain);
+        out.set_match_value(self.match_value);
+        out.set_keyhash(self.keyhash);
+        out.set_object_version(self.object_version);
+        out.set_op(self.op);
+        out.set_flags(self.flags);
+        out.set_keyspace(self.keyspace);
+        out.set_key_len(self.key_len);
+        out.set_payload_len(self.payload_len);
+        out.set_client(self.client);
+        out.set_seq(self.seq);
+        out.set_lag(self.lag);
+        out.set_code(self.code);
+        out.set_count(self.count);
+    }
+
+    /// Reads every field.
+    #[must_use]
+    pub fn read(bytes: &[u8; HEADER_LEN]) -> Self {
+        Self {
+            hop_flags: bytes.hop_flags(),
+            partition: bytes.partition(),
+            epoch: bytes.epoch(),
+            bitmap: bytes.bitmap(),
+            node: bytes.node(),
+            load: bytes.load(),
+            reply_addr: bytes.reply_addr(),
+            reply_port: bytes.reply_port(),
+            chain_len: bytes.chain_len(),
+            chain_pos: bytes.chain_pos(),
+            chain: bytes.chain(),
+            match_value: bytes.match_value(),
+            keyhash: bytes.keyhash(),
+            object_version: bytes.object_version(),
+            op: bytes.op(),
+            flags: bytes.flags(),
+            keyspace: bytes.keyspace(),
+            key_len: bytes.key_len(),
+            payload_len: bytes.payload_len(),
+            client: bytes.client(),
+            seq: bytes.seq(),
+            lag: bytes.lag(),
+            code: bytes.code(),
+            count: bytes.count(),
+        }
+    }
+}
+
+/// The header fields in place, for readers and rewriters of raw bytes.
+pub trait Fields {
+    /// 0x4b57, "KW". Anything else on the port is somebody else's packet.
+    #[must_use]
+    fn magic(&self) -> u16;
+    /// Overwrites `magic`.
+    fn set_magic(&mut self, value: u16);
+    /// Version of this layout.
+    #[must_use]
+    fn version(&self) -> u8;
+    /// Overwrites `version`.
+    fn set_version(&mut self, value: u8);
+    /// Bits of `hop_flag`: what the switch tells the node and, echoed in the reply, the client.
+    #[must_use]
+    fn hop_flags(&self) -> u8;
+    /// Overwrites `hop_flags`.
+    fn set_hop_flags(&mut self, value: u8);
+    /// CRC32C over the end-to-end part of the header and the payload that follows the slots.
+    #[must_use]
+    fn tag(&self) -> u32;
+    /// Overwrites `tag`.
+    fn set_tag(&mut self, value: u32);
+    /// Id of the partition that the switch matched; 0 in an MGET, whose keys may have several.
+    #[must_use]
+    fn partition(&self) -> u32;
+    /// Overwrites `partition`.
+    fn set_partition(&mut self, value: u32);
+    /// Configuration number of that partition as the switch knew it. A node refuses any but its own.
+    #[must_use]
+    fn epoch(&self) -> u32;
+    /// Overwrites `epoch`.
+    fn set_epoch(&mut self, value: u32);
+    /// MGET: bit i set means that key i is to be answered (request) or is answered here (reply).
+    #[must_use]
+    fn bitmap(&self) -> u32;
+    /// Overwrites `bitmap`.
+    fn set_bitmap(&mut self, value: u32);
+    /// Id of the node that sent a reply or a chain message; 0 from clients.
+    #[must_use]
+    fn node(&self) -> u16;
+    /// Overwrites `node`.
+    fn set_node(&mut self, value: u16);
+    /// In-band load report of that node: datagrams it found waiting when it took this one, saturating.
+    #[must_use]
+    fn load(&self) -> u16;
+    /// Overwrites `load`.
+    fn set_load(&mut self, value: u16);
+    /// IPv6 (or IPv4-mapped) address of the client. Written by the switch from the source address.
+    #[must_use]
+    fn reply_addr(&self) -> [u8; 16];
+    /// Overwrites `reply_addr`.
+    fn set_reply_addr(&mut self, value: [u8; 16]);
+    /// UDP port of the client.
+    #[must_use]
+    fn reply_port(&self) -> u16;
+    /// Overwrites `reply_port`.
+    fn set_reply_port(&mut self, value: u16);
+    /// How many entries of `chain` are used. A read carries only the tail.
+    #[must_use]
+    fn chain_len(&self) -> u8;
+    /// Overwrites `chain_len`.
+    fn set_chain_len(&mut self, value: u8);
+    /// Index in `chain` of the node that this packet is for.
+    #[must_use]
+    fn chain_pos(&self) -> u8;
+    /// Overwrites `chain_pos`.
+    fn set_chain_pos(&mut self, value: u8);
+    /// Node ids, 2 bytes each, head first, tail last.
+    #[must_use]
+    fn chain(&self) -> [u8; 16];
+    /// Overwrites `chain`.
+    fn set_chain(&mut self, value: [u8; 16]);
+    /// Match value of the key. RANGE: first match value of the interval asked for or covered.
+    #[must_use]
+    fn match_value(&self) -> u128;
+    /// Overwrites `match`.
+    fn set_match_value(&mut self, value: u128);
+    /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
+    #[must_use]
+    fn keyhash(&self) -> u64;
+    /// Overwrites `keyhash`.
+    fn set_keyhash(&mut self, value: u64);
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none.
+    #[must_use]
+    fn object_version(&self) -> u64;
+    /// Overwrites `object_version`.
+    fn set_object_version(&mut self, value: u64);
+    /// RANGE only, over keyhash and object_version, which a range has no use for: last match value of the interval, inclusive.
+    #[must_use]
+    fn match_end(&self) -> u128;
+    /// Overwrites `match_end`.
+    fn set_match_end(&mut self, value: u128);
+    /// Operation, a value of `op`. Replies have the high bit set.
+    #[must_use]
+    fn op(&self) -> u8;
+    /// Overwrites `op`.
+    fn set_op(&mut self, value: u8);
+    /// Bits of `flag`: variants of the operation, chosen by its author.
+    #[must_use]
+    fn flags(&self) -> u8;
+    /// Overwrites `flags`.
+    fn set_flags(&mut self, value: u8);
+    /// Id of the keyspace.
+    #[must_use]
+    fn keyspace(&self) -> u16;
+    /// Overwrites `keyspace`.
+    fn set_keyspace(&mut self, value: u16);
+    /// Bytes of key in the payload (RANGE: of the start key).
+    #[must_use]
+    fn key_len(&self) -> u16;
+    /// Overwrites `key_len`.
+    fn set_key_len(&mut self, value: u16);
+    /// Bytes after the header; the datagram ends there.
+    #[must_use]
+    fn payload_len(&self) -> u16;
+    /// Overwrites `payload_len`.
+    fn set_payload_len(&mut self, value: u16);
+    /// Client id, drawn at random when the client starts. With `seq` the request id.
+    #[must_use]
+    fn client(&self) -> u64;
+    /// Overwrites `client`.
+    fn set_client(&mut self, value: u64);
+    /// Sequence number of the request within the client, from 1. A retransmission repeats it.
+    #[must_use]
+    fn seq(&self) -> u64;
+    /// Overwrites `seq`.
+    fn set_seq(&mut self, value: u64);
+    /// seq - lag is the client's low-water mark: every request below it has ended, whatever its outcome.
+    #[must_use]
+    fn lag(&self) -> u16;
+    /// Overwrites `lag`.
+    fn set_lag(&mut self, value: u16);
+    /// Outcome, a value of `code`; 0 in requests.
+    #[must_use]
+    fn code(&self) -> u8;
+    /// Overwrites `code`.
+    fn set_code(&mut self, value: u8);
+    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply).
+    #[must_use]
+    fn count(&self) -> u8;
+    /// Overwrites `count`.
+    fn set_count(&mut self, value: u8);
+}
+
+impl Fields for [u8; HEADER_LEN] {
+    #[inline]
+    fn magic(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<0, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_magic(&mut self, value: u16) {
+        crate::bytes::put::<0, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn version(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<2, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_version(&mut self, value: u8) {
+        crate::bytes::put::<2, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn hop_flags(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<3, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_hop_flags(&mut self, value: u8) {
+        crate::bytes::put::<3, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn tag(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<4, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_tag(&mut self, value: u32) {
+        crate::bytes::put::<4, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn partition(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<8, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_partition(&mut self, value: u32) {
+        crate::bytes::put::<8, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn epoch(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<12, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_epoch(&mut self, value: u32) {
+        crate::bytes::put::<12, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn bitmap(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<16, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_bitmap(&mut self, value: u32) {
+        crate::bytes::put::<16, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn node(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<20, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_node(&mut self, value: u16) {
+        crate::bytes::put::<20, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn load(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<22, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_load(&mut self, value: u16) {
+        crate::bytes::put::<22, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn reply_addr(&self) -> [u8; 16] {
+        crate::bytes::get::<24, 16, HEADER_LEN>(self)
+    }
+    #[inline]
+    fn set_reply_addr(&mut self, value: [u8; 16]) {
+        crate::bytes::put::<24, 16, HEADER_LEN>(self, value);
+    }
+    #[inline]
+    fn reply_port(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<40, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_reply_port(&mut self, value: u16) {
+        crate::bytes::put::<40, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn chain_len(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<42, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_chain_len(&mut self, value: u8) {
+        crate::bytes::put::<42, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn chain_pos(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<43, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_chain_pos(&mut self, value: u8) {
+        crate::bytes::put::<43, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn chain(&self) -> [u8; 16] {
+        crate::bytes::get::<44, 16, HEADER_LEN>(self)
+    }
+    #[inline]
+    fn set_chain(&mut self, value: [u8; 16]) {
+        crate::bytes::put::<44, 16, HEADER_LEN>(self, value);
+    }
+    #[inline]
+    fn match_value(&self) -> u128 {
+        u128::from_be_bytes(crate::bytes::get::<60, 16, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_match_value(&mut self, value: u128) {
+        crate::bytes::put::<60, 16, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn keyhash(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<76, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_keyhash(&mut self, value: u64) {
+        crate::bytes::put::<76, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn object_version(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<84, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_object_version(&mut self, value: u64) {
+        crate::bytes::put::<84, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn match_end(&self) -> u128 {
+        u128::from_be_bytes(crate::bytes::get::<76, 16, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_match_end(&mut self, value: u128) {
+        crate::bytes::put::<76, 16, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn op(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<92, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_op(&mut self, value: u8) {
+        crate::bytes::put::<92, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn flags(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<93, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_flags(&mut self, value: u8) {
+        crate::bytes::put::<93, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn keyspace(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<94, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_keyspace(&mut self, value: u16) {
+        crate::bytes::put::<94, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn key_len(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<96, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_key_len(&mut self, value: u16) {
+        crate::bytes::put::<96, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn payload_len(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<98, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_payload_len(&mut self, value: u16) {
+        crate::bytes::put::<98, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn client(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<100, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_client(&mut self, value: u64) {
+        crate::bytes::put::<100, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn seq(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<108, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_seq(&mut self, value: u64) {
+        crate::bytes::put::<108, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn lag(&self) -> u16 {
+        u16::from_be_bytes(crate::bytes::get::<116, 2, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_lag(&mut self, value: u16) {
+        crate::bytes::put::<116, 2, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn code(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<118, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_code(&mut self, value: u8) {
+        crate::bytes::put::<118, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn count(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<119, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_count(&mut self, value: u8) {
+        crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+}
+
+/// PUT: absolute expiry in Unix milliseconds, 0 for never. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PutBody {
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+}
+
+impl PutBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { expiry_ms: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.expiry_ms.to_be_bytes());
+        out
+    }
+}
+
+/// CAS: the version to find (0: no value), or with CAS_VALUE the length of the value to find. Then key, expected value, new value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CasBody {
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expect_version: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub expect_len: u16,
+}
+
+impl CasBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 18;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<18>()?;
+        Some((
+            Self {
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<0, 8, 18>(fixed)),
+                expect_version: u64::from_be_bytes(crate::bytes::get::<8, 8, 18>(fixed)),
+                expect_len: u16::from_be_bytes(crate::bytes::get::<16, 2, 18>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 18] {
+        let mut out = [0; 18];
+        crate::bytes::put::<0, 8, 18>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<8, 8, 18>(&mut out, self.expect_version.to_be_bytes());
+        crate::bytes::put::<16, 2, 18>(&mut out, self.expect_len.to_be_bytes());
+        out
+    }
+}
+
+/// INCR: two's complement; DECR is a negative one. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IncrBody {
+    /// 8 bytes, big-endian on the wire.
+    pub delta: u64,
+}
+
+impl IncrBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { delta: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.delta.to_be_bytes());
+        out
+    }
+}
+
+/// RANGE: most entries wanted from a piece. Then start key (key_len), end key (the rest).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeBody {
+    /// 4 bytes, big-endian on the wire.
+    pub limit: u32,
+}
+
+impl RangeBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 4;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<4>()?;
+        Some((Self { limit: u32::from_be_bytes(crate::bytes::get::<0, 4, 4>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 4] {
+        let mut out = [0; 4];
+        crate::bytes::put::<0, 4, 4>(&mut out, self.limit.to_be_bytes());
+        out
+    }
+}
+
+/// GET reply: then the value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GetReplyBody {
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+}
+
+impl GetReplyBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { expiry_ms: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.expiry_ms.to_be_bytes());
+        out
+    }
+}
+
+/// INCR reply: the sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IncrReplyBody {
+    /// 8 bytes, big-endian on the wire.
+    pub result: u64,
+}
+
+impl IncrReplyBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { result: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.result.to_be_bytes());
+        out
+    }
+}
+
+/// DESCRIBE reply: hash seed, keyspace id, kind (0 hash, 1 range). Then the common prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DescribeReplyBody {
+    /// 8 bytes, big-endian on the wire.
+    pub seed: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub id: u16,
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+}
+
+impl DescribeReplyBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 11;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<11>()?;
+        Some((
+            Self {
+                seed: u64::from_be_bytes(crate::bytes::get::<0, 8, 11>(fixed)),
+                id: u16::from_be_bytes(crate::bytes::get::<8, 2, 11>(fixed)),
+                kind: u8::from_be_bytes(crate::bytes::get::<10, 1, 11>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 11] {
+        let mut out = [0; 11];
+        crate::bytes::put::<0, 8, 11>(&mut out, self.seed.to_be_bytes());
+        crate::bytes::put::<8, 2, 11>(&mut out, self.id.to_be_bytes());
+        crate::bytes::put::<10, 1, 11>(&mut out, self.kind.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_WRITE: base: version it was computed from; stable: every version up to it is committed everywhere; result: what an INCR answers; origin: the client's operation; effect; ordered: 1 if it may be taken only on top of base. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainWriteBody {
+    /// 8 bytes, big-endian on the wire.
+    pub base: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub stable: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub result: u64,
+    /// 1 bytes, big-endian on the wire.
+    pub origin: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub effect: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub ordered: u8,
+}
+
+impl ChainWriteBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 35;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<35>()?;
+        Some((
+            Self {
+                base: u64::from_be_bytes(crate::bytes::get::<0, 8, 35>(fixed)),
+                stable: u64::from_be_bytes(crate::bytes::get::<8, 8, 35>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<16, 8, 35>(fixed)),
+                result: u64::from_be_bytes(crate::bytes::get::<24, 8, 35>(fixed)),
+                origin: u8::from_be_bytes(crate::bytes::get::<32, 1, 35>(fixed)),
+                effect: u8::from_be_bytes(crate::bytes::get::<33, 1, 35>(fixed)),
+                ordered: u8::from_be_bytes(crate::bytes::get::<34, 1, 35>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 35] {
+        let mut out = [0; 35];
+        crate::bytes::put::<0, 8, 35>(&mut out, self.base.to_be_bytes());
+        crate::bytes::put::<8, 8, 35>(&mut out, self.stable.to_be_bytes());
+        crate::bytes::put::<16, 8, 35>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<24, 8, 35>(&mut out, self.result.to_be_bytes());
+        crate::bytes::put::<32, 1, 35>(&mut out, self.origin.to_be_bytes());
+        crate::bytes::put::<33, 1, 35>(&mut out, self.effect.to_be_bytes());
+        crate::bytes::put::<34, 1, 35>(&mut out, self.ordered.to_be_bytes());
+        out
+    }
+}
+
+/// MGET: what the switch reads of one key. Not under the tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MgetSlotBody {
+    /// 16 bytes, big-endian on the wire.
+    pub match_value: u128,
+    /// 8 bytes, big-endian on the wire.
+    pub keyhash: u64,
+}
+
+impl MgetSlotBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 24;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<24>()?;
+        Some((
+            Self {
+                match_value: u128::from_be_bytes(crate::bytes::get::<0, 16, 24>(fixed)),
+                keyhash: u64::from_be_bytes(crate::bytes::get::<16, 8, 24>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        crate::bytes::put::<0, 16, 24>(&mut out, self.match_value.to_be_bytes());
+        crate::bytes::put::<16, 8, 24>(&mut out, self.keyhash.to_be_bytes());
+        out
+    }
+}
+
+/// MGET reply: one answered key. Then the value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MgetEntryBody {
+    /// 1 bytes, big-endian on the wire.
+    pub index: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub code: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub value_len: u16,
+}
+
+impl MgetEntryBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 20;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<20>()?;
+        Some((
+            Self {
+                index: u8::from_be_bytes(crate::bytes::get::<0, 1, 20>(fixed)),
+                code: u8::from_be_bytes(crate::bytes::get::<1, 1, 20>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<2, 8, 20>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<10, 8, 20>(fixed)),
+                value_len: u16::from_be_bytes(crate::bytes::get::<18, 2, 20>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 20] {
+        let mut out = [0; 20];
+        crate::bytes::put::<0, 1, 20>(&mut out, self.index.to_be_bytes());
+        crate::bytes::put::<1, 1, 20>(&mut out, self.code.to_be_bytes());
+        crate::bytes::put::<2, 8, 20>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<10, 8, 20>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<18, 2, 20>(&mut out, self.value_len.to_be_bytes());
+        out
+    }
+}
+
+/// RANGE reply: kind 0 is a value; kind 1 a hole: the scan came as far as this key, which has no value. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeEntryBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+    /// 2 bytes, big-endian on the wire.
+    pub value_len: u16,
+}
+
+impl RangeEntryBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 21;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<21>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 21>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 21>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<17, 2, 21>(fixed)),
+                value_len: u16::from_be_bytes(crate::bytes::get::<19, 2, 21>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 21] {
+        let mut out = [0; 21];
+        crate::bytes::put::<0, 1, 21>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 21>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<9, 8, 21>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<17, 2, 21>(&mut out, self.key_len.to_be_bytes());
+        crate::bytes::put::<19, 2, 21>(&mut out, self.value_len.to_be_bytes());
+        out
+    }
+}
+
+/// Names of everything that a role counts.
+pub mod metric {
+    use crate::metric::{Kind, Metric};
+    /// Packets that entered the pipeline, by operation.
+    pub const SWITCH_PACKETS: Metric = Metric {
+        name: "keyway_switch_packets",
+        kind: Kind::Counter,
+        labels: &["op"],
+        help: "Packets that entered the pipeline, by operation.",
+    };
+    /// Packets that left the pipeline: one per request or reply, one per piece of a split.
+    pub const SWITCH_EMITTED: Metric = Metric {
+        name: "keyway_switch_emitted",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Packets that left the pipeline: one per request or reply, one per piece of a split.",
+    };
+    /// Packets the switch dropped, by drop reason.
+    pub const SWITCH_DROPPED: Metric = Metric {
+        name: "keyway_switch_dropped",
+        kind: Kind::Counter,
+        labels: &["reason"],
+        help: "Packets the switch dropped, by drop reason.",
+    };
+    /// GETs, MGET keys and RANGE pieces that matched the partition.
+    pub const SWITCH_PARTITION_READS: Metric = Metric {
+        name: "keyway_switch_partition_reads",
+        kind: Kind::Counter,
+        labels: &["keyspace", "partition"],
+        help: "GETs, MGET keys and RANGE pieces that matched the partition.",
+    };
+    /// PUT, DEL, CAS and INCR packets that matched the partition.
+    pub const SWITCH_PARTITION_WRITES: Metric = Metric {
+        name: "keyway_switch_partition_writes",
+        kind: Kind::Counter,
+        labels: &["keyspace", "partition"],
+        help: "PUT, DEL, CAS and INCR packets that matched the partition.",
+    };
+    /// Revision of the installed tables.
+    pub const SWITCH_TABLE_REVISION: Metric = Metric {
+        name: "keyway_switch_table_revision",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Revision of the installed tables.",
+    };
+    /// Client requests and chain messages that the node took, by operation.
+    pub const NODE_REQUESTS: Metric = Metric {
+        name: "keyway_node_requests",
+        kind: Kind::Counter,
+        labels: &["op"],
+        help: "Client requests and chain messages that the node took, by operation.",
+    };
+    /// Replies that the node sent, by outcome code.
+    pub const NODE_REPLIES: Metric = Metric {
+        name: "keyway_node_replies",
+        kind: Kind::Counter,
+        labels: &["code"],
+        help: "Replies that the node sent, by outcome code.",
+    };
+    /// Packets the node dropped, by drop reason.
+    pub const NODE_DROPPED: Metric = Metric {
+        name: "keyway_node_dropped",
+        kind: Kind::Counter,
+        labels: &["reason"],
+        help: "Packets the node dropped, by drop reason.",
+    };
+    /// Chain writes sent again because the successor did not answer in time.
+    pub const NODE_RESENDS: Metric = Metric {
+        name: "keyway_node_resends",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Chain writes sent again because the successor did not answer in time.",
+    };
+    /// Retried requests that were recognised and not applied again.
+    pub const NODE_DUPLICATES: Metric = Metric {
+        name: "keyway_node_duplicates",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Retried requests that were recognised and not applied again.",
+    };
+    /// Writes that arrived when a newer one of their key was committed already.
+    pub const NODE_SUPERSEDED: Metric = Metric {
+        name: "keyway_node_superseded",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Writes that arrived when a newer one of their key was committed already.",
+    };
+    /// Values that the head turned into tombstones because their time had come.
+    pub const NODE_EXPIRED: Metric = Metric {
+        name: "keyway_node_expired",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Values that the head turned into tombstones because their time had come.",
+    };
+    /// Tombstones removed.
+    pub const NODE_COLLECTED: Metric = Metric {
+        name: "keyway_node_collected",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Tombstones removed.",
+    };
+    /// Writes recorded and not yet committed.
+    pub const NODE_PENDING: Metric = Metric {
+        name: "keyway_node_pending",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Writes recorded and not yet committed.",
+    };
+    /// Client sessions held, over all partitions.
+    pub const NODE_SESSIONS: Metric = Metric {
+        name: "keyway_node_sessions",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Client sessions held, over all partitions.",
+    };
+    /// Times the engine made a batch durable.
+    pub const NODE_SYNCS: Metric = Metric {
+        name: "keyway_node_syncs",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Times the engine made a batch durable.",
+    };
+    /// Partitions the node has a role in.
+    pub const NODE_PARTITIONS: Metric = Metric {
+        name: "keyway_node_partitions",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Partitions the node has a role in.",
+    };
+    /// Revision of the cluster map.
+    pub const CONTROLLER_MAP_REVISION: Metric = Metric {
+        name: "keyway_controller_map_revision",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Revision of the cluster map.",
+    };
+    /// Switches and nodes that have acknowledged the present revision.
+    pub const CONTROLLER_MEMBERS_READY: Metric = Metric {
+        name: "keyway_controller_members_ready",
+        kind: Kind::Gauge,
+        labels: &["role"],
+        help: "Switches and nodes that have acknowledged the present revision.",
+    };
+    /// Orders sent to members.
+    pub const CONTROLLER_ORDERS: Metric = Metric {
+        name: "keyway_controller_orders",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Orders sent to members.",
+    };
+}

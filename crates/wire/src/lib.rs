@@ -1,0 +1,31 @@
+//! The packets that clients, switches and storage nodes exchange: the only place that knows byte
+//! offsets, and even here they come from [`layout`], which is generated.
+//!
+//! A packet is one UDP datagram: a header of [`HEADER_LEN`] bytes and a payload. [`Packet::parse`]
+//! makes the checks that every target makes (a P4 parser, an eBPF program, this crate);
+//! [`Packet::body`] then reads what only nodes and clients look at. [`emit`] is the way to make a
+//! packet. Nothing here allocates but the buffers that a caller hands in, and nothing panics on
+//! any input.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod body;
+mod bytes;
+mod endpoint;
+pub mod layout;
+pub mod metric;
+mod packet;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, RangeEntries};
+pub use endpoint::Endpoint;
+pub use layout::*;
+pub use packet::{
+    Packet, chain_bytes, emit, emit_mget, mget_len, push_mget_entry, push_range_entry,
+};
+pub use tag::{seal, tag_is_right};

@@ -1,0 +1,23 @@
+//! What a metric is; the list of them is generated into [`crate::layout::metric`].
+
+/// One name on `/metrics`.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Full name, without the suffix that the exposition format gives to counters.
+    pub name: &'static str,
+    /// Whether it only grows.
+    pub kind: Kind,
+    /// Label names, in order.
+    pub labels: &'static [&'static str],
+    /// One sentence for people.
+    pub help: &'static str,
+}
+
+/// Whether a metric only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Starts at 0 with the process and only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+}

@@ -1,0 +1,39 @@
+//! Writes `spec/layout.toml` out for each language that reads it.
+
+mod reference;
+mod rust;
+
+use crate::layout::Layout;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// Writes every generated file, or with `check` compares and changes nothing.
+pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
+    let layout = Layout::read(root)?;
+    let outputs = [
+        ("crates/wire/src/layout.rs", rust::generate(&layout)?),
+        ("docs/reference/wire.md", reference::generate(&layout)?),
+    ];
+    for (path, text) in outputs {
+        let full = root.join(path);
+        if check {
+            let found = std::fs::read_to_string(&full).unwrap_or_default();
+            if found != text {
+                bail!("{path} is not what spec/layout.toml says; run `cargo xtask codegen`");
+            }
+        } else {
+            let folder = full.parent().context("generated files have a folder")?;
+            std::fs::create_dir_all(folder)?;
+            std::fs::write(&full, text).with_context(|| path.to_owned())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_what_the_layout_says() {
+        super::run(&crate::repository_root(), true).unwrap();
+    }
+}

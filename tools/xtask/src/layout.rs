@@ -1,0 +1,161 @@
+//! `spec/layout.toml` as types, with the checks that make it trustworthy.
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Layout {
+    pub(crate) protocol: Protocol,
+    #[serde(rename = "field")]
+    pub(crate) fields: Vec<Field>,
+    #[serde(rename = "family")]
+    pub(crate) families: Vec<Family>,
+    pub(crate) flags: Vec<Flags>,
+    #[serde(rename = "body")]
+    pub(crate) bodies: Vec<Body>,
+    #[serde(rename = "limit")]
+    pub(crate) limits: Vec<Limit>,
+    #[serde(rename = "metric")]
+    pub(crate) metrics: Vec<Metric>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Protocol {
+    pub(crate) magic: u16,
+    pub(crate) version: u8,
+    pub(crate) header_len: usize,
+    pub(crate) end_to_end_at: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) at: usize,
+    pub(crate) size: usize,
+    #[serde(default)]
+    pub(crate) bytes: bool,
+    #[serde(default)]
+    pub(crate) overlay: bool,
+    pub(crate) doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Family {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) type_name: String,
+    pub(crate) doc: String,
+    pub(crate) values: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Value {
+    pub(crate) name: String,
+    pub(crate) value: u8,
+    pub(crate) doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flags {
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    pub(crate) values: Vec<Flag>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flag {
+    pub(crate) name: String,
+    pub(crate) bit: u8,
+    pub(crate) doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Body {
+    pub(crate) name: String,
+    pub(crate) fields: Vec<BodyField>,
+    pub(crate) doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BodyField {
+    pub(crate) name: String,
+    pub(crate) size: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limit {
+    pub(crate) name: String,
+    pub(crate) value: u64,
+    pub(crate) doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Metric {
+    pub(crate) name: String,
+    pub(crate) kind: MetricKind,
+    pub(crate) labels: Vec<String>,
+    pub(crate) doc: String,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MetricKind {
+    Counter,
+    Gauge,
+}
+
+impl Layout {
+    /// Reads and checks `spec/layout.toml`.
+    pub(crate) fn read(root: &Path) -> Result<Self> {
+        let path = root.join("spec/layout.toml");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let layout: Self = toml::from_str(&text)?;
+        layout.check().context("spec/layout.toml contradicts itself")?;
+        Ok(layout)
+    }
+
+    /// No gap, no overlap but the declared ones, no number used twice.
+    fn check(&self) -> Result<()> {
+        let mut at = 0;
+        for field in self.fields.iter().filter(|f| !f.overlay) {
+            ensure!(field.at == at, "field {} is at {}, expected {at}", field.name, field.at);
+            at += field.size;
+        }
+        ensure!(at == self.protocol.header_len, "fields end at {at}, not at header_len");
+        for field in &self.fields {
+            let inside = field.at + field.size <= self.protocol.header_len;
+            ensure!(inside, "field {} leaves the header", field.name);
+            let boundary = self.protocol.end_to_end_at;
+            let straddles = field.at < boundary && field.at + field.size > boundary;
+            ensure!(!straddles, "field {} is on both sides of end_to_end_at", field.name);
+            let sized = matches!(field.size, 1 | 2 | 4 | 8 | 16);
+            ensure!(sized, "field {} has an odd size", field.name);
+        }
+        for family in &self.families {
+            let distinct: BTreeSet<u8> = family.values.iter().map(|v| v.value).collect();
+            ensure!(distinct.len() == family.values.len(), "{}: a value twice", family.name);
+        }
+        for flags in &self.flags {
+            let distinct: BTreeSet<u8> = flags.values.iter().map(|f| f.bit).collect();
+            let fits = flags.values.iter().all(|f| f.bit < 8);
+            ensure!(fits && distinct.len() == flags.values.len(), "{}: bad bits", flags.name);
+        }
+        let names: BTreeSet<&str> = self.metrics.iter().map(|m| m.name.as_str()).collect();
+        ensure!(names.len() == self.metrics.len(), "a metric twice");
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask`: the project's chores, in its own language.
+
+mod codegen;
+mod layout;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Chores of the repository.
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Write everything that is generated from spec/layout.toml
+    Codegen {
+        /// Change nothing; fail if a generated file differs
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    let root = repository_root();
+    match Args::parse().chore {
+        Chore::Codegen { check } => codegen::run(&root, check),
+    }
+}
+
+/// The checkout that this binary was built in.
+fn repository_root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
