@@ -1,0 +1,175 @@
+use super::*;
+use crate::clock::Clock;
+use std::net::SocketAddr;
+use std::time::Duration;
+use wire::Endpoint;
+
+const V4: &str = "127.0.0.1:0";
+const V6: &str = "[::1]:0";
+
+fn bind(at: &str) -> Socket {
+    Socket::bind(at.parse().unwrap()).unwrap()
+}
+
+fn endpoint(socket: &Socket) -> Endpoint {
+    socket.local().into()
+}
+
+/// Receives until `count` datagrams have come; what came, and the largest batch.
+fn collect(socket: &Socket, count: usize) -> (Vec<(Endpoint, Vec<u8>)>, usize) {
+    let mut clock = Clock::new();
+    let deadline = clock.now() + Duration::from_secs(10);
+    let mut inbound = Inbound::new(socket.family());
+    let mut all = Vec::new();
+    let mut largest = 0;
+    while all.len() < count {
+        assert!(clock.now() < deadline, "only {} of {count} datagrams came", all.len());
+        largest = largest.max(inbound.receive(socket).unwrap());
+        all.extend(inbound.iter_mut().map(|it| (it.from, it.payload.to_vec())));
+        std::thread::yield_now();
+    }
+    (all, largest)
+}
+
+fn payload(size: usize) -> Vec<u8> {
+    (0..size).map(|at| u8::try_from((at * 31 + size) % 251).unwrap()).collect()
+}
+
+fn round_trip_of_every_size(at: &str) {
+    let (sender, receiver) = (bind(at), bind(at));
+    let mut outbound = Outbound::new(sender.family());
+    let mut size = 0;
+    while size <= wire::DATAGRAM_MAX {
+        let first = size;
+        while size <= wire::DATAGRAM_MAX && !outbound.is_full() {
+            outbound.push(endpoint(&receiver), &payload(size));
+            size += 1;
+        }
+        outbound.send(&sender);
+        let (came, _) = collect(&receiver, size - first);
+        for ((from, bytes), expected) in came.into_iter().zip(first..) {
+            assert_eq!(from, endpoint(&sender));
+            assert_eq!(bytes, payload(expected), "a datagram of {expected} bytes");
+        }
+    }
+    assert_eq!(outbound.failed(), 0);
+}
+
+#[test]
+fn datagrams_of_every_size_arrive_whole_and_in_order_over_ipv4() {
+    round_trip_of_every_size(V4);
+}
+
+#[test]
+fn datagrams_of_every_size_arrive_whole_and_in_order_over_ipv6() {
+    round_trip_of_every_size(V6);
+}
+
+#[test]
+fn what_waits_comes_in_one_batch_that_says_how_much_waits_behind() {
+    let (sender, receiver) = (bind(V4), bind(V4));
+    let mut outbound = Outbound::new(sender.family());
+    for round in 0..2u8 {
+        while !outbound.is_full() {
+            outbound.push(endpoint(&receiver), &[round]);
+        }
+        outbound.send(&sender);
+    }
+    let mut inbound = Inbound::new(receiver.family());
+    // Loopback delivers before the sending call returns.
+    assert_eq!(inbound.receive(&receiver).unwrap(), BATCH_MAX);
+    let waiting: Vec<u16> = inbound.iter_mut().map(|it| it.waiting).collect();
+    assert_eq!(waiting, (0..64).rev().collect::<Vec<u16>>());
+    assert_eq!(inbound.receive(&receiver).unwrap(), BATCH_MAX);
+    assert_eq!(inbound.receive(&receiver).unwrap(), 0);
+    assert_eq!(inbound.iter_mut().count(), 0);
+}
+
+#[test]
+fn a_datagram_over_the_limit_shows_as_one() {
+    let receiver = bind(V4);
+    let sender = std::net::UdpSocket::bind(V4).unwrap();
+    sender.send_to(&[7; 9000], receiver.local()).unwrap();
+    let (came, _) = collect(&receiver, 1);
+    assert!(came[0].1.len() > wire::DATAGRAM_MAX);
+}
+
+#[test]
+fn a_dual_stack_socket_speaks_both_with_ipv4_mapped() {
+    let both = bind("[::]:0");
+    let old = bind(V4);
+    let to_both: SocketAddr = format!("127.0.0.1:{}", both.local().port()).parse().unwrap();
+
+    let mut outbound = Outbound::new(old.family());
+    outbound.push(to_both.into(), b"ping");
+    outbound.send(&old);
+    let (came, _) = collect(&both, 1);
+    assert_eq!(came[0], (endpoint(&old), b"ping".to_vec()));
+
+    let mut outbound = Outbound::new(both.family());
+    outbound.push(came[0].0, b"pong");
+    outbound.send(&both);
+    let (came, _) = collect(&old, 1);
+    assert_eq!(came[0], (to_both.into(), b"pong".to_vec()));
+}
+
+#[test]
+fn a_datagram_that_cannot_be_sent_is_counted_and_stops_no_other() {
+    let (sender, receiver) = (bind(V4), bind(V4));
+    let unreachable: SocketAddr = "[2001:db8::1]:9".parse().unwrap();
+    let mut outbound = Outbound::new(sender.family());
+    outbound.push(unreachable.into(), b"lost");
+    outbound.push(endpoint(&receiver), b"one");
+    outbound.push(unreachable.into(), b"lost");
+    outbound.push(endpoint(&receiver), b"two");
+    outbound.send(&sender);
+    let (came, _) = collect(&receiver, 2);
+    let came: Vec<&[u8]> = came.iter().map(|(_, bytes)| bytes.as_slice()).collect();
+    assert_eq!(came, [b"one", b"two"]);
+    assert_eq!(outbound.failed(), 2);
+}
+
+#[test]
+fn sending_to_a_port_where_nobody_listens_disturbs_nothing() {
+    let (sender, receiver) = (bind(V4), bind(V4));
+    let nobody = {
+        let gone = bind(V4);
+        endpoint(&gone)
+    };
+    let mut outbound = Outbound::new(sender.family());
+    outbound.push(nobody, b"lost");
+    outbound.send(&sender);
+    let mut inbound = Inbound::new(sender.family());
+    assert_eq!(inbound.receive(&sender).unwrap(), 0);
+    outbound.push(endpoint(&receiver), b"found");
+    outbound.send(&sender);
+    assert_eq!(collect(&receiver, 1).0[0].1, b"found");
+}
+
+#[test]
+fn a_group_shares_its_address_with_its_members_alone() {
+    let group = Socket::bind_group(V4.parse().unwrap(), 3).unwrap();
+    let at = group[0].local();
+    assert_eq!(group.len(), 3);
+    assert!(group.iter().all(|member| member.local() == at));
+    assert!(Socket::bind(at).is_err());
+    assert!(Socket::bind_group(at, 2).is_err(), "another group would take half of the packets");
+}
+
+#[test]
+fn every_datagram_to_a_group_reaches_one_member() {
+    let group = Socket::bind_group(V4.parse().unwrap(), 2).unwrap();
+    let mut sent = 0;
+    for _ in 0..32 {
+        let sender = bind(V4);
+        let mut outbound = Outbound::new(sender.family());
+        outbound.push(endpoint(&group[0]), b"x");
+        outbound.send(&sender);
+        sent += 1;
+    }
+    let mut came = 0;
+    for member in &group {
+        came += Inbound::new(member.family()).receive(member).unwrap();
+    }
+    assert_eq!(came, sent);
+}
