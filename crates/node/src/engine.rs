@@ -5,9 +5,12 @@
 //! not at all. An engine that meets an I/O error remembers it, and `sync` reports it: nothing the
 //! node says in between leaves the node, so a wrong read is never told to anybody.
 
+pub mod conformance;
+pub mod memory;
+
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeBounds};
 
 /// A key and all that an engine may place it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,14 @@ pub struct Interval<'a> {
     pub end: std::ops::Bound<&'a [u8]>,
     /// From the end to the start.
     pub reverse: bool,
+}
+
+impl Interval<'_> {
+    /// Whether a key is within both bounds on keys, whatever its match value.
+    #[must_use]
+    pub fn holds_key(&self, key: &[u8]) -> bool {
+        (self.start, self.end).contains(key)
+    }
 }
 
 /// The store of one shard.

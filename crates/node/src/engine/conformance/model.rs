@@ -1,0 +1,249 @@
+//! An engine as plain as can be: maps in memory.
+
+use super::step::{Key, Scan, Step};
+use crate::engine::{Engine, Interval, KeyRef, Record};
+use cluster::{KeyspaceId, Match, PartitionId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::ops::{Bound, ControlFlow};
+
+/// Whether the engine under test keeps notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notes {
+    /// It survives crashes, and so do they.
+    Kept,
+    /// It loses everything in a crash.
+    Forgotten,
+}
+
+/// What an engine should hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    records: BTreeMap<Key, Owned>,
+    notes: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
+    keeps: Notes,
+}
+
+/// A record of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Owned {
+    version: u64,
+    expiry_ms: u64,
+    tombstone: bool,
+    value: Vec<u8>,
+}
+
+impl Owned {
+    fn new(record: Record<'_>) -> Self {
+        let Record { version, expiry_ms, tombstone, value } = record;
+        Self { version, expiry_ms, tombstone, value: value.to_vec() }
+    }
+}
+
+impl Key {
+    fn as_ref(&self) -> KeyRef<'_> {
+        KeyRef {
+            keyspace: self.keyspace,
+            partition: self.partition,
+            ordered: self.ordered,
+            match_value: self.match_value,
+            keyhash: self.keyhash,
+            key: &self.bytes,
+        }
+    }
+}
+
+impl Model {
+    /// An empty one.
+    #[must_use]
+    pub fn new(keeps: Notes) -> Self {
+        Self { records: BTreeMap::new(), notes: BTreeMap::new(), keeps }
+    }
+
+    /// Carries a step out on the engine and here.
+    ///
+    /// # Panics
+    ///
+    /// If the engine does not do what it should.
+    pub fn step(&mut self, engine: &mut impl Engine, step: &Step) {
+        match step {
+            Step::Write { key, version, expiry_ms, tombstone, value } => {
+                let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
+                let record = Record { version, expiry_ms, tombstone, value };
+                engine.write(&key.as_ref(), &record);
+                self.records.insert(key.clone(), Owned::new(record));
+                self.check_read(engine, key);
+            }
+            Step::Remove(key) => {
+                engine.remove(&key.as_ref());
+                self.records.remove(key);
+                self.check_read(engine, key);
+            }
+            Step::Read(key) => self.check_read(engine, key),
+            Step::Scan(scan) => self.check_scan(engine, scan),
+            Step::Due { until_ms, visits } => self.check_due(engine, *until_ms, *visits),
+            Step::Note { partition, name, note } => {
+                engine.note(*partition, name, note.as_deref());
+                let at = (*partition, name.clone());
+                match note {
+                    Some(note) => self.notes.insert(at, note.clone()),
+                    None => self.notes.remove(&at),
+                };
+                self.check_notes(engine, *partition);
+            }
+            Step::Notes(partition) => self.check_notes(engine, *partition),
+            Step::Sync => assert_eq!(engine.sync(), Ok(()), "nothing fails here"),
+        }
+    }
+
+    /// Checks that the engine holds exactly this, as far as it can be asked. `touched` are all the
+    /// steps that may have left something in it.
+    ///
+    /// # Panics
+    ///
+    /// If it holds anything else.
+    pub fn check(&self, engine: &impl Engine, touched: &[Step]) {
+        for step in touched {
+            match step {
+                Step::Write { key, .. } | Step::Remove(key) | Step::Read(key) => {
+                    self.check_read(engine, key);
+                }
+                Step::Note { partition, .. } => self.check_notes(engine, *partition),
+                Step::Scan(_) | Step::Due { .. } | Step::Notes(_) | Step::Sync => {}
+            }
+        }
+        let ordered = self.records.keys().filter(|key| key.ordered);
+        let pieces: BTreeSet<_> = ordered.map(|key| (key.keyspace, key.partition)).collect();
+        for (keyspace, partition) in pieces {
+            self.check_scan(engine, &Scan::whole(keyspace, partition));
+        }
+        self.check_due(engine, u64::MAX, usize::MAX);
+        assert_eq!(engine.len(), self.records.len(), "the number of records");
+    }
+
+    /// Whether the engine reads as this model does, for all that the steps touched.
+    #[must_use]
+    pub fn is_held_by(&self, engine: &impl Engine, touched: &[Step]) -> bool {
+        touched.iter().all(|step| match step {
+            Step::Write { key, .. } | Step::Remove(key) | Step::Read(key) => {
+                read(engine, key) == self.records.get(key).cloned()
+            }
+            Step::Note { partition, .. } | Step::Notes(partition) => {
+                notes(engine, *partition) == self.notes_of(*partition)
+            }
+            Step::Scan(_) | Step::Due { .. } | Step::Sync => true,
+        })
+    }
+
+    fn check_read(&self, engine: &impl Engine, key: &Key) {
+        assert_same(read(engine, key), self.records.get(key).cloned(), key);
+    }
+
+    fn check_scan(&self, engine: &impl Engine, scan: &Scan) {
+        let interval = Interval {
+            keyspace: scan.keyspace,
+            partition: scan.partition,
+            first: scan.first,
+            last: scan.last,
+            start: scan.start.as_ref().map(Vec::as_slice),
+            end: scan.end.as_ref().map(Vec::as_slice),
+            reverse: scan.reverse,
+        };
+        let mut found = Vec::new();
+        engine.scan(&interval, |key, record| {
+            found.push((key.to_vec(), Owned::new(record)));
+            until(found.len() >= scan.visits)
+        });
+        let mut expected: Vec<_> = self
+            .records
+            .iter()
+            .filter(|(key, _)| (key.keyspace, key.partition) == (scan.keyspace, scan.partition))
+            .filter(|(key, _)| (scan.first..=scan.last).contains(&key.match_value))
+            .filter(|(key, _)| interval.holds_key(&key.bytes))
+            .map(|(key, record)| (key.bytes.clone(), record.clone()))
+            .collect();
+        expected.sort();
+        if scan.reverse {
+            expected.reverse();
+        }
+        expected.truncate(scan.visits);
+        assert_same(found, expected, scan);
+    }
+
+    fn check_due(&self, engine: &impl Engine, until_ms: u64, visits: usize) {
+        let mut found = Vec::new();
+        engine.due(until_ms, |keyspace, key, record| {
+            found.push((record.expiry_ms, keyspace, key.to_vec(), Owned::new(record)));
+            until(found.len() >= visits)
+        });
+        let mut due: Vec<_> = self
+            .records
+            .iter()
+            .filter(|(_, record)| (1..=until_ms).contains(&record.expiry_ms))
+            .map(|(key, record)| {
+                (record.expiry_ms, key.keyspace, key.bytes.clone(), record.clone())
+            })
+            .collect();
+        due.sort();
+        // Among records of one expiry the order is free.
+        assert_same(
+            found.iter().map(|(expiry_ms, ..)| *expiry_ms).collect::<Vec<_>>(),
+            due.iter().map(|(expiry_ms, ..)| *expiry_ms).take(visits).collect(),
+            &(until_ms, visits),
+        );
+        let distinct: BTreeSet<_> = found.iter().collect();
+        assert_eq!(distinct.len(), found.len(), "each is visited once");
+        for one in &found {
+            assert!(due.binary_search(one).is_ok(), "{one:?} is not due");
+        }
+    }
+
+    fn check_notes(&self, engine: &impl Engine, partition: PartitionId) {
+        assert_same(notes(engine, partition), self.notes_of(partition), &partition);
+    }
+
+    fn notes_of(&self, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
+        match self.keeps {
+            Notes::Forgotten => Vec::new(),
+            Notes::Kept => self
+                .notes
+                .iter()
+                .filter(|((of, _), _)| *of == partition)
+                .map(|((_, name), note)| (name.clone(), note.clone()))
+                .collect(),
+        }
+    }
+}
+
+impl Scan {
+    fn whole(keyspace: KeyspaceId, partition: PartitionId) -> Self {
+        Self {
+            keyspace,
+            partition,
+            first: Match::MIN,
+            last: Match::MAX,
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+            reverse: false,
+            visits: usize::MAX,
+        }
+    }
+}
+
+fn read(engine: &impl Engine, key: &Key) -> Option<Owned> {
+    engine.read(&key.as_ref(), |record| record.map(Owned::new))
+}
+
+fn notes(engine: &impl Engine, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    engine.notes(partition, |name, note| found.push((name.to_vec(), note.to_vec())));
+    found
+}
+
+fn until(enough: bool) -> ControlFlow<()> {
+    if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+fn assert_same<T: PartialEq + Debug>(found: T, expected: T, asked: &impl Debug) {
+    assert!(found == expected, "asked for {asked:?}\nfound {found:?}\nexpected {expected:?}");
+}

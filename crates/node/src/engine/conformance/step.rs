@@ -1,0 +1,230 @@
+//! One thing to do to an engine, and the small world of keys it is done in.
+
+use cluster::{Keyspace, KeyspaceId, KeyspaceKind, Match, PartitionId};
+use std::ops::Bound;
+
+/// Random numbers that make one [`Step`].
+pub type Draw = [u16; 6];
+
+/// One thing to do to an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write a record, and read it back.
+    Write {
+        /// Where.
+        key: Key,
+        /// The record's version.
+        version: u64,
+        /// Its expiry; often 0.
+        expiry_ms: u64,
+        /// Whether it marks a deleted key.
+        tombstone: bool,
+        /// Its value.
+        value: Vec<u8>,
+    },
+    /// Remove a key, which may not be there.
+    Remove(Key),
+    /// Read a key, which may not be there.
+    Read(Key),
+    /// Scan an interval.
+    Scan(Scan),
+    /// List what is due.
+    Due {
+        /// Until when.
+        until_ms: u64,
+        /// How many to visit before breaking off.
+        visits: usize,
+    },
+    /// Keep or remove a note.
+    Note {
+        /// Whose.
+        partition: PartitionId,
+        /// Its name.
+        name: Vec<u8>,
+        /// Its content, or `None` to remove it.
+        note: Option<Vec<u8>>,
+    },
+    /// List the notes of a partition.
+    Notes(PartitionId),
+    /// Make everything so far durable.
+    Sync,
+}
+
+/// A key with all that an engine is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// Its match value.
+    pub match_value: Match,
+    /// The key.
+    pub bytes: Vec<u8>,
+    /// Its partition.
+    pub partition: PartitionId,
+    /// Whether its keyspace is scanned in order.
+    pub ordered: bool,
+    /// Its hash: one of few, so that different keys often have the same.
+    pub keyhash: u64,
+}
+
+/// An interval to scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The keyspace.
+    pub keyspace: KeyspaceId,
+    /// The partition.
+    pub partition: PartitionId,
+    /// First match value.
+    pub first: Match,
+    /// Last match value; may be before the first.
+    pub last: Match,
+    /// Bound from below, with any relation to `first`.
+    pub start: Bound<Vec<u8>>,
+    /// Bound from above.
+    pub end: Bound<Vec<u8>>,
+    /// From the end to the start.
+    pub reverse: bool,
+    /// How many records to visit before breaking off.
+    pub visits: usize,
+}
+
+/// A keyspace of the little world. Partitions are numbered from 1 over all of them.
+struct Space {
+    id: u16,
+    /// The common prefix, if it is ordered.
+    prefix: Option<&'static [u8]>,
+    /// First match values of its partitions; keys drawn below lie close to them.
+    firsts: &'static [u128],
+}
+
+const SPACES: [Space; 3] = [
+    Space { id: 1, prefix: None, firsts: &[0, u128::MAX / 3, u128::MAX / 3 * 2] },
+    Space { id: 2, prefix: Some(b"k"), firsts: &[0, 1 << 120, 0x6d << 120] },
+    Space { id: 0x0102, prefix: Some(b""), firsts: &[0] },
+];
+
+/// Different keys of a hash keyspace share this many keyhashes.
+const KEYHASHES: u64 = 16;
+
+impl Step {
+    /// The step that these numbers stand for; small numbers make simple steps.
+    #[must_use]
+    pub fn from_draw(draw: Draw) -> Self {
+        let [what, space, a, b, c, d] = draw;
+        match what % 16 {
+            0..=5 => Self::Write {
+                key: Key::from_draw(space, a),
+                version: u64::from(b),
+                expiry_ms: u64::from((c % 32).saturating_sub(12)),
+                tombstone: d % 5 == 1,
+                value: if d % 5 == 1 { Vec::new() } else { value(d / 5) },
+            },
+            6 => Self::Remove(Key::from_draw(space, a)),
+            7 => Self::Read(Key::from_draw(space, a)),
+            8..=10 => Self::Scan(Scan::from_draw(draw)),
+            11 => Self::Due { until_ms: u64::from(a % 24), visits: visits(b) },
+            12 | 13 => Self::Note {
+                partition: PartitionId(u32::from(space % 7)),
+                name: note_name(a),
+                note: (b % 4 != 3).then(|| value(c)),
+            },
+            14 => Self::Notes(PartitionId(u32::from(space % 7))),
+            _ => Self::Sync,
+        }
+    }
+}
+
+impl Key {
+    /// A key of the little world.
+    #[must_use]
+    pub fn from_draw(space: u16, draw: u16) -> Self {
+        let (keyspace, firsts, partition) = keyspace(space);
+        let bytes = key_bytes(draw);
+        let match_value = keyspace.match_value(&bytes);
+        let keyhash = keyspace.keyhash(&bytes) % KEYHASHES;
+        let index = firsts.partition_point(|first| *first <= match_value.0) - 1;
+        let partition = PartitionId(partition + u32::try_from(index).expect("few partitions"));
+        let ordered = keyspace.is_ordered();
+        Self { keyspace: keyspace.id, match_value, bytes, partition, ordered, keyhash }
+    }
+}
+
+impl Scan {
+    fn from_draw([what, space, a, b, c, d]: Draw) -> Self {
+        let (keyspace, firsts, partition) = keyspace(1 + space % 2);
+        let index = usize::from(space / 2) % firsts.len();
+        let first = firsts.get(index).copied().expect("an index below the length");
+        let last = firsts.get(index + 1).map_or(u128::MAX, |next| next - 1);
+        let partition = PartitionId(partition + u32::try_from(index).expect("few partitions"));
+        let (whole, piece) = ((Match(first), Match(last)), |draw: u16| {
+            Match(keyspace.match_value(&key_bytes(draw)).0.clamp(first, last))
+        });
+        let (first, last) = if a % 2 == 0 { whole } else { (piece(b), piece(c)) };
+        let bound = |kind: u16, draw: u16| match kind % 3 {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(key_bytes(draw)),
+            _ => Bound::Excluded(key_bytes(draw)),
+        };
+        Self {
+            keyspace: keyspace.id,
+            partition,
+            first,
+            last,
+            start: bound(a / 2, b),
+            end: bound(a / 6, c),
+            reverse: (what / 16) % 2 == 1,
+            visits: visits(d),
+        }
+    }
+}
+
+fn keyspace(space: u16) -> (Keyspace, &'static [u128], u32) {
+    let index = usize::from(space) % SPACES.len();
+    let Space { id, prefix, firsts } = SPACES.get(index).expect("an index below the length");
+    let before: usize = SPACES.iter().take(index).map(|space| space.firsts.len()).sum();
+    let kind = match prefix {
+        Some(prefix) => KeyspaceKind::Range { prefix: prefix.to_vec() },
+        None => KeyspaceKind::Hash,
+    };
+    let keyspace = Keyspace { id: KeyspaceId(*id), name: format!("k{id}"), kind, seed: 7 };
+    (keyspace, firsts, 1 + u32::try_from(before).expect("few partitions"))
+}
+
+/// Short keys over an alphabet of extremes, with and without a prefix, some of them alike in the
+/// first sixteen bytes, and one as long as keys get.
+fn key_bytes(draw: u16) -> Vec<u8> {
+    let mut rest = draw;
+    let mut next = |choices: u16| {
+        let choice = rest % choices;
+        rest /= choices;
+        choice
+    };
+    let mut key = Vec::new();
+    let letters = next(4);
+    if next(3) != 2 {
+        key.push(b'k');
+    }
+    if next(4) == 3 {
+        key.extend([b'm'; 16]);
+    }
+    key.extend((0..letters).map(|_| if next(2) == 0 { 0 } else { 0xff }));
+    if next(16) == 15 {
+        key.resize(wire::KEY_MAX, b'z');
+    }
+    key
+}
+
+fn value(draw: u16) -> Vec<u8> {
+    let sizes = [0, 1, 8, 9, 100, wire::ENTRY_MAX];
+    let size = sizes.get(usize::from(draw) % sizes.len()).copied().unwrap_or(0);
+    vec![draw.to_le_bytes()[0]; size]
+}
+
+fn note_name(draw: u16) -> Vec<u8> {
+    let letters = [0, b'n', 0xff];
+    (0..draw % 3).filter_map(|i| letters.get(usize::from(draw / 3 + i) % 3).copied()).collect()
+}
+
+fn visits(draw: u16) -> usize {
+    if draw % 3 == 2 { usize::from(draw % 7) + 1 } else { usize::MAX }
+}

@@ -1,0 +1,108 @@
+//! How a tree of ordered keys is searched without building a key for it.
+//!
+//! Match values stand inside the tree's nodes, so that most comparisons fetch no key.
+
+use super::Block;
+use crate::engine::Interval;
+use cluster::Match;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, btree_map};
+use std::ops::Bound;
+
+/// Where a key stands in its partition: by match value, then by the key, which is the order of
+/// the keys.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    match_value: Match,
+    key: Box<[u8]>,
+}
+
+impl Place {
+    pub(super) fn new(match_value: Match, key: &[u8]) -> Self {
+        Self { match_value, key: key.into() }
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+/// A [`Place`], whether it owns its key or borrows it: what the tree is searched by.
+pub(super) trait Placed {
+    fn place(&self) -> (Match, &[u8]);
+}
+
+impl Placed for Place {
+    fn place(&self) -> (Match, &[u8]) {
+        (self.match_value, &self.key)
+    }
+}
+
+impl Placed for (Match, &[u8]) {
+    fn place(&self) -> (Match, &[u8]) {
+        *self
+    }
+}
+
+impl PartialEq for dyn Placed + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for dyn Placed + '_ {}
+
+impl PartialOrd for dyn Placed + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn Placed + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+impl<'a> Borrow<dyn Placed + 'a> for Place {
+    fn borrow(&self) -> &(dyn Placed + 'a) {
+        self
+    }
+}
+
+/// The records between the ends of an interval; `None` if the ends cross. Exact as long as the
+/// bounds on keys are not inside the bounds on match values, else more than the interval holds.
+pub(super) fn range<'t>(
+    tree: &'t BTreeMap<Place, Block>,
+    interval: &Interval<'_>,
+) -> Option<btree_map::Range<'t, Place, Block>> {
+    let start = match interval.start {
+        Bound::Included(key) => Bound::Included((interval.first, key)),
+        Bound::Excluded(key) => Bound::Excluded((interval.first, key)),
+        Bound::Unbounded => Bound::Included((interval.first, &[][..])),
+    };
+    let end = match interval.end {
+        Bound::Included(key) => Bound::Included((interval.last, key)),
+        Bound::Excluded(key) => Bound::Excluded((interval.last, key)),
+        Bound::Unbounded => match interval.last.0.checked_add(1) {
+            Some(next) => Bound::Excluded((Match(next), &[][..])),
+            None => Bound::Unbounded,
+        },
+    };
+    let crossed = match (start, end) {
+        (Bound::Included(a), Bound::Included(b)) => a > b,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
+            a >= b
+        }
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+    };
+    if crossed {
+        return None;
+    }
+    Some(tree.range::<dyn Placed, _>((start.as_ref().map(placed), end.as_ref().map(placed))))
+}
+
+fn placed<'a>(place: &'a (Match, &'a [u8])) -> &'a (dyn Placed + 'a) {
+    place
+}
