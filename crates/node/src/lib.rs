@@ -2,5 +2,24 @@
 //!
 //! A [`Node`] serves the partitions of one shard. It owns its engine alone, so that cores share
 //! nothing. Whatever it answers waits until [`Node::flush`] has made durable what it rests on.
+//!
+//! A packet's way: [`Node::handle_packet`] checks what every request needs and finds the replica;
+//! `read` answers reads; `write` orders writes at the head; `chain` passes them on, commits them
+//! at the tail and takes the commits back up; `expiry` does the housekeeping.
 
+mod chain;
+mod counters;
+mod directory;
 pub mod engine;
+mod expiry;
+mod node;
+mod read;
+mod replica;
+mod reply;
+mod session;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use counters::Counters;
+pub use node::{Node, NodeConfig};

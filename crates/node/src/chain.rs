@@ -1,0 +1,240 @@
+//! The chain: writes travel down, the tail commits, commits travel back up.
+//!
+//! ```text
+//!   client ── write ──▶ head ── CHAIN_WRITE ──▶ middle ── CHAIN_WRITE ──▶ tail ── reply ──▶ client
+//!                       head ◀── CHAIN_ACK ──── middle ◀── CHAIN_COMMIT ── tail
+//!                       head ◀── CHAIN_COMMIT ─ middle
+//! ```
+//!
+//! Every hop may be lost, doubled or reordered. A member sends a write again until its successor
+//! has recorded it, and then, more slowly, until the successor says that it is committed.
+
+use crate::engine::{Engine, KeyRef, Record};
+use crate::replica::{Context, Replica, Write, session_name};
+use crate::reply::answer_write;
+use cluster::NodeId;
+use machine::Instant;
+use wire::{Body, Code, DropReason, Effect, Endpoint, Header, Op};
+
+impl Replica {
+    /// Takes a message of another member. The caller has found the replica by the partition id.
+    pub(crate) fn handle_chain<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        from: Endpoint,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        if header.epoch != self.epoch().0 {
+            return Err(DropReason::StaleEpoch);
+        }
+        let sender = match body {
+            Body::ChainWrite { .. } => self.predecessor(),
+            Body::ChainAck | Body::ChainCommit => self.successor().map(|(_, id)| id),
+            Body::ChainStable if !self.is_head() => self.partition.head(),
+            _ => None,
+        };
+        let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.id()));
+        if sender != Some(from) {
+            return Err(DropReason::NotFromMember);
+        }
+        match *body {
+            Body::ChainWrite { fixed, key, value } => {
+                let write = Write { header: *header, fixed, key, value };
+                self.handle_chain_write(ctx, &write)
+            }
+            Body::ChainAck => {
+                self.handle_ack(ctx, header.object_version);
+                Ok(())
+            }
+            Body::ChainCommit => {
+                self.handle_commit(ctx, header.object_version);
+                Ok(())
+            }
+            _ => {
+                self.raise_stable(header.object_version);
+                Ok(())
+            }
+        }
+    }
+
+    fn handle_chain_write<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+    ) -> Result<(), DropReason> {
+        let stamped = (0..self.partition.chain.len()).map(|i| chain_id(&write.header, i));
+        let mine = usize::from(write.header.chain_len) == self.partition.chain.len()
+            && usize::from(write.header.chain_pos) == self.position()
+            && stamped.eq(self.partition.chain.iter().copied());
+        if !mine {
+            return Err(DropReason::BadChain);
+        }
+        if write.outcome().is_none() && write.header.client != 0 || write.effect().is_none() {
+            return Err(DropReason::BadBody);
+        }
+        let version = write.version();
+        if self.is_committed(version) {
+            self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+            return Ok(());
+        }
+        self.raise_stable(write.fixed.stable);
+        if self.pending.contains_key(&version) {
+            self.tell_predecessor(ctx, Op::ChainAck, &write.header);
+            return Ok(());
+        }
+        if write.fixed.ordered != 0 && !self.knows_base(ctx, write) {
+            return Err(DropReason::OutOfOrder);
+        }
+        if self.is_tail() {
+            self.commit(ctx, write);
+        } else {
+            self.pend(ctx, write);
+            self.tell_predecessor(ctx, Op::ChainAck, &write.header);
+            self.send_on(ctx, version);
+        }
+        Ok(())
+    }
+
+    /// Whether the write that this one was computed from has arrived here. After a restart the
+    /// versions above `stable` that were committed are known by their records only.
+    fn knows_base<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
+        let base = write.fixed.base;
+        let at = self.key_ref(&write.header, write.key);
+        self.knows(base) || ctx.engine.read(&at, |r| r.is_some_and(|r| r.version == base))
+    }
+
+    fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let id = self.id();
+        let Some(pending) = self.pending.get_mut(&version) else { return };
+        if pending.acknowledged {
+            return;
+        }
+        pending.acknowledged = true;
+        if pending.resends == 0 {
+            self.acknowledge_rtt.sample(ctx.now.since(pending.sent_at));
+        }
+        ctx.timers.remove(&(pending.due, id, version));
+        pending.due = ctx.now + self.commit_rtt.timeout(pending.resends);
+        ctx.timers.insert((pending.due, id, version));
+    }
+
+    fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let Some(pending) = self.unpend(ctx, version) else { return };
+        if pending.resends == 0 {
+            self.commit_rtt.sample(ctx.now.since(pending.sent_at));
+        }
+        self.commit(ctx, &pending.write());
+    }
+
+    /// Makes a write the committed state of its key, unless a newer one is, and its request id a
+    /// session; then says so: the tail to the client, everyone to the predecessor.
+    pub(crate) fn commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+        let at = self.key_ref(&write.header, write.key);
+        let (version, effect) = (write.version(), write.effect());
+        let superseded = effect != Some(Effect::None) && self.is_superseded(ctx, &at, version);
+        if superseded {
+            ctx.counters.superseded += 1;
+        } else if let Some(effect @ (Effect::Put | Effect::Delete)) = effect {
+            let expiry_ms = write.fixed.expiry_ms;
+            let tombstone = effect == Effect::Delete;
+            let value = if tombstone { &[] } else { write.value };
+            ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
+        }
+        self.mark_committed(version);
+        if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
+            self.record_session(ctx, write, outcome);
+            if self.is_tail() {
+                answer_write(ctx, &write.header, &outcome);
+            }
+        }
+        self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+    }
+
+    fn is_superseded<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        at: &KeyRef<'_>,
+        version: u64,
+    ) -> bool {
+        let newest = ctx.engine.read(at, |record| record.map(|r| r.version));
+        newest.unwrap_or(self.collected) >= version
+    }
+
+    fn record_session<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        outcome: crate::session::Outcome,
+    ) {
+        let (client, seq, floor) = (write.header.client, write.header.seq, write.floor());
+        let ended = self.sessions.record(ctx.now, client, seq, floor, outcome);
+        let note = outcome.to_note(floor);
+        ctx.engine.note(self.id(), &session_name(client, seq), Some(&note));
+        for seq in ended {
+            ctx.engine.note(self.id(), &session_name(client, seq), None);
+        }
+    }
+
+    fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, write: &Header) {
+        let Some(to) = self.predecessor() else { return };
+        let place = self.position() - 1;
+        self.tell(ctx, to, place, op, write.object_version);
+    }
+
+    /// Sends a message that consists of a version.
+    pub(crate) fn tell<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        member: NodeId,
+        place: usize,
+        op: Op,
+        version: u64,
+    ) {
+        let Some(to) = ctx.directory.endpoint(member, self.id()) else { return };
+        let mut header = Header {
+            partition: self.id().0,
+            epoch: self.epoch().0,
+            node: ctx.directory.me.0,
+            load: ctx.load,
+            chain_pos: u8::try_from(place).expect("chains are at most CHAIN_MAX long"),
+            object_version: version,
+            op: op as u8,
+            keyspace: self.partition.keyspace.0,
+            code: Code::Ok as u8,
+            ..Header::default()
+        };
+        header.set_chain(self.partition.chain.iter().map(|id| id.0));
+        ctx.out.push(to, |out| {
+            wire::emit(out, &header, &[]);
+        });
+    }
+
+    /// Sends a write again that the successor has not acknowledged, or not committed, in time.
+    pub(crate) fn handle_overdue<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let id = self.id();
+        let Some(pending) = self.pending.get_mut(&version) else { return };
+        pending.resends += 1;
+        let rtt = if pending.acknowledged { &self.commit_rtt } else { &self.acknowledge_rtt };
+        pending.due = ctx.now + rtt.timeout(pending.resends);
+        ctx.timers.insert((pending.due, id, version));
+        ctx.counters.resends += 1;
+        self.send_on(ctx, version);
+    }
+}
+
+fn chain_id(header: &Header, index: usize) -> NodeId {
+    let (ids, _) = header.chain.as_chunks::<2>();
+    NodeId(ids.get(index).map_or(u16::MAX, |id| u16::from_be_bytes(*id)))
+}
+
+/// The first instant at which a write is due again, and the ones due by `now`.
+pub(crate) fn take_due(
+    timers: &mut crate::replica::Timers,
+    now: Instant,
+) -> Vec<(cluster::PartitionId, u64)> {
+    let later =
+        timers.split_off(&(now + std::time::Duration::from_nanos(1), Default::default(), 0));
+    let due = std::mem::replace(timers, later);
+    due.into_iter().map(|(_, partition, version)| (partition, version)).collect()
+}

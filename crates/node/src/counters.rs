@@ -1,0 +1,78 @@
+//! What a node counts. Plain numbers: a shard is one thread, and its driver publishes them.
+
+use wire::{Code, DropReason, Op};
+
+/// Counts since the node started, under the names of the layout's metrics.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    requests: [u64; 256],
+    replies: [u64; 256],
+    dropped: [u64; 256],
+    /// `keyway_node_resends`.
+    pub resends: u64,
+    /// `keyway_node_duplicates`.
+    pub duplicates: u64,
+    /// `keyway_node_superseded`.
+    pub superseded: u64,
+    /// `keyway_node_expired`.
+    pub expired: u64,
+    /// `keyway_node_collected`.
+    pub collected: u64,
+    /// `keyway_node_syncs`.
+    pub syncs: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            requests: [0; 256],
+            replies: [0; 256],
+            dropped: [0; 256],
+            resends: 0,
+            duplicates: 0,
+            superseded: 0,
+            expired: 0,
+            collected: 0,
+            syncs: 0,
+        }
+    }
+}
+
+#[expect(clippy::indexing_slicing, reason = "a byte indexes 256 places")]
+impl Counters {
+    /// `keyway_node_requests`: packets of this operation that the node took.
+    #[must_use]
+    pub fn requests(&self, op: Op) -> u64 {
+        self.requests[usize::from(op as u8)]
+    }
+
+    /// `keyway_node_replies`: replies with this code.
+    #[must_use]
+    pub fn replies(&self, code: Code) -> u64 {
+        self.replies[usize::from(code as u8)]
+    }
+
+    /// `keyway_node_dropped`: packets dropped for this reason.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[usize::from(reason as u8)]
+    }
+
+    /// Packets of any operation that the node took.
+    #[must_use]
+    pub fn requests_total(&self) -> u64 {
+        self.requests.iter().sum()
+    }
+
+    pub(crate) fn count_request(&mut self, op: Op) {
+        self.requests[usize::from(op as u8)] += 1;
+    }
+
+    pub(crate) fn count_reply(&mut self, code: Code) {
+        self.replies[usize::from(code as u8)] += 1;
+    }
+
+    pub(crate) fn count_drop(&mut self, reason: DropReason) {
+        self.dropped[usize::from(reason as u8)] += 1;
+    }
+}

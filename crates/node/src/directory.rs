@@ -1,0 +1,44 @@
+//! What the controller has told this node about the rest of the cluster.
+
+use cluster::{Assignment, Keyspace, KeyspaceId, NodeId, NodeSpec, PartitionId};
+use std::collections::BTreeMap;
+use wire::Endpoint;
+
+/// The assignment without its partitions, which became replicas.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) revision: u64,
+    pub(crate) me: NodeId,
+    /// Where replies go.
+    pub(crate) switch: Endpoint,
+    /// How much earlier than its time the head treats a value as expired.
+    pub(crate) clock_skew_max_ms: u64,
+    nodes: BTreeMap<NodeId, NodeSpec>,
+    keyspaces: BTreeMap<KeyspaceId, Keyspace>,
+}
+
+impl Directory {
+    pub(crate) fn new(assignment: &Assignment) -> Self {
+        Self {
+            revision: assignment.revision,
+            me: assignment.node,
+            switch: assignment.switch,
+            clock_skew_max_ms: assignment.clock_skew_max_ms,
+            nodes: assignment.nodes.iter().map(|n| (n.id, *n)).collect(),
+            keyspaces: assignment.keyspaces.iter().map(|k| (k.id, k.clone())).collect(),
+        }
+    }
+
+    pub(crate) fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
+        self.keyspaces.get(&id)
+    }
+
+    pub(crate) fn keyspace_named(&self, name: &[u8]) -> Option<&Keyspace> {
+        self.keyspaces.values().find(|k| k.name.as_bytes() == name)
+    }
+
+    /// Where a node takes packets of this partition.
+    pub(crate) fn endpoint(&self, node: NodeId, partition: PartitionId) -> Option<Endpoint> {
+        self.nodes.get(&node).map(|spec| spec.endpoint_of(partition))
+    }
+}

@@ -1,0 +1,79 @@
+//! Housekeeping that time brings: values expire, tombstones are collected, idle sessions end.
+
+use crate::engine::Engine;
+use crate::replica::{Context, Replica, session_name};
+use wire::{ChainWriteBody, Effect, Header, Op};
+
+/// A record whose time has come.
+pub(crate) struct Due {
+    pub(crate) key: Vec<u8>,
+    pub(crate) version: u64,
+    pub(crate) tombstone: bool,
+}
+
+impl Replica {
+    /// Deals with one due record: the head turns a value into a tombstone, every member collects
+    /// a tombstone once no older write of its key can still be on the way.
+    pub(crate) fn handle_due<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        header: &Header,
+        due: &Due,
+    ) {
+        if due.tombstone {
+            if due.version <= self.stable && self.newest_pending(&due.key).is_none() {
+                ctx.engine.remove(&self.key_ref(header, &due.key));
+                self.collected = self.collected.max(due.version);
+                self.note_counters(ctx.engine);
+                ctx.counters.collected += 1;
+            }
+        } else if self.is_head()
+            && self.newest_pending(&due.key).is_none()
+            && self.pending.len() < crate::replica::PENDING_MAX
+        {
+            self.expire(ctx, header, &due.key, due.version);
+        }
+    }
+
+    /// Writes a tombstone over a value whose time has come: a delete that no client asked for.
+    pub(crate) fn expire<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        base: u64,
+    ) {
+        ctx.counters.expired += 1;
+        let header = Header {
+            keyspace: self.partition.keyspace.0,
+            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+            match_value: at.match_value,
+            keyhash: at.keyhash,
+            ..Header::default()
+        };
+        let fixed = ChainWriteBody {
+            base,
+            stable: self.stable,
+            origin: Op::Del as u8,
+            effect: Effect::Delete as u8,
+            ordered: 1,
+            ..ChainWriteBody::default()
+        };
+        self.order(ctx, &header, fixed, key, &[]);
+    }
+
+    /// Says how far the partition is stable, when no write is there to say it; ends idle sessions.
+    pub(crate) fn handle_quiet<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        if self.is_head() && self.pending.is_empty() && self.announcements_left > 0 {
+            self.announcements_left -= 1;
+            self.note_counters(ctx.engine);
+            let members = self.partition.chain.clone();
+            for (place, member) in members.iter().enumerate().skip(1) {
+                self.tell(ctx, *member, place, Op::ChainStable, self.stable);
+            }
+        }
+        for (client, seq) in self.sessions.end_idle(ctx.now) {
+            ctx.engine.note(self.id(), &session_name(client, seq), None);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How the node answers.
+
+use crate::engine::Engine;
+use crate::replica::{Context, Replica};
+use crate::session::Outcome;
+use wire::{Code, Header, IncrReplyBody, Op};
+
+/// The header of an answer to `request`: what the protocol says is echoed, and the load report.
+pub(crate) fn reply_header<E>(
+    ctx: &Context<'_, E>,
+    request: &Header,
+    op: Op,
+    code: Code,
+) -> Header {
+    Header {
+        hop_flags: request.hop_flags,
+        partition: request.partition,
+        epoch: request.epoch,
+        node: ctx.directory.me.0,
+        load: ctx.load,
+        reply_addr: request.reply_addr,
+        reply_port: request.reply_port,
+        match_value: request.match_value,
+        keyhash: request.keyhash,
+        op: op.reply() as u8,
+        keyspace: request.keyspace,
+        client: request.client,
+        seq: request.seq,
+        code: code as u8,
+        ..Header::default()
+    }
+}
+
+/// Sends an answer.
+pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: &[&[u8]]) {
+    if let Some(code) = Code::from_wire(header.code) {
+        ctx.counters.count_reply(code);
+    }
+    let to = Replica::reply_endpoint(header, ctx.directory);
+    if to.is_set() {
+        ctx.out.push(to, |out| {
+            wire::emit(out, header, parts);
+        });
+    } else {
+        ctx.counters.count_drop(wire::DropReason::BadReplyAddress);
+    }
+}
+
+/// Answers that nothing was decided, or that it never will be.
+pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: Op, code: Code) {
+    assert!(!code.is_decided(), "an outcome has a body");
+    let header = Header {
+        bitmap: request.bitmap,
+        object_version: if op == Op::Range { request.object_version } else { 0 },
+        ..reply_header(ctx, request, op, code)
+    };
+    send(ctx, &header, &[]);
+}
+
+/// Answers a write with its outcome. `request` is any header that carries its request id.
+pub(crate) fn answer_write<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    outcome: &Outcome,
+) {
+    let header = Header {
+        object_version: outcome.version,
+        ..reply_header(ctx, request, outcome.origin, outcome.code)
+    };
+    let sum = IncrReplyBody { result: outcome.result }.to_bytes();
+    let parts: &[&[u8]] = if outcome.origin == Op::Incr { &[&sum] } else { &[] };
+    send(ctx, &header, parts);
+}

@@ -1,0 +1,253 @@
+//! The head: takes writes, decides what they do, and starts them down the chain.
+
+use crate::engine::{Engine, Record};
+use crate::replica::{Context, PENDING_MAX, Replica, Write};
+use crate::reply::{answer_write, refuse};
+use crate::session::Standing;
+use std::time::Duration;
+use wire::{
+    Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, Op, flag, hop_flag,
+};
+
+/// The newest state of a key that the head knows, committed or pending.
+#[derive(Debug)]
+struct State {
+    /// Version of the write that made it; 0 if nothing is known of the key.
+    version: u64,
+    expiry_ms: u64,
+    /// `None` if the key has no value.
+    value: Option<Vec<u8>>,
+}
+
+/// What a write will do.
+struct Decision<'a> {
+    effect: Effect,
+    code: Code,
+    expiry_ms: u64,
+    /// Sum of an INCR; version found by a write without effect.
+    result: u64,
+    value: std::borrow::Cow<'a, [u8]>,
+}
+
+impl Replica {
+    /// Takes a client's write at the head. The caller has checked epoch, chain and key.
+    pub(crate) fn handle_write<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        op: Op,
+        request: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        match self.sessions.standing(request.client, request.seq) {
+            Standing::Known(outcome) => {
+                ctx.counters.duplicates += 1;
+                answer_write(ctx, request, &outcome);
+                return Ok(());
+            }
+            Standing::Ended => return Err(DropReason::StaleRequest),
+            Standing::New => {}
+        }
+        if self.pending_of(request.client, request.seq).is_some() {
+            ctx.counters.duplicates += 1;
+            return Ok(()); // The tail will answer, or the session will once it is committed.
+        }
+        // One place is kept for the tombstone that an expired value may need first.
+        let full = self.pending.len() + 1 >= PENDING_MAX;
+        if full || !self.sessions.has_room(request.client) {
+            refuse(ctx, request, op, Code::Overloaded);
+            return Ok(());
+        }
+        let Some(key) = key_of(body) else { return Err(DropReason::BadBody) };
+        let keeps = request.flags & flag::KEEP_EXPIRY != 0 && matches!(op, Op::Put | Op::Cas);
+        let ordered = op != Op::Put || keeps;
+        let state = ordered.then(|| self.state_for_update(ctx, request, key));
+        let decision = decide(body, keeps, state.as_ref());
+        if key.len() + decision.value.len() > ENTRY_MAX {
+            refuse(ctx, request, op, Code::TooLarge);
+            return Ok(());
+        }
+        let fixed = ChainWriteBody {
+            base: state.as_ref().map_or(0, |s| s.version),
+            stable: self.stable,
+            expiry_ms: decision.expiry_ms,
+            result: decision.result,
+            origin: op as u8,
+            effect: decision.effect as u8,
+            ordered: u8::from(ordered),
+        };
+        let header = Header { code: decision.code as u8, ..*request };
+        self.order(ctx, &header, fixed, key, &decision.value);
+        Ok(())
+    }
+
+    /// Gives a write the next version and starts it down the chain.
+    pub(crate) fn order<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        fixed: ChainWriteBody,
+        key: &[u8],
+        value: &[u8],
+    ) {
+        self.last_version += 1;
+        let fixed = if fixed.effect == Effect::Delete as u8 {
+            let collect_at = ctx.now + TOMBSTONE_GRACE;
+            ChainWriteBody { expiry_ms: collect_at.unix_ms(), ..fixed }
+        } else {
+            fixed
+        };
+        let header = Header {
+            hop_flags: request.hop_flags & hop_flag::DIRECT,
+            partition: self.id().0,
+            epoch: self.epoch().0,
+            bitmap: 0,
+            object_version: self.last_version,
+            op: Op::ChainWrite as u8,
+            flags: 0,
+            count: 0,
+            ..*request
+        };
+        let write = Write { header, fixed, key, value };
+        if self.is_tail() {
+            self.commit(ctx, &write);
+        } else {
+            self.pend(ctx, &write);
+            self.send_on(ctx, write.version());
+        }
+        self.note_counters(ctx.engine);
+    }
+
+    /// The newest state of a key, to compute from. A value near the end of its time is turned into
+    /// a tombstone first, so that the tail, whose clock may run ahead, cannot have hidden it
+    /// already from somebody while we still build on it.
+    fn state_for_update<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) -> State {
+        let state = self.newest_state(ctx, request, key);
+        let horizon = ctx.now.unix_ms().saturating_add(ctx.directory.clock_skew_max_ms);
+        let gone = state.value.is_some() && (1..=horizon).contains(&state.expiry_ms);
+        if !gone {
+            return state;
+        }
+        self.expire(ctx, request, key, state.version);
+        State { version: self.last_version, expiry_ms: 0, value: None }
+    }
+
+    fn newest_state<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> State {
+        let committed = ctx.engine.read(&self.key_ref(at, key), |record| match record {
+            None => State { version: 0, expiry_ms: 0, value: None },
+            Some(Record { version, expiry_ms, tombstone, value }) => {
+                State { version, expiry_ms, value: (!tombstone).then(|| value.to_vec()) }
+            }
+        });
+        match self.newest_pending(key).map(|pending| pending.write()) {
+            Some(write) if write.version() > committed.version => State {
+                version: write.version(),
+                expiry_ms: write.fixed.expiry_ms,
+                value: (write.effect() == Some(Effect::Put)).then(|| write.value.to_vec()),
+            },
+            _ => committed,
+        }
+    }
+}
+
+fn key_of<'a>(body: &Body<'a>) -> Option<&'a [u8]> {
+    match body {
+        Body::Put { key, .. }
+        | Body::Del { key }
+        | Body::Cas { key, .. }
+        | Body::Incr { key, .. } => Some(key),
+        _ => None,
+    }
+}
+
+/// What the write does to `state`; only a plain PUT is decided without one.
+fn decide<'a>(body: &Body<'a>, keeps_expiry: bool, state: Option<&State>) -> Decision<'a> {
+    let absent = State { version: 0, expiry_ms: 0, value: None };
+    let state = state.unwrap_or(&absent);
+    let kept = |expiry_ms: u64| if keeps_expiry { state.expiry_of_value() } else { expiry_ms };
+    match *body {
+        Body::Put { expiry_ms, value, .. } => Decision::put(value, kept(expiry_ms)),
+        Body::Del { .. } if state.value.is_none() => Decision::none(Code::NotFound, 0),
+        Body::Del { .. } => Decision { effect: Effect::Delete, ..Decision::put(&[], 0) },
+        Body::Cas { expiry_ms, expect, value, .. } => {
+            let found = if state.value.is_some() { state.version } else { 0 };
+            let holds = match expect {
+                Expect::Version(version) => version == found,
+                Expect::Value(expected) => state.value.as_deref() == Some(expected),
+            };
+            if holds {
+                Decision::put(value, kept(expiry_ms))
+            } else {
+                Decision::none(Code::CasMismatch, found)
+            }
+        }
+        Body::Incr { delta, .. } => decide_incr(delta, state),
+        _ => Decision::none(Code::NotFound, 0),
+    }
+}
+
+fn decide_incr<'a>(delta: i64, state: &State) -> Decision<'a> {
+    let Some(number) = state.value.as_deref().map_or(Some(0), parse_number) else {
+        return Decision::none(Code::NotANumber, state.version);
+    };
+    let Some(sum) = number.checked_add(delta) else {
+        return Decision::none(Code::Overflow, state.version);
+    };
+    Decision {
+        effect: Effect::Put,
+        code: Code::Ok,
+        expiry_ms: state.expiry_of_value(),
+        result: sum.cast_unsigned(),
+        value: sum.to_string().into_bytes().into(),
+    }
+}
+
+impl<'a> Decision<'a> {
+    fn put(value: &'a [u8], expiry_ms: u64) -> Self {
+        let value = value.into();
+        Self { effect: Effect::Put, code: Code::Ok, expiry_ms, result: 0, value }
+    }
+
+    fn none(code: Code, found: u64) -> Self {
+        let value = (&[]).into();
+        Self { effect: Effect::None, code, expiry_ms: 0, result: found, value }
+    }
+}
+
+impl State {
+    /// The expiry of the value, if there is one; a tombstone's means something else.
+    fn expiry_of_value(&self) -> u64 {
+        if self.value.is_some() { self.expiry_ms } else { 0 }
+    }
+}
+
+/// A decimal signed 64-bit integer in its one canonical form, as INCR writes it.
+fn parse_number(value: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(value).ok()?;
+    let number: i64 = text.parse().ok()?;
+    // `parse` also takes "+1", "007" and "-0": a round trip tells them apart.
+    (number.to_string() == text).then_some(number)
+}
+
+/// How long a tombstone stays after its delete. Safety does not need it (versions at or below
+/// `stable` are never taken again); it gives a copy of the partition that is being made time to see
+/// the delete rather than find nothing.
+const TOMBSTONE_GRACE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::parse_number;
+
+    #[test]
+    fn only_the_canonical_form_is_a_number() {
+        assert_eq!(parse_number(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(parse_number(b"0"), Some(0));
+        for text in ["", "+1", "01", "-0", " 1", "1 ", "9223372036854775808", "1.0", "\u{663}"] {
+            assert_eq!(parse_number(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}
