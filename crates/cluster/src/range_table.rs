@@ -8,7 +8,7 @@
 //! bounds    0          8         12 13 14                23    first values of the intervals
 //! buckets  <---------- 8..=11 | 12..=15 | 16..=19 | 20..=23 ----------->
 //! below                0        2         5         5         6    bounds in earlier buckets
-//! //! ```
+//! ```
 
 use crate::Match;
 use std::ops::Range;

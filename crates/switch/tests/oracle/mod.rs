@@ -1,0 +1,5 @@
+//! What the pipeline is held against: a naive model of it, and what holds for every packet.
+
+pub(crate) mod counts;
+pub(crate) mod invariants;
+pub(crate) mod model;

@@ -1,0 +1,277 @@
+//! The switch as section 3 of `spec/protocol.md` reads: linear scans over what the controller
+//! sent, a new datagram for each that goes out, no thought for speed.
+
+use super::counts::Counts;
+use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
+use std::collections::BTreeMap;
+use wire::{Endpoint, HEADER_LEN, Header, flag, hop_flag};
+
+/// A datagram and where it goes.
+pub(crate) type Sent = (Endpoint, Vec<u8>);
+
+/// The naive switch.
+#[derive(Default)]
+pub(crate) struct Model {
+    /// The tables, once there are some.
+    pub(crate) tables: Option<SwitchTables>,
+    /// What it has counted.
+    pub(crate) counts: Counts,
+}
+
+impl Model {
+    /// Takes one datagram and gives all that it sends.
+    pub(crate) fn process(&mut self, from: Endpoint, datagram: &[u8]) -> Vec<Sent> {
+        let sent = match parse(datagram) {
+            Ok(header) => self.forward(from, &header, datagram),
+            Err(reason) => self.drop(reason),
+        };
+        self.counts.emitted += sent.len() as u64;
+        sent
+    }
+
+    fn drop(&mut self, reason: &str) -> Vec<Sent> {
+        add(&mut self.counts.dropped, reason);
+        Vec::new()
+    }
+
+    fn forward(&mut self, from: Endpoint, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+        let name = op_name(header.op).expect("parsed");
+        add(&mut self.counts.packets, name);
+        let tables = self.tables.clone().unwrap_or_default();
+        let sender = tables.nodes.iter().find(|node| node.owns(from));
+        if name.ends_with("_reply") {
+            let Some(node) = sender else { return self.drop("reply_not_from_node") };
+            if header.reply_port == 0 {
+                return self.drop("bad_reply_address");
+            }
+            if header.node != node.id.0 {
+                return self.drop("reply_not_from_node");
+            }
+            self.counts.loads.insert(node.id.to_string(), header.load.into());
+            let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
+            return vec![(to, datagram.to_vec())];
+        }
+        if name.starts_with("chain_") {
+            return self.drop("bad_op");
+        }
+        if sender.is_some() {
+            return self.drop("request_from_node");
+        }
+        if self.tables.is_none() {
+            return self.drop("not_serving");
+        }
+        let header = Header {
+            reply_addr: from.addr,
+            reply_port: from.port,
+            hop_flags: 0,
+            node: 0,
+            load: 0,
+            ..*header
+        };
+        match name {
+            "describe" => self.describe(&tables, &header, datagram),
+            "mget" => self.mget(&tables, &header, datagram),
+            "range" => self.range(&tables, &header, datagram),
+            _ => self.single(&tables, &header, datagram, !matches!(name, "get")),
+        }
+    }
+
+    fn describe(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+        if tables.nodes.is_empty() {
+            return self.drop("no_node");
+        }
+        let place = (header.client % tables.nodes.len() as u64) as usize;
+        vec![(tables.nodes[place].endpoint, rewritten(header, datagram))]
+    }
+
+    fn single(
+        &mut self,
+        tables: &SwitchTables,
+        header: &Header,
+        datagram: &[u8],
+        write: bool,
+    ) -> Vec<Sent> {
+        if !has_keyspace(tables, header) {
+            return self.drop("no_keyspace");
+        }
+        let Some(partition) = holder(tables, header.keyspace, header.match_value) else {
+            return self.drop("no_partition");
+        };
+        let counter = if write { &mut self.counts.writes } else { &mut self.counts.reads };
+        add(counter, &partition.id.to_string());
+        let chain = if write {
+            &partition.chain[..]
+        } else {
+            &partition.chain[partition.chain.len() - 1..]
+        };
+        let Some(node) = node(tables, chain[0]) else { return self.drop("no_node") };
+        let stamped = stamp(header, partition.id.0, partition.epoch.0, 0, chain);
+        vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
+    }
+
+    fn mget(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+        let count = usize::from(header.count);
+        let payload = &datagram[HEADER_LEN..];
+        let asked: Vec<usize> =
+            (0..count.min(32)).filter(|i| header.bitmap >> i & 1 == 1).collect();
+        if count == 0 || count > 32 || payload.len() < count * 24 || asked.is_empty() {
+            return self.drop("bad_body");
+        }
+        if !has_keyspace(tables, header) {
+            return self.drop("no_keyspace");
+        }
+        let mut groups: Vec<(Endpoint, NodeId, u32)> = Vec::new();
+        for key in asked {
+            let at = u128::from_be_bytes(payload[key * 24..key * 24 + 16].try_into().unwrap());
+            let Some(partition) = holder(tables, header.keyspace, at) else {
+                self.drop("no_partition");
+                continue;
+            };
+            add(&mut self.counts.reads, &partition.id.to_string());
+            let Some(node) = node(tables, *partition.chain.last().unwrap()) else {
+                self.drop("no_node");
+                continue;
+            };
+            let to = node.endpoint_of(partition.id);
+            match groups.iter_mut().find(|group| group.0 == to) {
+                Some(group) => group.2 |= 1 << key,
+                None => groups.push((to, node.id, 1 << key)),
+            }
+        }
+        let copy =
+            |(to, node, bitmap)| (to, rewritten(&stamp(header, 0, 0, bitmap, &[node]), datagram));
+        groups.into_iter().map(copy).collect()
+    }
+
+    /// Not by cutting again and again, as the pipeline does, but from the list of all partitions
+    /// that meet the interval.
+    fn range(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+        let (first, last) = (header.match_value, header.match_end());
+        let pieces_max = usize::from(header.count.min(32));
+        if first > last || pieces_max == 0 {
+            return self.drop("bad_body");
+        }
+        if !has_keyspace(tables, header) {
+            return self.drop("no_keyspace");
+        }
+        let reverse = header.flags & flag::REVERSE != 0;
+        let mut met: Vec<&Partition> = tables.partitions.iter().collect();
+        met.retain(|p| p.keyspace.0 == header.keyspace && p.first.0 <= last && first <= p.last.0);
+        met.sort_by_key(|p| p.first);
+        if reverse {
+            met.reverse();
+        }
+        let mut sent = Vec::new();
+        // Where the next piece must begin (reverse: end); nowhere once everything is covered.
+        let mut next = Some(if reverse { last } else { first });
+        for made in 0..pieces_max {
+            let Some(at) = next else { break };
+            let Some(partition) = met.get(made).filter(|p| p.first.0 <= at && at <= p.last.0)
+            else {
+                self.drop("no_partition");
+                break;
+            };
+            let piece = (first.max(partition.first.0), last.min(partition.last.0));
+            next = if reverse {
+                (piece.0 != first).then(|| piece.0 - 1)
+            } else {
+                (piece.1 != last).then(|| piece.1 + 1)
+            };
+            add(&mut self.counts.reads, &partition.id.to_string());
+            let tail = *partition.chain.last().unwrap();
+            let Some(node) = node(tables, tail) else {
+                self.drop("no_node");
+                continue;
+            };
+            let mut stamped = stamp(header, partition.id.0, partition.epoch.0, 0, &[tail]);
+            stamped.match_value = piece.0;
+            stamped.set_match_end(piece.1);
+            if made + 1 == pieces_max && next.is_some() {
+                stamped.hop_flags = hop_flag::CUT;
+            }
+            sent.push((node.endpoint_of(partition.id), rewritten(&stamped, datagram)));
+        }
+        sent
+    }
+}
+
+/// Section 1, on bytes alone.
+fn parse(datagram: &[u8]) -> Result<Header, &'static str> {
+    let Some(bytes) = datagram.first_chunk::<HEADER_LEN>() else { return Err("truncated") };
+    if &bytes[..2] != b"KW" {
+        return Err("not_ours");
+    }
+    if bytes[2] != 1 {
+        return Err("bad_version");
+    }
+    let header = Header::read(bytes);
+    if op_name(header.op).is_none() {
+        return Err("bad_op");
+    }
+    let payload = datagram.len() - HEADER_LEN;
+    let key = usize::from(header.key_len);
+    let length = usize::from(header.payload_len);
+    if length != payload || datagram.len() > 1472 || key > payload || key > 1024 {
+        return Err("bad_length");
+    }
+    if header.chain_len > 8 || header.chain_pos >= header.chain_len.max(1) {
+        return Err("bad_chain");
+    }
+    Ok(header)
+}
+
+fn op_name(code: u8) -> Option<&'static str> {
+    Some(match code {
+        1 => "get",
+        2 => "put",
+        3 => "del",
+        4 => "cas",
+        5 => "incr",
+        6 => "mget",
+        7 => "range",
+        8 => "describe",
+        0x40 => "chain_write",
+        0x41 => "chain_ack",
+        0x42 => "chain_commit",
+        0x43 => "chain_stable",
+        0x81 => "get_reply",
+        0x82 => "put_reply",
+        0x83 => "del_reply",
+        0x84 => "cas_reply",
+        0x85 => "incr_reply",
+        0x86 => "mget_reply",
+        0x87 => "range_reply",
+        0x88 => "describe_reply",
+        _ => return None,
+    })
+}
+
+fn has_keyspace(tables: &SwitchTables, header: &Header) -> bool {
+    tables.partitions.iter().any(|p| p.keyspace.0 == header.keyspace)
+}
+
+fn holder(tables: &SwitchTables, keyspace: u16, at: u128) -> Option<&Partition> {
+    tables.partitions.iter().find(|p| p.keyspace.0 == keyspace && p.first.0 <= at && at <= p.last.0)
+}
+
+fn node(tables: &SwitchTables, id: NodeId) -> Option<&NodeSpec> {
+    tables.nodes.iter().find(|node| node.id == id)
+}
+
+fn stamp(header: &Header, partition: u32, epoch: u32, bitmap: u32, chain: &[NodeId]) -> Header {
+    let mut stamped = Header { partition, epoch, bitmap, chain_pos: 0, ..*header };
+    stamped.set_chain(chain.iter().map(|node| node.0));
+    stamped
+}
+
+/// The datagram under another header, its tag as it was.
+fn rewritten(header: &Header, datagram: &[u8]) -> Vec<u8> {
+    let mut bytes = [0; HEADER_LEN];
+    header.write(&mut bytes);
+    bytes[4..8].copy_from_slice(&datagram[4..8]);
+    [&bytes, &datagram[HEADER_LEN..]].concat()
+}
+
+fn add(counters: &mut BTreeMap<String, u64>, name: &str) {
+    *counters.entry(name.to_owned()).or_default() += 1;
+}
