@@ -1395,84 +1395,84 @@ pub mod metric {
     pub const NODE_REQUESTS: Metric = Metric {
         name: "keyway_node_requests",
         kind: Kind::Counter,
-        labels: &["op"],
+        labels: &["node", "op"],
         help: "Client requests and chain messages that the node took, by operation.",
     };
     /// Replies that the node sent, by outcome code.
     pub const NODE_REPLIES: Metric = Metric {
         name: "keyway_node_replies",
         kind: Kind::Counter,
-        labels: &["code"],
+        labels: &["node", "code"],
         help: "Replies that the node sent, by outcome code.",
     };
     /// Packets the node dropped, by drop reason.
     pub const NODE_DROPPED: Metric = Metric {
         name: "keyway_node_dropped",
         kind: Kind::Counter,
-        labels: &["reason"],
+        labels: &["node", "reason"],
         help: "Packets the node dropped, by drop reason.",
     };
     /// Chain writes sent again because the successor did not answer in time.
     pub const NODE_RESENDS: Metric = Metric {
         name: "keyway_node_resends",
         kind: Kind::Counter,
-        labels: &[],
+        labels: &["node"],
         help: "Chain writes sent again because the successor did not answer in time.",
     };
     /// Retried requests that were recognised and not applied again.
     pub const NODE_DUPLICATES: Metric = Metric {
         name: "keyway_node_duplicates",
         kind: Kind::Counter,
-        labels: &[],
+        labels: &["node"],
         help: "Retried requests that were recognised and not applied again.",
     };
     /// Writes that arrived when a newer one of their key was committed already.
     pub const NODE_SUPERSEDED: Metric = Metric {
         name: "keyway_node_superseded",
         kind: Kind::Counter,
-        labels: &[],
+        labels: &["node"],
         help: "Writes that arrived when a newer one of their key was committed already.",
     };
     /// Values that the head turned into tombstones because their time had come.
     pub const NODE_EXPIRED: Metric = Metric {
         name: "keyway_node_expired",
         kind: Kind::Counter,
-        labels: &[],
+        labels: &["node"],
         help: "Values that the head turned into tombstones because their time had come.",
     };
     /// Tombstones removed.
     pub const NODE_COLLECTED: Metric = Metric {
         name: "keyway_node_collected",
         kind: Kind::Counter,
-        labels: &[],
+        labels: &["node"],
         help: "Tombstones removed.",
     };
     /// Writes recorded and not yet committed.
     pub const NODE_PENDING: Metric = Metric {
         name: "keyway_node_pending",
         kind: Kind::Gauge,
-        labels: &[],
+        labels: &["node"],
         help: "Writes recorded and not yet committed.",
     };
     /// Client sessions held, over all partitions.
     pub const NODE_SESSIONS: Metric = Metric {
         name: "keyway_node_sessions",
         kind: Kind::Gauge,
-        labels: &[],
+        labels: &["node"],
         help: "Client sessions held, over all partitions.",
     };
     /// Times the engine made a batch durable.
     pub const NODE_SYNCS: Metric = Metric {
         name: "keyway_node_syncs",
         kind: Kind::Counter,
-        labels: &[],
+        labels: &["node"],
         help: "Times the engine made a batch durable.",
     };
     /// Partitions the node has a role in.
     pub const NODE_PARTITIONS: Metric = Metric {
         name: "keyway_node_partitions",
         kind: Kind::Gauge,
-        labels: &[],
+        labels: &["node"],
         help: "Partitions the node has a role in.",
     };
     /// Revision of the cluster map.
