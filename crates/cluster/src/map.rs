@@ -1,7 +1,7 @@
 //! The cluster map and its invariants.
 
 use crate::{
-    Assignment, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId,
+    Assignment, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId, StoreId,
     SwitchTables, text,
 };
 use serde::{Deserialize, Serialize};
@@ -216,13 +216,20 @@ impl Map {
         }
     }
 
-    /// What one node needs to know.
+    /// What one node needs to know, if it still has this memory.
     #[must_use]
-    pub fn assignment(&self, node: NodeId, switch: Endpoint, clock_skew_max_ms: u64) -> Assignment {
+    pub fn assignment(
+        &self,
+        node: NodeId,
+        store: StoreId,
+        switch: Endpoint,
+        clock_skew_max_ms: u64,
+    ) -> Assignment {
         let mine = self.partitions.iter().filter(|p| p.chain.contains(&node));
         Assignment {
             revision: self.revision,
             node,
+            store,
             switch,
             clock_skew_max_ms,
             nodes: self.nodes.clone(),

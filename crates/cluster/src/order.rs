@@ -26,6 +26,10 @@ pub struct Assignment {
     pub revision: u64,
     /// Whom this is for.
     pub node: NodeId,
+    /// The memory that `node` had when it was judged. A node with another one (it was started
+    /// anew, empty, while this was on its way) must not install it, for it would answer as if
+    /// no key of its partitions had ever been written.
+    pub store: StoreId,
     /// Where replies go.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,

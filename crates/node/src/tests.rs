@@ -84,7 +84,8 @@ impl Chain {
 
     fn install(&mut self) {
         for (id, node) in (0u16..).zip(&mut self.nodes) {
-            let assignment: Assignment = self.map.assignment(NodeId(id), port(SWITCH), 10);
+            let store = StoreId(id.into());
+            let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH), 10);
             node.install(self.now, &assignment);
         }
     }

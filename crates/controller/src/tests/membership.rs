@@ -1,0 +1,198 @@
+//! Who belongs to the cluster, and what becomes of those that come back different.
+
+use super::world::{World, hash, node};
+use crate::{CreateError, MemberState};
+use cluster::{Member, NodeId, Order, StoreId};
+
+fn with_keyspace(nodes: u16) -> World {
+    let mut world = World::settled(nodes, 1);
+    let now = world.now;
+    world.controller.create_keyspace(now, hash("a", 6, 2)).unwrap();
+    world.settle();
+    assert!(world.status().ready && world.status().covered);
+    world.full_orders();
+    world
+}
+
+#[test]
+fn a_fresh_cluster_takes_everybody_in_and_reaches_one_revision() {
+    let mut world = World::new(4, 2);
+    assert!(!world.status().ready);
+    world.settle();
+    let status = world.status();
+    assert!(status.ready && status.covered, "{status:?}");
+    assert_eq!(status.members.len(), 6);
+    assert!(world.members.values().all(|m| m.installed == status.revision));
+    let saved = world.saved.unwrap();
+    assert_eq!(saved.stores.len(), 4);
+    assert_eq!(saved.stores[&NodeId(2)], world.members[&node(2)].store);
+}
+
+#[test]
+fn a_node_that_restarts_with_its_memory_is_given_its_partitions_at_once() {
+    let mut world = with_keyspace(3);
+    let revision = world.map().revision;
+    world.restart_member(node(1));
+    world.live();
+    assert_eq!(world.full_orders(), [node(1)]);
+    assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    assert_eq!(world.map().revision, revision);
+}
+
+#[test]
+fn a_node_without_its_memory_is_given_nothing_until_it_has_it_again() {
+    let mut world = with_keyspace(3);
+    let memory = world.members[&node(1)].store;
+    world.restart_member(node(1));
+    world.member(node(1)).store = StoreId(999);
+    world.live();
+    assert_eq!(world.full_orders(), []);
+    let status = world.status();
+    assert!(!status.covered && !status.ready);
+    assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
+    let detail = &status.members.iter().find(|m| m.member == node(1)).unwrap().detail;
+    assert!(detail.contains("bring its data directory back"), "{detail}");
+
+    // Nor does a controller that comes back meanwhile believe it.
+    world.restart(world.config.clone());
+    world.live();
+    assert_eq!(world.full_orders(), []);
+    assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
+
+    world.member(node(1)).store = memory;
+    world.live();
+    assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    assert!(world.status().covered);
+}
+
+#[test]
+fn an_assignment_says_which_memory_it_is_for() {
+    let mut world = with_keyspace(3);
+    let memory = world.members[&node(1)].store;
+    let now = world.now;
+    world.controller.create_keyspace(now, hash("b", 3, 1)).unwrap();
+    world.save();
+    // While this order is on its way, node 1 is started anew with an empty memory.
+    let order = loop {
+        let (member, order) = world.controller.poll_order().unwrap();
+        if member == node(1) {
+            break order;
+        }
+        world.deliver(member, order);
+    };
+    world.restart_member(node(1));
+    world.member(node(1)).store = StoreId(999);
+    let Order::Assign(assignment) = &order else { panic!("{order:?}") };
+    assert_eq!(assignment.store, memory);
+    world.deliver(node(1), order);
+    assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
+}
+
+#[test]
+fn a_node_that_never_held_anything_may_come_back_with_a_new_memory() {
+    let mut world = World::settled(3, 1);
+    world.restart_member(node(1));
+    world.member(node(1)).store = StoreId(999);
+    world.live();
+    assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    assert_eq!(world.saved.as_ref().unwrap().stores[&NodeId(1)], StoreId(999));
+}
+
+#[test]
+fn partitions_that_never_reached_a_node_are_not_held_against_it() {
+    let mut world = World::settled(3, 1);
+    world.member(node(1)).alive = false;
+    world.live();
+    let now = world.now;
+    world.controller.create_keyspace(now, hash("a", 6, 2)).unwrap();
+    world.live();
+    world.restart_member(node(1));
+    let it = world.member(node(1));
+    (it.alive, it.store) = (true, StoreId(999));
+    world.live();
+    assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    assert!(world.status().covered);
+}
+
+#[test]
+fn two_nodes_with_one_memory_are_not_both_believed() {
+    let mut world = World::new(3, 1);
+    let copied = world.members[&node(2)].store;
+    world.member(node(0)).store = copied;
+    world.settle();
+    let status = world.status();
+    let foreign: Vec<_> =
+        status.members.iter().filter(|m| m.state == MemberState::Foreign).collect();
+    assert_eq!(foreign.len(), 1, "{status:?}");
+    assert!(foreign[0].detail.contains("one data directory"), "{}", foreign[0].detail);
+    let now = world.now;
+    let refused = world.controller.create_keyspace(now, hash("a", 6, 2));
+    assert_eq!(refused, Err(CreateError::Foreign(foreign[0].member)));
+}
+
+#[test]
+fn a_node_of_another_controller_is_left_alone() {
+    let mut world = World::new(3, 1);
+    world.member(node(1)).installed = 5;
+    world.settle();
+    assert_eq!(world.state_of(node(1)), MemberState::Foreign);
+    assert!(!world.full_orders().contains(&node(1)));
+    world.restart_member(node(1));
+    world.live();
+    assert!(world.status().ready, "{:?}", world.status().members);
+}
+
+#[test]
+fn a_member_ahead_of_its_controller_stops_every_change() {
+    let mut world = World::new(3, 1);
+    world.member(Member::Switch(0)).installed = 9_000_000;
+    world.member(node(0)).alive = false;
+    world.member(node(2)).alive = false;
+    world.settle();
+    world.member(node(0)).alive = true;
+    world.member(node(2)).alive = true;
+    world.live();
+    assert_eq!(world.state_of(Member::Switch(0)), MemberState::Foreign);
+    assert_eq!(world.state_of(node(0)), MemberState::Behind, "it waits to be taken in");
+    let now = world.now;
+    let refused = world.controller.create_keyspace(now, hash("a", 6, 2));
+    assert_eq!(refused, Err(CreateError::Foreign(Member::Switch(0))));
+    world.restart_member(Member::Switch(0));
+    world.live();
+    assert!(world.status().ready, "{:?}", world.status().members);
+}
+
+#[test]
+fn a_controller_that_lost_its_store_overrules_old_tables() {
+    let mut world = with_keyspace(3);
+    let old = world.map().revision;
+    world.live();
+    world.saved = None;
+    for id in 0..3 {
+        world.restart_member(node(id));
+    }
+    world.restart(world.config.clone());
+    world.live();
+    assert!(world.map().revision > old);
+    assert!(world.status().ready, "{:?}", world.status().members);
+    let tables = world.delivered.iter().rev().find_map(|(_, order)| match order {
+        Order::Tables(tables) => Some(tables),
+        _ => None,
+    });
+    assert_eq!(tables.unwrap().partitions, []);
+}
+
+#[test]
+fn a_report_of_a_stranger_or_in_another_form_is_noted_and_not_used() {
+    let mut world = World::settled(2, 1);
+    let map = world.map();
+    let (now, report) = (world.now, world.report_of(node(0)));
+    world.controller.handle_report(now, node(77), report.clone());
+    world.controller.handle_report(now, Member::Switch(0), report);
+    assert_eq!(world.map(), map);
+    assert_eq!(world.state_of(Member::Switch(0)), MemberState::Silent);
+    let status = world.status();
+    let saw: Vec<&str> = status.decisions.iter().rev().take(2).map(|d| d.saw.as_str()).collect();
+    assert!(saw[0].contains("form of another role"), "{saw:?}");
+    assert!(saw[1].contains("not configured"), "{saw:?}");
+}
