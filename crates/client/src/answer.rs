@@ -1,0 +1,35 @@
+//! What a decided reply to a request for one key, or for a keyspace, means.
+
+use crate::{CasReply, DelReply, IncrReply, Reply};
+use cluster::{Keyspace, KeyspaceId, KeyspaceKind};
+use wire::{Body, Code};
+
+/// The reply as callers see it; `None` if this operation cannot end with this code.
+pub(crate) fn single(code: Code, version: u64, body: &Body<'_>) -> Option<Reply> {
+    Some(match (body, code) {
+        (Body::GetReply(entry), Code::Ok) => Reply::Get(Some((*entry).into())),
+        (Body::GetReply(_), Code::NotFound) => Reply::Get(None),
+        (Body::PutReply, Code::Ok) => Reply::Put { version },
+        (Body::DelReply, Code::Ok) => Reply::Del(DelReply { existed: true, version }),
+        (Body::DelReply, Code::NotFound) => Reply::Del(DelReply { existed: false, version }),
+        (Body::CasReply, Code::Ok) => Reply::Cas(CasReply::Written { version }),
+        (Body::CasReply, Code::CasMismatch) => Reply::Cas(CasReply::Mismatch { version }),
+        (Body::IncrReply { result }, Code::Ok) => {
+            Reply::Incr(IncrReply::Sum { sum: *result, version })
+        }
+        (Body::IncrReply { .. }, Code::NotANumber) => Reply::Incr(IncrReply::NotANumber),
+        (Body::IncrReply { .. }, Code::Overflow) => Reply::Incr(IncrReply::Overflow),
+        _ => return None,
+    })
+}
+
+/// The keyspace that a DESCRIBE reply describes; `None` if it describes none.
+pub(crate) fn keyspace(name: &str, code: Code, body: &Body<'_>) -> Option<Keyspace> {
+    let (Body::DescribeReply { fixed, prefix }, Code::Ok) = (body, code) else { return None };
+    let kind = match fixed.kind {
+        0 => KeyspaceKind::Hash,
+        1 => KeyspaceKind::Range { prefix: prefix.to_vec() },
+        _ => return None,
+    };
+    Some(Keyspace { id: KeyspaceId(fixed.id), name: name.to_owned(), kind, seed: fixed.seed })
+}

@@ -1,0 +1,82 @@
+//! What a client may be told about itself.
+
+use std::time::Duration;
+use wire::Endpoint;
+
+/// Everything a [`Client`](crate::Client) needs to know before its first request.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// Where every request goes: the service address of a switch.
+    pub service: Endpoint,
+    /// Half of every request id. Drawn at random when the client starts and never used again: two
+    /// clients with one id would be given each other's answers. 0 belongs to the nodes.
+    pub client_id: u64,
+    /// How long a request may wait for an answer before its outcome is unknown. A scan or a
+    /// multiget counts from its last progress.
+    pub deadline: Duration,
+    /// Requests at once; [`start`](crate::Client::start) says `Busy` beyond. At most
+    /// [`IN_FLIGHT_MAX`].
+    pub in_flight_max: usize,
+    /// Datagrams of one scan or multiget that wait for an answer at once. Each may be answered by
+    /// up to `wire::RANGE_PIECES_MAX` datagrams, and a socket's receive buffer must hold them.
+    pub aggregate_in_flight_max: usize,
+    /// Bytes that the result of one scan may take; a larger one is refused.
+    pub result_bytes_max: usize,
+    /// Bounds and first value of the retransmission timeout (RFC 6298).
+    pub retransmit: RetransmitBounds,
+}
+
+/// Bounds of the retransmission timeout.
+#[derive(Clone, Copy, Debug)]
+pub struct RetransmitBounds {
+    /// Never sooner: below the time that a busy machine takes to schedule a process, copies would
+    /// be sent for answers already on their way.
+    pub min: Duration,
+    /// Before the first answer has been seen.
+    pub first: Duration,
+    /// Never later, however often it has doubled.
+    pub max: Duration,
+}
+
+/// Most requests of one client that wait at once: the low-water mark travels as a distance of 16
+/// bits (`lag`), so that no request may start this far after one that has not ended.
+pub const IN_FLIGHT_MAX: usize = 65_535;
+
+/// Most keys of one multiget: bounds what one call can make the client hold.
+pub const MULTIGET_KEYS_MAX: usize = 65_536;
+
+impl ClientConfig {
+    /// The usual configuration for this service address and client id.
+    #[must_use]
+    pub fn new(service: Endpoint, client_id: u64) -> Self {
+        Self {
+            service,
+            client_id,
+            deadline: Duration::from_secs(5),
+            in_flight_max: 4096,
+            aggregate_in_flight_max: 32,
+            result_bytes_max: 256 << 20,
+            retransmit: RetransmitBounds::default(),
+        }
+    }
+
+    pub(crate) fn check(&self) {
+        assert!(self.client_id != 0, "client id 0 belongs to the nodes");
+        assert!(
+            (1..=IN_FLIGHT_MAX).contains(&self.in_flight_max),
+            "in_flight_max is 1 to {IN_FLIGHT_MAX}"
+        );
+        assert!(self.aggregate_in_flight_max > 0, "an aggregate needs a datagram in flight");
+        assert!(!self.deadline.is_zero(), "a request needs time to be answered");
+    }
+}
+
+impl Default for RetransmitBounds {
+    fn default() -> Self {
+        Self {
+            min: Duration::from_millis(5),
+            first: Duration::from_millis(50),
+            max: Duration::from_secs(1),
+        }
+    }
+}

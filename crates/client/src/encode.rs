@@ -1,0 +1,248 @@
+//! Requests as datagrams. Sequence number and `lag` are filled in when a copy is sent.
+
+use crate::interval::{Edge, Interval};
+use crate::{Expiry, Request, StartError};
+use cluster::Keyspace;
+use machine::Instant;
+use std::borrow::Cow;
+use wire::{
+    CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header, IncrBody, KEY_MAX, NAME_MAX, Op,
+    PutBody, RANGE_PIECES_MAX, RangeBody, flag,
+};
+
+/// Appends the datagram of a request for one key.
+pub(crate) fn single(
+    out: &mut Vec<u8>,
+    now: Instant,
+    client: u64,
+    keyspace: &Keyspace,
+    request: &Request<'_>,
+) -> Result<Op, StartError> {
+    let header = |op: Op, key: &[u8], flags: u8| Header {
+        op: op as u8,
+        flags,
+        keyspace: keyspace.id.0,
+        key_len: short(key.len()),
+        client,
+        match_value: keyspace.match_value(key).0,
+        keyhash: keyspace.keyhash(key),
+        ..Header::default()
+    };
+    let op = match *request {
+        Request::Get { key } => {
+            check_key(key)?;
+            wire::emit(out, &header(Op::Get, key, 0), &[key]);
+            Op::Get
+        }
+        Request::Put { key, value, expiry } => {
+            check_entry(key, value)?;
+            let (expiry_ms, flags) = expiry_field(now, expiry);
+            let fixed = PutBody { expiry_ms }.to_bytes();
+            wire::emit(out, &header(Op::Put, key, flags), &[&fixed, key, value]);
+            Op::Put
+        }
+        Request::Del { key } => {
+            check_key(key)?;
+            wire::emit(out, &header(Op::Del, key, 0), &[key]);
+            Op::Del
+        }
+        Request::Cas { key, expect, value, expiry } => {
+            check_entry(key, value)?;
+            let (expiry_ms, keep) = expiry_field(now, expiry);
+            let (by_value, expect_version, expected) = match expect {
+                Expect::Version(version) => (0, version, &[][..]),
+                Expect::Value(expected) => (flag::CAS_VALUE, 0, expected),
+            };
+            let len = HEADER_LEN + CasBody::LEN + key.len() + expected.len() + value.len();
+            if len > DATAGRAM_MAX {
+                return Err(StartError::CasTooLarge { len });
+            }
+            let fixed = CasBody { expiry_ms, expect_version, expect_len: short(expected.len()) };
+            let parts = [&fixed.to_bytes()[..], key, expected, value];
+            wire::emit(out, &header(Op::Cas, key, keep | by_value), &parts);
+            Op::Cas
+        }
+        Request::Incr { key, delta } => {
+            check_key(key)?;
+            let fixed = IncrBody { delta: delta.cast_unsigned() }.to_bytes();
+            wire::emit(out, &header(Op::Incr, key, 0), &[&fixed, key]);
+            Op::Incr
+        }
+        Request::Mget { .. } | Request::Range { .. } => unreachable!("aggregates are split first"),
+    };
+    Ok(op)
+}
+
+/// Appends a DESCRIBE.
+pub(crate) fn describe(out: &mut Vec<u8>, client: u64, name: &str) -> Result<(), StartError> {
+    let len = name.len();
+    if !(1..=NAME_MAX).contains(&len) {
+        return Err(StartError::BadName { len });
+    }
+    let header =
+        Header { op: Op::Describe as u8, key_len: short(len), client, ..Header::default() };
+    wire::emit(out, &header, &[name.as_bytes()]);
+    Ok(())
+}
+
+/// How the switch and the nodes are to take a RANGE.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RangeTerms {
+    pub(crate) reverse: bool,
+    /// Most entries wanted from a piece.
+    pub(crate) limit: u32,
+    /// Most pieces wanted.
+    pub(crate) pieces: u8,
+}
+
+/// Every piece that a switch makes of one RANGE.
+pub(crate) const PIECES_ALL: u8 = {
+    assert!(RANGE_PIECES_MAX <= u8::MAX as usize);
+    RANGE_PIECES_MAX as u8
+};
+
+/// Appends the RANGE that asks for an interval.
+///
+/// Two long bounds do not fit one datagram. The one that the scan advances from stays exact, or it
+/// would answer what is known already; the far one is shortened so that the interval only grows,
+/// and what lies outside is left out when the answer comes.
+pub(crate) fn range(
+    out: &mut Vec<u8>,
+    client: u64,
+    keyspace: &Keyspace,
+    interval: &Interval,
+    terms: RangeTerms,
+) {
+    let room = DATAGRAM_MAX - HEADER_LEN - RangeBody::LEN;
+    let len = |edge: &Option<Edge>| edge.as_ref().map_or(0, |e| e.key.len());
+    let (mut start_room, mut end_room) = (room, room);
+    if terms.reverse {
+        start_room = room - len(&interval.end);
+    } else {
+        end_room = room - len(&interval.start);
+    }
+    let (start, start_flags) = start_bound(interval.start.as_ref(), start_room);
+    let (end, end_flags) = end_bound(interval.end.as_ref(), end_room);
+    let reverse = if terms.reverse { flag::REVERSE } else { 0 };
+    let mut header = Header {
+        op: Op::Range as u8,
+        flags: reverse | start_flags | end_flags,
+        keyspace: keyspace.id.0,
+        key_len: short(start.len()),
+        client,
+        match_value: interval.first.0,
+        count: terms.pieces,
+        ..Header::default()
+    };
+    header.set_match_end(interval.last.0);
+    let fixed = RangeBody { limit: terms.limit }.to_bytes();
+    wire::emit(out, &header, &[&fixed, start, &end]);
+}
+
+fn start_bound(edge: Option<&Edge>, room: usize) -> (&[u8], u8) {
+    let Some(edge) = edge else { return (&[], flag::START_OPEN) };
+    match edge.key.get(..room) {
+        // Every key from here on is at or after what its beginning says.
+        Some(beginning) if room < edge.key.len() => (beginning, 0),
+        Some(_) | None if edge.inclusive => (&edge.key, 0),
+        Some(_) | None => (&edge.key, flag::START_EXCLUSIVE),
+    }
+}
+
+fn end_bound(edge: Option<&Edge>, room: usize) -> (Cow<'_, [u8]>, u8) {
+    let Some(edge) = edge else { return (Cow::Borrowed(&[]), flag::END_OPEN) };
+    match edge.key.get(..room) {
+        Some(beginning) if room < edge.key.len() => match successor(beginning) {
+            Some(after) => (Cow::Owned(after), flag::END_EXCLUSIVE),
+            None => (Cow::Borrowed(&[]), flag::END_OPEN),
+        },
+        Some(_) | None if edge.inclusive => (Cow::Borrowed(&edge.key), 0),
+        Some(_) | None => (Cow::Borrowed(&edge.key), flag::END_EXCLUSIVE),
+    }
+}
+
+/// The least key after all that begin with `prefix`; `None` if there is none.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let (head, tail) = prefix.split_at(last);
+    let mut after = head.to_vec();
+    after.push(tail.first()? + 1);
+    Some(after)
+}
+
+pub(crate) fn check_key(key: &[u8]) -> Result<(), StartError> {
+    match key.len() {
+        0 => Err(StartError::EmptyKey),
+        1..=KEY_MAX => Ok(()),
+        len => Err(StartError::KeyTooLong { len }),
+    }
+}
+
+fn check_entry(key: &[u8], value: &[u8]) -> Result<(), StartError> {
+    check_key(key)?;
+    let (key_len, value_len) = (key.len(), value.len());
+    if key_len + value_len > ENTRY_MAX {
+        return Err(StartError::EntryTooLarge { key_len, value_len });
+    }
+    Ok(())
+}
+
+fn expiry_field(now: Instant, expiry: Expiry) -> (u64, u8) {
+    match expiry {
+        Expiry::Never => (0, 0),
+        // 0 would mean never; the first millisecond of 1970 is past either way.
+        Expiry::AtMs(at) => (at.max(1), 0),
+        Expiry::In(span) => ((now + span).unix_ms().max(1), 0),
+        Expiry::Keep => (0, flag::KEEP_EXPIRY),
+    }
+}
+
+fn short(len: usize) -> u16 {
+    u16::try_from(len).expect("checked against the limits of keys and datagrams")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_successor_comes_after_all_keys_with_the_prefix() {
+        assert_eq!(successor(b"ab").unwrap(), b"ac");
+        assert_eq!(successor(b"a\xff\xff").unwrap(), b"b");
+        assert_eq!(successor(b"\xff\xff"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_shortened_bound_lets_everything_through_that_the_bound_does(
+            bound in proptest::collection::vec(250u8.., 1..12),
+            key in proptest::collection::vec(250u8.., 1..12),
+            inclusive in any::<bool>(),
+            room in 1usize..12,
+        ) {
+            let edge = Edge::new(&bound, cluster::Match::MIN, inclusive);
+            let (start, flags) = start_bound(Some(&edge), room);
+            prop_assert!(start.len() <= room);
+            if key > bound || (inclusive && key == bound) {
+                let inside = if flags & flag::START_EXCLUSIVE != 0 {
+                    key.as_slice() > start
+                } else {
+                    key.as_slice() >= start
+                };
+                prop_assert!(inside);
+            }
+            let (end, flags) = end_bound(Some(&edge), room);
+            prop_assert!(end.len() <= room);
+            if key < bound || (inclusive && key == bound) {
+                let inside = flags & flag::END_OPEN != 0
+                    || if flags & flag::END_EXCLUSIVE != 0 {
+                        key.as_slice() < &*end
+                    } else {
+                        key.as_slice() <= &*end
+                    };
+                prop_assert!(inside);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Intervals of keys as a scan cuts them: by match value, which the switch sees, and by key, which
+//! only nodes and clients see.
+
+use cluster::{Keyspace, Match};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// All keys whose match value lies in `first..=last` and that both edges let through. Never empty
+/// by match value; an edge is there only if it cuts something off the outermost match value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub(crate) first: Match,
+    pub(crate) last: Match,
+    pub(crate) start: Option<Edge>,
+    pub(crate) end: Option<Edge>,
+}
+
+/// A bound on keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) key: Arc<[u8]>,
+    /// The match value of that key.
+    pub(crate) at: Match,
+    pub(crate) inclusive: bool,
+}
+
+impl Edge {
+    pub(crate) fn new(key: &[u8], at: Match, inclusive: bool) -> Self {
+        Self { key: key.into(), at, inclusive }
+    }
+
+    fn of(keyspace: &Keyspace, bound: Bound<&[u8]>) -> Option<Self> {
+        let (key, inclusive) = match bound {
+            Bound::Included(key) => (key, true),
+            Bound::Excluded(key) => (key, false),
+            Bound::Unbounded => return None,
+        };
+        Some(Self::new(key, keyspace.match_value(key), inclusive))
+    }
+}
+
+impl Interval {
+    /// The interval between two bounds; `None` if no key can be in it.
+    pub(crate) fn new(keyspace: &Keyspace, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Option<Self> {
+        // No key is empty: a start there bounds nothing, an end there leaves nothing.
+        let start = match start {
+            Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,
+            other => other,
+        };
+        if matches!(end, Bound::Included([]) | Bound::Excluded([])) {
+            return None;
+        }
+        let (start, end) = (Edge::of(keyspace, start), Edge::of(keyspace, end));
+        let first = start.as_ref().map_or(Match::MIN, |edge| edge.at);
+        let last = end.as_ref().map_or(Match::MAX, |edge| edge.at);
+        Self { first, last, start, end }.checked()
+    }
+
+    /// The part whose match values lie in `first..=last`.
+    pub(crate) fn clip(&self, first: Match, last: Match) -> Option<Self> {
+        let (first, last) = (self.first.max(first), self.last.min(last));
+        let start = self.start.clone().filter(|edge| edge.at >= first);
+        let end = self.end.clone().filter(|edge| edge.at <= last);
+        Self { first, last, start, end }.checked()
+    }
+
+    /// What a scan has come by once it has come to `key`, inclusive, and what lies ahead of it.
+    pub(crate) fn split(
+        &self,
+        key: &[u8],
+        at: Match,
+        reverse: bool,
+    ) -> (Option<Self>, Option<Self>) {
+        // The key itself goes with what the scan has come by.
+        let before = self.until(Edge::new(key, at, !reverse));
+        let after = self.from(Edge::new(key, at, reverse));
+        if reverse { (after, before) } else { (before, after) }
+    }
+
+    /// The part that `end` lets through.
+    fn until(&self, end: Edge) -> Option<Self> {
+        if end.at < self.first {
+            return None;
+        }
+        let nearer = self
+            .end
+            .as_ref()
+            .is_none_or(|own| end.key < own.key || (end.key == own.key && !end.inclusive));
+        if end.at > self.last || !nearer {
+            return Some(self.clone());
+        }
+        Self { last: end.at, end: Some(end), ..self.clone() }.checked()
+    }
+
+    /// The part that `start` lets through.
+    fn from(&self, start: Edge) -> Option<Self> {
+        if start.at > self.last {
+            return None;
+        }
+        let nearer = self
+            .start
+            .as_ref()
+            .is_none_or(|own| start.key > own.key || (start.key == own.key && !start.inclusive));
+        if start.at < self.first || !nearer {
+            return Some(self.clone());
+        }
+        Self { first: start.at, start: Some(start), ..self.clone() }.checked()
+    }
+
+    /// Whether the key is in it.
+    pub(crate) fn holds(&self, key: &[u8], at: Match) -> bool {
+        let after_start = self.start.as_ref().is_none_or(|start| {
+            if start.inclusive { key >= &*start.key } else { key > &*start.key }
+        });
+        let before_end = self
+            .end
+            .as_ref()
+            .is_none_or(|end| if end.inclusive { key <= &*end.key } else { key < &*end.key });
+        self.first <= at && at <= self.last && after_start && before_end
+    }
+
+    /// Where it stands among intervals that it does not overlap.
+    pub(crate) fn order(&self) -> (Match, Option<&[u8]>) {
+        (self.first, self.start.as_ref().map(|edge| &*edge.key))
+    }
+
+    fn checked(self) -> Option<Self> {
+        let apart = match (&self.start, &self.end) {
+            (Some(start), Some(end)) => {
+                start.key < end.key || (start.key == end.key && start.inclusive && end.inclusive)
+            }
+            _ => true,
+        };
+        (self.first <= self.last && apart).then_some(self)
+    }
+}

@@ -1,0 +1,442 @@
+//! The client machine: requests in, datagrams out, replies in, outcomes out.
+//!
+//! A request becomes one datagram, or (multigets and scans) several, each under a sequence number
+//! of its own in the [`Window`]. Every datagram is sent again until it is answered, or its request
+//! is given up. What a reply means is for [`answer`], [`multiget`](crate::multiget) and
+//! [`scan`](crate::scan); this file decides when something is sent and when a request has ended.
+
+use crate::config::ClientConfig;
+use crate::counters::Counters;
+use crate::interval::Interval;
+use crate::multiget::Multiget;
+use crate::pace::{Pacer, Path};
+use crate::scan::Scan;
+use crate::window::{Owner, Pending, Window};
+use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
+use cluster::Keyspace;
+use machine::{Datagram, Instant, Outbox, Rng};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
+
+/// The client machine. It follows the contract of all [`machine`]s.
+#[derive(Debug)]
+pub struct Client {
+    pub(crate) config: ClientConfig,
+    pub(crate) window: Window,
+    pub(crate) pacer: Pacer,
+    pub(crate) multigets: BTreeMap<Ticket, Multiget>,
+    pub(crate) scans: BTreeMap<Ticket, Scan>,
+    /// Multigets and scans that have something to ask but found the window full.
+    starved: BTreeSet<Ticket>,
+    outbox: Outbox,
+    outcomes: VecDeque<(Ticket, Outcome<Reply>)>,
+    pub(crate) counters: Counters,
+    next_ticket: u64,
+    /// Requests whose outcome has not been polled.
+    open: usize,
+    /// Buffers of datagrams that were answered, for those to come.
+    pub(crate) buffers: Vec<Vec<u8>>,
+}
+
+/// Buffers kept for use again: as many as a busy client has in flight.
+const BUFFERS_MAX: usize = 1024;
+
+/// Retries of one request that need no budget, spread over the time to its deadline: whatever
+/// other requests use up, each is asked for this often.
+const RETRIES_GRANTED: u32 = 3;
+
+/// A read this far from the low-water mark goes on under a new number, for it keeps no session:
+/// only writes without an answer may hold the window back.
+const RENUMBER_LAG: u16 = 1 << 14;
+
+impl Client {
+    /// A client that has asked nothing yet.
+    ///
+    /// # Panics
+    ///
+    /// If the configuration is outside the bounds that its fields state.
+    #[must_use]
+    pub fn new(config: ClientConfig, rng: Rng) -> Self {
+        config.check();
+        Self {
+            window: Window::new(),
+            pacer: Pacer::new(&config, rng),
+            multigets: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            starved: BTreeSet::new(),
+            outbox: Outbox::default(),
+            outcomes: VecDeque::new(),
+            counters: Counters::default(),
+            next_ticket: 0,
+            open: 0,
+            buffers: Vec::new(),
+            config,
+        }
+    }
+
+    /// Starts a request. Its outcome comes from [`poll_outcome`](Self::poll_outcome) under this
+    /// ticket, exactly once and no later than its deadline.
+    ///
+    /// # Errors
+    ///
+    /// If the request cannot be sent as it is, or too many wait; nothing was sent then.
+    pub fn start(
+        &mut self,
+        now: Instant,
+        keyspace: &Arc<Keyspace>,
+        request: Request<'_>,
+    ) -> Result<Ticket, StartError> {
+        if self.open >= self.config.in_flight_max {
+            return Err(StartError::Busy);
+        }
+        match request {
+            Request::Mget { keys } => self.start_multiget(now, keyspace, keys),
+            Request::Range { start, end, reverse, limit } => {
+                self.start_scan(now, keyspace, (start, end), reverse, limit)
+            }
+            Request::Get { .. }
+            | Request::Put { .. }
+            | Request::Del { .. }
+            | Request::Cas { .. }
+            | Request::Incr { .. } => {
+                let client = self.config.client_id;
+                self.start_single(now, Owner::Single, |out| {
+                    encode::single(out, now, client, keyspace, &request)
+                })
+            }
+        }
+    }
+
+    /// Asks what a keyspace name means; the reply is [`Reply::Describe`].
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn describe(&mut self, now: Instant, name: &str) -> Result<Ticket, StartError> {
+        if self.open >= self.config.in_flight_max {
+            return Err(StartError::Busy);
+        }
+        let client = self.config.client_id;
+        let owner = |ticket| Owner::Describe(ticket, name.to_owned());
+        self.start_single(now, owner, |out| {
+            encode::describe(out, client, name).map(|()| Op::Describe)
+        })
+    }
+
+    fn start_single(
+        &mut self,
+        now: Instant,
+        owner: impl FnOnce(Ticket) -> Owner,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<Op, StartError>,
+    ) -> Result<Ticket, StartError> {
+        if !self.window.has_room() {
+            return Err(StartError::Busy);
+        }
+        let mut datagram = self.buffers.pop().unwrap_or_default();
+        let op = match encode(&mut datagram) {
+            Ok(op) => op,
+            Err(error) => {
+                self.recycle(datagram);
+                return Err(error);
+            }
+        };
+        let ticket = self.ticket();
+        self.number(now, Pending::new(owner(ticket), op, datagram), now);
+        Ok(ticket)
+    }
+
+    fn start_multiget(
+        &mut self,
+        now: Instant,
+        keyspace: &Keyspace,
+        keys: &[&[u8]],
+    ) -> Result<Ticket, StartError> {
+        let deadline = now + self.config.deadline;
+        let multiget = Multiget::new(keyspace, self.config.client_id, keys, deadline)?;
+        let ticket = self.ticket();
+        self.multigets.insert(ticket, multiget);
+        self.feed_multiget(now, ticket);
+        self.finish_multiget_if_complete(ticket);
+        Ok(ticket)
+    }
+
+    fn start_scan(
+        &mut self,
+        now: Instant,
+        keyspace: &Arc<Keyspace>,
+        (start, end): (Bound<&[u8]>, Bound<&[u8]>),
+        reverse: bool,
+        limit: Option<usize>,
+    ) -> Result<Ticket, StartError> {
+        if !keyspace.is_ordered() {
+            return Err(StartError::NotOrdered);
+        }
+        for bound in [start, end] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound
+                && key.len() > wire::KEY_MAX
+            {
+                return Err(StartError::KeyTooLong { len: key.len() });
+            }
+        }
+        let ticket = self.ticket();
+        let interval = Interval::new(keyspace, start, end);
+        let (Some(interval), true) = (interval, limit != Some(0)) else {
+            self.conclude(ticket, Outcome::Done(Reply::Range(Vec::new())));
+            return Ok(ticket);
+        };
+        let deadline = now + self.config.deadline;
+        let bytes_max = self.config.result_bytes_max;
+        let scan = Scan::new(Arc::clone(keyspace), interval, reverse, limit, bytes_max, deadline);
+        self.scans.insert(ticket, scan);
+        self.feed_scan(now, ticket);
+        Ok(ticket)
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.open += 1;
+        self.counters.started += 1;
+        ticket
+    }
+
+    /// Takes a datagram that arrived. Whoever sent it: only a node that was asked knows client id
+    /// and sequence number, and replies need not come from the service address.
+    pub fn handle_packet(&mut self, now: Instant, _from: Endpoint, datagram: &[u8]) {
+        match self.take_reply(now, datagram) {
+            Ok(()) => self.counters.replies += 1,
+            Err(reason) => self.counters.drop_for(reason),
+        }
+        self.feed_starved(now);
+    }
+
+    /// Sends again what is due, and gives up what is past its deadline.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(seq) = self.window.pop_due(now) {
+            self.handle_timer(now, seq);
+        }
+        self.feed_starved(now);
+    }
+
+    fn handle_timer(&mut self, now: Instant, seq: u64) {
+        if now >= self.deadline_of(seq) {
+            self.give_up(seq);
+            return;
+        }
+        let Some(pending) = self.window.get_mut(seq) else { return };
+        if now < pending.resend_at {
+            // It was armed for a deadline that has moved.
+            self.arm(seq);
+        } else if pending.copies == 0 {
+            self.transmit(now, seq);
+        } else if self.may_retry(now, seq) {
+            self.retry(now, seq);
+        } else {
+            self.counters.postponed += 1;
+            self.arm(seq);
+        }
+    }
+
+    /// Whether a copy may leave; if not, the time for the next question is set.
+    fn may_retry(&mut self, now: Instant, seq: u64) -> bool {
+        if self.pacer.take_retry(now) {
+            return true;
+        }
+        let share = self.config.deadline / (RETRIES_GRANTED + 1);
+        let Some(pending) = self.window.get_mut(seq) else { return false };
+        let mut again_at = Instant(u64::MAX);
+        if pending.granted < RETRIES_GRANTED {
+            again_at = pending.started_at + share * (pending.granted + 1);
+            if again_at <= now {
+                pending.granted += 1;
+                return true;
+            }
+        }
+        pending.backoff += 1;
+        pending.resend_at =
+            again_at.min(now + self.pacer.timeout(path(pending.op), pending.backoff));
+        false
+    }
+
+    fn retry(&mut self, now: Instant, seq: u64) {
+        self.counters.retransmits += 1;
+        let lag = self.window.lag(seq);
+        let Some(pending) = self.window.get_mut(seq) else { return };
+        if !pending.asked_again {
+            pending.backoff += 1;
+        }
+        if let Owner::Scan(_, ask) = &pending.owner
+            && !ask.is_untouched()
+        {
+            self.ask_for_the_rest(now, seq);
+            return;
+        }
+        let seq = if lag > RENUMBER_LAG && path(pending.op) == Path::Read {
+            self.renumber(seq)
+        } else {
+            seq
+        };
+        self.transmit(now, seq);
+    }
+
+    /// Moves a read to the other end of the window.
+    fn renumber(&mut self, seq: u64) -> u64 {
+        if !self.window.has_room() {
+            return seq;
+        }
+        let Some(pending) = self.window.remove(seq) else { return seq };
+        let in_flight = match &pending.owner {
+            Owner::Single(_) | Owner::Describe(..) => None,
+            Owner::Multiget(ticket, _) => {
+                self.multigets.get_mut(ticket).map(|multiget| &mut multiget.in_flight)
+            }
+            Owner::Scan(ticket, _) => self.scans.get_mut(ticket).map(|scan| &mut scan.in_flight),
+        };
+        let moved = self.window.insert(pending);
+        let place = in_flight.and_then(|seqs| seqs.iter_mut().find(|it| **it == seq));
+        if let Some(place) = place {
+            *place = moved;
+        }
+        moved
+    }
+
+    /// Numbers a datagram and sends its first copy, not before an instant.
+    pub(crate) fn number(
+        &mut self,
+        now: Instant,
+        mut pending: Pending,
+        not_before: Instant,
+    ) -> u64 {
+        let send_at = self.pacer.start(now).max(not_before);
+        pending.started_at = now;
+        pending.deadline = now + self.config.deadline;
+        pending.resend_at = send_at;
+        let seq = self.window.insert(pending);
+        if send_at <= now {
+            self.transmit(now, seq);
+        } else {
+            self.arm(seq);
+        }
+        seq
+    }
+
+    /// Sends a copy and sets the time of the next.
+    fn transmit(&mut self, now: Instant, seq: u64) {
+        let lag = self.window.lag(seq);
+        let Some(pending) = self.window.get_mut(seq) else { return };
+        let header = pending.datagram.first_chunk_mut::<HEADER_LEN>();
+        let header = header.expect("every request was emitted with a header");
+        header.set_seq(seq);
+        header.set_lag(lag);
+        if let Owner::Multiget(_, part) = &pending.owner {
+            header.set_bitmap(part.missing);
+        }
+        wire::seal(&mut pending.datagram);
+        self.outbox.push_copy(self.config.service, &pending.datagram);
+        self.counters.datagrams += 1;
+        pending.copies += 1;
+        pending.asked_again = false;
+        pending.sent_at = now;
+        pending.resend_at = now + self.pacer.timeout(path(pending.op), pending.backoff);
+        self.arm(seq);
+    }
+
+    /// Sets the timer to whatever comes first, the next copy or the deadline.
+    pub(crate) fn arm(&mut self, seq: u64) {
+        let deadline = self.deadline_of(seq);
+        let Some(pending) = self.window.get(seq) else { return };
+        let at = pending.resend_at.min(deadline);
+        self.window.arm(seq, at);
+    }
+
+    fn deadline_of(&self, seq: u64) -> Instant {
+        let Some(pending) = self.window.get(seq) else { return Instant(u64::MAX) };
+        let of_aggregate = match &pending.owner {
+            Owner::Single(_) | Owner::Describe(..) => None,
+            Owner::Multiget(ticket, _) => self.multigets.get(ticket).map(|it| it.deadline),
+            Owner::Scan(ticket, _) => self.scans.get(ticket).map(|it| it.deadline),
+        };
+        of_aggregate.unwrap_or(pending.deadline)
+    }
+
+    /// Ends a datagram's wait, and gives what it waited with.
+    pub(crate) fn end(&mut self, seq: u64) -> Option<Owner> {
+        let pending = self.window.remove(seq)?;
+        self.recycle(pending.datagram);
+        Some(pending.owner)
+    }
+
+    /// A request has ended.
+    pub(crate) fn conclude(&mut self, ticket: Ticket, outcome: Outcome<Reply>) {
+        let count = match &outcome {
+            Outcome::Done(_) => &mut self.counters.done,
+            Outcome::Refused(_) => &mut self.counters.refused,
+            Outcome::Unknown(_) => &mut self.counters.unknown,
+        };
+        *count += 1;
+        self.outcomes.push_back((ticket, outcome));
+    }
+
+    /// Lets those go on that waited for room in the window.
+    fn feed_starved(&mut self, now: Instant) {
+        while self.window.has_room() {
+            let Some(ticket) = self.starved.pop_first() else { return };
+            self.feed_multiget(now, ticket);
+            self.feed_scan(now, ticket);
+        }
+    }
+
+    pub(crate) fn starve(&mut self, ticket: Ticket) {
+        self.starved.insert(ticket);
+    }
+
+    fn recycle(&mut self, mut datagram: Vec<u8>) {
+        if self.buffers.len() < BUFFERS_MAX {
+            datagram.clear();
+            self.buffers.push(datagram);
+        }
+    }
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<Datagram<'_>> {
+        self.outbox.pop()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called, unless something else
+    /// happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.window.next_timer()
+    }
+
+    /// The next request that has ended, and how.
+    pub fn poll_outcome(&mut self) -> Option<(Ticket, Outcome<Reply>)> {
+        let ended = self.outcomes.pop_front()?;
+        self.open -= 1;
+        Some(ended)
+    }
+
+    /// How many requests have been started whose outcome has not been polled.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.open
+    }
+
+    /// How many datagrams wait for an answer.
+    #[must_use]
+    pub fn datagrams_in_flight(&self) -> usize {
+        self.window.len()
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+pub(crate) fn path(op: Op) -> Path {
+    if op.is_write() { Path::Write } else { Path::Read }
+}

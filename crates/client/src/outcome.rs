@@ -1,0 +1,273 @@
+//! How requests end: done, refused, or unknown, and types that keep the last two apart.
+
+use crate::StartError;
+use cluster::Keyspace;
+use std::fmt;
+use wire::Code;
+
+/// Which request: dense numbers, in the order of their start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a write may be refused, or its outcome unknown"]
+pub enum Outcome<T> {
+    /// It took place, exactly once.
+    Done(T),
+    /// It had no effect and never will.
+    Refused(Refusal),
+    /// It may have taken place, may yet, or may never: nobody answered in time. Only reading will
+    /// tell. A read that ends so had no effect, of course.
+    Unknown(UnknownReason),
+}
+
+/// Why a request had no effect and never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The client did not send it.
+    NotSent(StartError),
+    /// The client was closed before it sent it.
+    Closed,
+    /// The result is over `result_bytes_max`.
+    ResultTooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A node could not read the body.
+    BadRequest,
+    /// A node found key or value over the limit.
+    TooLarge,
+    /// A node computed another match value or keyhash for the key: the keyspace is not what the
+    /// client believes.
+    BadMatch,
+    /// There is no such keyspace.
+    UnknownKeyspace,
+    /// A scan of a keyspace without order.
+    NotOrdered,
+}
+
+/// Why nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownReason {
+    /// No node answered before the deadline, however often it was asked.
+    NoAnswer,
+    /// The client was closed while the request was on its way.
+    Closed,
+}
+
+/// A request that is not known to be done, as an error for `?`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// It had no effect and never will.
+    Refused(Refusal),
+    /// It may have taken place.
+    Unknown(UnknownReason),
+}
+
+impl<T> Outcome<T> {
+    /// What was done, if it was.
+    #[must_use]
+    pub fn done(self) -> Option<T> {
+        match self {
+            Self::Done(it) => Some(it),
+            Self::Refused(_) | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Whether it took place.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+
+    /// Whether it certainly had no effect.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    /// Whether it may have taken place or not.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
+    }
+
+    /// The same outcome of something derived from what was done.
+    pub fn map<U>(self, with: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Done(it) => Outcome::Done(with(it)),
+            Self::Refused(why) => Outcome::Refused(why),
+            Self::Unknown(why) => Outcome::Unknown(why),
+        }
+    }
+
+    /// For `?`: the two ways not to be done stay apart in the error.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is not [`Done`](Self::Done).
+    pub fn into_result(self) -> Result<T, NotDone> {
+        match self {
+            Self::Done(it) => Ok(it),
+            Self::Refused(why) => Err(NotDone::Refused(why)),
+            Self::Unknown(why) => Err(NotDone::Unknown(why)),
+        }
+    }
+}
+
+impl<T> From<NotDone> for Outcome<T> {
+    fn from(not_done: NotDone) -> Self {
+        match not_done {
+            NotDone::Refused(why) => Self::Refused(why),
+            NotDone::Unknown(why) => Self::Unknown(why),
+        }
+    }
+}
+
+impl Refusal {
+    /// The refusal that a node's code stands for; `None` if it is no refusal.
+    pub(crate) fn from_code(code: Code) -> Option<Self> {
+        Some(match code {
+            Code::BadRequest => Self::BadRequest,
+            Code::TooLarge => Self::TooLarge,
+            Code::BadMatch => Self::BadMatch,
+            Code::UnknownKeyspace => Self::UnknownKeyspace,
+            Code::NotOrdered => Self::NotOrdered,
+            Code::Ok
+            | Code::NotFound
+            | Code::CasMismatch
+            | Code::NotANumber
+            | Code::Overflow
+            | Code::StaleEpoch
+            | Code::NotOwner
+            | Code::Overloaded
+            | Code::NotServing => return None,
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) => why.fmt(f),
+            Self::Closed => f.write_str("the client is closed; connect a new one"),
+            Self::ResultTooLarge { bytes_max } => write!(
+                f,
+                "the result is over {bytes_max} bytes; scan with a limit and go on after the \
+                 last key"
+            ),
+            Self::BadRequest => f.write_str("a node could not read the request's body"),
+            Self::TooLarge => f.write_str("a node found key or value over the limit"),
+            Self::BadMatch => f.write_str(
+                "a node places this key elsewhere: the keyspace has changed, look it up again",
+            ),
+            Self::UnknownKeyspace => f.write_str("there is no such keyspace"),
+            Self::NotOrdered => f.write_str("a hash keyspace keeps no order to scan"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for UnknownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoAnswer => "no answer before the deadline",
+            Self::Closed => "the client was closed before the answer came",
+        })
+    }
+}
+
+impl fmt::Display for NotDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => write!(f, "refused, without effect: {why}"),
+            Self::Unknown(why) => write!(f, "outcome unknown, a write may have happened: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for NotDone {}
+
+/// A value and what is known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    /// The bytes.
+    pub value: Vec<u8>,
+    /// Version of the write that made it.
+    pub version: u64,
+    /// Absolute expiry in Unix milliseconds; 0 for never.
+    pub expiry_ms: u64,
+}
+
+impl From<wire::Entry<'_>> for Value {
+    fn from(entry: wire::Entry<'_>) -> Self {
+        let wire::Entry { version, expiry_ms, value } = entry;
+        Self { value: value.to_vec(), version, expiry_ms }
+    }
+}
+
+/// What a request that is done gives back; the variant is that of the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The value, if there is one.
+    Get(Option<Value>),
+    /// What was written.
+    Put {
+        /// Version of the new value.
+        version: u64,
+    },
+    /// Whether there was a value.
+    Del(DelReply),
+    /// Whether the value was the expected one.
+    Cas(CasReply),
+    /// The sum.
+    Incr(IncrReply),
+    /// One outcome for each key, in the order of the request.
+    Mget(Vec<Outcome<Option<Value>>>),
+    /// All entries of the interval (or the first `limit` of them), in the order of the scan.
+    Range(Vec<(Vec<u8>, Value)>),
+    /// What the name means.
+    Describe(Keyspace),
+}
+
+/// How a DEL was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelReply {
+    /// Whether there was a value to delete.
+    pub existed: bool,
+    /// Version of the deletion.
+    pub version: u64,
+}
+
+/// How a CAS was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CasReply {
+    /// The expected one was there and has been replaced.
+    Written {
+        /// Version of the new value.
+        version: u64,
+    },
+    /// Something else was there and has been left alone.
+    Mismatch {
+        /// Version of the value found; 0 if there was none.
+        version: u64,
+    },
+}
+
+/// How an INCR was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncrReply {
+    /// Added.
+    Sum {
+        /// The new value.
+        sum: i64,
+        /// Its version.
+        version: u64,
+    },
+    /// Left alone: the value is not a decimal 64-bit number.
+    NotANumber,
+    /// Left alone: the sum leaves the 64-bit range.
+    Overflow,
+}

@@ -1,0 +1,229 @@
+//! When to send: retransmission timeouts, the budget of retries, and holding back when a node says
+//! that it is overloaded.
+
+use crate::config::ClientConfig;
+use machine::{Instant, Rng, RttEstimator};
+use std::time::Duration;
+
+/// Decides when and whether to send. It sends nothing itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    rng: Rng,
+    reads: RttEstimator,
+    writes: RttEstimator,
+    budget: Budget,
+    /// How long to hold back after the next answer that says overloaded.
+    hold: Duration,
+    hold_until: Instant,
+}
+
+/// Which path a request takes: writes pass a chain and a disk, so that their times say nothing
+/// about reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    Read,
+    Write,
+}
+
+/// First wait after an ask-again answer: a reconfiguration takes about as long as a few messages.
+const AGAIN_WAIT_MIN: Duration = Duration::from_millis(1);
+/// Doubling stops here: a repaired chain is noticed within this time.
+const AGAIN_WAIT_MAX: Duration = Duration::from_millis(100);
+/// First hold after an overloaded answer.
+const HOLD_MIN: Duration = Duration::from_millis(1);
+/// Doubling stops here: the client probes at least this often.
+const HOLD_MAX: Duration = Duration::from_millis(250);
+
+impl Pacer {
+    pub(crate) fn new(config: &ClientConfig, rng: Rng) -> Self {
+        let bounds = config.retransmit;
+        let rtt = RttEstimator::new(bounds.min, bounds.first, bounds.max);
+        Self {
+            rng,
+            reads: rtt.clone(),
+            writes: rtt,
+            budget: Budget::default(),
+            hold: Duration::ZERO,
+            hold_until: Instant::default(),
+        }
+    }
+
+    /// How long to wait for the answer to a copy before the next; `backoff` counts the waits that
+    /// were in vain. Up to a quarter longer than the estimate, so that the retries of requests that
+    /// were lost together come apart.
+    pub(crate) fn timeout(&mut self, path: Path, backoff: u32) -> Duration {
+        let timeout = match path {
+            Path::Read => self.reads.timeout(backoff),
+            Path::Write => self.writes.timeout(backoff),
+        };
+        timeout + self.up_to(timeout / 4)
+    }
+
+    /// Takes the time between the only copy and its answer.
+    pub(crate) fn sample(&mut self, path: Path, rtt: Duration) {
+        match path {
+            Path::Read => self.reads.sample(rtt),
+            Path::Write => self.writes.sample(rtt),
+        }
+    }
+
+    /// A request is started: when its first copy may leave, and a share of a retry is earned.
+    pub(crate) fn start(&mut self, now: Instant) -> Instant {
+        self.budget.earn();
+        if now >= self.hold_until {
+            return now;
+        }
+        self.hold_until + self.up_to(self.hold)
+    }
+
+    /// Whether one more copy may leave now.
+    pub(crate) fn take_retry(&mut self, now: Instant) -> bool {
+        self.budget.take(now)
+    }
+
+    /// When to ask again after an answer that said so, the one after `agains` others in a row.
+    pub(crate) fn again_at(&mut self, now: Instant, agains: u32, overloaded: bool) -> Instant {
+        if overloaded { self.overloaded(now, agains) } else { self.ask_again(now, agains) }
+    }
+
+    /// Soon, for the answer came from a node that lives and a configuration that changes.
+    fn ask_again(&mut self, now: Instant, agains: u32) -> Instant {
+        let wait = AGAIN_WAIT_MIN.saturating_mul(1 << agains.min(16)).min(AGAIN_WAIT_MAX);
+        now + wait / 2 + self.up_to(wait)
+    }
+
+    /// Later, and everything of this client holds back, twice as long each time.
+    fn overloaded(&mut self, now: Instant, agains: u32) -> Instant {
+        // Answers to copies that left before the last hold say nothing new.
+        if now >= self.hold_until {
+            self.hold = (self.hold * 2).clamp(HOLD_MIN, HOLD_MAX);
+            self.hold_until = now + self.hold;
+        }
+        let wait = self.hold.max(HOLD_MIN.saturating_mul(2 << agains.min(16)).min(HOLD_MAX));
+        now + wait + self.up_to(wait)
+    }
+
+    /// A request was decided: hold back a little less next time.
+    pub(crate) fn decided(&mut self) {
+        self.hold = self.hold * 7 / 8;
+        if self.hold < HOLD_MIN {
+            self.hold = Duration::ZERO;
+        }
+    }
+
+    fn up_to(&mut self, most: Duration) -> Duration {
+        let nanos = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.rng.below(nanos))
+    }
+}
+
+/// A token bucket of retries: in an outage the load stays near that of the requests themselves,
+/// instead of growing with every timeout.
+#[derive(Clone, Debug)]
+struct Budget {
+    millitokens: u64,
+    filled_at: Instant,
+}
+
+/// One retry.
+const RETRY: u64 = 1000;
+/// Earned by each request: retries stay at a tenth of them.
+const EARNED: u64 = RETRY / 10;
+/// Earned by each millisecond: 50 retries a second, whatever a client does. Enough for one that
+/// asks one thing after the other over a path that loses much.
+const EARNED_PER_MS: u64 = 50;
+/// What can be saved up: a burst of loss on a quiet path is healed at once.
+const SAVED_MAX: u64 = 100 * RETRY;
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { millitokens: SAVED_MAX, filled_at: Instant::default() }
+    }
+}
+
+impl Budget {
+    fn earn(&mut self) {
+        self.millitokens = (self.millitokens + EARNED).min(SAVED_MAX);
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        let elapsed_ms = now.unix_ms().saturating_sub(self.filled_at.unix_ms());
+        if elapsed_ms > 0 {
+            self.filled_at = now;
+            let earned = elapsed_ms.saturating_mul(EARNED_PER_MS);
+            self.millitokens = self.millitokens.saturating_add(earned).min(SAVED_MAX);
+        }
+        let Some(left) = self.millitokens.checked_sub(RETRY) else { return false };
+        self.millitokens = left;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn pacer() -> Pacer {
+        let service = wire::Endpoint { addr: [0; 16], port: 1 };
+        Pacer::new(&ClientConfig::new(service, 1), Rng::new(1))
+    }
+
+    #[test]
+    fn retries_stay_near_a_tenth_of_the_requests() {
+        let mut pacer = pacer();
+        let mut now = Instant::from_unix_ms(1);
+        let mut taken = 0;
+        for _ in 0..100_000 {
+            now = now + MS / 100;
+            pacer.start(now);
+            taken += u32::from(pacer.take_retry(now));
+        }
+        // A tenth, 50 a second for one second, and what was saved up.
+        assert!((10_000..=10_000 + 50 + 101).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn a_quiet_client_may_retry_fifty_times_a_second() {
+        let mut pacer = pacer();
+        let mut now = Instant::from_unix_ms(1);
+        while pacer.take_retry(now) {}
+        let mut taken = 0;
+        for _ in 0..10_000 {
+            now = now + MS;
+            taken += u32::from(pacer.take_retry(now));
+        }
+        assert_eq!(taken, 500);
+    }
+
+    #[test]
+    fn overload_doubles_the_hold_and_answers_shorten_it() {
+        let mut pacer = pacer();
+        let mut now = Instant::from_unix_ms(1);
+        let mut last = Duration::ZERO;
+        for _ in 0..12 {
+            pacer.overloaded(now, 0);
+            let wait = pacer.start(now).since(now);
+            assert!(wait > last / 4 && wait <= 2 * HOLD_MAX, "{wait:?} after {last:?}");
+            last = wait;
+            now = pacer.hold_until;
+        }
+        assert_eq!(pacer.hold, HOLD_MAX);
+        for _ in 0..60 {
+            pacer.decided();
+        }
+        assert_eq!(pacer.hold, Duration::ZERO);
+        assert_eq!(pacer.start(now), now);
+    }
+
+    #[test]
+    fn one_burst_of_overload_counts_once() {
+        let mut pacer = pacer();
+        let now = Instant::from_unix_ms(1);
+        for _ in 0..100 {
+            pacer.overloaded(now, 0);
+        }
+        assert_eq!(pacer.hold, HOLD_MIN);
+    }
+}

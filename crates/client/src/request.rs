@@ -1,0 +1,155 @@
+//! What can be asked, and why a question may not even be sent.
+
+use std::fmt;
+use std::ops::Bound;
+use std::time::Duration;
+use wire::{DATAGRAM_MAX, ENTRY_MAX, KEY_MAX, NAME_MAX};
+
+pub use wire::Expect;
+
+/// One request, lent for the time of the call that starts it.
+#[derive(Clone, Copy, Debug)]
+pub enum Request<'a> {
+    /// Read one key.
+    Get {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// Write one key.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its new value.
+        value: &'a [u8],
+        /// When it goes away by itself.
+        expiry: Expiry,
+    },
+    /// Delete one key.
+    Del {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// Write one key if what is there is what is expected.
+    Cas {
+        /// The key.
+        key: &'a [u8],
+        /// What must be there.
+        expect: Expect<'a>,
+        /// Its new value.
+        value: &'a [u8],
+        /// When it goes away by itself.
+        expiry: Expiry,
+    },
+    /// Add to a decimal number; a missing value counts as 0.
+    Incr {
+        /// The key.
+        key: &'a [u8],
+        /// What to add; negative to subtract.
+        delta: i64,
+    },
+    /// Read many keys at once, at most [`MULTIGET_KEYS_MAX`](crate::MULTIGET_KEYS_MAX).
+    Mget {
+        /// The keys; answers come in this order, also for one that is there twice.
+        keys: &'a [&'a [u8]],
+    },
+    /// Read the keys of an interval in order; for range keyspaces only.
+    Range {
+        /// Bound from below.
+        start: Bound<&'a [u8]>,
+        /// Bound from above.
+        end: Bound<&'a [u8]>,
+        /// From the end to the start.
+        reverse: bool,
+        /// Most entries wanted.
+        limit: Option<usize>,
+    },
+}
+
+/// When a value goes away by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expiry {
+    /// Not at all.
+    #[default]
+    Never,
+    /// At this time, in Unix milliseconds.
+    AtMs(u64),
+    /// This long after the request is started, by the client's clock.
+    In(Duration),
+    /// When the value that is there now would have; never if there is none.
+    Keep,
+}
+
+/// Why a request was not started. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// Keys have at least one byte.
+    EmptyKey,
+    /// A key over `wire::KEY_MAX`.
+    KeyTooLong {
+        /// Its bytes.
+        len: usize,
+    },
+    /// Key and value together over `wire::ENTRY_MAX`.
+    EntryTooLarge {
+        /// Bytes of the key.
+        key_len: usize,
+        /// Bytes of the value.
+        value_len: usize,
+    },
+    /// Key, expected value and new value of a compare-and-set do not fit one datagram.
+    CasTooLarge {
+        /// Bytes the datagram would have.
+        len: usize,
+    },
+    /// A multiget over [`MULTIGET_KEYS_MAX`](crate::MULTIGET_KEYS_MAX).
+    TooManyKeys {
+        /// How many keys.
+        count: usize,
+    },
+    /// A keyspace name that is empty or over `wire::NAME_MAX`.
+    BadName {
+        /// Its bytes.
+        len: usize,
+    },
+    /// A scan of a hash keyspace.
+    NotOrdered,
+    /// As many requests wait as may.
+    Busy,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::EmptyKey => f.write_str("the key is empty; keys have at least one byte"),
+            Self::KeyTooLong { len } => {
+                write!(f, "the key has {len} bytes; use at most {KEY_MAX}")
+            }
+            Self::EntryTooLarge { key_len, value_len } => write!(
+                f,
+                "key and value have {key_len} + {value_len} bytes; use at most {ENTRY_MAX} \
+                 together, or spread the value over several keys"
+            ),
+            Self::CasTooLarge { len } => write!(
+                f,
+                "key, expected value and new value make a datagram of {len} bytes and \
+                 {DATAGRAM_MAX} is the most; expect the version instead of the value"
+            ),
+            Self::TooManyKeys { count } => write!(
+                f,
+                "{count} keys in one multiget; use at most {} and ask for the rest in another",
+                crate::MULTIGET_KEYS_MAX
+            ),
+            Self::BadName { len } => {
+                write!(f, "the keyspace name has {len} bytes; use 1 to {NAME_MAX}")
+            }
+            Self::NotOrdered => {
+                f.write_str("a hash keyspace keeps no order to scan; scan a keyspace of kind range")
+            }
+            Self::Busy => f.write_str(
+                "too many requests wait for an answer; take outcomes before starting more",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

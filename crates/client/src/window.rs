@@ -1,0 +1,247 @@
+//! The table of requests that wait for an answer: a window of sequence numbers, and their timers.
+//!
+//! Sequence numbers are dense, so that the table is a ring indexed by them, and the low-water mark
+//! is its front. Timers sit in a heap whose entries are not taken out when they are put off or
+//! their request ends: an entry counts only if the request still names its instant.
+
+use crate::multiget::Part;
+use crate::scan::Ask;
+use crate::{IN_FLIGHT_MAX, Ticket};
+use machine::Instant;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use wire::Op;
+
+/// One datagram that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// Whose request it is.
+    pub(crate) owner: Owner,
+    /// Its operation.
+    pub(crate) op: Op,
+    /// The bytes; sequence number, `lag`, bitmap and tag are set anew for each copy.
+    pub(crate) datagram: Vec<u8>,
+    /// Copies sent under this sequence number.
+    pub(crate) copies: u32,
+    /// Waits for an answer that were in vain.
+    pub(crate) backoff: u32,
+    /// Ask-again answers in a row.
+    pub(crate) agains: u32,
+    /// Whether the next copy waits because of an ask-again answer, which further ones don't change.
+    pub(crate) asked_again: bool,
+    /// Retries granted although the budget was empty.
+    pub(crate) granted: u32,
+    /// When it was numbered.
+    pub(crate) started_at: Instant,
+    /// When the last copy left.
+    pub(crate) sent_at: Instant,
+    /// When the next copy is due.
+    pub(crate) resend_at: Instant,
+    /// When it is given up, unless its owner says later.
+    pub(crate) deadline: Instant,
+    timer: Instant,
+}
+
+/// Whose request a datagram is.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// The whole request of this ticket.
+    Single(Ticket),
+    /// DESCRIBE, with the name asked for.
+    Describe(Ticket, String),
+    /// Some keys of a multiget.
+    Multiget(Ticket, Part),
+    /// An interval of a scan.
+    Scan(Ticket, Ask),
+}
+
+impl Pending {
+    pub(crate) fn new(owner: Owner, op: Op, datagram: Vec<u8>) -> Self {
+        let never = Instant::default();
+        Self {
+            owner,
+            op,
+            datagram,
+            copies: 0,
+            backoff: 0,
+            agains: 0,
+            asked_again: false,
+            granted: 0,
+            started_at: never,
+            sent_at: never,
+            resend_at: never,
+            deadline: never,
+            timer: never,
+        }
+    }
+}
+
+/// Requests by sequence number.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// Sequence number of the front slot: the low-water mark. Numbers start at 1.
+    first: u64,
+    /// The front one is always taken.
+    slots: VecDeque<Option<Pending>>,
+    live: usize,
+    timers: BinaryHeap<Reverse<(Instant, u64)>>,
+}
+
+/// Timers beyond four for each request are swept: at most that many are outdated.
+const TIMERS_SPARE: usize = 1024;
+
+impl Window {
+    pub(crate) fn new() -> Self {
+        Self { first: 1, slots: VecDeque::new(), live: 0, timers: BinaryHeap::new() }
+    }
+
+    /// Whether the next sequence number is near enough to the oldest that waits.
+    pub(crate) fn has_room(&self) -> bool {
+        self.slots.len() <= IN_FLIGHT_MAX
+    }
+
+    /// How many requests wait.
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Numbers a request. Its timer is not set.
+    ///
+    /// # Panics
+    ///
+    /// Without room.
+    pub(crate) fn insert(&mut self, pending: Pending) -> u64 {
+        assert!(self.has_room(), "the distance to the low-water mark fits 16 bits");
+        self.slots.push_back(Some(pending));
+        self.live += 1;
+        self.first + self.slots.len() as u64 - 1
+    }
+
+    /// How far `seq` is from the low-water mark.
+    pub(crate) fn lag(&self, seq: u64) -> u16 {
+        u16::try_from(seq.saturating_sub(self.first)).expect("the window is 16 bits wide")
+    }
+
+    fn index(&self, seq: u64) -> Option<usize> {
+        usize::try_from(seq.checked_sub(self.first)?).ok()
+    }
+
+    pub(crate) fn get_mut(&mut self, seq: u64) -> Option<&mut Pending> {
+        let index = self.index(seq)?;
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    pub(crate) fn get(&self, seq: u64) -> Option<&Pending> {
+        self.slots.get(self.index(seq)?)?.as_ref()
+    }
+
+    /// The request has ended, or goes on under another number.
+    pub(crate) fn remove(&mut self, seq: u64) -> Option<Pending> {
+        let index = self.index(seq)?;
+        let pending = self.slots.get_mut(index)?.take()?;
+        self.live -= 1;
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        self.settle_timers();
+        Some(pending)
+    }
+
+    /// Sets the only timer of a request.
+    pub(crate) fn arm(&mut self, seq: u64, at: Instant) {
+        let Some(pending) = self.get_mut(seq) else { return };
+        pending.timer = at;
+        self.timers.push(Reverse((at, seq)));
+        if self.timers.len() > 4 * self.live + TIMERS_SPARE {
+            let mut timers = std::mem::take(&mut self.timers);
+            timers.retain(|Reverse((at, seq))| self.counts(*at, *seq));
+            self.timers = timers;
+        }
+        self.settle_timers();
+    }
+
+    /// The next instant at which a timer is due.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes a request whose timer is due. Its timer must be set again, or it removed.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u64> {
+        let Reverse((at, seq)) = *self.timers.peek()?;
+        if at > now {
+            return None;
+        }
+        self.timers.pop();
+        self.settle_timers();
+        Some(seq)
+    }
+
+    fn counts(&self, at: Instant, seq: u64) -> bool {
+        self.get(seq).is_some_and(|pending| pending.timer == at)
+    }
+
+    /// Keeps an outdated timer from being the next.
+    fn settle_timers(&mut self) {
+        while let Some(Reverse((at, seq))) = self.timers.peek() {
+            if self.counts(*at, *seq) {
+                return;
+            }
+            self.timers.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending() -> Pending {
+        Pending::new(Owner::Single(Ticket(0)), Op::Get, Vec::new())
+    }
+
+    #[test]
+    fn the_low_water_mark_is_the_oldest_that_waits() {
+        let mut window = Window::new();
+        let seqs: Vec<u64> = (0..4).map(|_| window.insert(pending())).collect();
+        assert_eq!(seqs, [1, 2, 3, 4]);
+        window.remove(2).unwrap();
+        assert_eq!(window.lag(4), 3);
+        window.remove(1).unwrap();
+        assert_eq!(window.lag(4), 1);
+        assert!(window.remove(1).is_none() && window.get(2).is_none() && window.get(9).is_none());
+        assert_eq!(window.len(), 2);
+    }
+
+    #[test]
+    fn an_old_request_keeps_the_window_within_sixteen_bits() {
+        let mut window = Window::new();
+        window.insert(pending());
+        let mut last = 1;
+        while window.has_room() {
+            last = window.insert(pending());
+            if last < 65_536 {
+                window.remove(last);
+            }
+        }
+        assert_eq!((last, window.lag(last)), (65_536, u16::MAX));
+        window.remove(1);
+        assert!(window.has_room());
+        assert_eq!(window.lag(last), 0);
+    }
+
+    #[test]
+    fn only_the_last_timer_of_a_request_counts_and_outdated_ones_are_swept() {
+        let mut window = Window::new();
+        let seq = window.insert(pending());
+        for at in 1..100_000 {
+            window.arm(seq, Instant(200_000 - at));
+        }
+        assert!(window.timers.len() <= TIMERS_SPARE + 4);
+        assert_eq!(window.next_timer(), Some(Instant(100_001)));
+        window.arm(seq, Instant(300_000));
+        assert_eq!(window.pop_due(Instant(299_999)), None);
+        assert_eq!(window.pop_due(Instant(300_000)), Some(seq));
+        assert_eq!(window.next_timer(), None);
+    }
+}
