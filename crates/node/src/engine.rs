@@ -10,7 +10,7 @@ pub mod memory;
 
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use std::fmt;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 
 /// A key and all that an engine may place it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub struct Interval<'a> {
     /// Last match value.
     pub last: Match,
     /// Bound on keys from below, with the match value of its key.
-    pub start: std::ops::Bound<&'a [u8]>,
+    pub start: Bound<&'a [u8]>,
     /// Bound on keys from above.
-    pub end: std::ops::Bound<&'a [u8]>,
+    pub end: Bound<&'a [u8]>,
     /// From the end to the start.
     pub reverse: bool,
 }
@@ -68,6 +68,20 @@ impl Interval<'_> {
     #[must_use]
     pub fn holds_key(&self, key: &[u8]) -> bool {
         (self.start, self.end).contains(key)
+    }
+}
+
+/// Whether no key is within both bounds because the first ends after the second: what the ranges
+/// of ordered maps panic at.
+#[must_use]
+pub fn bounds_cross<T: PartialOrd>(start: &Bound<T>, end: &Bound<T>) -> bool {
+    match (start, end) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (
+            Bound::Included(start) | Bound::Excluded(start),
+            Bound::Included(end) | Bound::Excluded(end),
+        ) => start >= end,
     }
 }
 

@@ -13,6 +13,7 @@ mod directory;
 pub mod engine;
 mod expiry;
 mod node;
+mod plant;
 mod read;
 mod replica;
 mod reply;
@@ -23,3 +24,4 @@ mod write;
 
 pub use counters::Counters;
 pub use node::{Node, NodeConfig};
+pub use plant::Plant;

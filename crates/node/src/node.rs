@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Engine, EngineError};
 use crate::expiry::Due;
+use crate::plant::Plant;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica, Timers};
 use crate::reply::{refuse, reply_header, send};
@@ -46,6 +47,7 @@ pub struct Node<E> {
     held: Outbox,
     ready: Outbox,
     counters: Counters,
+    plant: Option<Plant>,
 }
 
 /// The replicas as an MGET looks its keys up in them.
@@ -78,6 +80,7 @@ impl<E: Engine> Node<E> {
             held: Outbox::default(),
             ready: Outbox::default(),
             counters: Counters::default(),
+            plant: None,
         }
     }
 
@@ -149,6 +152,7 @@ impl<E: Engine> Node<E> {
             timers: &mut self.timers,
             counters: &mut self.counters,
             directory,
+            plant: self.plant,
         };
         ctx.counters.count_request(op);
         let body = match body {
@@ -215,6 +219,7 @@ impl<E: Engine> Node<E> {
             timers: &mut self.timers,
             counters: &mut self.counters,
             directory,
+            plant: self.plant,
         };
         for (partition, version) in take_due(ctx.timers, now) {
             if let Some(replica) = self.replicas.get_mut(&partition) {
@@ -241,7 +246,9 @@ impl<E: Engine> Node<E> {
     /// in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         if std::mem::take(&mut self.dirty) {
-            self.engine.sync()?;
+            if self.plant != Some(Plant::AnswerUnsynced) {
+                self.engine.sync()?;
+            }
             self.counters.syncs += 1;
             self.ready.append(&mut self.held);
         }
@@ -289,6 +296,11 @@ impl<E: Engine> Node<E> {
     /// Partitions of this shard that the node has a role in.
     pub fn partitions(&self) -> usize {
         self.replicas.len()
+    }
+
+    /// Breaks a rule on purpose, for the simulator to notice.
+    pub fn plant(&mut self, plant: Plant) {
+        self.plant = Some(plant);
     }
 
     /// The engine, to look at.

@@ -3,6 +3,7 @@
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Engine, KeyRef};
+use crate::plant::Plant;
 use crate::session::{Outcome, Sessions};
 use cluster::{Epoch, NodeId, Partition, PartitionId};
 use machine::{Instant, Outbox, RttEstimator};
@@ -20,6 +21,7 @@ pub(crate) struct Context<'a, E> {
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
     pub(crate) directory: &'a Directory,
+    pub(crate) plant: Option<Plant>,
 }
 
 /// When which pending write is to be sent again.

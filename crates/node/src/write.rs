@@ -1,6 +1,7 @@
 //! The head: takes writes, decides what they do, and starts them down the chain.
 
 use crate::engine::{Engine, Record};
+use crate::plant::Plant;
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
 use crate::reply::{answer_write, refuse};
 use crate::session::Standing;
@@ -38,7 +39,9 @@ impl Replica {
         request: &Header,
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
+        let forgets = ctx.plant == Some(Plant::ForgetRequests);
         match self.sessions.standing(request.client, request.seq) {
+            _ if forgets => {}
             Standing::Known(outcome) => {
                 ctx.counters.duplicates += 1;
                 answer_write(ctx, request, &outcome);
@@ -47,7 +50,7 @@ impl Replica {
             Standing::Ended => return Err(DropReason::StaleRequest),
             Standing::New => {}
         }
-        if self.pending_of(request.client, request.seq).is_some() {
+        if !forgets && self.pending_of(request.client, request.seq).is_some() {
             ctx.counters.duplicates += 1;
             return Ok(()); // The tail will answer, or the session will once it is committed.
         }
@@ -113,6 +116,11 @@ impl Replica {
         } else {
             self.pend(ctx, &write);
             self.send_on(ctx, write.version());
+            if let Some(outcome) = write.outcome().filter(|_| header.client != 0)
+                && ctx.plant == Some(Plant::AnswerAtHead)
+            {
+                answer_write(ctx, &header, &outcome);
+            }
         }
         self.note_counters(ctx.engine);
     }

@@ -3,7 +3,7 @@
 //! Match values stand inside the tree's nodes, so that most comparisons fetch no key.
 
 use super::Block;
-use crate::engine::Interval;
+use crate::engine::{Interval, bounds_cross};
 use cluster::Match;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -90,14 +90,7 @@ pub(super) fn range<'t>(
             None => Bound::Unbounded,
         },
     };
-    let crossed = match (start, end) {
-        (Bound::Included(a), Bound::Included(b)) => a > b,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
-            a >= b
-        }
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-    };
-    if crossed {
+    if bounds_cross(&start, &end) {
         return None;
     }
     Some(tree.range::<dyn Placed, _>((start.as_ref().map(placed), end.as_ref().map(placed))))
