@@ -100,22 +100,29 @@ impl Values {
 
     /// Appends the value of `key` under `stamp`: any number that tells this write from others.
     pub fn write(&self, key: u64, stamp: u64, out: &mut Vec<u8>) {
-        let mut rng = Rng::new(mix(key).wrapping_add(stamp));
-        let end = out.len() + self.sizes.draw(&mut rng);
-        out.extend_from_slice(&stamp.to_be_bytes());
-        while out.len() < end {
-            let word = rng.next_u64().to_be_bytes();
-            out.extend(word.iter().take(end - out.len()));
-        }
+        let len = self.sizes.draw(&mut Rng::new(mix(key).wrapping_add(stamp)));
+        fill(key, stamp, len, out);
     }
 
-    /// The stamp of a value of `key`; `None` if these bytes were never written there.
+    /// The stamp of a value of `key`; `None` if these bytes were never written there. Whatever
+    /// sizes it was written with: the bytes follow from its own length.
     #[must_use]
-    pub fn stamp(&self, key: u64, value: &[u8]) -> Option<u64> {
+    pub fn stamp_of(key: u64, value: &[u8]) -> Option<u64> {
         let stamp = u64::from_be_bytes(*value.first_chunk()?);
         let mut expected = Vec::with_capacity(value.len());
-        self.write(key, stamp, &mut expected);
+        fill(key, stamp, value.len(), &mut expected);
         (expected == value).then_some(stamp)
+    }
+}
+
+/// Appends `len` bytes, the stamp and then what follows from all three.
+fn fill(key: u64, stamp: u64, len: usize, out: &mut Vec<u8>) {
+    let mut rng = Rng::new(mix(mix(key).wrapping_add(stamp)) ^ len as u64);
+    let end = out.len() + len;
+    out.extend_from_slice(&stamp.to_be_bytes());
+    while out.len() < end {
+        let word = rng.next_u64().to_be_bytes();
+        out.extend(word.iter().take(end - out.len()));
     }
 }
 
@@ -167,15 +174,15 @@ mod tests {
         ) {
             let values = values("16-64");
             let written = value(&values, key, stamp);
-            prop_assert_eq!(values.stamp(key, &written), Some(stamp));
+            prop_assert_eq!(Values::stamp_of(key, &written), Some(stamp));
             if other != key {
-                prop_assert_eq!(values.stamp(other, &written), None);
+                prop_assert_eq!(Values::stamp_of(other, &written), None);
             }
             let mut damaged = written.clone();
             let at = at % damaged.len();
             damaged[at] ^= 1 << bit;
-            prop_assert_eq!(values.stamp(key, &damaged), None);
-            prop_assert_eq!(values.stamp(key, &written[..written.len() - 1]), None);
+            prop_assert_eq!(Values::stamp_of(key, &damaged), None);
+            prop_assert_eq!(Values::stamp_of(key, &written[..written.len() - 1]), None);
         }
     }
 }
