@@ -1,0 +1,146 @@
+//! Runs `spec/vectors` against the pipeline. With `UPDATE_VECTORS=1` it instead rewrites the hex
+//! digits of each datagram from its description, and what comes of it, for review.
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod vector;
+
+use cluster::SwitchControl as _;
+use machine::Outbox;
+use oracle::counts::Counts;
+use oracle::invariants;
+use oracle::model::{Model, Sent};
+use std::collections::BTreeSet;
+use std::path::Path;
+use switch::Pipeline;
+use vector::codec::Codec;
+use vector::file::{self, Case, File};
+use wire::{DropReason, Endpoint, Op};
+
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// What a fresh pipeline with the tables of the file makes of a datagram. The model must agree.
+fn run(file: &File, case: &Case, from: Endpoint, datagram: &[u8]) -> (Vec<Sent>, Counts) {
+    let mut pipeline = Pipeline::new();
+    if let Some(tables) = &file.tables {
+        pipeline.install(tables).expect("sound tables");
+    }
+    let mut out = Outbox::default();
+    let _ = pipeline.process(from, &mut datagram.to_vec(), &mut out);
+    let mut sent = Vec::new();
+    while let Some(datagram) = out.pop() {
+        sent.push((datagram.to, datagram.payload.to_vec()));
+    }
+    let mut model = Model { tables: file.tables.clone(), ..Model::default() };
+    assert_eq!(model.process(from, datagram), sent, "model and pipeline, {}", case.name);
+    let counts = Counts::of(&pipeline);
+    assert_eq!(model.counts, counts, "model and pipeline, {}", case.name);
+    let tables = file.tables.clone().unwrap_or_default();
+    invariants::check(&tables, from, datagram, &sent, pipeline.counters().dropped);
+    (sent, counts)
+}
+
+/// Holds every case of a file against the pipeline, by the exact bytes.
+fn check(file: &File, codec: &Codec) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for case in &file.cases {
+        let name = &case.name;
+        let (from, datagram) = case.arrives()?;
+        let described = case.datagram(codec)? == (from, datagram.clone());
+        let (sent, counts) = run(file, case, from, &datagram);
+        let holds = [
+            (names.insert(name), "its name is there twice"),
+            (described, "the description does not make the hex digits"),
+            (case.sent()? == sent, "other datagrams are sent"),
+            (case.changes_hold(codec)?, "`changed` does not say what the hex digits say"),
+            (case.counters == counts, "other counts"),
+        ];
+        if let Some((_, why)) = holds.iter().find(|(holds, _)| !holds) {
+            return Err(format!("{name:?}: {why}; found {counts:?}, sent {sent:02x?}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_pipeline_does_what_the_vectors_say() {
+    let codec = Codec::read(repository()).unwrap();
+    for path in file::paths(repository()).unwrap() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let read = |text: &str| File::parse(text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        let file = read(&text);
+        let rendered = file
+            .render(&codec, |case, from, datagram| run(&file, case, from, datagram))
+            .unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        if std::env::var_os("UPDATE_VECTORS").is_some() {
+            std::fs::write(&path, &rendered).unwrap();
+        } else {
+            check(&file, &codec).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            assert!(rendered == text, "{path:?} is right but not in the form of UPDATE_VECTORS=1");
+        }
+        check(&read(&rendered), &codec).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    }
+}
+
+#[test]
+fn every_operation_and_every_drop_of_a_switch_has_a_vector() {
+    let mut seen = BTreeSet::new();
+    for path in file::paths(repository()).unwrap() {
+        for case in File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap().cases {
+            seen.extend(case.counters.packets.into_keys().chain(case.counters.dropped.into_keys()));
+        }
+    }
+    let ops = Op::ALL.map(Op::name);
+    // The others are counted by nodes and clients only.
+    let drops = [
+        DropReason::Truncated,
+        DropReason::NotOurs,
+        DropReason::BadVersion,
+        DropReason::BadOp,
+        DropReason::BadLength,
+        DropReason::BadBody,
+        DropReason::BadChain,
+        DropReason::NoKeyspace,
+        DropReason::NoPartition,
+        DropReason::NoNode,
+        DropReason::ReplyNotFromNode,
+        DropReason::RequestFromNode,
+        DropReason::NotServing,
+        DropReason::BadReplyAddress,
+    ];
+    let wanted: BTreeSet<String> =
+        ops.into_iter().chain(drops.map(DropReason::name)).map(str::to_owned).collect();
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn malformed_vectors_and_wrong_ones_are_noticed() {
+    let codec = Codec::read(repository()).unwrap();
+    let good = std::fs::read_to_string(repository().join("spec/vectors/single.toml")).unwrap();
+    let outcome = |text: &str| File::parse(text).and_then(|file| check(&file, &codec));
+    assert_eq!(outcome(&good), Ok(()));
+    let spoilt = [
+        ("emitted = 1", "emitted = 2"),
+        ("emitted = 1", "emited = 1"),
+        ("reads = { 11 = 1 }", "reads = { 12 = 1 }"),
+        ("hex = \"\"\"\n4b57", "hex = \"\"\"\n4b58"),
+        ("hex = \"\"\"\n4b57", "hex = \"\"\"\n4b5"),
+        ("hex = \"\"\"\n4b57", "hex = \"\"\"\n4b5x"),
+        ("op = \"get\"", "op = \"got\""),
+        ("op = \"get\"", "op = \"del\""),
+        ("chain_len = 1", "chain_len = 2"),
+        ("to = \"10.0.0.3:9002\"", "to = \"10.0.0.3:9001\""),
+        ("[[case.sends]]", "[[case.sent]]"),
+    ];
+    for (from, to) in spoilt {
+        assert!(good.contains(from), "{from:?} is in the file");
+        assert!(outcome(&good.replacen(from, to, 1)).is_err(), "{to:?} is noticed");
+    }
+    assert!(File::parse("about = \"nothing\"\n").is_err());
+    assert!(File::parse("about = \"nothing\"\ncase = []\n").is_err());
+    assert!(file::paths(Path::new("no such folder")).is_err());
+    assert!(file::paths(&repository().join("crates/switch")).is_err());
+}
