@@ -173,7 +173,8 @@ impl<E: Engine> Node<E> {
             return replica.handle_chain(&mut ctx, from, &header, &body);
         }
         let Some(keyspace) = directory.keyspace(KeyspaceId(header.keyspace)) else {
-            refuse(&mut ctx, &header, op, Code::UnknownKeyspace);
+            // Not a refusal: the keyspace may be newer than this node's assignment.
+            refuse(&mut ctx, &header, op, Code::NotOwner);
             return Ok(());
         };
         if let Body::Mget(keys) = body {
@@ -306,6 +307,11 @@ impl<E: Engine> Node<E> {
     /// The engine, to look at.
     pub fn engine(&self) -> &E {
         &self.engine
+    }
+
+    /// The engine, for what its owner has to do for it between batches.
+    pub fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
     }
 
     /// Ends the node and gives its engine back, as a restart does.

@@ -164,6 +164,7 @@ impl Replica {
         engine.notes(replica.partition.id, |name, note| {
             replica.remember(now, name, note, timers);
         });
+        replica.settle_stable();
         replica
     }
 
@@ -313,6 +314,11 @@ impl Replica {
     /// Notes that a version is committed here; at the head also how far that makes it stable.
     pub(crate) fn mark_committed(&mut self, version: u64) {
         self.committed.insert(version);
+        self.settle_stable();
+    }
+
+    /// The head knows from its pending writes how far the partition is stable.
+    fn settle_stable(&mut self) {
         if self.is_head() {
             let oldest = self.pending.keys().next();
             self.raise_stable(oldest.map_or(self.last_version, |version| version - 1));

@@ -457,7 +457,7 @@ fn what_is_stamped_wrongly_is_not_served() {
     for (header, want) in [
         (Header { epoch: 3, ..header }, Code::StaleEpoch),
         (Header { partition: 9, ..header }, Code::NotOwner),
-        (Header { keyspace: 9, ..header }, Code::UnknownKeyspace),
+        (Header { keyspace: 9, ..header }, Code::NotOwner),
         (Header { match_value: 1, ..header }, Code::BadMatch),
         (Header { keyhash: 1, ..header }, Code::BadMatch),
     ] {

@@ -2,10 +2,10 @@
 
 use super::step::{Key, Scan, Step};
 use crate::engine::{Engine, Interval, KeyRef, Record};
-use cluster::{KeyspaceId, Match, PartitionId};
+use cluster::PartitionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 /// Whether the engine under test keeps notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,23 +60,21 @@ impl Model {
         Self { records: BTreeMap::new(), notes: BTreeMap::new(), keeps }
     }
 
-    /// Carries a step out on the engine and here.
+    /// Carries a step out on the engine and here, and checks what the engine shows of it.
     ///
     /// # Panics
     ///
     /// If the engine does not do what it should.
     pub fn step(&mut self, engine: &mut impl Engine, step: &Step) {
+        self.apply(step);
         match step {
             Step::Write { key, version, expiry_ms, tombstone, value } => {
                 let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
-                let record = Record { version, expiry_ms, tombstone, value };
-                engine.write(&key.as_ref(), &record);
-                self.records.insert(key.clone(), Owned::new(record));
+                engine.write(&key.as_ref(), &Record { version, expiry_ms, tombstone, value });
                 self.check_read(engine, key);
             }
             Step::Remove(key) => {
                 engine.remove(&key.as_ref());
-                self.records.remove(key);
                 self.check_read(engine, key);
             }
             Step::Read(key) => self.check_read(engine, key),
@@ -84,15 +82,32 @@ impl Model {
             Step::Due { until_ms, visits } => self.check_due(engine, *until_ms, *visits),
             Step::Note { partition, name, note } => {
                 engine.note(*partition, name, note.as_deref());
+                self.check_notes(engine, *partition);
+            }
+            Step::Notes(partition) => self.check_notes(engine, *partition),
+            Step::Sync => assert_eq!(engine.sync(), Ok(()), "nothing fails here"),
+        }
+    }
+
+    /// Carries a step out here alone.
+    pub fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Write { key, version, expiry_ms, tombstone, value } => {
+                let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
+                let record = Record { version, expiry_ms, tombstone, value };
+                self.records.insert(key.clone(), Owned::new(record));
+            }
+            Step::Remove(key) => {
+                self.records.remove(key);
+            }
+            Step::Note { partition, name, note } => {
                 let at = (*partition, name.clone());
                 match note {
                     Some(note) => self.notes.insert(at, note.clone()),
                     None => self.notes.remove(&at),
                 };
-                self.check_notes(engine, *partition);
             }
-            Step::Notes(partition) => self.check_notes(engine, *partition),
-            Step::Sync => assert_eq!(engine.sync(), Ok(()), "nothing fails here"),
+            Step::Read(_) | Step::Scan(_) | Step::Due { .. } | Step::Notes(_) | Step::Sync => {}
         }
     }
 
@@ -112,10 +127,8 @@ impl Model {
                 Step::Scan(_) | Step::Due { .. } | Step::Notes(_) | Step::Sync => {}
             }
         }
-        let ordered = self.records.keys().filter(|key| key.ordered);
-        let pieces: BTreeSet<_> = ordered.map(|key| (key.keyspace, key.partition)).collect();
-        for (keyspace, partition) in pieces {
-            self.check_scan(engine, &Scan::whole(keyspace, partition));
+        for scan in Scan::everything() {
+            self.check_scan(engine, &scan);
         }
         self.check_due(engine, u64::MAX, usize::MAX);
         assert_eq!(engine.len(), self.records.len(), "the number of records");
@@ -211,21 +224,6 @@ impl Model {
                 .filter(|((of, _), _)| *of == partition)
                 .map(|((_, name), note)| (name.clone(), note.clone()))
                 .collect(),
-        }
-    }
-}
-
-impl Scan {
-    fn whole(keyspace: KeyspaceId, partition: PartitionId) -> Self {
-        Self {
-            keyspace,
-            partition,
-            first: Match::MIN,
-            last: Match::MAX,
-            start: Bound::Unbounded,
-            end: Bound::Unbounded,
-            reverse: false,
-            visits: usize::MAX,
         }
     }
 }

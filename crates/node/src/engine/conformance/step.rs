@@ -103,6 +103,9 @@ const SPACES: [Space; 3] = [
     Space { id: 0x0102, prefix: Some(b""), firsts: &[0] },
 ];
 
+/// No keyspace has more.
+const PARTITIONS_MAX: u16 = 3;
+
 /// Different keys of a hash keyspace share this many keyhashes.
 const KEYHASHES: u64 = 16;
 
@@ -150,30 +153,45 @@ impl Key {
 }
 
 impl Scan {
-    fn from_draw([what, space, a, b, c, d]: Draw) -> Self {
+    /// All that there is to scan, a whole partition each.
+    pub(super) fn everything() -> impl Iterator<Item = Self> {
+        (0..2 * PARTITIONS_MAX).map(|space| Self::whole(space).1)
+    }
+
+    fn whole(space: u16) -> (Keyspace, Self) {
         let (keyspace, firsts, partition) = keyspace(1 + space % 2);
         let index = usize::from(space / 2) % firsts.len();
-        let first = firsts.get(index).copied().expect("an index below the length");
-        let last = firsts.get(index + 1).map_or(u128::MAX, |next| next - 1);
-        let partition = PartitionId(partition + u32::try_from(index).expect("few partitions"));
-        let (whole, piece) = ((Match(first), Match(last)), |draw: u16| {
-            Match(keyspace.match_value(&key_bytes(draw)).0.clamp(first, last))
-        });
-        let (first, last) = if a % 2 == 0 { whole } else { (piece(b), piece(c)) };
+        let scan = Self {
+            keyspace: keyspace.id,
+            partition: PartitionId(partition + u32::try_from(index).expect("few partitions")),
+            first: Match(firsts.get(index).copied().expect("an index below the length")),
+            last: Match(firsts.get(index + 1).map_or(u128::MAX, |next| next - 1)),
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+            reverse: false,
+            visits: usize::MAX,
+        };
+        (keyspace, scan)
+    }
+
+    fn from_draw([what, space, a, b, c, d]: Draw) -> Self {
+        let (keyspace, whole) = Self::whole(space);
+        let piece = |draw| keyspace.match_value(&key_bytes(draw)).clamp(whole.first, whole.last);
+        let (first, last) =
+            if a % 2 == 0 { (whole.first, whole.last) } else { (piece(b), piece(c)) };
         let bound = |kind: u16, draw: u16| match kind % 3 {
             0 => Bound::Unbounded,
             1 => Bound::Included(key_bytes(draw)),
             _ => Bound::Excluded(key_bytes(draw)),
         };
         Self {
-            keyspace: keyspace.id,
-            partition,
             first,
             last,
             start: bound(a / 2, b),
             end: bound(a / 6, c),
             reverse: (what / 16) % 2 == 1,
             visits: visits(d),
+            ..whole
         }
     }
 }

@@ -1,0 +1,224 @@
+//! A storage engine that loses in a crash what it had not synced, and nothing else.
+
+use cluster::{KeyspaceId, PartitionId, StoreId};
+use node::engine::{Engine, EngineError, Interval, KeyRef, Record};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+/// The store of one shard, on a disk of the simulated world.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    store_id: StoreId,
+    /// What the node sees.
+    live: Contents,
+    /// What a crash leaves.
+    synced: Contents,
+    /// What makes `live` of `synced`.
+    unsynced: Vec<Change>,
+}
+
+type RecordKey = (KeyspaceId, u128, Vec<u8>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Contents {
+    records: BTreeMap<RecordKey, Stored>,
+    notes: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
+}
+
+/// The committed state of a key, as the disk holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    version: u64,
+    expiry_ms: u64,
+    tombstone: bool,
+    value: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Record(RecordKey, Option<Stored>),
+    Note((PartitionId, Vec<u8>), Option<Vec<u8>>),
+}
+
+impl Disk {
+    /// An empty disk.
+    #[must_use]
+    pub(crate) fn new(store_id: StoreId) -> Self {
+        Self {
+            store_id,
+            live: Contents::default(),
+            synced: Contents::default(),
+            unsynced: Vec::new(),
+        }
+    }
+
+    /// Loses what was not synced.
+    pub(crate) fn crash(&mut self) {
+        self.unsynced.clear();
+        self.live = self.synced.clone();
+    }
+
+    /// Version and value of every key that has one, in key order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&RecordKey, u64, &[u8])> {
+        let values = self.live.records.iter().filter(|(_, stored)| !stored.tombstone);
+        values.map(|(key, stored)| (key, stored.version, stored.value.as_slice()))
+    }
+
+    fn change(&mut self, change: Change) {
+        self.live.apply(&change);
+        self.unsynced.push(change);
+    }
+}
+
+impl Contents {
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Record(key, Some(stored)) => {
+                self.records.insert(key.clone(), stored.clone());
+            }
+            Change::Record(key, None) => {
+                self.records.remove(key);
+            }
+            Change::Note(name, Some(note)) => {
+                self.notes.insert(name.clone(), note.clone());
+            }
+            Change::Note(name, None) => {
+                self.notes.remove(name);
+            }
+        }
+    }
+}
+
+impl Stored {
+    fn as_record(&self) -> Record<'_> {
+        Record {
+            version: self.version,
+            expiry_ms: self.expiry_ms,
+            tombstone: self.tombstone,
+            value: &self.value,
+        }
+    }
+}
+
+fn record_key(key: &KeyRef<'_>) -> RecordKey {
+    (key.keyspace, key.match_value.0, key.key.to_vec())
+}
+
+impl Engine for Disk {
+    fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
+        with(self.live.records.get(&record_key(key)).map(Stored::as_record))
+    }
+
+    fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
+        let Record { version, expiry_ms, tombstone, value } = *record;
+        let stored = Stored { version, expiry_ms, tombstone, value: value.to_vec() };
+        self.change(Change::Record(record_key(key), Some(stored)));
+    }
+
+    fn remove(&mut self, key: &KeyRef<'_>) {
+        self.change(Change::Record(record_key(key), None));
+    }
+
+    fn scan(
+        &self,
+        interval: &Interval<'_>,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        let first = (interval.keyspace, interval.first.0, Vec::new());
+        let inside = |key: &[u8]| {
+            let after_start = match interval.start {
+                Bound::Included(start) => key >= start,
+                Bound::Excluded(start) => key > start,
+                Bound::Unbounded => true,
+            };
+            let before_end = match interval.end {
+                Bound::Included(end) => key <= end,
+                Bound::Excluded(end) => key < end,
+                Bound::Unbounded => true,
+            };
+            after_start && before_end
+        };
+        let found = self.live.records.range(first..).take_while(|((keyspace, at, _), _)| {
+            *keyspace == interval.keyspace && *at <= interval.last.0
+        });
+        let mut found: Vec<_> = found.filter(|((.., key), _)| inside(key)).collect();
+        if interval.reverse {
+            found.reverse();
+        }
+        for ((.., key), stored) in found {
+            if visit(key, stored.as_record()).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn due(
+        &self,
+        until_ms: u64,
+        mut visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        let is_due = |stored: &Stored| (1..=until_ms).contains(&stored.expiry_ms);
+        let mut due: Vec<_> = self.live.records.iter().filter(|(_, s)| is_due(s)).collect();
+        due.sort_by_key(|(_, stored)| stored.expiry_ms);
+        for ((keyspace, _, key), stored) in due {
+            if visit(*keyspace, key, stored.as_record()).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
+        self.change(Change::Note((partition, name.to_vec()), note.map(<[u8]>::to_vec)));
+    }
+
+    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
+        let notes = self.live.notes.range((partition, Vec::new())..);
+        for ((_, name), note) in notes.take_while(|((p, _), _)| *p == partition) {
+            visit(name, note);
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), EngineError> {
+        for change in self.unsynced.drain(..) {
+            self.synced.apply(&change);
+        }
+        Ok(())
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.store_id
+    }
+
+    fn len(&self) -> usize {
+        self.live.records.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::Match;
+
+    #[test]
+    fn a_crash_takes_exactly_what_was_not_synced() {
+        let mut disk = Disk::new(StoreId(1));
+        let at = |key| KeyRef {
+            keyspace: KeyspaceId(1),
+            partition: PartitionId(1),
+            ordered: true,
+            match_value: Match(1),
+            keyhash: 1,
+            key,
+        };
+        let record = Record { version: 1, expiry_ms: 0, tombstone: false, value: b"v" };
+        disk.write(&at(b"kept"), &record);
+        disk.sync().unwrap();
+        disk.write(&at(b"lost"), &record);
+        disk.note(PartitionId(1), b"n", Some(b"1"));
+        disk.remove(&at(b"kept"));
+        disk.crash();
+        let keys: Vec<_> = disk.values().map(|((.., key), ..)| key.clone()).collect();
+        assert_eq!(keys, [b"kept"]);
+        disk.notes(PartitionId(1), |_, _| panic!("the note was not synced"));
+    }
+}
