@@ -1,3 +1,5 @@
+//! Round trips of every kind of packet, and no panic on any damage to one.
+
 use super::*;
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -168,7 +170,8 @@ proptest! {
         let header = Header { op: Op::RangeReply as u8, count, ..Header::default() };
         let mut out = Vec::new();
         emit(&mut out, &header, &[&payload]);
-        let Body::RangeReply(found) = Packet::parse(&out).unwrap().body().unwrap() else { panic!() };
+        let packet = Packet::parse(&out).unwrap();
+        let Body::RangeReply(found) = packet.body().unwrap() else { panic!() };
         let found: Vec<_> = found
             .iter()
             .map(|(key, entry)| (key.to_vec(), entry.map(|e| e.value.to_vec())))

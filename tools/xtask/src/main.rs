@@ -2,6 +2,8 @@
 
 mod codegen;
 mod layout;
+mod test;
+mod tidy;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -22,12 +24,18 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Check the rules of the repository that the compiler does not know
+    Tidy,
+    /// Run every check and test, as before each merge
+    Test,
 }
 
 fn main() -> Result<()> {
     let root = repository_root();
     match Args::parse().chore {
         Chore::Codegen { check } => codegen::run(&root, check),
+        Chore::Tidy => tidy::run(&root),
+        Chore::Test => test::run(&root),
     }
 }
 

@@ -32,7 +32,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        2 => (1..40u32, 1..4u8).prop_map(|(partitions, replicas)| Step::Create(partitions, replicas)),
+        2 => (1..40u32, 1..4u8).prop_map(|(parts, replicas)| Step::Create(parts, replicas)),
         6 => Just(Step::Save),
         1 => Just(Step::SaveAndDie),
         1 => Just(Step::Die),

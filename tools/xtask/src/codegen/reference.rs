@@ -7,9 +7,11 @@ use std::fmt::Write;
 /// The text of `docs/reference/wire.md`.
 pub(crate) fn generate(layout: &Layout) -> Result<String> {
     let mut out = String::from(
-        "# Wire and metrics reference\n\nGenerated from `spec/layout.toml` by `cargo xtask codegen`; \
-         do not edit. What the fields mean to the protocol is told in `spec/protocol.md`.\n\n\
-         ## Header\n\nIntegers are big-endian; offsets count from the first byte of the UDP payload.\n\n\
+        "# Wire and metrics reference\n\nGenerated from `spec/layout.toml` by `cargo xtask \
+         codegen`; do not edit. What the fields mean to the protocol is told in \
+         `spec/protocol.md`.\n\n\
+         ## Header\n\nIntegers are big-endian; offsets count from the first byte of the UDP \
+         payload.\n\n\
          | at | size | field | meaning |\n|---|---|---|---|\n",
     );
     for f in &layout.fields {

@@ -1,0 +1,27 @@
+# The index of what can be done here. The work itself is done by cargo and `cargo xtask`.
+
+# A rustup installation that the shell does not know of yet.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+# Seconds for which `make test` runs each fuzz target.
+FUZZ_SECS ?= 60
+# What `make run` passes on to `keyway up`: make run ARGS="--nodes 8 --replicas 3"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench prerequisites
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: prerequisites ## Build Keyway and start a cluster on this machine (ARGS="..." for `keyway up`)
+	cargo run --release --locked --bin keyway -- up $(ARGS)
+
+test: prerequisites ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
+	cargo xtask test --fuzz-secs $(FUZZ_SECS)
+
+bench: prerequisites ## Measure; docs/performance.md says what the figures mean
+	cargo bench --workspace --benches --locked
+
+prerequisites:
+	@sh tools/prerequisites.sh

@@ -1,0 +1,145 @@
+//! Who may depend on whom: the house is a stack of floors, and nobody looks up.
+
+use super::Finding;
+use super::tree::{File, Tree};
+use toml::{Table, Value};
+
+/// Floor of each crate, and the foreign crates that it may use. A crate uses floors below its own.
+///
+/// The machines stand side by side: a switch that used a node's code could no longer be checked
+/// against it. A machine may use foreign code only if that is pure as well.
+const FLOORS: [(&str, u32, Foreign); 13] = [
+    ("wire", 0, Foreign::Only(&["crc32c"])),
+    ("machine", 1, Foreign::Only(&[])),
+    ("cluster", 2, Foreign::Only(&["serde", "xxhash-rust"])),
+    ("switch", 3, Foreign::Only(&["arrayvec"])),
+    ("node", 3, Foreign::Only(&["arrayvec", "hashbrown"])),
+    ("controller", 3, Foreign::Only(&["serde"])),
+    // Its two faces open sockets; purity.rs says which files those are.
+    ("client", 3, Foreign::Only(&["arrayvec", "socket2", "tokio"])),
+    ("workload", 3, Foreign::Only(&["hdrhistogram", "serde"])),
+    ("sim", 4, Foreign::Only(&[])),
+    ("runtime", 4, Foreign::Any),
+    ("cli", 5, Foreign::Any),
+    ("fuzz", 5, Foreign::Any),
+    ("xtask", 5, Foreign::Any),
+];
+
+#[derive(Clone, Copy)]
+enum Foreign {
+    Any,
+    Only(&'static [&'static str]),
+}
+
+/// Crates depend downwards only; in tests also sideways.
+pub(super) fn point_one_way(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in manifests(tree) {
+        let Some((floor, _)) = floor_of(manifest.name) else {
+            let what = format!("give the crate {} a floor in tidy/dependencies.rs", manifest.name);
+            findings.push(Finding::new(&manifest.file.path, 0, what));
+            continue;
+        };
+        for (section, reach) in [("dependencies", 0), ("dev-dependencies", 1)] {
+            for used in manifest.section(section) {
+                if floor_of(&used).is_some_and(|(other, _)| other >= floor + reach) {
+                    let what = format!("{} may not use {used}: not below it", manifest.name);
+                    findings.push(Finding::new(&manifest.file.path, 0, what));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Pure crates use only the foreign crates that were let in.
+pub(super) fn argue_for_themselves(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in manifests(tree) {
+        let Some((_, Foreign::Only(allowed))) = floor_of(manifest.name) else { continue };
+        for used in manifest.section("dependencies") {
+            if floor_of(&used).is_none() && !allowed.contains(&used.as_str()) {
+                let what = format!(
+                    "{} is pure and {used} was not let in: see tidy/dependencies.rs",
+                    manifest.name
+                );
+                findings.push(Finding::new(&manifest.file.path, 0, what));
+            }
+        }
+    }
+    findings
+}
+
+/// Every crate is held to the lints of the workspace.
+pub(super) fn share_the_lints(tree: &Tree) -> Vec<Finding> {
+    let shares = |manifest: &Manifest<'_>| {
+        let lints = manifest.table.get("lints").and_then(|lints| lints.get("workspace"));
+        lints.and_then(Value::as_bool) == Some(true)
+    };
+    let lacking = manifests(tree).filter(|manifest| !shares(manifest));
+    lacking.map(|m| Finding::new(&m.file.path, 0, "add `[lints] workspace = true`")).collect()
+}
+
+struct Manifest<'a> {
+    file: &'a File,
+    /// The crate's folder, which is its name inside the workspace.
+    name: &'a str,
+    table: Table,
+}
+
+impl Manifest<'_> {
+    fn section(&self, name: &str) -> Vec<String> {
+        let section = self.table.get(name).and_then(Value::as_table);
+        section.into_iter().flat_map(Table::keys).cloned().collect()
+    }
+}
+
+fn manifests(tree: &Tree) -> impl Iterator<Item = Manifest<'_>> {
+    tree.files.iter().filter_map(|file| {
+        let folder = file.path.strip_suffix("/Cargo.toml")?;
+        let name = folder.rsplit('/').next()?;
+        // One that does not parse stops cargo long before this.
+        let table = file.text.parse::<Table>().unwrap_or_default();
+        Some(Manifest { file, name, table })
+    })
+}
+
+fn floor_of(name: &str) -> Option<(u32, Foreign)> {
+    FLOORS.iter().find(|(known, ..)| *known == name).map(|(_, floor, foreign)| (*floor, *foreign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(name: &str, text: &str) -> Tree {
+        Tree::of(&[(&format!("crates/{name}/Cargo.toml"), text)])
+    }
+
+    #[test]
+    fn looking_up_or_sideways_is_found() {
+        let ways = |name, text| point_one_way(&tree(name, text)).len();
+        assert_eq!(ways("switch", "[dependencies]\nwire.workspace = true"), 0);
+        assert_eq!(ways("wire", "[dependencies]\ncluster.workspace = true"), 1);
+        assert_eq!(ways("switch", "[dependencies]\nnode = { workspace = true }"), 1);
+        assert_eq!(ways("switch", "[dev-dependencies]\nnode.workspace = true"), 0);
+        assert_eq!(ways("switch", "[dev-dependencies]\nsim.workspace = true"), 1);
+        assert_eq!(ways("attic", ""), 1);
+    }
+
+    #[test]
+    fn a_foreign_crate_that_was_not_let_in_is_found() {
+        let text = "[dependencies]\nrand.workspace = true\n[dev-dependencies]\nproptest = \"1\"";
+        assert_eq!(argue_for_themselves(&tree("switch", text)).len(), 1);
+        assert_eq!(argue_for_themselves(&tree("runtime", text)).len(), 0);
+    }
+
+    #[test]
+    fn a_crate_with_lints_of_its_own_is_found() {
+        assert_eq!(share_the_lints(&tree("wire", "[lints]\nworkspace = true")).len(), 0);
+        assert_eq!(
+            share_the_lints(&tree("wire", "[lints.rust]\nunsafe_code = \"allow\"")).len(),
+            1
+        );
+    }
+}

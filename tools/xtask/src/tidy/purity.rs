@@ -1,0 +1,86 @@
+//! Machines are pure: what they do is a function of what they are told, in that order.
+
+use super::Finding;
+use super::lexer::has_word;
+use super::tree::{File, Tree};
+
+/// Crates whose `src` is pure.
+const PURE: [&str; 9] =
+    ["wire", "machine", "cluster", "switch", "node", "controller", "client", "workload", "sim"];
+
+/// Files of pure crates that are not, and why.
+const FACES: [(&str, &str); 3] = [
+    ("crates/client/src/blocking.rs", "the face that gives the client machine a socket"),
+    ("crates/client/src/asynchronous.rs", "the face that gives it a tokio socket"),
+    ("crates/client/src/clock.rs", "the one clock that both faces read"),
+];
+
+/// What a pure crate may not name, and why.
+const BANNED: [(&str, &str); 17] = [
+    ("std::time::Instant", "time is an argument, a machine::Instant"),
+    ("SystemTime", "time is an argument, a machine::Instant"),
+    ("Instant::now", "time is an argument"),
+    ("std::thread", "a machine belongs to one thread, its driver's"),
+    ("thread::spawn", "a machine belongs to one thread, its driver's"),
+    ("UdpSocket", "datagrams are handed in and polled out"),
+    ("TcpStream", "datagrams are handed in and polled out"),
+    ("TcpListener", "datagrams are handed in and polled out"),
+    ("socket2", "datagrams are handed in and polled out"),
+    ("tokio", "datagrams are handed in and polled out"),
+    ("std::fs", "an engine behind the trait stores, nobody else"),
+    ("std::env", "settings are arguments"),
+    ("std::process", "only a binary may end the process"),
+    ("HashMap", "its order is random, so a seed would not replay"),
+    ("HashSet", "its order is random, so a seed would not replay"),
+    ("RandomState", "its order is random, so a seed would not replay"),
+    ("static mut", "two machines in one process must not meet"),
+];
+
+/// No clock, socket, thread, file, random order or global state in a pure crate.
+pub(super) fn machines_are_pure(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.rust().filter(|file| is_pure(file)) {
+        for (number, line) in (1..).zip(file.code.lines()) {
+            for (word, why) in BANNED {
+                if has_word(line, word) {
+                    let what = format!("{word} in a pure crate: {why}");
+                    findings.push(Finding::new(&file.path, number, what));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn is_pure(file: &File) -> bool {
+    let inside = |name: &str| file.path.starts_with(&format!("crates/{name}/src/"));
+    PURE.iter().any(|name| inside(name)) && !FACES.iter().any(|(face, _)| *face == file.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        machines_are_pure(&Tree::of(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn each_banned_word_is_found() {
+        for (word, _) in BANNED {
+            let text = format!("use {word};");
+            assert!(count("crates/node/src/lib.rs", &text) >= 1, "{word}");
+        }
+    }
+
+    #[test]
+    fn only_code_of_pure_crates_counts() {
+        let text = "use std::time::Instant;";
+        assert_eq!(count("crates/runtime/src/lib.rs", text), 0);
+        assert_eq!(count("crates/switch/benches/pipeline.rs", text), 0);
+        assert_eq!(count("crates/client/src/blocking.rs", text), 0);
+        assert_eq!(count("crates/client/src/machine.rs", text), 1);
+        assert_eq!(count("crates/node/src/lib.rs", "// unlike a HashMap\nlet a = \"tokio\";"), 0);
+        assert_eq!(count("crates/node/src/lib.rs", "use hashbrown::HashTable;"), 0);
+    }
+}
