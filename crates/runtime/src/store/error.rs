@@ -1,0 +1,83 @@
+//! Why a store cannot be opened or used, in words that say what to do.
+
+use std::path::{Path, PathBuf};
+
+/// Why a store cannot be opened or used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else has it open.
+    #[error(
+        "{} is in use by another keyway process; stop that one, or give this one a place of its \
+         own",
+        path.display()
+    )]
+    Locked {
+        /// The store.
+        path: PathBuf,
+    },
+    /// It belongs to another member of the cluster, or to one of another shape.
+    #[error(
+        "{} was created for {created_for}, but this is {opened_for}; start it as it was created, \
+         or give it an empty place to start without data",
+        path.display()
+    )]
+    Foreign {
+        /// The store.
+        path: PathBuf,
+        /// Whose it is.
+        created_for: String,
+        /// Who wants to open it.
+        opened_for: String,
+    },
+    /// A version of Keyway wrote it that this one does not understand.
+    #[error(
+        "{} has format {found}, and this version of keyway knows format {known} only; use the \
+         version that wrote it, or give this one an empty place to start without data",
+        path.display()
+    )]
+    Format {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+        /// Ours.
+        known: u32,
+    },
+    /// What is there cannot be made sense of.
+    #[error(
+        "{} is damaged ({detail}); restore it from a copy, or move it away to start without data",
+        path.display()
+    )]
+    Damaged {
+        /// The store.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The value given cannot be written down.
+    #[error("cannot write the value to {}: {source}", path.display())]
+    Encode {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The operating system said no.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+}
+
+impl StoreError {
+    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), source }
+    }
+
+    pub(super) fn damaged(path: &Path, detail: impl ToString) -> Self {
+        Self::Damaged { path: path.to_path_buf(), detail: detail.to_string() }
+    }
+}

@@ -1,0 +1,132 @@
+//! Keys and values as they are on disk. Changing anything here means raising
+//! [`FORMAT`](super::directory::FORMAT).
+//!
+//! | tree | key | value |
+//! |---|---|---|
+//! | records | keyspace 2, match value 16, key | layout 1, flags 1, version 8, expiry 8, value |
+//! | due | expiry 8, key of the record | empty |
+//! | notes | partition 4, name | note |
+//!
+//! Integers are big-endian, so that a partition is one contiguous range and, in an ordered
+//! keyspace, its keys are in order.
+
+use cluster::{KeyspaceId, Match, PartitionId};
+use node::engine::{Interval, KeyRef, Record};
+use std::ops::Bound;
+
+/// First byte of every record, so that records of another layout can one day stand beside these.
+const RECORD_LAYOUT: u8 = 1;
+const TOMBSTONE: u8 = 1;
+
+pub(super) fn record_key(key: &KeyRef<'_>) -> Vec<u8> {
+    place(key.keyspace, key.match_value, key.key)
+}
+
+fn place(keyspace: KeyspaceId, at: Match, key: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(18 + key.len());
+    bytes.extend_from_slice(&keyspace.0.to_be_bytes());
+    bytes.extend_from_slice(&at.0.to_be_bytes());
+    bytes.extend_from_slice(key);
+    bytes
+}
+
+pub(super) fn parse_record_key(bytes: &[u8]) -> Option<(KeyspaceId, &[u8])> {
+    let (keyspace, rest) = bytes.split_first_chunk()?;
+    let (_match_value, key) = rest.split_first_chunk::<16>()?;
+    Some((KeyspaceId(u16::from_be_bytes(*keyspace)), key))
+}
+
+pub(super) fn encode_record(record: &Record<'_>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(18 + record.value.len());
+    bytes.push(RECORD_LAYOUT);
+    bytes.push(if record.tombstone { TOMBSTONE } else { 0 });
+    bytes.extend_from_slice(&record.version.to_be_bytes());
+    bytes.extend_from_slice(&record.expiry_ms.to_be_bytes());
+    bytes.extend_from_slice(record.value);
+    bytes
+}
+
+pub(super) fn decode_record(bytes: &[u8]) -> Option<Record<'_>> {
+    let ([RECORD_LAYOUT, flags @ (0 | TOMBSTONE)], rest) = bytes.split_first_chunk()? else {
+        return None;
+    };
+    let (version, rest) = rest.split_first_chunk()?;
+    let (expiry_ms, value) = rest.split_first_chunk()?;
+    Some(Record {
+        version: u64::from_be_bytes(*version),
+        expiry_ms: u64::from_be_bytes(*expiry_ms),
+        tombstone: *flags == TOMBSTONE,
+        value,
+    })
+}
+
+/// A key of the due index, taken apart.
+pub(super) struct DueKey<'a> {
+    /// Key of the record in its tree.
+    pub(super) at: &'a [u8],
+    pub(super) keyspace: KeyspaceId,
+    pub(super) key: &'a [u8],
+}
+
+pub(super) fn due_key(expiry_ms: u64, at: &[u8]) -> Vec<u8> {
+    [&expiry_ms.to_be_bytes(), at].concat()
+}
+
+pub(super) fn parse_due_key(bytes: &[u8]) -> Option<DueKey<'_>> {
+    let (_expiry_ms, at) = bytes.split_first_chunk::<8>()?;
+    let (keyspace, key) = parse_record_key(at)?;
+    Some(DueKey { at, keyspace, key })
+}
+
+/// The range of all entries due by then.
+pub(super) fn due_until(until_ms: u64) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let end = match until_ms.checked_add(1) {
+        Some(next) => Bound::Excluded(next.to_be_bytes().to_vec()),
+        None => Bound::Unbounded,
+    };
+    (Bound::Unbounded, end)
+}
+
+pub(super) fn note_key(partition: PartitionId, name: &[u8]) -> Vec<u8> {
+    [&partition.0.to_be_bytes(), name].concat()
+}
+
+pub(super) fn note_name(bytes: &[u8]) -> &[u8] {
+    bytes.split_first_chunk::<4>().map_or(&[], |(_partition, name)| name)
+}
+
+pub(super) fn after_notes(partition: PartitionId) -> Bound<Vec<u8>> {
+    match partition.0.checked_add(1) {
+        Some(next) => Bound::Excluded(note_key(PartitionId(next), &[])),
+        None => Bound::Unbounded,
+    }
+}
+
+/// The range of an interval. Exact as long as the bounds on keys are not inside the bounds on
+/// match values, else more than the interval holds.
+pub(super) fn interval(interval: &Interval<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let Interval { keyspace, first, last, start, end, .. } = *interval;
+    let start = match start {
+        Bound::Included(key) => Bound::Included(place(keyspace, first, key)),
+        Bound::Excluded(key) => Bound::Excluded(place(keyspace, first, key)),
+        Bound::Unbounded => Bound::Included(place(keyspace, first, &[])),
+    };
+    let end = match end {
+        Bound::Included(key) => Bound::Included(place(keyspace, last, key)),
+        Bound::Excluded(key) => Bound::Excluded(place(keyspace, last, key)),
+        Bound::Unbounded => match (last.0.checked_add(1), keyspace.0.checked_add(1)) {
+            (Some(next), _) => Bound::Excluded(place(keyspace, Match(next), &[])),
+            (None, Some(next)) => Bound::Excluded(place(KeyspaceId(next), Match::MIN, &[])),
+            (None, None) => Bound::Unbounded,
+        },
+    };
+    (start, end)
+}
+
+pub(super) fn encode_len(len: u64) -> [u8; 8] {
+    len.to_be_bytes()
+}
+
+pub(super) fn decode_len(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}

@@ -1,0 +1,251 @@
+//! A shard's directory: who may open it, and how it comes into being.
+//!
+//! ```text
+//! lock               held by the process that uses the directory
+//! store/about.json   whose it is, and in which format
+//! store/fjall/       the database
+//! ```
+//!
+//! `store` is made under another name and renamed when it is complete, so that a crash leaves no
+//! half of it.
+
+use crate::store::StoreError;
+use cluster::{NodeId, StoreId};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Of everything on disk; raised when any of it changes.
+pub(super) const FORMAT: u32 = 1;
+
+/// A process runs several shards on one machine, and `keyway up` several nodes: the defaults of
+/// fjall (32 MiB of cache, 900 files) would be too much for each. Hot values are rather kept by the
+/// operating system, whose cache all shards share.
+const CACHE_BYTES: u64 = 8 << 20;
+
+/// Sixteen shards stay below the usual limit of 1,024 open files.
+const OPEN_FILES_MAX: usize = 48;
+
+/// One thread flushes and compacts. Up to four full memtables may wait for it, which outlasts a
+/// compaction; a second thread would spin while the first compacts.
+const WORKER_THREADS: usize = 1;
+
+/// Bounds what is replayed at start (some seconds); no less than two of fjall's journals of 64 MiB.
+const JOURNALS_BYTES_MAX: u64 = 128 << 20;
+
+/// Memory per shard is at most five memtables of each tree: one that is written and four that wait.
+const RECORDS_MEMTABLE_BYTES: u64 = 16 << 20;
+
+/// Notes are short and short-lived, due entries small.
+const SMALL_MEMTABLE_BYTES: u64 = 4 << 20;
+
+const RECORDS: &str = "records";
+const DUE: &str = "due";
+const NOTES: &str = "notes";
+const COUNTS: &str = "counts";
+
+/// Which shard of which node a store belongs to. Partitions are placed by all three numbers, so
+/// that a store opened as any other's would hold the wrong ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardIdentity {
+    /// The node.
+    pub node: NodeId,
+    /// Index of the shard in its node, from 0.
+    pub shard: u16,
+    /// How many shards the node has.
+    pub shards: u16,
+}
+
+impl fmt::Display for ShardIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, shard, shards } = self;
+        write!(f, "node {node}, shard {shard} of {shards}")
+    }
+}
+
+/// What `about.json` says.
+#[derive(Serialize, Deserialize)]
+struct About {
+    format: u32,
+    store: StoreId,
+    #[serde(flatten)]
+    shard: ShardIdentity,
+}
+
+/// The part of [`About`] that every format has.
+#[derive(Deserialize)]
+struct AnyAbout {
+    format: u32,
+}
+
+/// A directory that is ours as long as this lives.
+pub(super) struct Directory {
+    path: PathBuf,
+    store_id: StoreId,
+    lock: File,
+}
+
+/// A database and its keyspaces.
+pub(super) struct Trees {
+    pub(super) database: Database,
+    pub(super) records: Keyspace,
+    pub(super) due: Keyspace,
+    pub(super) notes: Keyspace,
+    pub(super) counts: Keyspace,
+}
+
+impl Directory {
+    /// Locks the directory, creates the store if there is none, and checks whose it is.
+    pub(super) fn open(
+        path: &Path,
+        shard: ShardIdentity,
+        fresh_id: StoreId,
+    ) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(path).map_err(|source| StoreError::io(path, source))?;
+        let lock = lock(path)?;
+        let store = path.join("store");
+        if !store.try_exists().map_err(|source| StoreError::io(&store, source))? {
+            create(path, shard, fresh_id, RECORDS_MEMTABLE_BYTES)?;
+        }
+        let about = read_about(path)?;
+        if about.shard != shard {
+            return Err(StoreError::Foreign {
+                path: path.to_path_buf(),
+                created_for: about.shard.to_string(),
+                opened_for: shard.to_string(),
+            });
+        }
+        Ok(Self { path: path.to_path_buf(), store_id: about.store, lock })
+    }
+
+    pub(super) fn store_id(&self) -> StoreId {
+        self.store_id
+    }
+
+    /// Opens the database, which has all its keyspaces since it was created.
+    pub(super) fn open_trees(&self) -> Result<Trees, StoreError> {
+        let fjall = self.path.join("store/fjall");
+        // Without this file fjall takes the place for an empty one and begins a new database.
+        if !fjall.join("version").is_file() {
+            return Err(StoreError::damaged(&self.path, "store/fjall/version is missing"));
+        }
+        let database = open_database(&fjall).map_err(|error| self.error(error))?;
+        let open = |name: &str| {
+            if !database.keyspace_exists(name) {
+                return Err(StoreError::damaged(&self.path, format!("{name} are missing")));
+            }
+            database
+                .keyspace(name, KeyspaceCreateOptions::default)
+                .map_err(|error| self.error(error))
+        };
+        let (records, due, notes, counts) =
+            (open(RECORDS)?, open(DUE)?, open(NOTES)?, open(COUNTS)?);
+        Ok(Trees { database, records, due, notes, counts })
+    }
+
+    pub(super) fn error(&self, error: fjall::Error) -> StoreError {
+        store_error(&self.path, error)
+    }
+}
+
+impl Drop for Directory {
+    /// Closing the file is not enough if a process that is just being started has inherited it.
+    fn drop(&mut self) {
+        // It is closed anyway, and a failure would help nobody.
+        let _ = self.lock.unlock();
+    }
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let name = path.join("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&name);
+    let file = file.map_err(|source| StoreError::io(&name, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: path.to_path_buf() }),
+        Err(TryLockError::Error(source)) => Err(StoreError::io(&name, source)),
+    }
+}
+
+/// Makes a whole, empty store, or leaves none.
+pub(super) fn create(
+    path: &Path,
+    shard: ShardIdentity,
+    fresh_id: StoreId,
+    records_memtable_bytes: u64,
+) -> Result<(), StoreError> {
+    let unfinished = path.join("store.unfinished");
+    let io = |source| StoreError::io(&unfinished, source);
+    if unfinished.try_exists().map_err(io)? {
+        std::fs::remove_dir_all(&unfinished).map_err(io)?;
+    }
+    create_database(&unfinished.join("fjall"), records_memtable_bytes)
+        .map_err(|error| store_error(path, error))?;
+    let about = About { format: FORMAT, store: fresh_id, shard };
+    let about = serde_json::to_vec_pretty(&about)
+        .map_err(|source| StoreError::Encode { path: path.to_path_buf(), source })?;
+    let mut file = File::create(unfinished.join("about.json")).map_err(io)?;
+    file.write_all(&about).and_then(|()| file.sync_all()).map_err(io)?;
+    sync_directory(&unfinished)?;
+    std::fs::rename(&unfinished, path.join("store")).map_err(io)?;
+    sync_directory(path)
+}
+
+fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|source| StoreError::io(path, source))
+}
+
+fn read_about(path: &Path) -> Result<About, StoreError> {
+    let name = path.join("store/about.json");
+    let bytes = match std::fs::read(&name) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(StoreError::damaged(path, "store/about.json is missing"));
+        }
+        Err(source) => return Err(StoreError::io(&name, source)),
+    };
+    let damaged = |error| StoreError::damaged(&name, error);
+    let AnyAbout { format } = serde_json::from_slice(&bytes).map_err(damaged)?;
+    if format != FORMAT {
+        let path = path.to_path_buf();
+        return Err(StoreError::Format { path, found: format.to_string(), known: FORMAT });
+    }
+    serde_json::from_slice(&bytes).map_err(damaged)
+}
+
+fn open_database(path: &Path) -> fjall::Result<Database> {
+    Database::builder(path)
+        .cache_size(CACHE_BYTES)
+        .max_cached_files(Some(OPEN_FILES_MAX))
+        .worker_threads(WORKER_THREADS)
+        .max_journaling_size(JOURNALS_BYTES_MAX)
+        .open()
+}
+
+fn create_database(path: &Path, records_memtable_bytes: u64) -> fjall::Result<()> {
+    let database = open_database(path)?;
+    let small = SMALL_MEMTABLE_BYTES.min(records_memtable_bytes);
+    let sizes = [(RECORDS, records_memtable_bytes), (DUE, small), (NOTES, small), (COUNTS, small)];
+    for (name, bytes) in sizes {
+        database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(bytes))?;
+    }
+    database.persist(PersistMode::SyncAll)
+}
+
+fn store_error(path: &Path, error: fjall::Error) -> StoreError {
+    let path = path.to_path_buf();
+    match error {
+        fjall::Error::Locked => StoreError::Locked { path },
+        fjall::Error::InvalidVersion(version) => {
+            let version = version.map_or("unknown".to_string(), |version| version.to_string());
+            StoreError::Format { path, found: format!("fjall {version}"), known: FORMAT }
+        }
+        fjall::Error::Io(source) => StoreError::io(&path, source),
+        other => StoreError::damaged(&path, other),
+    }
+}

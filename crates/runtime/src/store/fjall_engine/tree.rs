@@ -1,0 +1,119 @@
+//! One ordered map on disk, with the changes that no batch has taken there yet.
+
+use fjall::{Keyspace, OwnedWriteBatch, Slice};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+/// Which end a scan starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// One of fjall's keyspaces under the changes made to it since the last batch. Whoever makes them
+/// bounds them, by syncing.
+pub(super) struct Tree {
+    on_disk: Keyspace,
+    /// `None` is a key removed.
+    changed: BTreeMap<Slice, Option<Slice>>,
+}
+
+impl Tree {
+    pub(super) fn new(on_disk: Keyspace) -> Self {
+        Self { on_disk, changed: BTreeMap::new() }
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> fjall::Result<Option<Slice>> {
+        match self.changed.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => self.on_disk.get(key),
+        }
+    }
+
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.changed.insert(key.into(), Some(value.into()));
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) {
+        self.changed.insert(key.into(), None);
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Visits entries in order of their keys (or the reverse) until told to break.
+    pub(super) fn scan(
+        &self,
+        start: &Bound<Vec<u8>>,
+        end: &Bound<Vec<u8>>,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> fjall::Result<()> {
+        if node::engine::bounds_cross(start, end) {
+            return Ok(());
+        }
+        let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+        let on_disk = self.on_disk.range::<&[u8], _>(range);
+        let changed = self.changed.range::<[u8], _>(range);
+        match direction {
+            Direction::Forward => merge(on_disk, changed, Ordering::Less, visit),
+            Direction::Backward => merge(on_disk.rev(), changed.rev(), Ordering::Greater, visit),
+        }
+    }
+
+    /// How many files hold it.
+    #[cfg(test)]
+    pub(super) fn table_count(&self) -> usize {
+        self.on_disk.table_count()
+    }
+
+    /// Makes the changes part of the batch, which is then the only one to know of them.
+    pub(super) fn move_changes(&mut self, batch: &mut OwnedWriteBatch) {
+        for (key, value) in std::mem::take(&mut self.changed) {
+            match value {
+                Some(value) => batch.insert(&self.on_disk, key, value),
+                None => batch.remove(&self.on_disk, key),
+            }
+        }
+    }
+}
+
+/// Visits both in one order, `earlier` being how a key compares to a later one; of equal keys the
+/// changed one counts.
+fn merge<'a>(
+    on_disk: impl Iterator<Item = fjall::Guard>,
+    changed: impl Iterator<Item = (&'a Slice, &'a Option<Slice>)>,
+    earlier: Ordering,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> fjall::Result<()> {
+    let mut on_disk = on_disk.map(fjall::Guard::into_inner);
+    let mut changed = changed.peekable();
+    let mut stored = on_disk.next().transpose()?;
+    loop {
+        let order = match (&stored, changed.peek()) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((key, _)), Some((change, _))) => match key.cmp(change) {
+                Ordering::Equal => Ordering::Equal,
+                order if order == earlier => Ordering::Less,
+                _ => Ordering::Greater,
+            },
+        };
+        let step = match order {
+            Ordering::Less => stored.as_ref().map(|(key, value)| visit(key, value)),
+            Ordering::Greater | Ordering::Equal => changed
+                .next()
+                .and_then(|(key, value)| value.as_ref().map(|value| visit(key, value))),
+        };
+        if step.is_some_and(|flow| flow.is_break()) {
+            return Ok(());
+        }
+        if order != Ordering::Greater {
+            stored = on_disk.next().transpose()?;
+        }
+    }
+}
