@@ -9,7 +9,7 @@ FUZZ_SECS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench prerequisites
+.PHONY: help run test bench prerequisites prerequisites-test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,11 +17,14 @@ help: ## Show this list
 run: prerequisites ## Build Keyway and start a cluster on this machine (ARGS="..." for `keyway up`)
 	cargo run --release --locked --bin keyway -- up $(ARGS)
 
-test: prerequisites ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
+test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
 	cargo xtask test --fuzz-secs $(FUZZ_SECS)
 
 bench: prerequisites ## Measure; docs/performance.md says what the figures mean
 	cargo bench --workspace --benches --locked
 
 prerequisites:
-	@sh tools/prerequisites.sh
+	@sh tools/prerequisites.sh cc
+
+prerequisites-test:
+	@sh tools/prerequisites.sh cc c++

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes sure that there is a Rust toolchain and a C linker for it to use. Installs the linker on
-# Debian and Ubuntu if it may; otherwise says exactly what to install and how. Everything else
-# that the build needs, cargo fetches.
+# Makes sure that there is a Rust toolchain, and the compilers named as arguments: `cc`, with which
+# Rust links, and `c++`, with which the fuzzer's runtime is built. Installs compilers on Debian and
+# Ubuntu if it may; otherwise says exactly what to install and how. All else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -11,15 +11,24 @@ missing() {
     exit 1
 }
 
-linker_works() {
-    probe=$(mktemp) || return 1
-    echo 'int main(void) { return 0; }' | cc -x c -o "$probe" - 2>/dev/null
+# Whether version $1 is at least version $2.
+at_least() {
+    [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
+}
+
+# Whether compiler $1 makes programs: without the C library's headers it does not.
+works() {
+    language=$([ "$1" = cc ] && echo c || echo c++)
+    program=$(mktemp) || return 1
+    echo '#include <stdlib.h>
+int main(void) { return EXIT_SUCCESS; }' | "$1" -x "$language" -o "$program" - 2>/dev/null
     status=$?
-    rm -f "$probe"
+    rm -f "$program"
     return $status
 }
 
-install_linker() {
+# Installs the packages $*.
+install() {
     command -v apt-get >/dev/null || return 1
     if [ "$(id -u)" = 0 ]; then
         as_root=
@@ -28,13 +37,8 @@ install_linker() {
     else
         return 1
     fi
-    echo 'Installing a C linker: gcc libc6-dev' >&2
-    $as_root apt-get update -qq && $as_root apt-get install -qqy gcc libc6-dev >&2
-}
-
-# Whether version $1 is at least version $2.
-at_least() {
-    [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
+    echo "Installing $*" >&2
+    $as_root apt-get update -qq && $as_root apt-get install -qqy "$@" >&2
 }
 
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"
@@ -46,7 +50,14 @@ found=$(rustc --version | cut -d ' ' -f 2)
 at_least "$found" "$rust_needed" ||
     missing "Rust $rust_needed or newer, and this is $found: install it with rustup" "$rustup"
 
-if ! linker_works; then
-    { install_linker && linker_works; } ||
-        missing 'a C linker' 'sudo apt-get install -y gcc libc6-dev'
-fi
+for compiler in "$@"; do
+    case $compiler in
+        cc) packages='gcc libc6-dev' ;;
+        c++) packages='g++' ;;
+    esac
+    if ! works "$compiler"; then
+        # Unquoted: two packages are two words.
+        { install $packages && works "$compiler"; } ||
+            missing "a working $compiler" "sudo apt-get install -y $packages"
+    fi
+done

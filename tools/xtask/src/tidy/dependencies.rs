@@ -16,7 +16,7 @@ const FLOORS: [(&str, u32, Foreign); 13] = [
     ("node", 3, Foreign::Only(&["arrayvec", "hashbrown"])),
     ("controller", 3, Foreign::Only(&["serde"])),
     // Its two faces open sockets; purity.rs says which files those are.
-    ("client", 3, Foreign::Only(&["arrayvec", "socket2", "tokio"])),
+    ("client", 3, Foreign::Only(&["arrayvec", "mio", "socket2", "tokio"])),
     ("workload", 3, Foreign::Only(&["hdrhistogram", "serde"])),
     ("sim", 4, Foreign::Only(&[])),
     ("runtime", 4, Foreign::Any),
@@ -70,13 +70,14 @@ pub(super) fn argue_for_themselves(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every crate is held to the lints of the workspace.
+/// Every crate is held to the lints of the workspace that it belongs to.
 pub(super) fn share_the_lints(tree: &Tree) -> Vec<Finding> {
     let shares = |manifest: &Manifest<'_>| {
         let lints = manifest.table.get("lints").and_then(|lints| lints.get("workspace"));
         lints.and_then(Value::as_bool) == Some(true)
     };
-    let lacking = manifests(tree).filter(|manifest| !shares(manifest));
+    let is_root = |manifest: &Manifest<'_>| manifest.table.contains_key("workspace");
+    let lacking = manifests(tree).filter(|manifest| !shares(manifest) && !is_root(manifest));
     lacking.map(|m| Finding::new(&m.file.path, 0, "add `[lints] workspace = true`")).collect()
 }
 
