@@ -134,3 +134,57 @@ impl Interval {
         (self.first <= self.last && apart).then_some(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::{KeyspaceId, KeyspaceKind};
+    use proptest::prelude::*;
+
+    fn any_key() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b')], 1..4).prop_map(|tail| {
+            // Half of the keys differ only after the bytes that a match value holds.
+            let mut key = if tail.len() == 2 { vec![b'a'; 16] } else { Vec::new() };
+            key.extend(tail);
+            key
+        })
+    }
+
+    fn any_bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        prop_oneof![
+            any_key().prop_map(Bound::Included),
+            any_key().prop_map(Bound::Excluded),
+            Just(Bound::Unbounded),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_split_leaves_every_key_on_exactly_one_side(
+            (start, end) in (any_bound(), any_bound()),
+            (at, clip) in (any_key(), any_key()),
+            probes in proptest::collection::vec(any_key(), 1..30),
+            reverse in any::<bool>(),
+        ) {
+            let kind = KeyspaceKind::Range { prefix: Vec::new() };
+            let keyspace = Keyspace { id: KeyspaceId(1), name: "r".into(), kind, seed: 0 };
+            let bounds = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+            let whole = Interval::new(&keyspace, bounds.0, bounds.1);
+            let matched = |key: &[u8]| keyspace.match_value(key);
+            let whole = whole.and_then(|it| it.clip(Match::MIN, matched(&clip)));
+            let (done, rest) =
+                whole.as_ref().map_or((None, None), |it| it.split(&at, matched(&at), reverse));
+            for probe in probes {
+                let inside = std::ops::RangeBounds::<[u8]>::contains(&bounds, &probe[..])
+                    && matched(&probe) <= matched(&clip);
+                let held = |it: &Option<Interval>| {
+                    it.as_ref().is_some_and(|it| it.holds(&probe, matched(&probe)))
+                };
+                prop_assert_eq!(held(&whole), inside);
+                let passed = if reverse { probe >= at } else { probe <= at };
+                prop_assert_eq!(held(&done), inside && passed);
+                prop_assert_eq!(held(&rest), inside && !passed);
+            }
+        }
+    }
+}

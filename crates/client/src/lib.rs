@@ -1,13 +1,60 @@
-//! The Keyway client.
+//! The Keyway client: typed requests to a cluster behind one service address.
 //!
-//! [`Client`] is a machine without socket, clock or thread: it numbers requests, sends them again
-//! until they are answered, puts multigets and scans together from the many replies they get, and
-//! says of every request how it ended.
+//! Every request ends in one of three ways, and the types keep them apart: *done* (it took place,
+//! exactly once), *refused* (it had no effect and never will) or *unknown* (nobody answered before
+//! the deadline: a write may have taken place). See [`Outcome`].
+//!
+//! There are two faces with the same surface. Blocking:
+//!
+//! ```no_run
+//! use client::blocking::Client;
+//! use client::{Options, PutOptions, ScanOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("127.0.0.1:7700".parse()?, Options::default())?;
+//! let users = client.keyspace("users")?;
+//! let version = users.put(b"user:7", b"Ada", PutOptions::default()).into_result()?;
+//! let found = users.get(b"user:7").into_result()?;
+//! assert_eq!(found.map(|it| (it.value, it.version)), Some((b"Ada".to_vec(), version)));
+//! let first_ten = ScanOptions { limit: Some(10), ..ScanOptions::default() };
+//! for (key, value) in users.scan(first_ten).into_result()? {
+//!     println!("{} = {}", key.escape_ascii(), value.value.escape_ascii());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! And async, on tokio:
+//!
+//! ```no_run
+//! use client::asynchronous::Client;
+//! use client::{IncrReply, Options, Outcome};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("127.0.0.1:7700".parse()?, Options::default()).await?;
+//! let counters = client.keyspace("counters").await?;
+//! match counters.incr(b"visits", 1).await {
+//!     Outcome::Done(IncrReply::Sum { sum, .. }) => println!("visit number {sum}"),
+//!     Outcome::Done(other) => println!("not counted: {other:?}"),
+//!     Outcome::Refused(why) => println!("not counted: {why}"),
+//!     Outcome::Unknown(why) => println!("perhaps counted: {why}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Below both is [`Client`], a machine without socket, clock or thread: it numbers requests, sends
+//! them again until they are answered, and puts multigets and scans together from the many replies
+//! they get. Whoever has an event loop of their own drives it directly.
 
 mod answer;
+pub mod asynchronous;
+pub mod blocking;
+mod clock;
 mod config;
 mod counters;
 mod encode;
+mod face;
 mod interval;
 mod machine;
 mod multiget;
@@ -20,6 +67,7 @@ mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MULTIGET_KEYS_MAX, RetransmitBounds};
 pub use crate::counters::Counters;
+pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
 pub use crate::machine::Client;
 pub use crate::outcome::{
     CasReply, DelReply, IncrReply, NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, Value,

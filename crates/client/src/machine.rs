@@ -47,9 +47,8 @@ const BUFFERS_MAX: usize = 1024;
 /// other requests use up, each is asked for this often.
 const RETRIES_GRANTED: u32 = 3;
 
-/// A read this far from the low-water mark goes on under a new number, for it keeps no session:
-/// only writes without an answer may hold the window back.
-const RENUMBER_LAG: u16 = 1 << 14;
+/// Reads moved out of the way of one new request at most: bounds its work.
+const MOVED_MAX: usize = 32;
 
 impl Client {
     /// A client that has asked nothing yet.
@@ -131,7 +130,7 @@ impl Client {
         owner: impl FnOnce(Ticket) -> Owner,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<Op, StartError>,
     ) -> Result<Ticket, StartError> {
-        if !self.window.has_room() {
+        if !self.make_room(now) {
             return Err(StartError::Busy);
         }
         let mut datagram = self.buffers.pop().unwrap_or_default();
@@ -262,7 +261,6 @@ impl Client {
 
     fn retry(&mut self, now: Instant, seq: u64) {
         self.counters.retransmits += 1;
-        let lag = self.window.lag(seq);
         let Some(pending) = self.window.get_mut(seq) else { return };
         if !pending.asked_again {
             pending.backoff += 1;
@@ -273,20 +271,28 @@ impl Client {
             self.ask_for_the_rest(now, seq);
             return;
         }
-        let seq = if lag > RENUMBER_LAG && path(pending.op) == Path::Read {
-            self.renumber(seq)
-        } else {
-            seq
-        };
         self.transmit(now, seq);
     }
 
-    /// Moves a read to the other end of the window.
-    fn renumber(&mut self, seq: u64) -> u64 {
-        if !self.window.has_room() {
-            return seq;
+    /// Whether there is room for one more number. A read keeps no session, so that the oldest ones
+    /// go on under new numbers: only a write without an answer holds the window back.
+    fn make_room(&mut self, now: Instant) -> bool {
+        for _ in 0..MOVED_MAX {
+            if self.window.has_room() {
+                return true;
+            }
+            let oldest = self.window.oldest();
+            if self.window.get(oldest).is_none_or(|it| path(it.op) == Path::Write) {
+                return false;
+            }
+            self.renumber_oldest(now, oldest);
         }
-        let Some(pending) = self.window.remove(seq) else { return seq };
+        self.window.has_room()
+    }
+
+    fn renumber_oldest(&mut self, now: Instant, seq: u64) {
+        let Some(pending) = self.window.remove(seq) else { return };
+        let waits = pending.copies == 0;
         let in_flight = match &pending.owner {
             Owner::Single(_) | Owner::Describe(..) => None,
             Owner::Multiget(ticket, _) => {
@@ -299,7 +305,12 @@ impl Client {
         if let Some(place) = place {
             *place = moved;
         }
-        moved
+        if waits {
+            self.arm(moved);
+        } else {
+            self.counters.retransmits += 1;
+            self.transmit(now, moved);
+        }
     }
 
     /// Numbers a datagram and sends its first copy, not before an instant.

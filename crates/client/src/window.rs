@@ -100,6 +100,11 @@ impl Window {
         self.slots.len() <= IN_FLIGHT_MAX
     }
 
+    /// The low-water mark: all requests below it have ended.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.first
+    }
+
     /// How many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.live

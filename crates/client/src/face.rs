@@ -1,0 +1,352 @@
+//! What the blocking and the async face have in common: options, requests that own their bytes,
+//! and the [`Driver`] that hands them to the machine and outcomes to whoever waits.
+
+use crate::clock::Clock;
+use crate::{
+    CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, NotDone, Outcome, Refusal,
+    Reply, Request, StartError, Ticket, Value,
+};
+use cluster::Keyspace;
+use machine::{Instant, Rng};
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{fmt, io};
+use wire::Endpoint;
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long a request may wait for an answer before its outcome is unknown. A scan or a
+    /// multiget counts from its last progress.
+    pub deadline: Duration,
+    /// Requests on their way at once, at most [`IN_FLIGHT_MAX`](crate::IN_FLIGHT_MAX). Callers
+    /// beyond wait.
+    pub in_flight_max: usize,
+    /// Bytes that the result of one scan may take; a larger one is refused.
+    pub result_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let ClientConfig { deadline, in_flight_max, result_bytes_max, .. } =
+            ClientConfig::new(Endpoint::default(), 1);
+        Self { deadline, in_flight_max, result_bytes_max }
+    }
+}
+
+/// How to write a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PutOptions {
+    /// When it goes away by itself.
+    pub expiry: Expiry,
+}
+
+/// What to scan; by default everything, forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// Bound from below.
+    pub start: Bound<Vec<u8>>,
+    /// Bound from above.
+    pub end: Bound<Vec<u8>>,
+    /// From the end to the start.
+    pub reverse: bool,
+    /// Most entries wanted.
+    pub limit: Option<usize>,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        Self { start: Bound::Unbounded, end: Bound::Unbounded, reverse: false, limit: None }
+    }
+}
+
+/// Why a keyspace could not be looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookupError {
+    /// There is none of that name.
+    NoSuchKeyspace(String),
+    /// The question was not answered.
+    NotDone(NotDone),
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
+            Self::NotDone(NotDone::Refused(why)) => write!(f, "keyspace lookup refused: {why}"),
+            Self::NotDone(NotDone::Unknown(why)) => write!(
+                f,
+                "keyspace lookup: {why}; is the service address right and the cluster up?"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LookupError {}
+
+/// What a CAS must find, with its bytes.
+#[derive(Debug)]
+pub(crate) enum OwnedExpect {
+    Version(u64),
+    Value(Vec<u8>),
+}
+
+impl From<Expect<'_>> for OwnedExpect {
+    fn from(expect: Expect<'_>) -> Self {
+        match expect {
+            Expect::Version(version) => Self::Version(version),
+            Expect::Value(value) => Self::Value(value.to_vec()),
+        }
+    }
+}
+
+/// A request on its way from a caller to the machine.
+#[derive(Debug)]
+pub(crate) enum OwnedRequest {
+    Get { key: Vec<u8> },
+    Put { key: Vec<u8>, value: Vec<u8>, expiry: Expiry },
+    Del { key: Vec<u8> },
+    Cas { key: Vec<u8>, expect: OwnedExpect, value: Vec<u8>, expiry: Expiry },
+    Incr { key: Vec<u8>, delta: i64 },
+    Mget { keys: Vec<Vec<u8>> },
+    Range(ScanOptions),
+}
+
+/// What a caller wants to know.
+#[derive(Debug)]
+pub(crate) enum Question {
+    Describe(String),
+    Of(Arc<Keyspace>, OwnedRequest),
+}
+
+/// The way back to whoever waits for an outcome.
+pub(crate) type Deliver = Box<dyn FnOnce(Outcome<Reply>) + Send>;
+
+/// A question and who asks it.
+pub(crate) struct Command {
+    pub(crate) question: Question,
+    pub(crate) deliver: Deliver,
+}
+
+/// Commands on their way to the machine; callers beyond wait.
+pub(crate) const COMMANDS_MAX: usize = 1024;
+
+/// Datagrams taken from the socket before anything is sent: bounds how long a caller waits.
+pub(crate) const RECEIVE_BATCH_MAX: usize = 256;
+
+/// Bytes of datagrams that may wait in the socket: a scan can be answered by many at once. The
+/// system may grant less.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// The machine with its clock and those who wait. It has no socket.
+pub(crate) struct Driver {
+    pub(crate) machine: Client,
+    clock: Clock,
+    waiting: BTreeMap<Ticket, Deliver>,
+    /// Commands that found the machine busy. While any is here, no more are taken.
+    backlog: VecDeque<Command>,
+}
+
+impl Driver {
+    pub(crate) fn new(service: SocketAddr, options: Options) -> Self {
+        let config = ClientConfig {
+            deadline: options.deadline,
+            in_flight_max: options.in_flight_max,
+            result_bytes_max: options.result_bytes_max,
+            ..ClientConfig::new(service.into(), random().max(1))
+        };
+        Self {
+            machine: Client::new(config, Rng::new(random())),
+            clock: Clock::new(),
+            waiting: BTreeMap::new(),
+            backlog: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Whether commands may be handed in.
+    pub(crate) fn takes_commands(&self) -> bool {
+        self.backlog.is_empty()
+    }
+
+    /// Starts a request, or keeps it until the machine has room.
+    pub(crate) fn submit(&mut self, now: Instant, command: Command) {
+        match self.start(now, &command.question) {
+            Ok(ticket) => {
+                self.waiting.insert(ticket, command.deliver);
+            }
+            Err(StartError::Busy) => self.backlog.push_back(command),
+            Err(error) => (command.deliver)(Outcome::Refused(Refusal::NotSent(error))),
+        }
+    }
+
+    /// Lets the machine act on the time, hands out outcomes, and starts what had to wait for them.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.machine.handle_timeout(now);
+        while self.deliver() {
+            for command in std::mem::take(&mut self.backlog) {
+                self.submit(now, command);
+            }
+        }
+    }
+
+    /// Hands out the outcomes that are there; whether there were any.
+    fn deliver(&mut self) -> bool {
+        let mut any = false;
+        while let Some((ticket, outcome)) = self.machine.poll_outcome() {
+            any = true;
+            if let Some(deliver) = self.waiting.remove(&ticket) {
+                deliver(outcome);
+            }
+        }
+        any
+    }
+
+    /// How long nothing needs to happen unless something arrives; `None` for ever.
+    pub(crate) fn idle_time(&self) -> Option<Duration> {
+        self.machine.poll_timeout().map(|at| at.since(self.now()))
+    }
+
+    fn start(&mut self, now: Instant, question: &Question) -> Result<Ticket, StartError> {
+        let (keyspace, request) = match question {
+            Question::Describe(name) => return self.machine.describe(now, name),
+            Question::Of(keyspace, request) => (keyspace, request),
+        };
+        let request = match request {
+            OwnedRequest::Get { key } => Request::Get { key },
+            OwnedRequest::Put { key, value, expiry } => {
+                Request::Put { key, value, expiry: *expiry }
+            }
+            OwnedRequest::Del { key } => Request::Del { key },
+            OwnedRequest::Cas { key, expect, value, expiry } => {
+                let expect = match expect {
+                    OwnedExpect::Version(version) => Expect::Version(*version),
+                    OwnedExpect::Value(value) => Expect::Value(value),
+                };
+                Request::Cas { key, expect, value, expiry: *expiry }
+            }
+            OwnedRequest::Incr { key, delta } => Request::Incr { key, delta: *delta },
+            OwnedRequest::Mget { keys } => {
+                let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+                return self.machine.start(now, keyspace, Request::Mget { keys: &keys });
+            }
+            OwnedRequest::Range(options) => Request::Range {
+                start: options.start.as_ref().map(Vec::as_slice),
+                end: options.end.as_ref().map(Vec::as_slice),
+                reverse: options.reverse,
+                limit: options.limit,
+            },
+        };
+        self.machine.start(now, keyspace, request)
+    }
+}
+
+/// A socket to talk to a service with. It is not connected: replies need not come from the service
+/// address, and a service that is not up yet must not break it.
+pub(crate) fn bind(service: SocketAddr) -> io::Result<UdpSocket> {
+    let any = match service {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.set_nonblocking(true)?;
+    socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
+    Ok(socket)
+}
+
+/// 64 bits that no other client has drawn: the standard library seeds its hash keys from the
+/// system's randomness.
+fn random() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// Keyspaces that have been looked up, by name. Bounded by `wire::KEYSPACES_MAX`.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<BTreeMap<String, Arc<Keyspace>>>);
+
+impl Known {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Keyspace>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Takes the answer to a DESCRIBE.
+    pub(crate) fn learn(
+        &self,
+        name: &str,
+        outcome: Outcome<Reply>,
+    ) -> Result<Arc<Keyspace>, LookupError> {
+        let keyspace = match outcome {
+            Outcome::Done(Reply::Describe(keyspace)) => Arc::new(keyspace),
+            Outcome::Done(other) => unexpected(&other),
+            Outcome::Refused(Refusal::UnknownKeyspace) => {
+                return Err(LookupError::NoSuchKeyspace(name.to_owned()));
+            }
+            Outcome::Refused(why) => return Err(LookupError::NotDone(NotDone::Refused(why))),
+            Outcome::Unknown(why) => return Err(LookupError::NotDone(NotDone::Unknown(why))),
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < wire::KEYSPACES_MAX {
+            known.insert(name.to_owned(), Arc::clone(&keyspace));
+        }
+        Ok(keyspace)
+    }
+
+    /// Forgets a keyspace that is not what it was, so that it is looked up anew.
+    pub(crate) fn check<T>(&self, keyspace: &Keyspace, outcome: Outcome<T>) -> Outcome<T> {
+        if let Outcome::Refused(Refusal::BadMatch | Refusal::UnknownKeyspace) = outcome {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&keyspace.name);
+        }
+        outcome
+    }
+}
+
+fn unexpected(reply: &Reply) -> ! {
+    unreachable!("the variant of a reply is that of its request, but here is {reply:?}")
+}
+
+pub(crate) fn get(reply: Reply) -> Option<Value> {
+    let Reply::Get(found) = reply else { unexpected(&reply) };
+    found
+}
+
+pub(crate) fn put(reply: Reply) -> u64 {
+    let Reply::Put { version } = reply else { unexpected(&reply) };
+    version
+}
+
+pub(crate) fn del(reply: Reply) -> DelReply {
+    let Reply::Del(deleted) = reply else { unexpected(&reply) };
+    deleted
+}
+
+pub(crate) fn cas(reply: Reply) -> CasReply {
+    let Reply::Cas(swapped) = reply else { unexpected(&reply) };
+    swapped
+}
+
+pub(crate) fn incr(reply: Reply) -> IncrReply {
+    let Reply::Incr(added) = reply else { unexpected(&reply) };
+    added
+}
+
+/// One outcome for each of `count` keys, also if the multiget as a whole was not done.
+pub(crate) fn mget(outcome: Outcome<Reply>, count: usize) -> Vec<Outcome<Option<Value>>> {
+    match outcome {
+        Outcome::Done(Reply::Mget(outcomes)) => outcomes,
+        Outcome::Done(other) => unexpected(&other),
+        Outcome::Refused(why) => vec![Outcome::Refused(why); count],
+        Outcome::Unknown(why) => vec![Outcome::Unknown(why); count],
+    }
+}
+
+pub(crate) fn range(reply: Reply) -> Vec<(Vec<u8>, Value)> {
+    let Reply::Range(entries) = reply else { unexpected(&reply) };
+    entries
+}
