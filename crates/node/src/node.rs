@@ -186,26 +186,7 @@ impl<E: Engine> Node<E> {
             refuse(&mut ctx, &header, op, Code::NotOwner);
             return Ok(());
         };
-        if let Err(code) = replica.admit(op, &packet, &header) {
-            let epoch = replica.epoch().0;
-            refuse(&mut ctx, &Header { epoch, ..header }, op, code);
-            return Ok(());
-        }
-        if !replica.stamped_rightly(op, &packet) {
-            return Err(DropReason::BadChain);
-        }
-        if let Err(code) = looks_right(keyspace, replica, &header, &body) {
-            refuse(&mut ctx, &header, op, code);
-            return Ok(());
-        }
-        match body {
-            Body::Get { key } => replica.handle_get(&mut ctx, &header, key),
-            Body::Range { limit, start, end } => {
-                replica.handle_range(&mut ctx, &header, limit, start, end);
-            }
-            _ => return replica.handle_write(&mut ctx, op, &header, &body),
-        }
-        Ok(())
+        serve(replica, &mut ctx, keyspace, &packet, &header, &body)
     }
 
     /// The instant named by [`poll_timeout`](Self::poll_timeout) has come.
@@ -341,6 +322,38 @@ impl Replica {
             packet.chain().eq(self.partition.tail().map(|id| id.0))
         }
     }
+}
+
+/// Hands a request for one partition to its replica, if that may serve it as it is stamped.
+fn serve<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), DropReason> {
+    let op = packet.op();
+    if let Err(code) = replica.admit(op, packet, header) {
+        let epoch = replica.epoch().0;
+        refuse(ctx, &Header { epoch, ..*header }, op, code);
+        return Ok(());
+    }
+    if !replica.stamped_rightly(op, packet) {
+        return Err(DropReason::BadChain);
+    }
+    if let Err(code) = looks_right(keyspace, replica, header, body) {
+        refuse(ctx, header, op, code);
+        return Ok(());
+    }
+    match *body {
+        Body::Get { key } => replica.handle_get(ctx, header, key),
+        Body::Range { limit, start, end } => {
+            replica.handle_range(ctx, header, limit, start, end);
+        }
+        _ => return replica.handle_write(ctx, op, header, body),
+    }
+    Ok(())
 }
 
 /// Whether match value and keyhash are those of the key, and belong here.

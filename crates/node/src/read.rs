@@ -194,6 +194,7 @@ fn send_mget<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, bitmap: u32,
     send(ctx, &header, &[payload]);
 }
 
+/// Bytes of payload: what a datagram has room for after the header.
 const PAYLOAD_MAX: usize = DATAGRAM_MAX - HEADER_LEN;
 
 /// Records that one piece examines at most, visible or not: about 100 µs of work, so that a scan
