@@ -177,7 +177,8 @@ proptest! {
     ) {
         let keyspace = range_keyspace(PREFIX);
         let mut cluster = Cluster::new(keyspace.clone(), 1, whims, Rng::new(seed).fork("cluster"));
-        let pool: Vec<Vec<u8>> = data.keys().cloned().chain(others).chain([b"k".to_vec()]).collect();
+        let pool = data.keys().cloned().chain(others).chain([b"k".to_vec()]);
+        let pool: Vec<Vec<u8>> = pool.collect();
         cluster.data = data;
         cluster.split(partitions);
         let keys: Vec<&[u8]> = picks.iter().map(|pick| pick.get(&pool).as_slice()).collect();

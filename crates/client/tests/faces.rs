@@ -110,21 +110,7 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
                 wire::push_mget_entry(&mut payload, index, code as u8, &entry);
             }
         }
-        Body::Range { start, .. } => {
-            // At most three at a time, so that the client asks on.
-            let from =
-                if start.is_empty() { Bound::Unbounded } else { Bound::Excluded(start.to_vec()) };
-            let mut found = store.range((from, Bound::Unbounded)).peekable();
-            while reply.count < 3 {
-                let Some((key, (version, value))) = found.next() else { break };
-                let entry = Entry { version: *version, expiry_ms: 0, value };
-                wire::push_range_entry(&mut payload, key, Some(&entry));
-                reply.count += 1;
-            }
-            if found.peek().is_some() {
-                reply.flags = wire::flag::PARTIAL;
-            }
-        }
+        Body::Range { start, .. } => scan(store, start, &mut reply, &mut payload),
         other => panic!("clients do not send {other:?}"),
     }
     reply.code = code as u8;
@@ -134,6 +120,21 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     wire::emit(&mut out, &reply, &[if code.is_decided() { &payload } else { &[] }]);
     out
+}
+
+/// At most three entries at a time, so that the client asks on.
+fn scan(store: &Store, start: &[u8], reply: &mut Header, payload: &mut Vec<u8>) {
+    let from = if start.is_empty() { Bound::Unbounded } else { Bound::Excluded(start.to_vec()) };
+    let mut found = store.range((from, Bound::Unbounded)).peekable();
+    while reply.count < 3 {
+        let Some((key, (version, value))) = found.next() else { break };
+        let entry = Entry { version: *version, expiry_ms: 0, value };
+        wire::push_range_entry(payload, key, Some(&entry));
+        reply.count += 1;
+    }
+    if found.peek().is_some() {
+        reply.flags = wire::flag::PARTIAL;
+    }
 }
 
 fn impatient() -> Options {

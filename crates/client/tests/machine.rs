@@ -603,7 +603,8 @@ proptest! {
         script.start(GET).unwrap();
         script.start(PUT).unwrap();
         script.start(Request::Del { key: b"k" }).unwrap();
-        script.start(Request::Cas { key: b"k", expect, value: b"", expiry: Expiry::Never }).unwrap();
+        let (key, expiry) = (b"k", Expiry::Never);
+        script.start(Request::Cas { key, expect, value: b"", expiry }).unwrap();
         script.start(Request::Incr { key: b"k", delta: 1 }).unwrap();
         script.start(Request::Mget { keys: &keys }).unwrap();
         script.scan(None);
