@@ -1,6 +1,7 @@
 //! `cargo xtask`: the project's chores, in its own language.
 
 mod codegen;
+mod fuzz;
 mod layout;
 mod test;
 mod tidy;
@@ -24,6 +25,14 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Fuzz `packet` or `pipeline`, starting from spec/vectors
+    Fuzz {
+        /// Which target of fuzz/
+        name: String,
+        /// For how long
+        #[arg(long, default_value_t = 60)]
+        secs: u32,
+    },
     /// Check the rules of the repository that the compiler does not know
     Tidy,
     /// Run every check and test, as before each merge
@@ -34,6 +43,7 @@ fn main() -> Result<()> {
     let root = repository_root();
     match Args::parse().chore {
         Chore::Codegen { check } => codegen::run(&root, check),
+        Chore::Fuzz { name, secs } => fuzz::run(&root, &name, secs),
         Chore::Tidy => tidy::run(&root),
         Chore::Test => test::run(&root),
     }

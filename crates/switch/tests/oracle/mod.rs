@@ -1,5 +1,6 @@
 //! What the pipeline is held against: a naive model of it, and what holds for every packet.
 
+pub(crate) mod compare;
 pub(crate) mod counts;
 pub(crate) mod invariants;
 pub(crate) mod model;

@@ -4,6 +4,7 @@
 use super::counts::Counts;
 use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use wire::{Endpoint, HEADER_LEN, Header, flag, hop_flag};
 
 /// A datagram and where it goes.
@@ -13,7 +14,7 @@ pub(crate) type Sent = (Endpoint, Vec<u8>);
 #[derive(Default)]
 pub(crate) struct Model {
     /// The tables, once there are some.
-    pub(crate) tables: Option<SwitchTables>,
+    pub(crate) tables: Option<Rc<SwitchTables>>,
     /// What it has counted.
     pub(crate) counts: Counts,
 }

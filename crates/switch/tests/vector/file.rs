@@ -5,7 +5,6 @@ use crate::oracle::counts::Counts;
 use crate::oracle::model::Sent;
 use cluster::{Match, SwitchTables};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -71,7 +70,7 @@ impl File {
     pub(crate) fn render(
         &self,
         codec: &Codec,
-        run: impl Fn(&Case, Endpoint, &[u8]) -> (Vec<Sent>, Counts),
+        run: impl Fn(Endpoint, &[u8]) -> (Vec<Sent>, Counts),
     ) -> Result<String, String> {
         let mut out = format!("about = {}\n", quoted(&self.about));
         if let Some(tables) = &self.tables {
@@ -79,7 +78,7 @@ impl File {
         }
         for case in &self.cases {
             let (from, datagram) = case.datagram(codec)?;
-            let (sent, counts) = run(case, from, &datagram);
+            let (sent, counts) = run(from, &datagram);
             case.render(&mut out, codec, &datagram, &sent, &counts);
         }
         Ok(out)
@@ -157,9 +156,19 @@ impl Case {
         line(out, format_args!("\n[case.counters]\nemitted = {emitted}"));
         let groups = [packets, dropped, reads, writes, loads];
         let names = ["packets", "dropped", "reads", "writes", "loads"];
+        let (mut short, mut long) = (String::new(), String::new());
         for (name, group) in names.into_iter().zip(groups).filter(|(_, group)| !group.is_empty()) {
-            line(out, format_args!("{name} = {}", inline(group)));
+            let pairs: Vec<String> = group.iter().map(|(key, n)| format!("{key} = {n}")).collect();
+            // TOML wants an inline table in one line.
+            if pairs.len() <= 5 {
+                line(&mut short, format_args!("{name} = {{ {} }}", pairs.join(", ")));
+            } else {
+                let rows = pairs.join("\n");
+                line(&mut long, format_args!("\n[case.counters.{name}]\n{rows}"));
+            }
         }
+        out.push_str(&short);
+        out.push_str(&long);
     }
 }
 
@@ -202,11 +211,6 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
 
 fn render_hex(out: &mut String, bytes: &[u8]) {
     line(out, format_args!("hex = \"\"\"\n{}\"\"\"", codec::to_hex(bytes)));
-}
-
-fn inline(group: &BTreeMap<String, u64>) -> String {
-    let pairs: Vec<String> = group.iter().map(|(name, n)| format!("{name} = {n}")).collect();
-    format!("{{ {} }}", pairs.join(", "))
 }
 
 fn quoted(text: &str) -> String {

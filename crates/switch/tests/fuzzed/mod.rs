@@ -1,0 +1,178 @@
+//! What the fuzz targets do with the bytes that they are given. Also run by `cargo test` over the
+//! vectors, which are the seeds of `cargo xtask fuzz`.
+
+use crate::oracle::compare::Both;
+use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
+use std::net::SocketAddr;
+use wire::{Body, Endpoint, Fields as _, HEADER_LEN, MAGIC, Op, Packet, VERSION};
+
+/// The packet parser and all bodies, on the bytes as they are and as [`mended`].
+pub(crate) fn packet(bytes: &[u8]) {
+    let mut mended_bytes = bytes.to_vec();
+    mend(&mut mended_bytes);
+    for bytes in [bytes, &mended_bytes] {
+        if let Ok(packet) = Packet::parse(bytes) {
+            assert_eq!([&packet.header()[..], packet.payload()].concat(), bytes);
+            assert!(packet.chain().len() <= wire::CHAIN_MAX);
+            if let Ok(body) = packet.body() {
+                walk(&packet, body);
+            }
+        }
+    }
+}
+
+/// Looks at everything in a body, and at what its type promises.
+fn walk(packet: &Packet<'_>, body: Body<'_>) {
+    let entry_fits = |key: &[u8], value: &[u8]| {
+        assert!(!key.is_empty() && key.len() + value.len() <= wire::ENTRY_MAX);
+    };
+    match body {
+        Body::Get { key } | Body::Del { key } | Body::Incr { key, .. } => entry_fits(key, &[]),
+        Body::Describe { name } => entry_fits(name, &[]),
+        Body::Put { key, value, .. }
+        | Body::Cas { key, value, .. }
+        | Body::ChainWrite { key, value, .. } => entry_fits(key, value),
+        Body::Mget(keys) => {
+            assert_eq!(keys.iter().count(), keys.count());
+            assert_eq!(keys.count(), usize::from(packet.header().count()));
+            for key in keys.iter() {
+                assert!((1..=wire::KEY_MAX).contains(&key.key.len()));
+            }
+        }
+        Body::Range { limit, start, end } => {
+            assert!(limit > 0 && start.len().max(end.len()) <= wire::KEY_MAX);
+        }
+        Body::MgetReply(entries) => {
+            let bits = entries.iter().fold(0u32, |bits, (index, ..)| bits | 1 << index);
+            assert_eq!(bits, packet.header().bitmap());
+        }
+        Body::RangeReply(entries) => {
+            assert_eq!(entries.iter().count(), usize::from(packet.header().count()));
+        }
+        Body::Refusal(code) => assert!(!code.is_decided() && packet.payload().is_empty()),
+        Body::PutReply | Body::DelReply | Body::CasReply => assert!(packet.op().is_reply()),
+        Body::ChainAck | Body::ChainCommit | Body::ChainStable => assert!(packet.op().is_chain()),
+        Body::GetReply(_) | Body::IncrReply { .. } | Body::DescribeReply { .. } => {
+            assert!(packet.op().is_reply());
+        }
+    }
+}
+
+/// The pipeline against the model. The bytes are: length of the tables, tables, then for each
+/// datagram a source (a client, or from [`NODE_SOURCE`] a node's index times 4 plus shard), 2 bytes
+/// of length, perhaps with [`MEND`], and the datagram. Where they end, zeros follow.
+pub(crate) fn pipeline(bytes: &[u8]) {
+    let mut rest = Bytes(bytes);
+    let tables_len = rest.byte().into();
+    let tables = tables(rest.take(tables_len));
+    let mut both = Both::default();
+    both.install(&tables);
+    while !rest.0.is_empty() {
+        let source = rest.byte();
+        let len = rest.short();
+        let mut datagram = rest.take(usize::from(len & !MEND)).to_vec();
+        if len & MEND != 0 {
+            mend(&mut datagram);
+        }
+        let node = source.checked_sub(NODE_SOURCE);
+        let from =
+            match node.and_then(|node| Some((tables.nodes.get(usize::from(node / 4))?, node))) {
+                Some((node, shard)) => node.endpoint.with_port_offset(u16::from(shard % 4)),
+                None => endpoint(200, 0).with_port_offset(u16::from(source)),
+            };
+        both.process(from.expect("low ports"), &datagram);
+    }
+    both.counts();
+}
+
+/// The datagram's magic, version, length and tag are put right before it is sent.
+pub(crate) const MEND: u16 = 0x8000;
+
+const NODE_SOURCE: u8 = 224;
+
+/// Puts right what random bytes seldom are. An op that is none becomes one that is.
+fn mend(datagram: &mut [u8]) {
+    let Some((header, payload)) = datagram.split_first_chunk_mut::<HEADER_LEN>() else { return };
+    header.set_magic(MAGIC);
+    header.set_version(VERSION);
+    header.set_payload_len(u16::try_from(payload.len()).unwrap_or(u16::MAX));
+    header.set_chain_len(header.chain_len() % 9);
+    header.set_chain_pos(header.chain_pos() % header.chain_len().max(1));
+    if Op::from_wire(header.op()).is_none() {
+        header.set_op(Op::ALL[usize::from(header.op()) % Op::ALL.len()] as u8);
+    }
+    wire::seal(datagram);
+}
+
+/// Bytes that never run out: after the last come zeros.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn byte(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or_default()
+    }
+
+    fn short(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
+
+/// The node ids of the vectors, then some more.
+const NODE_IDS: [u16; 8] = [1, 2, 3, 258, 5, 0, 700, 1023];
+
+/// Five nodes, a hash keyspace in quarters and a range keyspace in three parts.
+const DEFAULT_TABLES: &[u8] = b"\x04\x00\x01\x02\x02\x01\
+    \x04\x00\x00\x10\x40\x00\x11\x80\x00\x0b\xc0\x00\x04\
+    \x03\x00\x00\x02\x61\x00\x1a\x6d\x00\x09";
+
+/// Any bytes make sound tables, none at all the default: nodes less 1, a byte for each (shards; bit
+/// 6: it is missing), and for each of two keyspaces its bounds, a byte and 3 for each (top of the
+/// first match value; start and length of the chain, bit 7: this partition is missing).
+fn tables(bytes: &[u8]) -> SwitchTables {
+    let mut bytes = Bytes(if bytes.is_empty() { DEFAULT_TABLES } else { bytes });
+    let mut tables = SwitchTables { revision: 1, ..SwitchTables::default() };
+    let count = 1 + bytes.byte() % 8;
+    for (id, place) in NODE_IDS.into_iter().zip(0..count) {
+        let byte = bytes.byte();
+        let port = 9000 + 4 * u16::from(place % 2);
+        let shards = u16::from(1 + byte % 4);
+        if byte & 0x40 == 0 {
+            let endpoint = endpoint(place / 2, port);
+            tables.nodes.push(NodeSpec { id: NodeId(id), endpoint, shards });
+        }
+    }
+    for (keyspace, id_first) in [(1, 11), (40_000, 0x1_0000)] {
+        let bounds = (0..bytes.byte() % 64).map(|_| (bytes.short(), bytes.byte()));
+        let mut bounds: Vec<(u16, u8)> = bounds.collect();
+        bounds.sort_by_key(|bound| bound.0);
+        bounds.dedup_by_key(|bound| bound.0);
+        let place = |bound: Option<&(u16, u8)>| bound.map(|bound| u128::from(bound.0) << 112);
+        for (id, (number, (_, chain))) in (id_first..).zip(bounds.iter().enumerate()) {
+            let first = place(bounds.get(number)).expect("its own bound");
+            let last = place(bounds.get(number + 1)).map_or(u128::MAX, |next| next - 1);
+            let start = usize::from(chain % 8);
+            let members = NODE_IDS.iter().cycle().skip(start).take(usize::from(1 + chain / 8 % 8));
+            if chain & 0x80 == 0 {
+                tables.partitions.push(Partition {
+                    id: PartitionId(id),
+                    keyspace: KeyspaceId(keyspace),
+                    first: Match(first),
+                    last: Match(last),
+                    epoch: Epoch(id ^ u32::from(*chain)),
+                    chain: members.copied().map(NodeId).collect(),
+                });
+            }
+        }
+    }
+    tables
+}
+
+fn endpoint(host: u8, port: u16) -> Endpoint {
+    Endpoint::from(SocketAddr::from(([10, 0, 0, host], port)))
+}

@@ -1,0 +1,51 @@
+//! One datagram through pipeline and model, which must agree in everything.
+
+use super::counts::Counts;
+use super::invariants;
+use super::model::{Model, Sent};
+use cluster::{SwitchControl as _, SwitchTables};
+use machine::Outbox;
+use std::rc::Rc;
+use switch::Pipeline;
+use wire::Endpoint;
+
+/// A pipeline and the model of it, always with the same tables.
+#[derive(Default)]
+pub(crate) struct Both {
+    pipeline: Pipeline,
+    model: Model,
+    none: SwitchTables,
+}
+
+impl Both {
+    /// Installs tables; they must be sound.
+    pub(crate) fn install(&mut self, tables: &SwitchTables) {
+        self.pipeline.install(tables).expect("sound tables");
+        if self.model.tables.as_ref().is_none_or(|old| old.revision <= tables.revision) {
+            self.model.tables = Some(Rc::new(tables.clone()));
+        }
+    }
+
+    /// Takes a datagram, compares what both send and gives it.
+    pub(crate) fn process(&mut self, from: Endpoint, datagram: &[u8]) -> Vec<Sent> {
+        let mut out = Outbox::default();
+        let dropped = |pipeline: &Pipeline| pipeline.counters().dropped;
+        let before = dropped(&self.pipeline);
+        let outcome = self.pipeline.process(from, &mut datagram.to_vec(), &mut out);
+        let drops = dropped(&self.pipeline) - before;
+        assert!(outcome.is_ok() || (out.is_empty() && drops == 1), "an error is one drop");
+        let sent: Vec<Sent> =
+            std::iter::from_fn(|| out.pop().map(|d| (d.to, d.payload.to_vec()))).collect();
+        assert_eq!(sent, self.model.process(from, datagram), "pipeline and model");
+        let tables = self.model.tables.as_deref().unwrap_or(&self.none);
+        invariants::check(tables, from, datagram, &sent, drops);
+        sent
+    }
+
+    /// What both have counted, which must be the same.
+    pub(crate) fn counts(&self) -> Counts {
+        let counts = Counts::of(&self.pipeline);
+        assert_eq!(counts, self.model.counts, "pipeline and model");
+        counts
+    }
+}

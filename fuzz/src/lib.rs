@@ -1,0 +1,17 @@
+//! What the targets in `fuzz_targets` call. The bodies lie with the tests of the switch, which run
+//! them over the vectors, so that they cannot rot between two fuzzings.
+
+#[path = "../../crates/switch/tests/fuzzed/mod.rs"]
+mod fuzzed;
+#[path = "../../crates/switch/tests/oracle/mod.rs"]
+mod oracle;
+
+/// The packet parser and all bodies.
+pub fn packet(bytes: &[u8]) {
+    fuzzed::packet(bytes);
+}
+
+/// The switch pipeline against a naive model, with tables that the bytes make.
+pub fn pipeline(bytes: &[u8]) {
+    fuzzed::pipeline(bytes);
+}

@@ -1,0 +1,118 @@
+//! Coverage-guided fuzzing on the stable toolchain.
+//!
+//! `cargo fuzz` asks for a nightly toolchain because of the address sanitizer. Without unsafe code
+//! there is little for that to find, and the flags for coverage itself are stable.
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use xshell::{Shell, cmd};
+
+/// The flags by which `cargo fuzz` instruments code, but for the sanitizer.
+const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Ccodegen-units=1 --cfg fuzzing";
+
+/// Builds target `name` and runs it for `secs` seconds, starting from the vectors and from what
+/// earlier runs found.
+pub(crate) fn run(root: &Path, name: &str, secs: u32) -> Result<()> {
+    let shell = Shell::new()?;
+    shell.change_dir(root);
+    let corpus = root.join("fuzz/corpus").join(name);
+    std::fs::create_dir_all(&corpus)?;
+    for (seed, bytes) in seeds(root, name)? {
+        std::fs::write(corpus.join(seed), bytes)?;
+    }
+    let artifacts = root.join("fuzz/artifacts").join(name);
+    std::fs::create_dir_all(&artifacts)?;
+
+    let version = cmd!(shell, "rustc -vV").read()?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("rustc says its host")?;
+    let target_dir = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), PathBuf::from)
+        .join("fuzz");
+    // With `--target` the flags are not for build scripts and procedural macros.
+    cmd!(shell, "cargo build --release --locked --manifest-path fuzz/Cargo.toml --bin {name}")
+        .args(["--target".as_ref(), host.as_ref(), "--target-dir".as_ref(), target_dir.as_os_str()])
+        .env("RUSTFLAGS", FLAGS)
+        .run()?;
+
+    let binary = target_dir.join(host).join("release").join(name);
+    let seconds = format!("-max_total_time={secs}");
+    let prefix = format!("-artifact_prefix={}/", artifacts.display());
+    cmd!(shell, "{binary} {seconds} {prefix} -max_len=4096 -timeout=10 -print_final_stats=1")
+        .arg(&corpus)
+        .run()
+        .with_context(|| format!("a finding; its input is in {}", artifacts.display()))
+}
+
+/// Every datagram of the vectors in the form that the target takes, with a file name.
+fn seeds(root: &Path, name: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    ensure!(["packet", "pipeline"].contains(&name), "targets are packet and pipeline");
+    let mut seeds = Vec::new();
+    for entry in std::fs::read_dir(root.join("spec/vectors"))? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let stem = path.file_stem().unwrap_or_default().display().to_string();
+        let file: toml::Table = toml::from_str(&std::fs::read_to_string(&path)?)?;
+        let cases = file.get("case").and_then(toml::Value::as_array);
+        for (number, case) in cases.context("a file of vectors has cases")?.iter().enumerate() {
+            let packet = case.get("packet").context("a case has a packet")?;
+            let text = |key| packet.get(key).and_then(toml::Value::as_str);
+            let datagram = from_hex(text("hex").context("a packet has hex digits")?)?;
+            let from = text("from").context("a packet comes from somewhere")?;
+            let seed = match name {
+                "packet" => datagram,
+                _ => pipeline_seed(from, &datagram)?,
+            };
+            seeds.push((format!("vector-{stem}-{number}"), seed));
+        }
+    }
+    ensure!(!seeds.is_empty(), "no vectors in spec/vectors");
+    Ok(seeds)
+}
+
+/// The form is that of `pipeline` in `crates/switch/tests/fuzzed`: default tables, one datagram.
+fn pipeline_seed(from: &str, datagram: &[u8]) -> Result<Vec<u8>> {
+    // The first hosts of 10.0.0.0/24 are the nodes of the vectors, in the order of their table.
+    let host = from.strip_prefix("10.0.0.").and_then(|rest| rest.split_once(':'));
+    let node = host.and_then(|(host, _)| host.parse::<u8>().ok()?.checked_sub(1));
+    let source = node.map_or(0, |node| 224 + 4 * (node % 8));
+    let len = u16::try_from(datagram.len())?.to_be_bytes();
+    Ok([&[0, source], &len[..], datagram].concat())
+}
+
+fn from_hex(text: &str) -> Result<Vec<u8>> {
+    let digits: String = text.split_whitespace().collect();
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    ensure!(rest.is_empty(), "half a byte of hex");
+    let byte = |pair: &[u8; 2]| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?);
+    pairs.iter().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_vector_is_a_seed_of_both_targets() {
+        let root = crate::repository_root();
+        let packets = seeds(&root, "packet").unwrap();
+        let pipelines = seeds(&root, "pipeline").unwrap();
+        assert!(packets.len() > 100, "{} vectors", packets.len());
+        assert_eq!(packets.len(), pipelines.len());
+        for ((name, datagram), (same_name, seed)) in packets.iter().zip(&pipelines) {
+            assert_eq!((name, &seed[4..]), (same_name, &datagram[..]));
+        }
+        assert!(seeds(&root, "nothing").is_err());
+    }
+
+    #[test]
+    fn hex_is_read_whole_or_not_at_all() {
+        assert_eq!(from_hex("00ff 1\n2").unwrap(), [0, 0xff, 0x12]);
+        assert!(from_hex("0").is_err() && from_hex("0x").is_err() && from_hex("é").is_err());
+    }
+}
