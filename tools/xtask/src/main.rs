@@ -36,7 +36,11 @@ enum Chore {
     /// Check the rules of the repository that the compiler does not know
     Tidy,
     /// Run every check and test, as before each merge
-    Test,
+    Test {
+        /// Seconds for which each fuzz target runs
+        #[arg(long, default_value_t = 60)]
+        fuzz_secs: u32,
+    },
 }
 
 fn main() -> Result<()> {
@@ -45,7 +49,7 @@ fn main() -> Result<()> {
         Chore::Codegen { check } => codegen::run(&root, check),
         Chore::Fuzz { name, secs } => fuzz::run(&root, &name, secs),
         Chore::Tidy => tidy::run(&root),
-        Chore::Test => test::run(&root),
+        Chore::Test { fuzz_secs } => test::run(&root, fuzz_secs),
     }
 }
 

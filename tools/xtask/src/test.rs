@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change goes in, cheapest first.
 
-use crate::{codegen, tidy};
+use crate::{codegen, fuzz, tidy};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
@@ -10,7 +10,7 @@ use xshell::{Shell, cmd};
 /// A test that cannot run here (it needs root, say) appends one line with its name and the reason
 /// to the file that `KEYWAY_SKIPS` names. A file, because the test harness hides what a passing
 /// test prints.
-pub(crate) fn run(root: &Path) -> Result<()> {
+pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(root);
     let skips = target_dir(root).join("skipped-tests.txt");
@@ -30,6 +30,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     step("documentation");
     let _deny = shell.push_env("RUSTDOCFLAGS", "-D warnings");
     cmd!(shell, "cargo doc --workspace --no-deps --locked --quiet").run()?;
+
+    for target in ["packet", "pipeline"] {
+        step(&format!("fuzz target {target}, {fuzz_secs} s"));
+        fuzz::run(root, target, fuzz_secs)?;
+    }
 
     let text = shell.read_file(&skips).context("the list of skipped tests")?;
     let skipped: Vec<&str> = text.lines().collect();
