@@ -297,3 +297,41 @@ fn an_async_client_that_nobody_answers_says_unknown() {
         assert_eq!(error, LookupError::NotDone(unknown));
     });
 }
+
+#[test]
+fn the_task_of_an_async_client_ends_with_its_last_clone() {
+    block_on(async {
+        let client = client::asynchronous::Client::connect(nobody(), impatient()).await.unwrap();
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let other = client.clone();
+        drop(client);
+        assert!(other.keyspace("users").await.is_err());
+        assert_eq!(tasks(), 1);
+        drop(other);
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(tasks(), 0);
+    });
+}
+
+#[test]
+fn dropping_a_future_does_not_disturb_those_that_wait() {
+    let service = Service::start();
+    block_on(async {
+        let options = Options { in_flight_max: 1, ..Options::default() };
+        let client = client::asynchronous::Client::connect(service.address, options).await.unwrap();
+        let users = client.keyspace("users").await.unwrap();
+        for n in 0u8..20 {
+            let dropped = users.get(b"never asked for long");
+            let key = [n];
+            let kept = users.put(&key, b"v", PutOptions::default());
+            tokio::select! {
+                biased;
+                _ = dropped => {}
+                () = tokio::task::yield_now() => {}
+            }
+            assert!(kept.await.is_done());
+        }
+    });
+}
