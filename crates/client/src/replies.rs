@@ -322,6 +322,7 @@ impl Client {
             let mut pending = Pending::new(owner, Op::Range, datagram);
             pending.agains = want.agains;
             let seq = self.number(now, pending, want.not_before);
+            self.counters.retransmits += u64::from(want.agains != 0);
             if let Some(scan) = self.scans.get_mut(&ticket) {
                 scan.in_flight.push(seq);
             }
