@@ -5,11 +5,11 @@
 //! keys in order.
 //!
 //! What a record costs beyond its key and value, for keys of 16 and values of 128 bytes (held to by
-//! a test): about 75 bytes in a hash keyspace, of which 22 are version, expiry and lengths, 10 the
-//! allocator keeps or rounds up, and the rest is its slot in a table that is between half and seven
-//! eighths full. In an ordered keyspace it is about 125, because the key is a piece of memory of
-//! its own. An expiry costs some 150 more. The engine has no limit of its own: what a shard stores
-//! is bounded by who may write to it.
+//! a test, printed by a benchmark): about 75 bytes in a hash keyspace, of which 22 are version,
+//! expiry and lengths, 10 the allocator keeps or rounds up, and the rest is its slot in a table
+//! that is between half and seven eighths full. In an ordered keyspace it is about 125, because the
+//! key is a piece of memory of its own. An expiry costs as much again. The engine has no limit of
+//! its own: what a shard stores is bounded by who may write to it.
 
 mod block;
 mod order;

@@ -95,21 +95,20 @@ impl Block {
     }
 }
 
+#[inline]
 fn header_bytes(key_len: usize, record: &Record<'_>) -> [u8; HEADER_BYTES] {
     let key_len = u16::try_from(key_len).expect("keys are at most KEY_MAX bytes");
     let value_len = u32::try_from(record.value.len()).expect("values are far below 2 GiB");
     assert!(value_len < TOMBSTONE, "values are far below 2 GiB");
     let length = if record.tombstone { value_len | TOMBSTONE } else { value_len };
     let mut header = [0; HEADER_BYTES];
-    let fields = [
-        &record.version.to_le_bytes()[..],
-        &record.expiry_ms.to_le_bytes()[..],
-        &length.to_le_bytes()[..],
-        &key_len.to_le_bytes()[..],
-    ];
-    for (to, from) in header.iter_mut().zip(fields.into_iter().flatten()) {
-        *to = *from;
-    }
+    let (version_at, rest) = header.split_at_mut(8);
+    let (expiry_at, rest) = rest.split_at_mut(8);
+    let (length_at, key_len_at) = rest.split_at_mut(4);
+    version_at.copy_from_slice(&record.version.to_le_bytes());
+    expiry_at.copy_from_slice(&record.expiry_ms.to_le_bytes());
+    length_at.copy_from_slice(&length.to_le_bytes());
+    key_len_at.copy_from_slice(&key_len.to_le_bytes());
     header
 }
 

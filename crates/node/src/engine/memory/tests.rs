@@ -1,3 +1,5 @@
+//! The memory engine, by the check for all engines and by what is its own.
+
 use super::*;
 use crate::engine::conformance::{Draw, Model, Notes, Step};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! The durable engine, by the check for all engines; who may open what; when it fails.
+
 mod crash;
 
 use super::*;
