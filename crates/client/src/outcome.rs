@@ -142,7 +142,8 @@ impl Refusal {
             | Code::StaleEpoch
             | Code::NotOwner
             | Code::Overloaded
-            | Code::NotServing => return None,
+            | Code::NotServing
+            | Code::Expiring => return None,
         })
     }
 }

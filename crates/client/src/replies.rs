@@ -49,7 +49,8 @@ impl Client {
             | Body::ChainWrite { .. }
             | Body::ChainAck
             | Body::ChainCommit
-            | Body::ChainStable => Err(DropReason::BadOp),
+            | Body::ChainStable
+            | Body::ChainExpire { .. } => Err(DropReason::BadOp),
         }
     }
 
@@ -321,8 +322,8 @@ impl Client {
             let owner = Owner::Scan(ticket, Ask::new(want.interval));
             let mut pending = Pending::new(owner, Op::Range, datagram);
             pending.agains = want.agains;
-            let seq = self.number(now, pending, want.not_before);
             self.counters.retransmits += u64::from(want.agains != 0);
+            let seq = self.number(now, pending, want.not_before);
             if let Some(scan) = self.scans.get_mut(&ticket) {
                 scan.in_flight.push(seq);
             }

@@ -218,20 +218,13 @@ impl Map {
 
     /// What one node needs to know, if it still has this memory.
     #[must_use]
-    pub fn assignment(
-        &self,
-        node: NodeId,
-        store: StoreId,
-        switch: Endpoint,
-        clock_skew_max_ms: u64,
-    ) -> Assignment {
+    pub fn assignment(&self, node: NodeId, store: StoreId, switch: Endpoint) -> Assignment {
         let mine = self.partitions.iter().filter(|p| p.chain.contains(&node));
         Assignment {
             revision: self.revision,
             node,
             store,
             switch,
-            clock_skew_max_ms,
             nodes: self.nodes.clone(),
             keyspaces: self.keyspaces.clone(),
             partitions: mine.cloned().collect(),

@@ -33,8 +33,6 @@ pub struct Assignment {
     /// Where replies go.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,
-    /// Most milliseconds by which the clocks of two nodes differ; see expiry in `spec/protocol.md`.
-    pub clock_skew_max_ms: u64,
     /// All nodes, to reach chain neighbours.
     pub nodes: Vec<NodeSpec>,
     /// All keyspaces, to check what a key looks like to the switch.

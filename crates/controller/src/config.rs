@@ -22,8 +22,6 @@ pub struct ControllerConfig {
     pub switches: Vec<Endpoint>,
     /// The storage nodes, in any order.
     pub nodes: Vec<NodeSpec>,
-    /// Most milliseconds by which the clocks of two nodes differ; see expiry in the protocol.
-    pub clock_skew_max_ms: u64,
     /// How often each member is asked how it is; more than zero.
     pub poll_interval: Duration,
 }
@@ -151,7 +149,6 @@ impl ControllerConfig {
             format: FORMAT,
             seed: self.seed,
             switches: Vec::new(),
-            clock_skew_max_ms: self.clock_skew_max_ms,
             map: Map::default(),
             stores: BTreeMap::new(),
             next_keyspace: 1,
@@ -179,13 +176,10 @@ impl ControllerConfig {
         let mut nodes = self.nodes.clone();
         nodes.sort_by_key(|n| n.id);
         let switches: Vec<SocketAddr> = self.switches.iter().map(|at| (*at).into()).collect();
-        let same = state.map.nodes == nodes
-            && state.switches == switches
-            && state.clock_skew_max_ms == self.clock_skew_max_ms;
+        let same = state.map.nodes == nodes && state.switches == switches;
         state.stores.retain(|id, _| nodes.iter().any(|n| n.id == *id));
         state.map.nodes = nodes;
         state.switches = switches;
-        state.clock_skew_max_ms = self.clock_skew_max_ms;
         Ok(!same)
     }
 }

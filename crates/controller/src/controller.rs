@@ -304,8 +304,7 @@ impl Controller {
             Member::Switch(_) => Order::Tables(map.switch_tables()),
             Member::Node(id) => {
                 let store = *self.state.stores.get(&id).expect("accepted: its memory is known");
-                let (service, skew_ms) = (self.service(), self.config.clock_skew_max_ms);
-                Order::Assign(map.assignment(id, store, service, skew_ms))
+                Order::Assign(map.assignment(id, store, self.service()))
             }
         }
     }

@@ -18,8 +18,6 @@ pub struct Saved {
     pub seed: u64,
     /// Service endpoints of the switches, as every node was told.
     pub switches: Vec<SocketAddr>,
-    /// Bound on clock differences, as every node was told.
-    pub clock_skew_max_ms: u64,
     /// The map. Its revision counts changes of anything in here.
     pub map: Map,
     /// Identity of each node's memory when it was taken in.

@@ -15,7 +15,7 @@ use crate::replica::{Context, Replica, Write, session_name};
 use crate::reply::answer_write;
 use cluster::NodeId;
 use machine::Instant;
-use wire::{Body, Code, DropReason, Effect, Endpoint, Header, Op};
+use wire::{Body, DropReason, Effect, Endpoint, Header, Op};
 
 impl Replica {
     /// Takes a message of another member. The caller has found the replica by the partition id.
@@ -33,6 +33,7 @@ impl Replica {
             Body::ChainWrite { .. } => self.predecessor(),
             Body::ChainAck | Body::ChainCommit => self.successor().map(|(_, id)| id),
             Body::ChainStable if !self.is_head() => self.partition.head(),
+            Body::ChainExpire { .. } if self.is_head() => self.partition.tail(),
             _ => None,
         };
         let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.id()));
@@ -50,6 +51,10 @@ impl Replica {
             }
             Body::ChainCommit => {
                 self.handle_commit(ctx, header.object_version);
+                Ok(())
+            }
+            Body::ChainExpire { key } => {
+                self.handle_expire(ctx, header, key);
                 Ok(())
             }
             _ => {
@@ -196,6 +201,20 @@ impl Replica {
         version: u64,
     ) {
         let Some(to) = ctx.directory.endpoint(member, self.id()) else { return };
+        let header = self.message_header(ctx, place, op, version);
+        ctx.out.push(to, |out| {
+            wire::emit(out, &header, &[]);
+        });
+    }
+
+    /// The header of a message to the member at `place` of the chain.
+    pub(crate) fn message_header<E>(
+        &self,
+        ctx: &Context<'_, E>,
+        place: usize,
+        op: Op,
+        version: u64,
+    ) -> Header {
         let mut header = Header {
             partition: self.id().0,
             epoch: self.epoch().0,
@@ -205,13 +224,10 @@ impl Replica {
             object_version: version,
             op: op as u8,
             keyspace: self.partition.keyspace.0,
-            code: Code::Ok as u8,
             ..Header::default()
         };
         header.set_chain(self.partition.chain.iter().map(|id| id.0));
-        ctx.out.push(to, |out| {
-            wire::emit(out, &header, &[]);
-        });
+        header
     }
 
     /// Sends a write again that the successor has not acknowledged, or not committed, in time.

@@ -11,8 +11,6 @@ pub(crate) struct Directory {
     pub(crate) me: NodeId,
     /// Where replies go.
     pub(crate) switch: Endpoint,
-    /// How much earlier than its time the head treats a value as expired.
-    pub(crate) clock_skew_max_ms: u64,
     nodes: BTreeMap<NodeId, NodeSpec>,
     keyspaces: BTreeMap<KeyspaceId, Keyspace>,
 }
@@ -23,7 +21,6 @@ impl Directory {
             revision: assignment.revision,
             me: assignment.node,
             switch: assignment.switch,
-            clock_skew_max_ms: assignment.clock_skew_max_ms,
             nodes: assignment.nodes.iter().map(|n| (n.id, *n)).collect(),
             keyspaces: assignment.keyspaces.iter().map(|k| (k.id, k.clone())).collect(),
         }

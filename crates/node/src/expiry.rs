@@ -1,7 +1,7 @@
 //! Housekeeping that time brings: values expire, tombstones are collected, idle sessions end.
 
 use crate::engine::Engine;
-use crate::replica::{Context, Replica, session_name};
+use crate::replica::{Context, PENDING_MAX, Replica, session_name};
 use wire::{ChainWriteBody, Effect, Header, Op};
 
 /// A record whose time has come.
@@ -27,12 +27,33 @@ impl Replica {
                 self.note_counters(ctx.engine);
                 ctx.counters.collected += 1;
             }
-        } else if self.is_head()
-            && self.newest_pending(&due.key).is_none()
-            && self.pending.len() < crate::replica::PENDING_MAX
-        {
+        } else if self.is_head() && self.has_room_to_expire(&due.key) {
             self.expire(ctx, header, &due.key, due.version);
         }
+    }
+
+    /// The tail says that somebody asked for a value whose time has come by its clock.
+    pub(crate) fn handle_expire<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        header: &Header,
+        key: &[u8],
+    ) {
+        let now_ms = ctx.now.unix_ms();
+        let over = ctx.engine.read(&self.key_ref(header, key), |record| {
+            record.is_some_and(|r| {
+                r.version == header.object_version
+                    && !r.tombstone
+                    && (1..=now_ms).contains(&r.expiry_ms)
+            })
+        });
+        if over && self.has_room_to_expire(key) {
+            self.expire(ctx, header, key, header.object_version);
+        }
+    }
+
+    fn has_room_to_expire(&self, key: &[u8]) -> bool {
+        self.newest_pending(key).is_none() && self.pending.len() < PENDING_MAX
     }
 
     /// Writes a tombstone over a value whose time has come: a delete that no client asked for.

@@ -48,6 +48,7 @@ pub struct Node<E> {
     ready: Outbox,
     counters: Counters,
     plant: Option<Plant>,
+    scratch: Vec<u8>,
 }
 
 /// The replicas as an MGET looks its keys up in them.
@@ -81,6 +82,7 @@ impl<E: Engine> Node<E> {
             ready: Outbox::default(),
             counters: Counters::default(),
             plant: None,
+            scratch: Vec::new(),
         }
     }
 
@@ -153,6 +155,7 @@ impl<E: Engine> Node<E> {
             counters: &mut self.counters,
             directory,
             plant: self.plant,
+            scratch: &mut self.scratch,
         };
         ctx.counters.count_request(op);
         let body = match body {
@@ -202,6 +205,7 @@ impl<E: Engine> Node<E> {
             counters: &mut self.counters,
             directory,
             plant: self.plant,
+            scratch: &mut self.scratch,
         };
         for (partition, version) in take_due(ctx.timers, now) {
             if let Some(replica) = self.replicas.get_mut(&partition) {

@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Interval, Record};
 use crate::node::Lookup;
 use crate::replica::{Context, Replica};
-use crate::reply::{reply_header, send};
+use crate::reply::{refuse, reply_header, send};
 use cluster::{Keyspace, Match};
 use machine::Instant;
 use std::ops::{Bound, ControlFlow};
@@ -12,10 +12,21 @@ use wire::{
     MgetKeys, Op, RangeEntryBody, flag,
 };
 
-/// Whether a read may see this record: a value whose time has not come.
-fn is_visible(record: &Record<'_>, now: Instant) -> bool {
-    let expired = record.expiry_ms != 0 && record.expiry_ms <= now.unix_ms();
-    !record.tombstone && !expired
+/// What a read of one key is told about its record.
+fn judge(record: Option<&Record<'_>>, now: Instant) -> Code {
+    match record {
+        None => Code::NotFound,
+        Some(record) if record.tombstone => Code::NotFound,
+        // Only the tombstone that the head will write can say that it is gone: an update that was
+        // computed from the value may still be on its way here.
+        Some(record) if is_over(record, now) => Code::Expiring,
+        Some(_) => Code::Ok,
+    }
+}
+
+/// Whether the time of a value has come.
+fn is_over(record: &Record<'_>, now: Instant) -> bool {
+    record.expiry_ms != 0 && record.expiry_ms <= now.unix_ms()
 }
 
 fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
@@ -30,27 +41,56 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) {
-        let found = reply_header(ctx, request, Op::Get, Code::Ok);
-        let missing = Header { code: Code::NotFound as u8, ..found };
-        let to = Self::reply_endpoint(&found, ctx.directory);
+        let header = reply_header(ctx, request, Op::Get, Code::Ok);
+        let to = Self::reply_endpoint(&header, ctx.directory);
         if !to.is_set() {
             ctx.counters.count_drop(DropReason::BadReplyAddress);
             return;
         }
         let (now, out, engine) = (ctx.now, &mut *ctx.out, &*ctx.engine);
-        let code = engine.read(&self.key_ref(request, key), |record| {
-            let visible = record.filter(|r| is_visible(r, now));
+        let (code, version) = engine.read(&self.key_ref(request, key), |record| {
+            let code = judge(record.as_ref(), now);
             let version = record.map_or(0, |r| r.version);
-            let header = if visible.is_some() { found } else { missing };
-            let header = Header { object_version: version, ..header };
-            let entry = visible.as_ref().map(entry).unwrap_or_default();
-            let fixed = GetReplyBody { expiry_ms: entry.expiry_ms }.to_bytes();
-            out.push(to, |out| {
-                wire::emit(out, &header, &[&fixed, entry.value]);
-            });
-            if visible.is_some() { Code::Ok } else { Code::NotFound }
+            let found = record.filter(|_| code == Code::Ok);
+            let entry = found.as_ref().map(entry).unwrap_or_default();
+            let header = Header { code: code as u8, object_version: version, ..header };
+            if code.is_decided() {
+                let fixed = GetReplyBody { expiry_ms: entry.expiry_ms }.to_bytes();
+                out.push(to, |out| {
+                    wire::emit(out, &header, &[&fixed, entry.value]);
+                });
+            }
+            (code, version)
         });
-        ctx.counters.count_reply(code);
+        if code.is_decided() {
+            ctx.counters.count_reply(code);
+        } else {
+            self.ask_to_expire(ctx, request, key, version);
+            refuse(ctx, request, Op::Get, code);
+        }
+    }
+
+    /// Tells the head that somebody asked for a value whose time has come.
+    fn ask_to_expire<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        version: u64,
+    ) {
+        let Some(to) = self.partition.head().and_then(|id| ctx.directory.endpoint(id, self.id()))
+        else {
+            return;
+        };
+        let header = Header {
+            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+            match_value: at.match_value,
+            keyhash: at.keyhash,
+            ..self.message_header(ctx, 0, Op::ChainExpire, version)
+        };
+        ctx.out.push(to, |out| {
+            wire::emit(out, &header, &[key]);
+        });
     }
 
     /// Answers a piece of a RANGE at the tail: as many entries as fit a datagram.
@@ -72,7 +112,8 @@ impl Replica {
             end: bound(end, flags, flag::END_OPEN, flag::END_EXCLUSIVE),
             reverse: flags & flag::REVERSE != 0,
         };
-        let mut piece = Piece::new(limit.min(u32::from(u8::MAX)));
+        let scratch = std::mem::take(ctx.scratch);
+        let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)));
         let now = ctx.now;
         ctx.engine.scan(&interval, |key, record| piece.take(now, key, &record));
         let partial = if piece.partial { flag::PARTIAL } else { 0 };
@@ -83,6 +124,7 @@ impl Replica {
             ..reply_header(ctx, request, Op::Range, Code::Ok)
         };
         send(ctx, &header, &[&piece.payload]);
+        *ctx.scratch = piece.payload;
     }
 }
 
@@ -107,13 +149,13 @@ struct Piece {
 }
 
 impl Piece {
-    fn new(limit: u32) -> Self {
-        let payload = Vec::with_capacity(PAYLOAD_MAX);
+    fn new(mut payload: Vec<u8>, limit: u32) -> Self {
+        payload.clear();
         Self { payload, count: 0, limit, examined: 0, partial: false }
     }
 
     fn take(&mut self, now: Instant, key: &[u8], record: &Record<'_>) -> ControlFlow<()> {
-        let visible = is_visible(record, now);
+        let visible = !record.tombstone && !is_over(record, now);
         self.examined += 1;
         let value = if visible { record.value } else { &[] };
         let fits =
@@ -147,51 +189,100 @@ pub(crate) fn handle_mget<E: Engine>(
     keyspace: &Keyspace,
     keys: &MgetKeys<'_>,
 ) {
-    let mut payload = Vec::with_capacity(PAYLOAD_MAX);
-    let mut bitmap = 0;
-    let wanted = |index: &u8| request.bitmap & 1 << index != 0;
-    for (index, key) in (0u8..).zip(keys.iter()).filter(|(index, _)| wanted(index)) {
+    let mut answer = MgetAnswer { payload: std::mem::take(ctx.scratch), bitmap: 0 };
+    answer.payload.clear();
+    for (index, key) in (0u8..).zip(keys.iter()) {
+        if request.bitmap & 1 << index == 0 {
+            continue;
+        }
+        let at = Header { match_value: key.match_value, keyhash: key.keyhash, ..*request };
         let right = keyspace.match_value(key.key).0 == key.match_value
             && keyspace.keyhash(key.key) == key.keyhash;
-        let tail = lookup.tail_of(keyspace.id, Match(key.match_value));
-        let code = match tail {
-            _ if !right => Some(Code::BadMatch),
-            None => Some(Code::NotOwner),
-            Some(_) => None,
-        };
-        let at = Header { match_value: key.match_value, keyhash: key.keyhash, ..*request };
-        let now = ctx.now;
-        let mut push = |record: Option<Record<'_>>| {
-            let visible = record.filter(|r| is_visible(r, now));
-            let version = record.map_or(0, |r| r.version);
-            let found = visible.as_ref().map(entry);
-            let entry = found.unwrap_or(Entry { version, ..Entry::default() });
-            let outcome = if found.is_some() { Code::Ok } else { Code::NotFound };
-            let full = payload.len() + MgetEntryBody::LEN + entry.value.len() > PAYLOAD_MAX;
-            let filled = full.then(|| (std::mem::take(&mut payload), std::mem::take(&mut bitmap)));
-            let code = code.unwrap_or(outcome) as u8;
-            wire::push_mget_entry(&mut payload, index, code, &entry);
-            bitmap |= 1 << index;
-            filled
-        };
-        let filled = match tail {
-            Some(replica) if code.is_none() => {
-                ctx.engine.read(&replica.key_ref(&at, key.key), push)
-            }
-            _ => push(None),
-        };
-        if let Some((payload, bitmap)) = filled {
-            send_mget(ctx, request, bitmap, &payload);
+        if !right {
+            answer.push(ctx, request, index, Code::BadMatch, &Entry::default());
+            continue;
         }
+        let Some(replica) = lookup.tail_of(keyspace.id, Match(key.match_value)) else {
+            answer.push(ctx, request, index, Code::NotOwner, &Entry::default());
+            continue;
+        };
+        replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
     }
-    if bitmap != 0 {
-        send_mget(ctx, request, bitmap, &payload);
+    answer.send(ctx, request);
+    *ctx.scratch = answer.payload;
+}
+
+impl Replica {
+    fn answer_mget_key<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        at: &Header,
+        key: &[u8],
+        answer: &mut MgetAnswer,
+    ) {
+        let (now, place) = (ctx.now, self.key_ref(at, key));
+        let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
+            let code = judge(record.as_ref(), now);
+            let version = record.map_or(0, |r| r.version);
+            let found = record.filter(|_| code == Code::Ok);
+            let entry = found.as_ref().map_or(Entry { version, ..Entry::default() }, entry);
+            let added = answer.try_push(index, code, &entry);
+            (added, code, version)
+        };
+        let (added, code, version) = ctx.engine.read(&place, |record| read(record, answer));
+        if !added {
+            answer.send(ctx, request);
+            let (added, ..) = ctx.engine.read(&place, |record| read(record, answer));
+            assert!(added, "any entry fits an empty answer");
+        }
+        if code == Code::Expiring {
+            self.ask_to_expire(ctx, at, key, version);
+        }
     }
 }
 
-fn send_mget<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, bitmap: u32, payload: &[u8]) {
-    let header = Header { bitmap, ..reply_header(ctx, request, Op::Mget, Code::Ok) };
-    send(ctx, &header, &[payload]);
+/// An MGET reply while it is being filled.
+struct MgetAnswer {
+    payload: Vec<u8>,
+    bitmap: u32,
+}
+
+impl MgetAnswer {
+    /// Adds an answered key, unless the datagram is too full for it.
+    fn try_push(&mut self, index: u8, code: Code, entry: &Entry<'_>) -> bool {
+        let fits = self.payload.len() + MgetEntryBody::LEN + entry.value.len() <= PAYLOAD_MAX;
+        if fits {
+            wire::push_mget_entry(&mut self.payload, index, code as u8, entry);
+            self.bitmap |= 1 << index;
+        }
+        fits
+    }
+
+    fn push<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        code: Code,
+        entry: &Entry<'_>,
+    ) {
+        if !self.try_push(index, code, entry) {
+            self.send(ctx, request);
+            assert!(self.try_push(index, code, entry), "any entry fits an empty answer");
+        }
+    }
+
+    /// Sends what there is, and begins anew.
+    fn send<E: Engine>(&mut self, ctx: &mut Context<'_, E>, request: &Header) {
+        if self.bitmap != 0 {
+            let bitmap = std::mem::take(&mut self.bitmap);
+            let header = Header { bitmap, ..reply_header(ctx, request, Op::Mget, Code::Ok) };
+            send(ctx, &header, &[&self.payload]);
+            self.payload.clear();
+        }
+    }
 }
 
 /// Bytes of payload: what a datagram has room for after the header.

@@ -22,6 +22,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) directory: &'a Directory,
     pub(crate) plant: Option<Plant>,
+    /// For payloads on their way out; left empty-handed or not, whoever takes it clears it.
+    pub(crate) scratch: &'a mut Vec<u8>,
 }
 
 /// When which pending write is to be sent again.

@@ -85,7 +85,7 @@ impl Chain {
     fn install(&mut self) {
         for (id, node) in (0u16..).zip(&mut self.nodes) {
             let store = StoreId(id.into());
-            let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH), 10);
+            let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH));
             node.install(self.now, &assignment);
         }
     }
@@ -211,6 +211,13 @@ impl Chain {
         let reply = self.replies.pop().unwrap();
         assert_eq!(reply.op, Op::GetReply);
         (reply.code == Code::Ok).then(|| reply.payload[8..].to_vec())
+    }
+
+    fn get_code(&mut self, key: &[u8]) -> Code {
+        let seq = self.next();
+        let header = self.stamped(Op::Get, key, seq);
+        self.send(&header, &[key]);
+        self.replies.pop().unwrap().code
     }
 
     fn only_reply(&mut self) -> Reply {
@@ -413,7 +420,7 @@ fn a_deleted_key_stays_deleted_after_its_tombstone_is_collected() {
 }
 
 #[test]
-fn expired_values_are_hidden_at_once_and_removed_soon() {
+fn an_expired_value_is_not_seen_again_and_removed_when_asked_for() {
     let mut chain = Chain::new(3);
     let at = chain.now.unix_ms() + 50;
     let seq = chain.next();
@@ -423,27 +430,53 @@ fn expired_values_are_hidden_at_once_and_removed_soon() {
     chain.now = chain.now + 49 * MS;
     assert_eq!(chain.get(b"e").as_deref(), Some(&b"5"[..]));
     chain.now = chain.now + MS;
-    assert_eq!(chain.get(b"e"), None);
-    chain.pass(Duration::from_millis(100));
-    chain.settle();
+    assert_eq!(chain.get_code(b"e"), Code::Expiring);
+    chain.settle(); // The tail has told the head.
+    assert_eq!(chain.get_code(b"e"), Code::NotFound);
     assert_eq!(chain.nodes[0].counters().expired, 1);
     assert_eq!(chain.nodes[1].counters().expired, 0, "only the head expires");
-    assert_eq!(chain.get(b"e"), None);
 }
 
 #[test]
-fn an_update_near_the_end_of_a_value_does_not_build_on_it() {
+fn an_expired_value_is_removed_without_anybody_asking() {
+    let mut chain = Chain::new(3);
+    let at = chain.now.unix_ms() + 50;
+    let seq = chain.next();
+    chain.put_again(seq, b"e", b"5", at);
+    chain.settle();
+    chain.pass(Duration::from_millis(100));
+    chain.settle();
+    assert_eq!(chain.nodes[0].counters().expired, 1);
+    assert_eq!(chain.get_code(b"e"), Code::NotFound);
+}
+
+#[test]
+fn an_update_that_was_in_time_outlives_the_value_it_was_computed_from() {
+    let mut chain = Chain::new(2);
+    let at = chain.now.unix_ms() + 50;
+    let seq = chain.next();
+    chain.put_again(seq, b"e", b"5", at);
+    chain.settle();
+    chain.incr(b"e", 1); // On its way when the value's time comes.
+    chain.now = chain.now + 50 * MS;
+    assert_eq!(chain.get_code(b"e"), Code::Expiring, "not found would be a lie");
+    chain.replies.clear();
+    chain.settle();
+    assert_eq!(chain.only_reply().payload, 6i64.to_be_bytes());
+}
+
+#[test]
+fn an_update_after_the_end_of_a_value_does_not_build_on_it() {
     let mut chain = Chain::new(3);
     let at = chain.now.unix_ms() + 50;
     let seq = chain.next();
     chain.put_again(seq, b"e", b"5", at);
     chain.settle();
     chain.replies.clear();
-    chain.now = chain.now + 45 * MS; // Within the clock skew of its end.
+    chain.now = chain.now + 50 * MS;
     chain.incr(b"e", 1);
     chain.settle();
     assert_eq!(chain.only_reply().payload, 1i64.to_be_bytes());
-    assert_eq!(chain.get(b"e").as_deref(), Some(&b"1"[..]));
     chain.now = chain.now + 100 * MS;
     assert_eq!(chain.get(b"e").as_deref(), Some(&b"1"[..]), "the new value does not expire");
 }

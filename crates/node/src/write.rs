@@ -125,9 +125,8 @@ impl Replica {
         self.note_counters(ctx.engine);
     }
 
-    /// The newest state of a key, to compute from. A value near the end of its time is turned into
-    /// a tombstone first, so that the tail, whose clock may run ahead, cannot have hidden it
-    /// already from somebody while we still build on it.
+    /// The newest state of a key, to compute from. A value whose time has come is turned into a
+    /// tombstone first, so that its end has a place in the order of the key's writes.
     fn state_for_update<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
@@ -135,8 +134,8 @@ impl Replica {
         key: &[u8],
     ) -> State {
         let state = self.newest_state(ctx, request, key);
-        let horizon = ctx.now.unix_ms().saturating_add(ctx.directory.clock_skew_max_ms);
-        let gone = state.value.is_some() && (1..=horizon).contains(&state.expiry_ms);
+        let now_ms = ctx.now.unix_ms();
+        let gone = state.value.is_some() && (1..=now_ms).contains(&state.expiry_ms);
         if !gone {
             return state;
         }

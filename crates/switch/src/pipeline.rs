@@ -93,7 +93,7 @@ impl Pipeline {
             | Op::MgetReply
             | Op::RangeReply
             | Op::DescribeReply => self.forward_reply(from, datagram, out),
-            Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainStable => {
+            Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainStable | Op::ChainExpire => {
                 Err(DropReason::BadOp)
             }
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr => {

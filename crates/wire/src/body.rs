@@ -49,6 +49,7 @@ pub enum Body<'a> {
     ChainAck,
     ChainCommit,
     ChainStable,
+    ChainExpire { key: &'a [u8] },
     GetReply(Entry<'a>),
     PutReply,
     DelReply,
@@ -137,6 +138,7 @@ impl<'a> Body<'a> {
             Op::ChainAck => payload.is_empty().then_some(Self::ChainAck)?,
             Op::ChainCommit => payload.is_empty().then_some(Self::ChainCommit)?,
             Op::ChainStable => payload.is_empty().then_some(Self::ChainStable)?,
+            Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
             Op::GetReply => {
                 let (fixed, value) = GetReplyBody::split(payload)?;
                 let version = header.object_version();

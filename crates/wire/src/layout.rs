@@ -61,6 +61,8 @@ pub enum Op {
     ChainCommit = 0x42,
     /// Head to members: every write up to this version is committed everywhere.
     ChainStable = 0x43,
+    /// Tail to head: the time of this key's value has come, and somebody asked for it.
+    ChainExpire = 0x44,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -81,7 +83,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -94,6 +96,7 @@ impl Op {
         Self::ChainAck,
         Self::ChainCommit,
         Self::ChainStable,
+        Self::ChainExpire,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -120,6 +123,7 @@ impl Op {
             0x41 => Some(Self::ChainAck),
             0x42 => Some(Self::ChainCommit),
             0x43 => Some(Self::ChainStable),
+            0x44 => Some(Self::ChainExpire),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -148,6 +152,7 @@ impl Op {
             Self::ChainAck => "chain_ack",
             Self::ChainCommit => "chain_commit",
             Self::ChainStable => "chain_stable",
+            Self::ChainExpire => "chain_expire",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -182,6 +187,8 @@ pub enum Code {
     Overloaded = 0x12,
     /// Ask again: the controller has not taken this node in yet.
     NotServing = 0x13,
+    /// Ask again, soon: the value's time has come and its removal is on the way down the chain.
+    Expiring = 0x14,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -196,7 +203,7 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -206,6 +213,7 @@ impl Code {
         Self::NotOwner,
         Self::Overloaded,
         Self::NotServing,
+        Self::Expiring,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
@@ -226,6 +234,7 @@ impl Code {
             0x11 => Some(Self::NotOwner),
             0x12 => Some(Self::Overloaded),
             0x13 => Some(Self::NotServing),
+            0x14 => Some(Self::Expiring),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
@@ -248,6 +257,7 @@ impl Code {
             Self::NotOwner => "not_owner",
             Self::Overloaded => "overloaded",
             Self::NotServing => "not_serving",
+            Self::Expiring => "expiring",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",

@@ -54,7 +54,6 @@ pub(super) fn config(nodes: u16, switches: u8) -> ControllerConfig {
         seed: 7,
         switches: (0..switches).map(|i| endpoint(i, wire::PORT)).collect(),
         nodes: (0..nodes).map(spec_of_node).collect(),
-        clock_skew_max_ms: 500,
         poll_interval: POLL,
     }
 }

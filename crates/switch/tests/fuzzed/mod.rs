@@ -27,7 +27,10 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         assert!(!key.is_empty() && key.len() + value.len() <= wire::ENTRY_MAX);
     };
     match body {
-        Body::Get { key } | Body::Del { key } | Body::Incr { key, .. } => entry_fits(key, &[]),
+        Body::Get { key }
+        | Body::Del { key }
+        | Body::Incr { key, .. }
+        | Body::ChainExpire { key } => entry_fits(key, &[]),
         Body::Describe { name } => entry_fits(name, &[]),
         Body::Put { key, value, .. }
         | Body::Cas { key, value, .. }
@@ -51,7 +54,10 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         }
         Body::Refusal(code) => assert!(!code.is_decided() && packet.payload().is_empty()),
         Body::PutReply | Body::DelReply | Body::CasReply => assert!(packet.op().is_reply()),
-        Body::ChainAck | Body::ChainCommit | Body::ChainStable => assert!(packet.op().is_chain()),
+        Body::ChainAck
+        | Body::ChainCommit
+        | Body::ChainStable
+        | Body::ChainExpire { .. } => assert!(packet.op().is_chain()),
         Body::GetReply(_) | Body::IncrReply { .. } | Body::DescribeReply { .. } => {
             assert!(packet.op().is_reply());
         }

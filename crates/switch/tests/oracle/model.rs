@@ -235,6 +235,7 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x41 => "chain_ack",
         0x42 => "chain_commit",
         0x43 => "chain_stable",
+        0x44 => "chain_expire",
         0x81 => "get_reply",
         0x82 => "put_reply",
         0x83 => "del_reply",
