@@ -77,17 +77,11 @@ impl Outbound {
         let fd = socket.as_raw_fd();
         let mut next = 0;
         while next < self.len {
+            let queued = self.queued.get(next..self.len).unwrap_or(&[]);
+            let buffers = self.buffers.get(next..self.len).unwrap_or(&[]);
             let result = match &mut self.headers {
-                Headers::V4(headers) => {
-                    let queued = self.queued.get(next..self.len);
-                    let buffers = self.buffers.get(next..self.len);
-                    hand_over(fd, headers, queued.unwrap_or(&[]), buffers.unwrap_or(&[]))
-                }
-                Headers::V6(headers) => {
-                    let queued = self.queued.get(next..self.len);
-                    let buffers = self.buffers.get(next..self.len);
-                    hand_over(fd, headers, queued.unwrap_or(&[]), buffers.unwrap_or(&[]))
-                }
+                Headers::V4(headers) => hand_over(fd, headers, queued, buffers),
+                Headers::V6(headers) => hand_over(fd, headers, queued, buffers),
             };
             match result {
                 Ok(sent) => next += sent.max(1),
@@ -125,6 +119,6 @@ fn hand_over<S: KernelAddress>(
     });
     let no_extras: [ControlMessage<'_>; 0] = [];
     let sent =
-        sendmmsg(fd, headers, slices.iter().take(run), &addresses, no_extras, MsgFlags::empty())?;
+        sendmmsg(fd, headers, slices.iter().take(run), addresses, no_extras, MsgFlags::empty())?;
     Ok(sent.count())
 }

@@ -4,7 +4,7 @@ use nix::sys::socket::{SockaddrIn, SockaddrIn6, SockaddrLike, setsockopt, sockop
 use socket2::{Domain, Protocol, Type};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Once;
 use wire::Endpoint;
 
@@ -78,6 +78,12 @@ impl Socket {
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

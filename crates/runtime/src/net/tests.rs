@@ -1,3 +1,5 @@
+//! Batches over loopback: nothing is changed, lost or mixed up on the way through our buffers.
+
 use super::*;
 use crate::clock::Clock;
 use std::net::SocketAddr;

@@ -1,0 +1,223 @@
+//! The admin server of a process: metrics, health, and the control transport.
+//!
+//! | Request | Answer |
+//! |---|---|
+//! | `GET /metrics` | everything counted, in the exposition format of Prometheus |
+//! | `GET /healthz` | `{"status":"ok"}` if every thread answers, else 503 |
+//! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
+//! | `GET /v1/status` | `controller::Status` (controller) |
+//! | `GET /v1/map` | `cluster::Map` (controller) |
+//! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
+//!
+//! Errors are `{"error": "..."}` in words for people. There is no authentication: the address must
+//! be one that only operators and the controller reach.
+
+use crate::driver::{ControllerHandle, KeyspaceError, MemberHandle, OrderError};
+use crate::fatal;
+use crate::mailbox::MailError;
+use crate::metrics;
+use crate::roles::Roles;
+use axum::Json;
+use axum::Router;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use cluster::{Map, Order, Report};
+use controller::{CreateError, KeyspaceSpec, Status};
+use serde_json::json;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+/// A running admin server. Dropping it ends it.
+#[derive(Debug)]
+pub struct Admin {
+    local: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Bytes of an order: tables of `PARTITIONS_MAX` partitions, some 250 bytes of JSON each.
+const ORDER_SIZE_MAX: usize = 32 << 20;
+
+/// Bytes of a keyspace to create: a split key for each of many partitions.
+const KEYSPACE_SIZE_MAX: usize = 16 << 20;
+
+impl Admin {
+    /// Serves these roles at this address, in a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound or the thread not be started.
+    pub fn start(at: SocketAddr, roles: Roles) -> io::Result<Self> {
+        let listener = TcpListener::bind(at)?;
+        listener.set_nonblocking(true)?;
+        let local = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(REQUESTS_AT_ONCE_MAX)
+            .build()?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = Builder::new().name("admin".into()).spawn(move || {
+            let _guard = fatal::EndOnPanic;
+            let served = runtime.block_on(serve(listener, router(roles), stopped));
+            if let Err(error) = served {
+                tracing::error!(%error, "the admin server has ended; nothing else is affected");
+            }
+            // Connections that are still open are closed, not waited for.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { local, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The address it serves at, with the port that was given if none was asked for.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the admin thread ends the process if it panics");
+        }
+    }
+}
+
+/// Requests that are worked on at a time. They come from one controller, one scraper and a few
+/// people; others wait.
+const REQUESTS_AT_ONCE_MAX: usize = 8;
+
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    tokio::select! {
+        served = axum::serve(listener, router).into_future() => served,
+        // An error means that the server's owner has dropped it.
+        _ = stopped => Ok(()),
+    }
+}
+
+fn router(roles: Roles) -> Router {
+    let mut router = Router::new();
+    if let Some(member) = roles.member() {
+        let limit = DefaultBodyLimit::max(ORDER_SIZE_MAX);
+        let order = put(take_order).layer(limit).with_state(member);
+        router = router.route("/v1/order", order);
+    }
+    if let Some(controller) = roles.controller.clone() {
+        let limit = DefaultBodyLimit::max(KEYSPACE_SIZE_MAX);
+        let keyspaces = post(create_keyspace).layer(limit).with_state(controller.clone());
+        router = router
+            .route("/v1/status", get(show_status).with_state(controller.clone()))
+            .route("/v1/map", get(show_map).with_state(controller))
+            .route("/v1/keyspaces", keyspaces);
+    }
+    router
+        .route("/metrics", get(show_metrics).with_state(roles.clone()))
+        .route("/healthz", get(check_health).with_state(roles))
+        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "no such page here") })
+}
+
+async fn show_metrics(State(roles): State<Roles>) -> Response {
+    match blocking(move || metrics::expose(&roles)).await {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => unreached(error),
+    }
+}
+
+async fn check_health(State(roles): State<Roles>) -> Response {
+    match blocking(move || roles.check_health()).await {
+        Ok(()) => Json(json!({ "status": "ok" })).into_response(),
+        Err(error) => unreached(error),
+    }
+}
+
+async fn take_order(
+    State(mut member): State<MemberHandle>,
+    order: Result<Json<Order>, JsonRejection>,
+) -> Response {
+    let Json(order) = match order {
+        Ok(order) => order,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    let obeyed: Result<Report, OrderError> = blocking(move || member.obey(order)).await;
+    match obeyed {
+        Ok(report) => Json(report).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "an order was not carried out");
+            let status = match &error {
+                OrderError::Unreached(_) => StatusCode::SERVICE_UNAVAILABLE,
+                OrderError::WrongRole { .. }
+                | OrderError::WrongNode { .. }
+                | OrderError::OtherMemory { .. }
+                | OrderError::Unsound(_)
+                | OrderError::Install(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            refuse(status, error)
+        }
+    }
+}
+
+async fn show_status(State(controller): State<ControllerHandle>) -> Response {
+    let status: Result<Status, MailError> = blocking(move || controller.status()).await;
+    status.map_or_else(unreached, |status| Json(status).into_response())
+}
+
+async fn show_map(State(controller): State<ControllerHandle>) -> Response {
+    let map: Result<Map, MailError> = blocking(move || controller.map()).await;
+    map.map_or_else(unreached, |map| Json(map).into_response())
+}
+
+async fn create_keyspace(
+    State(controller): State<ControllerHandle>,
+    spec: Result<Json<KeyspaceSpec>, JsonRejection>,
+) -> Response {
+    let Json(spec) = match spec {
+        Ok(spec) => spec,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    match blocking(move || controller.create_keyspace(spec)).await {
+        Ok(id) => (StatusCode::CREATED, Json(json!({ "id": id }))).into_response(),
+        Err(KeyspaceError::Unreached(error)) => unreached(error),
+        Err(KeyspaceError::Refused(error)) => {
+            let status = match &error {
+                CreateError::Exists
+                | CreateError::NodesUnknown(_)
+                | CreateError::Foreign(_)
+                | CreateError::Keyspaces => StatusCode::CONFLICT,
+                CreateError::Name
+                | CreateError::Prefix
+                | CreateError::Partitions { .. }
+                | CreateError::Replicas { .. }
+                | CreateError::SplitsOfHash
+                | CreateError::SplitCount { .. }
+                | CreateError::Split { .. }
+                | CreateError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            refuse(status, error)
+        }
+    }
+}
+
+/// Handles wait for other threads; the server's own thread must not.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    spawn_blocking(work).await.expect("handles do not panic, and nobody cancels them")
+}
+
+fn unreached(error: MailError) -> Response {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, error)
+}
+
+fn refuse(status: StatusCode, error: impl ToString) -> Response {
+    (status, Json(json!({ "error": error.to_string() }))).into_response()
+}

@@ -1,0 +1,264 @@
+//! One TOML file for all roles of a cluster, the same on every machine.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+use crate::store::SyncPolicy;
+use cluster::{KeyspaceKind, NodeId, NodeSpec};
+use controller::{ControllerConfig, KeyspaceSpec};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fmt, fs, io};
+
+/// A cluster as its operator describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What all roles must agree on.
+    pub cluster: ClusterSection,
+    /// The switch.
+    pub switch: SwitchSection,
+    /// The storage nodes.
+    #[serde(rename = "node", default)]
+    pub nodes: Vec<NodeSection>,
+    /// The controller.
+    pub controller: ControllerSection,
+    /// Keyspaces that the controller creates when it first has all nodes. Changing one that
+    /// exists has no effect.
+    #[serde(rename = "keyspace", default)]
+    pub keyspaces: Vec<KeyspaceSection>,
+}
+
+/// `[cluster]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSection {
+    /// Seed of all hashes over keys. Must never change: it decides where keys lie.
+    pub seed: u64,
+}
+
+/// `[switch]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchSection {
+    /// The one UDP address that clients and nodes send to.
+    pub service: SocketAddr,
+    /// Threads, one socket each.
+    #[serde(default = "default_threads")]
+    pub threads: usize,
+    /// TCP address of its admin server.
+    pub admin: SocketAddr,
+}
+
+/// `[[node]]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSection {
+    /// Its id, for good.
+    pub id: u16,
+    /// UDP address of its first shard; the others have the ports that follow.
+    pub listen: SocketAddr,
+    /// Shards, one thread each. Must not change once the node holds data.
+    #[serde(default = "default_shards")]
+    pub shards: u16,
+    /// TCP address of its admin server.
+    pub admin: SocketAddr,
+    /// What it stores in.
+    #[serde(default)]
+    pub engine: EngineKind,
+    /// Directory of a durable engine.
+    #[serde(default)]
+    pub data: Option<PathBuf>,
+    /// What a durable engine's writes are safe from when they are answered.
+    #[serde(default)]
+    pub sync: SyncPolicy,
+}
+
+/// `[controller]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerSection {
+    /// TCP address of its admin server.
+    pub admin: SocketAddr,
+    /// Directory of its store.
+    pub data: PathBuf,
+}
+
+/// `[[keyspace]]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyspaceSection {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be scanned.
+    pub kind: KeyspaceForm,
+    /// Range keyspaces: what all keys begin with.
+    #[serde(default)]
+    pub prefix: String,
+    /// How many partitions.
+    #[serde(default = "default_partitions")]
+    pub partitions: u32,
+    /// Nodes in each chain.
+    #[serde(default = "default_replicas")]
+    pub replicas: u8,
+    /// Range keyspaces: first keys of all partitions but the first.
+    #[serde(default)]
+    pub splits: Vec<String>,
+}
+
+/// Whether a keyspace can be scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyspaceForm {
+    /// Spread evenly, not in order.
+    Hash,
+    /// In order.
+    Range,
+}
+
+/// What a node stores in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineKind {
+    /// Main memory: fast, and gone with the process.
+    #[default]
+    Memory,
+    /// A log-structured store on disk.
+    Fjall,
+}
+
+/// Why a file is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is not TOML, or not of the right form.
+    #[error("{path} is not a configuration: {source}")]
+    Form {
+        /// Which file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// It contradicts itself.
+    #[error("{path} cannot be used:\n{problems}")]
+    Unsound {
+        /// Which file.
+        path: PathBuf,
+        /// Everything that is wrong with it.
+        problems: Problems,
+    },
+}
+
+/// Everything wrong with a configuration; each line says what to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(pub Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(|problem| format!("  - {problem}")).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used; all problems at once.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        let config: Self = toml::from_str(&text)
+            .map_err(|source| ConfigError::Form { path: path.into(), source: Box::new(source) })?;
+        let problems = config.check();
+        if problems.0.is_empty() {
+            return Ok(config);
+        }
+        Err(ConfigError::Unsound { path: path.into(), problems })
+    }
+
+    /// Everything that is wrong; nothing if it can be used.
+    #[must_use]
+    pub fn check(&self) -> Problems {
+        check::problems(self)
+    }
+
+    /// The node of this id.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<&NodeSection> {
+        self.nodes.iter().find(|node| node.id == id.0)
+    }
+
+    /// What the controller is told.
+    #[must_use]
+    pub fn controller_config(&self) -> ControllerConfig {
+        ControllerConfig {
+            seed: self.cluster.seed,
+            switches: vec![self.switch.service.into()],
+            nodes: self.nodes.iter().map(NodeSection::spec).collect(),
+            poll_interval: POLL_INTERVAL,
+        }
+    }
+
+    /// The keyspaces to create.
+    #[must_use]
+    pub fn keyspace_specs(&self) -> Vec<KeyspaceSpec> {
+        self.keyspaces.iter().map(KeyspaceSection::spec).collect()
+    }
+}
+
+impl NodeSection {
+    /// Its place in the cluster.
+    #[must_use]
+    pub fn spec(&self) -> NodeSpec {
+        NodeSpec { id: NodeId(self.id), endpoint: self.listen.into(), shards: self.shards }
+    }
+}
+
+impl KeyspaceSection {
+    fn spec(&self) -> KeyspaceSpec {
+        let kind = match self.kind {
+            KeyspaceForm::Hash => KeyspaceKind::Hash,
+            KeyspaceForm::Range => KeyspaceKind::Range { prefix: self.prefix.clone().into_bytes() },
+        };
+        KeyspaceSpec {
+            name: self.name.clone(),
+            kind,
+            partitions: self.partitions,
+            replicas: self.replicas,
+            splits: self.splits.iter().map(|key| key.clone().into_bytes()).collect(),
+        }
+    }
+}
+
+/// How often the controller asks each member how it is. Five times this is longer than the
+/// delivery of an order may take.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+fn default_threads() -> usize {
+    1
+}
+
+fn default_shards() -> u16 {
+    1
+}
+
+/// Enough that a partition is a small part of the load of a node in clusters of up to dozens.
+fn default_partitions() -> u32 {
+    128
+}
+
+fn default_replicas() -> u8 {
+    3
+}

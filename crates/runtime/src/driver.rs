@@ -1,0 +1,15 @@
+//! The three roles as threads, each with a handle by which the control plane reaches it.
+
+mod controller;
+mod delivery;
+mod node;
+mod orders;
+mod switch;
+
+pub use controller::{
+    ControllerDriver, ControllerError, ControllerHandle, KeyspaceError, MapStore,
+};
+pub use delivery::{Delivery, in_process, over_http};
+pub use node::{NodeDriver, NodeHandle, NodeSnapshot, ShardEngine, ShardSnapshot};
+pub use orders::{MemberHandle, OrderError};
+pub use switch::{SwitchDriver, SwitchHandle, SwitchSnapshot};

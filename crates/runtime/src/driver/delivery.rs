@@ -1,0 +1,89 @@
+//! How orders reach members: each member has a thread of its own that delivers one order at a time,
+//! so that a member that does not answer keeps nobody else waiting.
+
+use super::MemberHandle;
+use cluster::{Member, Order, Report};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Delivers an order and brings the report back, or says why it cannot.
+pub type Delivery = Box<dyn FnMut(Order) -> Result<Report, String> + Send>;
+
+/// Delivery to a member of this process.
+pub fn in_process(mut member: MemberHandle) -> Delivery {
+    Box::new(move |order| member.obey(order).map_err(|error| error.to_string()))
+}
+
+/// Delivery to the admin server of a member at this address.
+pub fn over_http(admin: SocketAddr) -> Delivery {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(DELIVERY_WAIT_MAX))
+        .http_status_as_error(false)
+        .build();
+    let agent = ureq::Agent::new_with_config(config);
+    let url = format!("http://{admin}/v1/order");
+    Box::new(move |order| {
+        let mut response = agent.put(&url).send_json(&order).map_err(|error| error.to_string())?;
+        let status = response.status();
+        let body = response.body_mut();
+        if !status.is_success() {
+            let text = body.with_config().limit(REFUSAL_SIZE_MAX).read_to_string();
+            let text = text.unwrap_or_else(|error| error.to_string());
+            return Err(format!("{status}: {text}"));
+        }
+        let report = body.with_config().limit(REPORT_SIZE_MAX).read_json();
+        report.map_err(|error| format!("not a report: {error}"))
+    })
+}
+
+/// How long a member may take for an order: longer than its own threads may take to answer it.
+const DELIVERY_WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// Bytes of a report: counters of `PARTITIONS_MAX` partitions, some 60 bytes each, fit.
+const REPORT_SIZE_MAX: u64 = 8 << 20;
+
+/// Bytes of a refusal that are read and logged.
+const REFUSAL_SIZE_MAX: u64 = 4 << 10;
+
+/// The thread that delivers to one member. Dropping it waits for the order on its way.
+#[derive(Debug)]
+pub(super) struct Courier {
+    orders: Option<SyncSender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Courier {
+    /// Starts the thread; `answered` is told how each order ended.
+    pub(super) fn start(
+        member: Member,
+        mut deliver: Delivery,
+        answered: impl Fn(Result<Report, String>) + Send + 'static,
+    ) -> io::Result<Self> {
+        // The controller sends an order when the last is answered; one may wait meanwhile.
+        let (sender, receiver): (_, Receiver<Order>) = sync_channel(1);
+        let name = format!("courier-{member}").replace(' ', "-");
+        let thread = Builder::new().name(name).spawn(move || {
+            while let Ok(order) = receiver.recv() {
+                answered(deliver(order));
+            }
+        })?;
+        Ok(Self { orders: Some(sender), thread: Some(thread) })
+    }
+
+    /// Takes an order to deliver, unless one waits already.
+    pub(super) fn take(&self, order: Order) -> bool {
+        self.orders.as_ref().is_some_and(|orders| orders.try_send(order).is_ok())
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The loop in which a machine lives: one thread, one socket, one machine.
+//!
+//! Receive a batch, hand it to the machine, flush, send what it says. The thread waits (in one
+//! system call, for datagrams, commands and the machine's next timer alike) only after the socket
+//! was found empty; under load it never does.
+
+use crate::clock::Clock;
+use crate::fatal;
+use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
+use crate::net::{Inbound, Outbound, Received, Socket};
+use machine::{Datagram, Instant};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::thread::{Builder, JoinHandle};
+
+/// A machine as the loop sees it.
+pub(crate) trait Driven {
+    /// What its handle may ask of it.
+    type Command: Send + 'static;
+
+    /// Carries a command out.
+    fn handle_command(&mut self, now: Instant, command: Self::Command);
+
+    /// Takes a datagram.
+    fn handle_datagram(&mut self, now: Instant, received: Received<'_>);
+
+    /// Its timer has come.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// Makes durable what the batch did. After an error the process must end.
+    fn flush(&mut self, now: Instant) -> Result<(), String>;
+
+    /// The next datagram to send.
+    fn poll_transmit(&mut self) -> Option<Datagram<'_>>;
+
+    /// When it wants to be called next.
+    fn poll_timeout(&self) -> Option<Instant>;
+}
+
+/// A running thread. Dropping it stops the thread after the batch in hand and waits for that.
+#[derive(Debug)]
+pub(crate) struct Worker<C> {
+    mailbox: Mailbox<C>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<C> Worker<C> {
+    pub(crate) fn mailbox(&self) -> Mailbox<C> {
+        self.mailbox.clone()
+    }
+}
+
+impl<C> Drop for Worker<C> {
+    fn drop(&mut self) {
+        self.mailbox.stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic has ended the process already.
+            thread.join().expect("threads of machines end the process if they panic");
+        }
+    }
+}
+
+/// Starts a thread for the machine that `make` makes of the present.
+pub(crate) fn spawn<D: Driven>(
+    name: &str,
+    socket: Socket,
+    make: impl FnOnce(Instant) -> D + Send + 'static,
+) -> io::Result<Worker<D::Command>> {
+    let poll = Poll::new()?;
+    let fd = socket.as_raw_fd();
+    poll.registry().register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
+    let waker = Waker::new(poll.registry(), WAKER)?;
+    let (mailbox, inbox) = mailbox(waker);
+    let title = name.to_owned();
+    let thread = Builder::new().name(name.to_owned()).spawn(move || {
+        let _guard = fatal::EndOnPanic;
+        let mut clock = Clock::new();
+        let machine = make(clock.now());
+        let inbound = Inbound::new(socket.family());
+        let outbound = Outbound::new(socket.family());
+        let events = Events::with_capacity(EVENTS_MAX);
+        let event_loop =
+            EventLoop { poll, events, clock, inbox, socket, inbound, outbound, machine };
+        if let Err(why) = event_loop.run() {
+            fatal::end(&title, &why);
+        }
+    })?;
+    Ok(Worker { mailbox, thread: Some(thread) })
+}
+
+const SOCKET: Token = Token(0);
+const WAKER: Token = Token(1);
+/// The socket and the waker.
+const EVENTS_MAX: usize = 2;
+
+struct EventLoop<D: Driven> {
+    poll: Poll,
+    events: Events,
+    clock: Clock,
+    inbox: Inbox<D::Command>,
+    socket: Socket,
+    inbound: Inbound,
+    outbound: Outbound,
+    machine: D,
+}
+
+impl<D: Driven> EventLoop<D> {
+    /// Runs until told to stop. An error is one after which the process must end.
+    fn run(mut self) -> Result<(), String> {
+        loop {
+            let received = self.inbound.receive(&self.socket);
+            let received = received.map_err(|error| format!("cannot receive: {error}"))?;
+            let now = self.clock.now();
+            let commands = self.take_mail(now);
+            for datagram in self.inbound.iter_mut() {
+                self.machine.handle_datagram(now, datagram);
+            }
+            let due = self.machine.poll_timeout().is_some_and(|at| at <= now);
+            if due {
+                self.machine.handle_timeout(now);
+            }
+            if received > 0 || commands != Mailed::Nothing || due {
+                self.machine.flush(now)?;
+                self.transmit();
+            }
+            if commands == Mailed::Stop {
+                return Ok(());
+            }
+            if received == 0 {
+                self.wait()?;
+            }
+        }
+    }
+
+    fn take_mail(&mut self, now: Instant) -> Mailed {
+        let mut mailed = Mailed::Nothing;
+        while let Some(mail) = self.inbox.take() {
+            match mail {
+                Mail::Stop => return Mailed::Stop,
+                Mail::Command(command) => self.machine.handle_command(now, command),
+            }
+            mailed = Mailed::Commands;
+        }
+        mailed
+    }
+
+    fn transmit(&mut self) {
+        while let Some(Datagram { to, payload }) = self.machine.poll_transmit() {
+            self.outbound.push(to, payload);
+            if self.outbound.is_full() {
+                self.outbound.send(&self.socket);
+            }
+        }
+        self.outbound.send(&self.socket);
+    }
+
+    fn wait(&mut self) -> Result<(), String> {
+        let now = self.clock.now();
+        let timeout = self.machine.poll_timeout().map(|at| at.since(now));
+        match self.poll.poll(&mut self.events, timeout) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(format!("cannot wait for datagrams: {error}")),
+        }
+    }
+}
+
+/// What the mailbox held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mailed {
+    Nothing,
+    Commands,
+    Stop,
+}

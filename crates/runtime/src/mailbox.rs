@@ -1,0 +1,121 @@
+//! Commands to a thread that waits for datagrams.
+
+use mio::Waker;
+use std::sync::Arc;
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
+};
+use std::time::Duration;
+
+/// Where the owner of a thread drops commands.
+#[derive(Debug)]
+pub(crate) struct Mailbox<C> {
+    sender: SyncSender<Mail<C>>,
+    waker: Arc<Waker>,
+}
+
+/// The thread's end.
+#[derive(Debug)]
+pub(crate) struct Inbox<C>(Receiver<Mail<C>>);
+
+/// What a thread finds in its inbox.
+#[derive(Debug)]
+pub(crate) enum Mail<C> {
+    Command(C),
+    /// Finish what was begun, then end.
+    Stop,
+}
+
+/// Why a thread was not reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MailError {
+    /// Its mailbox is full.
+    #[error("it is busy: its mailbox is full")]
+    Full,
+    /// It has ended.
+    #[error("it has ended")]
+    Ended,
+    /// It has not answered in time.
+    #[error("it did not answer in time")]
+    Silent,
+}
+
+/// Commands waiting in a mailbox at most. A thread looks after every batch, so more than a few wait
+/// only if it is stuck, and then more of them do not help.
+const MAIL_MAX: usize = 64;
+
+/// How long an answer is waited for: longer than a slow disk takes for a batch, shorter than the
+/// controller waits for an order.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// A mailbox whose thread waits in the poll that `waker` belongs to.
+pub(crate) fn mailbox<C>(waker: Waker) -> (Mailbox<C>, Inbox<C>) {
+    let (sender, receiver) = sync_channel(MAIL_MAX);
+    (Mailbox { sender, waker: Arc::new(waker) }, Inbox(receiver))
+}
+
+/// A place for one answer.
+pub(crate) fn answer<T>() -> (SyncSender<T>, Answer<T>) {
+    let (sender, receiver) = sync_channel(1);
+    (sender, Answer(receiver))
+}
+
+/// An answer to come.
+#[derive(Debug)]
+pub(crate) struct Answer<T>(Receiver<T>);
+
+impl<T> Answer<T> {
+    pub(crate) fn wait(self) -> Result<T, MailError> {
+        self.wait_for(ANSWER_WAIT_MAX)
+    }
+
+    pub(crate) fn wait_for(self, patience: Duration) -> Result<T, MailError> {
+        self.0.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Timeout => MailError::Silent,
+            RecvTimeoutError::Disconnected => MailError::Ended,
+        })
+    }
+}
+
+impl<C> Mailbox<C> {
+    pub(crate) fn post(&self, command: C) -> Result<(), MailError> {
+        let sent = self.sender.try_send(Mail::Command(command));
+        sent.map_err(|error| match error {
+            TrySendError::Full(_) => MailError::Full,
+            TrySendError::Disconnected(_) => MailError::Ended,
+        })?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Asks the thread to end. It may have done so already.
+    pub(crate) fn stop(&self) {
+        // Waits for room in a full mailbox; fails only if the thread has ended.
+        if self.sender.send(Mail::Stop).is_ok() {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
+            tracing::error!(%error, "cannot wake a thread; it will see its mail later");
+        }
+    }
+}
+
+impl<C> Clone for Mailbox<C> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), waker: Arc::clone(&self.waker) }
+    }
+}
+
+impl<C> Inbox<C> {
+    /// The next piece of mail, if there is one. A thread that nobody can reach any more stops.
+    pub(crate) fn take(&self) -> Option<Mail<C>> {
+        match self.0.try_recv() {
+            Ok(mail) => Some(mail),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Mail::Stop),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `/metrics`: what the roles of this process count, under the names of `spec/layout.toml`.
+
+use crate::driver::{NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
+use crate::mailbox::MailError;
+use crate::roles::Roles;
+use cluster::{Member, NodeId};
+use controller::{MemberState, Status};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use wire::layout::metric;
+use wire::metric::{Kind, Metric};
+use wire::{Code, DropReason, Op};
+
+/// The content type of what [`expose`] returns.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Asks every role for its counters and writes them in the exposition format.
+///
+/// # Errors
+///
+/// If a role does not answer.
+pub fn expose(roles: &Roles) -> Result<String, MailError> {
+    let mut samples = Samples::default();
+    if let Some(switch) = &roles.switch {
+        samples.add_switch(&switch.snapshot()?);
+    }
+    if !roles.nodes.is_empty() {
+        let snapshots = roles.nodes.iter().map(|node| Ok((node.spec().id, node.snapshot()?)));
+        samples.add_nodes(&snapshots.collect::<Result<Vec<_>, MailError>>()?);
+    }
+    if let Some(controller) = &roles.controller {
+        samples.add_controller(&controller.status()?);
+    }
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(samples));
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("writing to a string does not fail");
+    Ok(text)
+}
+
+/// Every metric with its present values, one for each set of label values.
+#[derive(Debug, Default)]
+struct Samples(Vec<(&'static Metric, Vec<Sample>)>);
+
+#[derive(Debug)]
+struct Sample {
+    /// In the order of the metric's label names.
+    labels: Vec<String>,
+    value: u64,
+}
+
+impl Samples {
+    fn add(&mut self, metric: &'static Metric, rows: impl IntoIterator<Item = Sample>) {
+        self.0.push((metric, rows.into_iter().collect()));
+    }
+
+    fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
+        let SwitchSnapshot { revision, counters } = snapshot;
+        let ops = counters.packets().map(|(op, value)| labelled([op.name()], value));
+        self.add(&metric::SWITCH_PACKETS, ops);
+        self.add(&metric::SWITCH_EMITTED, [plain(counters.emitted())]);
+        let drops = counters.dropped().map(|(reason, value)| labelled([reason.name()], value));
+        self.add(&metric::SWITCH_DROPPED, drops);
+        let partitions = || counters.partitions().iter();
+        let place =
+            |load: &switch::PartitionLoad| [load.keyspace.to_string(), load.partition.to_string()];
+        let reads = partitions().map(|load| labelled(place(load), load.reads));
+        self.add(&metric::SWITCH_PARTITION_READS, reads);
+        let writes = partitions().map(|load| labelled(place(load), load.writes));
+        self.add(&metric::SWITCH_PARTITION_WRITES, writes);
+        self.add(&metric::SWITCH_TABLE_REVISION, [plain(*revision)]);
+    }
+
+    fn add_nodes(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
+        let by_op = |op: Op| move |shard: &Shard| shard.counters.requests(op);
+        self.add_family(&metric::NODE_REQUESTS, nodes, Op::ALL.map(|op| (op.name(), by_op(op))));
+        let by_code = |code: Code| move |shard: &Shard| shard.counters.replies(code);
+        let codes = Code::ALL.map(|code| (code.name(), by_code(code)));
+        self.add_family(&metric::NODE_REPLIES, nodes, codes);
+        let by_reason = |reason: DropReason| move |shard: &Shard| shard.counters.dropped(reason);
+        let reasons = DropReason::ALL.map(|reason| (reason.name(), by_reason(reason)));
+        self.add_family(&metric::NODE_DROPPED, nodes, reasons);
+
+        self.add_single(&metric::NODE_RESENDS, nodes, |shard| shard.counters.resends);
+        self.add_single(&metric::NODE_DUPLICATES, nodes, |shard| shard.counters.duplicates);
+        self.add_single(&metric::NODE_SUPERSEDED, nodes, |shard| shard.counters.superseded);
+        self.add_single(&metric::NODE_EXPIRED, nodes, |shard| shard.counters.expired);
+        self.add_single(&metric::NODE_COLLECTED, nodes, |shard| shard.counters.collected);
+        self.add_single(&metric::NODE_PENDING, nodes, |shard| shard.report.pending);
+        self.add_single(&metric::NODE_SESSIONS, nodes, |shard| shard.sessions as u64);
+        self.add_single(&metric::NODE_SYNCS, nodes, |shard| shard.counters.syncs);
+        self.add_single(&metric::NODE_PARTITIONS, nodes, |shard| shard.partitions as u64);
+    }
+
+    /// A metric of nodes with a label of its own besides the node's.
+    fn add_family<const N: usize>(
+        &mut self,
+        metric: &'static Metric,
+        nodes: &[(NodeId, NodeSnapshot)],
+        values: [(&'static str, impl Fn(&Shard) -> u64); N],
+    ) {
+        let rows = nodes.iter().flat_map(|(id, node)| {
+            values.iter().map(move |(label, value)| {
+                let sum = node.shards.iter().map(value).sum();
+                labelled([id.to_string(), (*label).to_owned()], sum)
+            })
+        });
+        self.add(metric, rows);
+    }
+
+    fn add_single(
+        &mut self,
+        metric: &'static Metric,
+        nodes: &[(NodeId, NodeSnapshot)],
+        value: impl Fn(&Shard) -> u64,
+    ) {
+        let sum = |node: &NodeSnapshot| node.shards.iter().map(&value).sum();
+        let rows = nodes.iter().map(|(id, node)| labelled([id.to_string()], sum(node)));
+        self.add(metric, rows);
+    }
+
+    fn add_controller(&mut self, status: &Status) {
+        self.add(&metric::CONTROLLER_MAP_REVISION, [plain(status.revision)]);
+        let ready = |role: fn(&Member) -> bool| {
+            let members = status.members.iter().filter(|member| role(&member.member));
+            members.filter(|member| member.state == MemberState::Ready).count() as u64
+        };
+        let switches = ready(|member| matches!(member, Member::Switch(_)));
+        let nodes = ready(|member| matches!(member, Member::Node(_)));
+        let rows = [labelled(["switch"], switches), labelled(["node"], nodes)];
+        self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
+        self.add(&metric::CONTROLLER_ORDERS, [plain(status.orders)]);
+    }
+}
+
+fn plain(value: u64) -> Sample {
+    Sample { labels: Vec::new(), value }
+}
+
+fn labelled<const N: usize>(labels: [impl Into<String>; N], value: u64) -> Sample {
+    Sample { labels: labels.into_iter().map(Into::into).collect(), value }
+}
+
+impl Collector for Samples {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for (metric, samples) in &self.0 {
+            let kind = match metric.kind {
+                Kind::Counter => MetricType::Counter,
+                Kind::Gauge => MetricType::Gauge,
+            };
+            let mut family = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            for sample in samples {
+                let labels = metric.labels.iter().copied().zip(sample.labels.iter().cloned());
+                let labels: Vec<(&str, String)> = labels.collect();
+                let mut encoder = family.encode_family(&labels)?;
+                match metric.kind {
+                    Kind::Counter => {
+                        encoder.encode_counter::<NoLabelSet, _, u64>(&sample.value, None)?;
+                    }
+                    Kind::Gauge => encoder.encode_gauge(&sample.value)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}

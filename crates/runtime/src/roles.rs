@@ -1,0 +1,45 @@
+//! What of the cluster runs in this process, as the admin server and the metrics see it.
+
+use crate::driver::{ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
+use crate::mailbox::MailError;
+
+/// Handles to the roles of this process.
+#[derive(Clone, Debug, Default)]
+pub struct Roles {
+    /// The switch.
+    pub switch: Option<SwitchHandle>,
+    /// Storage nodes, by id.
+    pub nodes: Vec<NodeHandle>,
+    /// The controller.
+    pub controller: Option<ControllerHandle>,
+}
+
+impl Roles {
+    /// The one member that takes orders here, if there is exactly one.
+    #[must_use]
+    pub fn member(&self) -> Option<MemberHandle> {
+        match (&self.switch, self.nodes.as_slice()) {
+            (Some(switch), []) => Some(MemberHandle::Switch(switch.clone())),
+            (None, [node]) => Some(MemberHandle::Node(node.clone())),
+            _ => None,
+        }
+    }
+
+    /// Whether every thread answers.
+    ///
+    /// # Errors
+    ///
+    /// The first that does not.
+    pub fn check_health(&self) -> Result<(), MailError> {
+        if let Some(switch) = &self.switch {
+            switch.snapshot()?;
+        }
+        for node in &self.nodes {
+            node.snapshot()?;
+        }
+        if let Some(controller) = &self.controller {
+            controller.status()?;
+        }
+        Ok(())
+    }
+}

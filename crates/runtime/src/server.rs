@@ -1,0 +1,234 @@
+//! One role as a process of its own, as the configuration describes it.
+
+use crate::admin::Admin;
+use crate::config::{Config, EngineKind, NodeSection};
+use crate::driver::{
+    ControllerDriver, ControllerError, MapStore, NodeDriver, ShardEngine, SwitchDriver, over_http,
+};
+use crate::entropy;
+use crate::net::Socket;
+use crate::roles::Roles;
+use crate::store::{FjallEngine, RedbMapStore, ShardIdentity, StoreError, SyncPolicy};
+use cluster::{Member, NodeId, StoreId};
+use node::engine::memory::MemoryEngine;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// A running role. Dropping it ends the role in good order.
+#[derive(Debug)]
+pub struct Server {
+    // In this order: nobody is asked anything after it has ended.
+    admin: Admin,
+    _driver: Driver,
+    roles: Roles,
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "held for what dropping them does")]
+enum Driver {
+    Switch(SwitchDriver),
+    Node(NodeDriver),
+    Controller(ControllerDriver),
+}
+
+/// Why a role did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be bound.
+    #[error("{role} cannot listen at {at}: {source}; is another process there?")]
+    Bind {
+        /// Whose address.
+        role: String,
+        /// Which.
+        at: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start {role}: {source}")]
+    Thread {
+        /// Whose.
+        role: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The configuration has no such node.
+    #[error("there is no node {0} in the configuration")]
+    UnknownNode(NodeId),
+    /// A directory cannot be made.
+    #[error("cannot create {}: {source}", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The controller does not start.
+    #[error("controller: {0}")]
+    Controller(#[from] ControllerError),
+    /// The kernel gives no randomness.
+    #[error("cannot read random numbers: {0}")]
+    Entropy(io::Error),
+}
+
+impl Server {
+    /// Starts the switch.
+    ///
+    /// # Errors
+    ///
+    /// If an address is taken.
+    pub fn start_switch(config: &Config) -> Result<Self, StartError> {
+        let section = &config.switch;
+        let driver = open_switch(section.service, section.threads)?;
+        let roles = Roles { switch: Some(driver.handle()), ..Roles::default() };
+        let admin = open_admin("switch", section.admin, roles.clone())?;
+        tracing::info!(service = %driver.service(), admin = %admin.local(), "switch started");
+        Ok(Self { admin, _driver: Driver::Switch(driver), roles })
+    }
+
+    /// Starts a storage node.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such node, an address is taken, or its store cannot be opened.
+    pub fn start_node(config: &Config, id: NodeId) -> Result<Self, StartError> {
+        let section = config.node(id).ok_or(StartError::UnknownNode(id))?;
+        let sockets = open_sockets(id, section.listen, section.shards)?;
+        let driver = open_node(id, sockets, &Storage::of(section))?;
+        let roles = Roles { nodes: vec![driver.handle()], ..Roles::default() };
+        let admin = open_admin("node", section.admin, roles.clone())?;
+        let listen = section.listen;
+        tracing::info!(node = %id, %listen, admin = %admin.local(), "node started");
+        Ok(Self { admin, _driver: Driver::Node(driver), roles })
+    }
+
+    /// Starts the controller.
+    ///
+    /// # Errors
+    ///
+    /// If the address is taken, the store cannot be opened, or what it holds does not go with the
+    /// configuration.
+    pub fn start_controller(config: &Config) -> Result<Self, StartError> {
+        let section = &config.controller;
+        let store = open_map_store(&section.data)?;
+        let mut members = vec![(Member::Switch(0), over_http(config.switch.admin))];
+        let node = |it: &NodeSection| (Member::Node(NodeId(it.id)), over_http(it.admin));
+        members.extend(config.nodes.iter().map(node));
+        let keyspaces = config.keyspace_specs();
+        let driver =
+            ControllerDriver::start(config.controller_config(), keyspaces, store, members)?;
+        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
+        let admin = open_admin("controller", section.admin, roles.clone())?;
+        tracing::info!(admin = %admin.local(), "controller started");
+        Ok(Self { admin, _driver: Driver::Controller(driver), roles })
+    }
+
+    /// Where its admin server is.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        self.admin.local()
+    }
+
+    /// What runs here.
+    #[must_use]
+    pub fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Ends it: the batch in hand is finished and made durable.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+/// What a node stores in.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    /// Main memory.
+    Memory,
+    /// fjall, a directory below this one for each shard.
+    Fjall(PathBuf, SyncPolicy),
+}
+
+impl Storage {
+    fn of(section: &NodeSection) -> Self {
+        match (section.engine, &section.data) {
+            (EngineKind::Fjall, Some(data)) => Self::Fjall(data.clone(), section.sync),
+            // A checked configuration has a directory for every fjall.
+            (EngineKind::Fjall, None) | (EngineKind::Memory, _) => Self::Memory,
+        }
+    }
+}
+
+pub(crate) fn open_switch(service: SocketAddr, threads: usize) -> Result<SwitchDriver, StartError> {
+    SwitchDriver::start(service, threads).map_err(|source| StartError::Bind {
+        role: "the switch".into(),
+        at: service,
+        source,
+    })
+}
+
+pub(crate) fn open_sockets(
+    id: NodeId,
+    listen: SocketAddr,
+    shards: u16,
+) -> Result<Vec<Socket>, StartError> {
+    let role = format!("node {id}, with {shards} ports from there on,");
+    NodeDriver::bind(listen, shards).map_err(|source| StartError::Bind { role, at: listen, source })
+}
+
+/// Starts a node on these sockets, one for each shard.
+pub(crate) fn open_node(
+    id: NodeId,
+    sockets: Vec<Socket>,
+    storage: &Storage,
+) -> Result<NodeDriver, StartError> {
+    let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
+    match storage {
+        Storage::Memory => {
+            let open = |_| Ok(MemoryEngine::new(draw_store_id()?));
+            start_node(id, sockets, (0..shards).map(open))
+        }
+        Storage::Fjall(data, policy) => {
+            let open = |shard: u16| {
+                let identity = ShardIdentity { node: id, shard, shards };
+                let dir = data.join(format!("shard-{shard}"));
+                Ok(FjallEngine::open(&dir, identity, draw_store_id()?, *policy)?)
+            };
+            start_node(id, sockets, (0..shards).map(open))
+        }
+    }
+}
+
+fn start_node<E: ShardEngine>(
+    id: NodeId,
+    sockets: Vec<Socket>,
+    engines: impl Iterator<Item = Result<E, StartError>>,
+) -> Result<NodeDriver, StartError> {
+    let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
+    NodeDriver::start(id, sockets, engines)
+        .map_err(|source| StartError::Thread { role: format!("node {id}"), source })
+}
+
+fn draw_store_id() -> Result<StoreId, StartError> {
+    entropy::draw().map(StoreId).map_err(StartError::Entropy)
+}
+
+/// Opens the store in this directory, which is created if need be.
+pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
+    fs::create_dir_all(data)
+        .map_err(|source| StartError::Directory { path: data.into(), source })?;
+    Ok(MapStore::File(RedbMapStore::open(&data.join("map.redb"))?))
+}
+
+pub(crate) fn open_admin(role: &str, at: SocketAddr, roles: Roles) -> Result<Admin, StartError> {
+    Admin::start(at, roles).map_err(|source| StartError::Bind {
+        role: format!("the admin server of the {role}"),
+        at,
+        source,
+    })
+}

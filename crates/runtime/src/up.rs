@@ -1,0 +1,288 @@
+//! A whole cluster in one process: a switch, some storage nodes, a controller.
+//!
+//! With a data directory it comes back as it was:
+//!
+//! ```text
+//! DATA/keyway.json           what the directory was made with, and the nodes' ports
+//! DATA/controller/map.redb   the cluster map
+//! DATA/node-1/shard-0/       the first shard of the first node, and so on
+//! ```
+
+mod plan;
+
+use crate::admin::Admin;
+use crate::config::EngineKind;
+use crate::driver::{
+    ControllerDriver, ControllerHandle, MapStore, MemberHandle, NodeDriver, SwitchDriver,
+    in_process,
+};
+use crate::mailbox::MailError;
+use crate::net::Socket;
+use crate::roles::Roles;
+use crate::server::{
+    StartError, Storage, open_admin, open_map_store, open_node, open_sockets, open_switch,
+};
+use crate::store::SyncPolicy;
+use cluster::{KeyspaceKind, Member, NodeId};
+use controller::{ControllerConfig, KeyspaceSpec, MemberState};
+use plan::Plan;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What kind of cluster to start.
+#[derive(Clone, Debug)]
+pub struct UpOptions {
+    /// Storage nodes, with ids from 1.
+    pub nodes: u16,
+    /// Nodes in each chain.
+    pub replicas: u8,
+    /// Partitions of each keyspace.
+    pub partitions: u32,
+    /// Threads of each node.
+    pub shards: u16,
+    /// Threads of the switch.
+    pub switch_threads: usize,
+    /// What nodes store in.
+    pub engine: EngineKind,
+    /// Where, for a durable engine.
+    pub data: Option<PathBuf>,
+    /// What writes are safe from when they are answered, with a durable engine.
+    pub sync: SyncPolicy,
+    /// UDP address that clients are given; port 0 for any.
+    pub service: SocketAddr,
+    /// TCP address of the admin server; port 0 for any.
+    pub admin: SocketAddr,
+}
+
+/// The hash keyspace that every embedded cluster has.
+pub const HASH_KEYSPACE: &str = "default";
+
+/// The range keyspace that every embedded cluster has.
+pub const RANGE_KEYSPACE: &str = "ordered";
+
+/// A running cluster. Dropping it ends it in good order.
+#[derive(Debug)]
+pub struct Embedded {
+    // In this order: nobody is asked anything after it has ended.
+    admin: Admin,
+    _controller: ControllerDriver,
+    switch: SwitchDriver,
+    _nodes: Vec<NodeDriver>,
+    roles: Roles,
+}
+
+/// Why a cluster did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// The options contradict themselves; each line says what to do.
+    #[error("cannot start this cluster: {}", .0.join("; "))]
+    Options(Vec<String>),
+    /// The data directory is of another cluster.
+    #[error("{} belongs to another cluster: {}", path.display(), differences.join("; "))]
+    OtherData {
+        /// The directory.
+        path: PathBuf,
+        /// What differs, and which option makes it the same.
+        differences: Vec<String>,
+    },
+    /// A part did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Everything runs, but some member has not taken its orders.
+    #[error("the cluster did not get ready ({why}): {}", .members.join("; "))]
+    NotReady {
+        /// What waiting for it said.
+        why: MailError,
+        /// Who is not ready, and why.
+        members: Vec<String>,
+    },
+}
+
+impl Embedded {
+    /// Starts a cluster and waits until it serves.
+    ///
+    /// # Errors
+    ///
+    /// If options or data do not go together, an address is taken, or a store cannot be opened.
+    pub fn start(options: &UpOptions) -> Result<Self, UpError> {
+        let problems = problems(options);
+        if !problems.is_empty() {
+            return Err(UpError::Options(problems));
+        }
+        let switch = open_switch(options.service, options.switch_threads)?;
+        // Opening the store locks the directory against a second cluster.
+        let store = match &options.data {
+            Some(data) => open_map_store(&data.join("controller"))?,
+            None => MapStore::Memory,
+        };
+        let mut plan = Plan::load_or_make(options)?;
+        let sockets = bind_nodes(options, switch.service(), &mut plan)?;
+        plan.save(options)?;
+        let mut nodes = Vec::new();
+        for (id, sockets) in (1..).map(NodeId).zip(sockets) {
+            nodes.push(open_node(id, sockets, &storage(options, id))?);
+        }
+        let config = ControllerConfig {
+            seed: plan.seed,
+            switches: vec![switch.service().into()],
+            nodes: nodes.iter().map(NodeDriver::spec).collect(),
+            poll_interval: POLL_INTERVAL,
+        };
+        let roles = Roles {
+            switch: Some(switch.handle()),
+            nodes: nodes.iter().map(NodeDriver::handle).collect(),
+            controller: None,
+        };
+        let controller =
+            ControllerDriver::start(config, keyspaces(options), store, members(&roles))
+                .map_err(StartError::from)?;
+        let roles = Roles { controller: Some(controller.handle()), ..roles };
+        let admin = open_admin("cluster", options.admin, roles.clone())?;
+        wait_ready(&controller.handle())?;
+        Ok(Self { admin, _controller: controller, switch, _nodes: nodes, roles })
+    }
+
+    /// The service address.
+    #[must_use]
+    pub fn service(&self) -> SocketAddr {
+        self.switch.service()
+    }
+
+    /// The address of the admin server.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        self.admin.local()
+    }
+
+    /// Everything that runs.
+    #[must_use]
+    pub fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Ends it: batches in hand are finished and made durable.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+/// How often the controller asks each part how it is.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a start may take once everything runs. Nodes with much data open it before that.
+const READY_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// What is wrong with the options, in words that say what to do.
+fn problems(options: &UpOptions) -> Vec<String> {
+    let UpOptions { nodes, replicas, partitions, shards, switch_threads, engine, data, .. } =
+        options;
+    let mut found = Vec::new();
+    if !(1..wire::NODES_MAX).contains(&usize::from(*nodes)) {
+        found.push(format!("{nodes} nodes: choose 1 to {}", wire::NODES_MAX - 1));
+    }
+    let most = usize::from(*nodes).min(wire::CHAIN_MAX);
+    if !(1..=most).contains(&usize::from(*replicas)) {
+        found.push(format!(
+            "{replicas} replicas: choose 1 to {most}, one per node and at most {}",
+            wire::CHAIN_MAX
+        ));
+    }
+    let keyspaces = keyspaces(options).len();
+    let partitions_max = u32::try_from(wire::PARTITIONS_MAX / keyspaces).unwrap_or(u32::MAX);
+    if !(1..=partitions_max).contains(partitions) {
+        found.push(format!("{partitions} partitions: choose 1 to {partitions_max}"));
+    }
+    if !(1..=SHARDS_MAX).contains(shards) || !(1..=THREADS_MAX).contains(switch_threads) {
+        found.push(format!(
+            "{shards} shards and {switch_threads} switch threads: choose 1 to {SHARDS_MAX} of each"
+        ));
+    }
+    match (engine, data) {
+        (EngineKind::Memory, Some(_)) => found.push(
+            "the engine \"memory\" keeps nothing in a data directory: leave the directory out, or \
+             choose the engine \"fjall\""
+                .into(),
+        ),
+        (EngineKind::Fjall, None) => {
+            found.push("the engine \"fjall\" needs a data directory: name one".into());
+        }
+        (EngineKind::Memory, None) | (EngineKind::Fjall, Some(_)) => {}
+    }
+    if options.service.ip().is_unspecified() {
+        found.push(format!(
+            "{} is a wildcard: name the one address that clients send to",
+            options.service
+        ));
+    }
+    found
+}
+
+/// More shards than any machine has cores.
+const SHARDS_MAX: u16 = 256;
+/// More threads than any machine has cores.
+const THREADS_MAX: usize = 256;
+
+fn storage(options: &UpOptions, id: NodeId) -> Storage {
+    match &options.data {
+        Some(data) => Storage::Fjall(data.join(format!("node-{id}")), options.sync),
+        None => Storage::Memory,
+    }
+}
+
+/// Binds every node where the plan says, or elsewhere if that is taken: the controller tells all
+/// others where.
+fn bind_nodes(
+    options: &UpOptions,
+    service: SocketAddr,
+    plan: &mut Plan,
+) -> Result<Vec<Vec<Socket>>, StartError> {
+    let mut bound = Vec::new();
+    for (id, port) in (1..).map(NodeId).zip(&mut plan.ports) {
+        let bind = |port| open_sockets(id, SocketAddr::new(service.ip(), port), options.shards);
+        let sockets = if *port == 0 { bind(0)? } else { bind(*port).or_else(|_| bind(0))? };
+        *port = sockets.first().expect("a node has a shard").local().port();
+        bound.push(sockets);
+    }
+    Ok(bound)
+}
+
+fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {
+    let UpOptions { partitions, replicas, .. } = *options;
+    let spec = |name: &str, kind| KeyspaceSpec {
+        name: name.into(),
+        kind,
+        partitions,
+        replicas,
+        splits: Vec::new(),
+    };
+    vec![
+        spec(HASH_KEYSPACE, KeyspaceKind::Hash),
+        spec(RANGE_KEYSPACE, KeyspaceKind::Range { prefix: Vec::new() }),
+    ]
+}
+
+fn members(roles: &Roles) -> Vec<(Member, crate::driver::Delivery)> {
+    let switch = roles
+        .switch
+        .iter()
+        .map(|switch| (Member::Switch(0), in_process(MemberHandle::Switch(switch.clone()))));
+    let nodes = roles
+        .nodes
+        .iter()
+        .map(|node| (Member::Node(node.spec().id), in_process(MemberHandle::Node(node.clone()))));
+    switch.chain(nodes).collect()
+}
+
+fn wait_ready(controller: &ControllerHandle) -> Result<(), UpError> {
+    controller.wait_ready(READY_WAIT_MAX).map_err(|why| {
+        let members = match controller.status() {
+            Ok(status) => {
+                let late = status.members.iter().filter(|it| it.state != MemberState::Ready);
+                late.map(|it| format!("{}: {}", it.member, it.detail)).collect()
+            }
+            Err(error) => vec![format!("controller: {error}")],
+        };
+        UpError::NotReady { why, members }
+    })
+}

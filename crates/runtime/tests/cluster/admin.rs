@@ -1,0 +1,181 @@
+//! The admin server: metrics, health, status, and the control transport over HTTP.
+
+use crate::setup::{get, in_memory, post, put};
+use cluster::{Order, Report, SwitchTables};
+use runtime::admin::Admin;
+use runtime::driver::SwitchDriver;
+use runtime::roles::Roles;
+use runtime::up::Embedded;
+use wire::layout::metric;
+use wire::metric::{Kind, Metric};
+
+const SWITCH_METRICS: [Metric; 6] = [
+    metric::SWITCH_PACKETS,
+    metric::SWITCH_EMITTED,
+    metric::SWITCH_DROPPED,
+    metric::SWITCH_PARTITION_READS,
+    metric::SWITCH_PARTITION_WRITES,
+    metric::SWITCH_TABLE_REVISION,
+];
+
+const NODE_METRICS: [Metric; 12] = [
+    metric::NODE_REQUESTS,
+    metric::NODE_REPLIES,
+    metric::NODE_DROPPED,
+    metric::NODE_RESENDS,
+    metric::NODE_DUPLICATES,
+    metric::NODE_SUPERSEDED,
+    metric::NODE_EXPIRED,
+    metric::NODE_COLLECTED,
+    metric::NODE_PENDING,
+    metric::NODE_SESSIONS,
+    metric::NODE_SYNCS,
+    metric::NODE_PARTITIONS,
+];
+
+const CONTROLLER_METRICS: [Metric; 3] =
+    [metric::CONTROLLER_MAP_REVISION, metric::CONTROLLER_MEMBERS_READY, metric::CONTROLLER_ORDERS];
+
+/// What a sample's line begins with, labels without values.
+fn sample_of(metric: &Metric) -> (String, Vec<String>) {
+    let suffix = match metric.kind {
+        Kind::Counter => "_total",
+        Kind::Gauge => "",
+    };
+    let labels = metric.labels.iter().map(|label| format!("{label}=\"")).collect();
+    (format!("{}{suffix}", metric.name), labels)
+}
+
+fn assert_exposed(text: &str, metric: &Metric) {
+    let kind = match metric.kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+    };
+    let header = format!("# TYPE {} {kind}\n", metric.name);
+    assert_eq!(text.matches(&header).count(), 1, "{header} once in\n{text}");
+    assert!(text.contains(&format!("# HELP {} {}", metric.name, metric.help)), "{}", metric.name);
+    let (name, labels) = sample_of(metric);
+    let is_sample = |line: &str| {
+        let rest = line.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+            && labels.iter().all(|label| line.contains(label.as_str()))
+    };
+    assert!(text.lines().any(is_sample), "no sample of {name} {labels:?} in\n{text}");
+}
+
+#[test]
+fn every_metric_of_every_role_is_exposed_and_no_other() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let answer = get(cluster.admin(), "/metrics");
+    assert_eq!(answer.status, 200);
+    assert!(answer.content_type.starts_with("application/openmetrics-text"));
+    assert!(answer.body.ends_with("# EOF\n"));
+    let all = SWITCH_METRICS.iter().chain(&NODE_METRICS).chain(&CONTROLLER_METRICS);
+    all.clone().for_each(|metric| assert_exposed(&answer.body, metric));
+    assert_eq!(answer.body.matches("# TYPE ").count(), all.count());
+    for node in 1..=3 {
+        let sample = format!("keyway_node_partitions{{node=\"{node}\"}} 32\n");
+        assert!(answer.body.contains(&sample), "{sample} in {}", answer.body);
+    }
+    assert!(answer.body.contains("keyway_controller_members_ready{role=\"node\"} 3\n"));
+}
+
+#[test]
+fn a_switch_alone_exposes_its_own_metrics() {
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+    let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
+    let text = get(admin.local(), "/metrics").body;
+    let types = SWITCH_METRICS.iter().map(|it| format!("# TYPE {} ", it.name));
+    assert!(types.into_iter().all(|header| text.contains(&header)), "{text}");
+    assert!(!text.contains("keyway_node_") && !text.contains("keyway_controller_"), "{text}");
+}
+
+#[test]
+fn a_healthy_process_says_so() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let answer = get(cluster.admin(), "/healthz");
+    assert_eq!((answer.status, answer.json()["status"].as_str()), (200, Some("ok")));
+}
+
+#[test]
+fn a_process_whose_threads_have_ended_says_that_instead() {
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+    let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
+    drop(switch);
+    let answer = get(admin.local(), "/healthz");
+    assert_eq!(answer.status, 503);
+    assert!(answer.error().contains("it has ended"), "{}", answer.body);
+}
+
+#[test]
+fn status_and_map_are_shown() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let status = get(cluster.admin(), "/v1/status").json();
+    assert_eq!(status["ready"], true);
+    let map: cluster::Map =
+        serde_json::from_str(&get(cluster.admin(), "/v1/map").body).expect("a map");
+    map.check().unwrap();
+    assert_eq!(status["revision"], map.revision);
+    let names: Vec<&str> = map.keyspaces.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["default", "ordered"]);
+}
+
+#[test]
+fn a_keyspace_can_be_created_once() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let spec = r#"{"name":"more","kind":"hash","partitions":4,"replicas":2}"#;
+    let answer = post(cluster.admin(), "/v1/keyspaces", spec);
+    assert_eq!((answer.status, answer.json()["id"].as_u64()), (201, Some(3)), "{}", answer.body);
+    let again = post(cluster.admin(), "/v1/keyspaces", spec);
+    assert_eq!((again.status, again.error().as_str()), (409, "there is a keyspace of that name"));
+    let unsound = spec.replace("\"more\"", "\"m o r e\"");
+    assert_eq!(post(cluster.admin(), "/v1/keyspaces", &unsound).status, 422);
+}
+
+#[test]
+fn what_is_no_request_is_refused_with_a_reason() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let answer = get(cluster.admin(), "/nonsense");
+    assert_eq!((answer.status, answer.error().as_str()), (404, "no such page here"));
+    let answer = post(cluster.admin(), "/v1/keyspaces", "{");
+    assert!((400..500).contains(&answer.status) && !answer.error().is_empty());
+    let answer = post(cluster.admin(), "/v1/keyspaces", r#"{"name":"x"}"#);
+    assert!((400..500).contains(&answer.status) && answer.error().contains("missing field"));
+    let huge = format!("\"{}\"", "x".repeat(17 << 20));
+    assert_eq!(post(cluster.admin(), "/v1/keyspaces", &huge).status, 413);
+    // A cluster in one process takes no orders from outside.
+    assert_eq!(put(cluster.admin(), "/v1/order", "\"report\"").status, 404);
+}
+
+#[test]
+fn a_switch_takes_orders_over_http() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let map: cluster::Map = serde_json::from_str(&get(cluster.admin(), "/v1/map").body).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+    let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
+    let order = |order: &Order| {
+        let answer = put(admin.local(), "/v1/order", &serde_json::to_string(order).unwrap());
+        (answer.status, answer.body)
+    };
+    let report = |order_to_give: &Order| -> Report {
+        let (status, body) = order(order_to_give);
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    };
+    assert_eq!(report(&Order::Report).revision(), 0);
+    let tables = map.switch_tables();
+    assert_eq!(report(&Order::Tables(tables.clone())).revision(), map.revision);
+    let older = SwitchTables { revision: 1, ..tables.clone() };
+    assert_eq!(
+        report(&Order::Tables(older)).revision(),
+        map.revision,
+        "an old order changes nothing"
+    );
+    let twice = [tables.partitions.clone(), tables.partitions.clone()].concat();
+    let unsound = SwitchTables { revision: u64::MAX, partitions: twice, ..tables };
+    assert_eq!(order(&Order::Tables(unsound)).0, 422);
+    assert_eq!(report(&Order::Report).revision(), map.revision, "a bad order changes nothing");
+}

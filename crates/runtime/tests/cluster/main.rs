@@ -1,0 +1,12 @@
+//! Whole clusters over real sockets: all roles in one process, and each as a server of its own.
+
+#[cfg(test)]
+mod admin;
+#[cfg(test)]
+mod embedded;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod setup;
