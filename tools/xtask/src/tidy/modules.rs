@@ -18,6 +18,7 @@ fn is_root(path: &str) -> bool {
     let parts: Vec<&str> = path.rsplit('/').collect();
     match parts.as_slice() {
         ["lib.rs" | "main.rs", "src", ..] | ["build.rs", ..] => true,
+        ["main.rs", _, "tests" | "benches" | "examples", ..] => true,
         [_, "tests" | "benches" | "examples" | "fuzz_targets", above, ..] => *above != "src",
         [_, "bin", "src", ..] => true,
         _ => false,
@@ -57,6 +58,8 @@ mod tests {
             ("crates/a/tests/world/mod.rs", "mod parts;"),
             ("crates/a/tests/world/parts.rs", ""),
             ("crates/a/benches/f.rs", ""),
+            ("crates/a/tests/town/main.rs", "mod houses;"),
+            ("crates/a/tests/town/houses.rs", ""),
         ];
         assert_eq!(orphans(&declared), Vec::<String>::new());
         let mut more = declared.to_vec();
