@@ -54,9 +54,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         }
         Body::Refusal(code) => assert!(!code.is_decided() && packet.payload().is_empty()),
         Body::PutReply | Body::DelReply | Body::CasReply => assert!(packet.op().is_reply()),
-        Body::ChainAck | Body::ChainCommit | Body::ChainStable | Body::ChainExpire { .. } => {
-            assert!(packet.op().is_chain())
-        }
+        Body::ChainAck | Body::ChainCommit | Body::ChainStable => assert!(packet.op().is_chain()),
         Body::GetReply(_) | Body::IncrReply { .. } | Body::DescribeReply { .. } => {
             assert!(packet.op().is_reply());
         }
