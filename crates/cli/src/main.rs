@@ -1,1 +1,34 @@
-fn main() {}
+//! The `keyway` binary: every role of a cluster, its clients, and what measures and explains it.
+//!
+//! Commands read arguments, call the other crates and print; there is nothing here that another
+//! program could want.
+
+mod admin;
+mod answer;
+mod bench;
+mod bytes;
+mod chart;
+mod cli;
+mod command;
+mod connect;
+mod exit;
+mod out;
+mod parse;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let json = cli.shared.json;
+    match cli.run() {
+        Ok(verdict) => verdict.into(),
+        Err(failure) => {
+            if json {
+                answer::Answer::new(failure.outcome()).with("error", failure.message()).print();
+            }
+            eprintln!("keyway: {}", failure.message());
+            failure.code()
+        }
+    }
+}

@@ -98,6 +98,12 @@ impl Values {
         Self { sizes }
     }
 
+    /// The sizes.
+    #[must_use]
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
     /// Appends the value of `key` under `stamp`: any number that tells this write from others.
     pub fn write(&self, key: u64, stamp: u64, out: &mut Vec<u8>) {
         let len = self.sizes.draw(&mut Rng::new(mix(key).wrapping_add(stamp)));

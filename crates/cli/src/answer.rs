@@ -1,0 +1,48 @@
+//! Results as JSON: one object on one line, beginning with how it ended.
+
+use crate::bytes::Style;
+use crate::out;
+use client::Value;
+use serde::Serialize;
+use serde_json::{Map, json};
+
+/// An object in the making.
+#[derive(Debug)]
+pub(crate) struct Answer(Map<String, serde_json::Value>);
+
+impl Answer {
+    /// Begins with the outcome: `done`, `not_found`, ...
+    pub(crate) fn new(outcome: &str) -> Self {
+        let mut object = Map::new();
+        object.insert("outcome".to_owned(), json!(outcome));
+        Self(object)
+    }
+
+    /// Adds a field.
+    pub(crate) fn with(mut self, name: &str, value: impl Serialize) -> Self {
+        self.0.insert(name.to_owned(), json!(value));
+        self
+    }
+
+    /// Adds bytes, as text or under `NAME_hex`.
+    pub(crate) fn bytes(mut self, style: Style, name: &str, bytes: &[u8]) -> Self {
+        style.put(&mut self.0, name, bytes);
+        self
+    }
+
+    /// Adds a value and what is known of it.
+    pub(crate) fn value(self, style: Style, value: &Value) -> Self {
+        let answer = self.bytes(style, "value", &value.value).with("version", value.version);
+        if value.expiry_ms == 0 { answer } else { answer.with("expiry_ms", value.expiry_ms) }
+    }
+
+    /// The line, without its end.
+    pub(crate) fn line(self) -> String {
+        serde_json::Value::Object(self.0).to_string()
+    }
+
+    /// Prints it.
+    pub(crate) fn print(self) {
+        out::line(&self.line());
+    }
+}

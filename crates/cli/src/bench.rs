@@ -1,0 +1,30 @@
+//! Load on a cluster, for `keyway bench` and `keyway demo`.
+//!
+//! Each thread drives a client machine of its own on a socket of its own, in batches: no lock, no
+//! channel and no other thread stands between a request and its recorded latency.
+
+mod link;
+mod plan;
+mod report;
+mod run;
+mod tickets;
+mod worker;
+
+use crate::exit::Failure;
+use cluster::Keyspace;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use plan::{Pace, Plan};
+pub(crate) use report::{Progress, latency_rows, table_of};
+pub(crate) use run::{Measured, load, measure};
+
+/// Asks what a keyspace is.
+pub(crate) fn describe(
+    service: SocketAddr,
+    name: &str,
+    deadline: Duration,
+) -> Result<Arc<Keyspace>, Failure> {
+    link::Link::open(service, deadline, 1)?.describe(name)
+}

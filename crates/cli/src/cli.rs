@@ -1,0 +1,130 @@
+//! The command line as a whole: what all commands share, and the list of them.
+
+use crate::command::{
+    bench, cas, controller, del, demo, explain, get, incr, keyspace, mget, node, put, scan, status,
+    switch, up,
+};
+use crate::exit::{EXIT_CODES, Failure, Verdict};
+use crate::parse;
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A key-value store whose network switch does the coordination.
+///
+/// Clients send every request to one service address. The switch there reads the key in the packet
+/// and sends it to the right storage node, splits multigets and range scans, and counts the load.
+#[derive(Debug, Parser)]
+#[command(name = "keyway", version, after_help = after_help(), max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What commands have in common.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Shared options")]
+pub(crate) struct Shared {
+    /// Service address of the cluster: where every request goes.
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "KEYWAY_SERVICE")]
+    #[arg(default_value = "127.0.0.1:7700", value_parser = parse::address)]
+    pub(crate) service: SocketAddr,
+    /// Admin address of the controller: status, map, keyspaces.
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "KEYWAY_ADMIN")]
+    #[arg(default_value = "127.0.0.1:7780", value_parser = parse::address)]
+    pub(crate) admin: SocketAddr,
+    /// Keyspace that keys belong to.
+    #[arg(long, short = 'k', global = true, value_name = "NAME", env = "KEYWAY_KEYSPACE")]
+    #[arg(default_value = "default")]
+    pub(crate) keyspace: String,
+    /// How long an answer is waited for, such as 500ms or 5s.
+    #[arg(long, global = true, value_name = "TIME", default_value = "5s")]
+    #[arg(value_parser = parse::some_time)]
+    pub(crate) timeout: Duration,
+    /// Print JSON, one object per line.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::Args),
+    Demo(demo::Args),
+    Get(get::Args),
+    Put(put::Args),
+    Del(del::Args),
+    Cas(cas::Args),
+    Incr(incr::Args),
+    Mget(mget::Args),
+    Scan(scan::Args),
+    Status(status::Args),
+    Keyspace(keyspace::Args),
+    Explain(explain::Args),
+    Bench(bench::Args),
+    Switch(switch::Args),
+    Node(node::Args),
+    Controller(controller::Args),
+}
+
+impl Cli {
+    /// Carries the command out.
+    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+        let shared = self.shared;
+        match self.command {
+            Command::Up(args) => args.run(&shared),
+            Command::Demo(args) => args.run(&shared),
+            Command::Get(args) => args.run(&shared),
+            Command::Put(args) => args.run(&shared),
+            Command::Del(args) => args.run(&shared),
+            Command::Cas(args) => args.run(&shared),
+            Command::Incr(args) => args.run(&shared),
+            Command::Mget(args) => args.run(&shared),
+            Command::Scan(args) => args.run(&shared),
+            Command::Status(args) => args.run(&shared),
+            Command::Keyspace(args) => args.run(&shared),
+            Command::Explain(args) => args.run(&shared),
+            Command::Bench(args) => args.run(&shared),
+            Command::Switch(args) => args.run(),
+            Command::Node(args) => args.run(),
+            Command::Controller(args) => args.run(),
+        }
+    }
+}
+
+fn after_help() -> String {
+    format!(
+        "\
+Examples:
+  keyway demo                          see a cluster at work, for half a minute
+  keyway up                            start a cluster on this machine
+  keyway put greeting hello            in another shell: write,
+  keyway get greeting                  read,
+  keyway explain greeting              and see which way the switch sends it
+
+{EXIT_CODES}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound_and_every_command_shows_an_example() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        let mut todo: Vec<clap::Command> = command.get_subcommands().cloned().collect();
+        while let Some(command) = todo.pop() {
+            if command.get_name() == "help" {
+                continue;
+            }
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Example"), "{} has no example", command.get_name());
+            todo.extend(command.get_subcommands().cloned());
+        }
+    }
+}

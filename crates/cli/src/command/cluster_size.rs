@@ -1,0 +1,88 @@
+//! The options of a cluster in one process.
+
+use clap::ValueEnum;
+use runtime::config::EngineKind;
+use runtime::store::SyncPolicy;
+use runtime::up::UpOptions;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How large a cluster, and what it stores in.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterSize {
+    /// Storage nodes.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) nodes: u16,
+    /// On how many nodes each key lies.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) replicas: u8,
+    /// Partitions of each keyspace.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(crate) partitions: u32,
+    /// Threads of each node.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    shards: u16,
+    /// Threads of the switch.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    switch_threads: usize,
+    /// What nodes store in.
+    #[arg(long, value_enum, default_value_t = Engine::Memory)]
+    engine: Engine,
+    /// Directory of a durable engine. A cluster comes back from it as it was.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// What a write is safe from when it is answered, with a durable engine.
+    #[arg(long, value_enum, default_value_t = Sync::Always)]
+    sync: Sync,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// Main memory: fast, and gone with the process.
+    Memory,
+    /// A log-structured store on disk; needs --data.
+    Fjall,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sync {
+    /// A power cut: synced before the answer, many writes at a time.
+    Always,
+    /// The end of the process; a power cut takes the last moments.
+    Interval,
+    /// The end of the process; what a power cut takes is up to the system.
+    Never,
+}
+
+impl ClusterSize {
+    pub(crate) fn options(&self, service: SocketAddr, admin: SocketAddr) -> UpOptions {
+        UpOptions {
+            nodes: self.nodes,
+            replicas: self.replicas,
+            partitions: self.partitions,
+            shards: self.shards,
+            switch_threads: self.switch_threads,
+            engine: match self.engine {
+                Engine::Memory => EngineKind::Memory,
+                Engine::Fjall => EngineKind::Fjall,
+            },
+            data: self.data.clone(),
+            sync: match self.sync {
+                Sync::Always => SyncPolicy::Always,
+                Sync::Interval => SyncPolicy::Interval,
+                Sync::Never => SyncPolicy::Never,
+            },
+            service,
+            admin,
+        }
+    }
+
+    /// The engine's name, for people.
+    pub(crate) fn engine_name(&self) -> &'static str {
+        match self.engine {
+            Engine::Memory => "memory",
+            Engine::Fjall => "fjall",
+        }
+    }
+}

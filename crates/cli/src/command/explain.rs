@@ -1,0 +1,146 @@
+//! `keyway explain`: which way the switch sends a key.
+
+use crate::admin::Admin;
+use crate::answer::Answer;
+use crate::bytes::{self, Style};
+use crate::cli::Shared;
+use crate::command::status::kind;
+use crate::exit::{Failure, Verdict};
+use crate::out;
+use anyhow::anyhow;
+use cluster::{Keyspace, KeyspaceKind, Map, NodeId};
+use std::net::SocketAddr;
+use switch::{Explanation, Tables};
+use wire::Endpoint;
+
+/// Say which partition, chain and switch action a key gets.
+///
+/// Asks the controller for the map and passes the key through the switch's own tables. The key need
+/// not exist.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway explain greeting
+  keyway explain user000000000042 -k users --json")]
+pub(crate) struct Args {
+    /// The key.
+    key: String,
+    /// The key is given as hexadecimal digits.
+    #[arg(long)]
+    hex: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let key = bytes::key(&self.key, self.hex)?;
+        let style = Style { hex: self.hex };
+        let map = Admin::new(shared.admin, shared.timeout).map()?;
+        let name = &shared.keyspace;
+        let Some(keyspace) = map.keyspace(name) else {
+            if shared.json {
+                Answer::new("not_found").with("keyspace", name).print();
+            }
+            eprintln!("keyway: no keyspace {name:?}; see: keyway keyspace list");
+            return Ok(Verdict::No);
+        };
+        let tables = Tables::compile(&map.switch_tables())
+            .map_err(|error| Failure::Other(anyhow!("the controller's map: {error}")))?;
+        let at = keyspace.match_value(&key);
+        let found = switch::explain(&tables, keyspace.id, at).ok_or_else(|| {
+            Failure::Other(anyhow!("no partition of {name:?} holds match value {at}"))
+        })?;
+        let way = Way { map: &map, keyspace, key: &key, found: &found };
+        if shared.json {
+            way.json(style).print();
+        } else {
+            out::print(&way.text(style));
+        }
+        Ok(Verdict::Yes)
+    }
+}
+
+struct Way<'a> {
+    map: &'a Map,
+    keyspace: &'a Keyspace,
+    key: &'a [u8],
+    found: &'a Explanation,
+}
+
+impl Way<'_> {
+    fn json(&self, style: Style) -> Answer {
+        let Explanation { partition, first, last, epoch, chain, read, write } = self.found;
+        let node = |id: &NodeId| serde_json::json!({ "node": id, "endpoint": self.address(*id) });
+        let chain: Vec<serde_json::Value> = chain.iter().map(node).collect();
+        Answer::new("done")
+            .bytes(style, "key", self.key)
+            .with("keyspace", &self.keyspace.name)
+            .with("match", self.keyspace.match_value(self.key))
+            .with("keyhash", format!("{:016x}", self.keyspace.keyhash(self.key)))
+            .with("partition", partition)
+            .with("first", first)
+            .with("last", last)
+            .with("epoch", epoch)
+            .with("chain", chain)
+            .with("read_goes_to", read.map(SocketAddr::from))
+            .with("write_goes_to", write.map(SocketAddr::from))
+            .with("revision", self.map.revision)
+    }
+
+    fn text(&self, style: Style) -> String {
+        let Explanation { partition, first, last, epoch, chain, read, write } = self.found;
+        let names: Vec<String> = chain.iter().map(|id| format!("node {id}")).collect();
+        let ids: Vec<String> = chain.iter().map(ToString::to_string).collect();
+        let mut lines = vec![
+            ("key", format!("{} ({} bytes)", style.line(self.key), self.key.len())),
+            ("keyspace", format!("{} ({})", self.keyspace.name, kind(&self.keyspace.kind))),
+            ("match value", self.match_value()),
+            ("keyhash", format!("{:016x}", self.keyspace.keyhash(self.key))),
+            ("partition", format!("{partition}, epoch {epoch}")),
+            ("  from", first.to_string()),
+            ("  to", last.to_string()),
+            ("chain", names.join(" → ")),
+        ];
+        for (index, id) in chain.iter().enumerate() {
+            let role = match (index, chain.len() - 1 - index) {
+                (0, 0) => "head and tail",
+                (0, _) => "head: orders writes",
+                (_, 0) => "tail: answers",
+                _ => "middle",
+            };
+            let at = self.address(*id).map_or_else(|| "unknown".to_owned(), |at| at.to_string());
+            lines.push(("", format!("node {id} at {at} ({role})")));
+        }
+        lines.push(("GET, MGET", format!("{}; chain stamped: the tail alone", sent(*read))));
+        if self.keyspace.is_ordered() {
+            let cut = "cut at this partition's bounds, the piece goes to its tail";
+            lines.push(("RANGE", cut.to_owned()));
+        }
+        let stamped = format!("{}; chain stamped: {}", sent(*write), ids.join(", "));
+        lines.push(("PUT, DEL, CAS, INCR", stamped));
+        lines.iter().map(|(name, what)| format!("{name:<20} {what}\n")).collect()
+    }
+
+    fn match_value(&self) -> String {
+        let at = self.keyspace.match_value(self.key);
+        match &self.keyspace.kind {
+            KeyspaceKind::Hash => format!("{at}, XXH3-128 of the key"),
+            KeyspaceKind::Range { prefix } if prefix.is_empty() => {
+                format!("{at}, the first 16 bytes of the key")
+            }
+            KeyspaceKind::Range { prefix } if !self.key.starts_with(prefix) => {
+                format!("{at}, an end of the order: the key lacks the prefix")
+            }
+            KeyspaceKind::Range { .. } => format!("{at}, the 16 bytes after the prefix"),
+        }
+    }
+
+    /// Where the node takes packets of this partition.
+    fn address(&self, id: NodeId) -> Option<SocketAddr> {
+        let node = self.map.nodes.iter().find(|node| node.id == id)?;
+        Some(node.endpoint_of(self.found.partition).into())
+    }
+}
+
+fn sent(to: Option<Endpoint>) -> String {
+    to.map_or_else(|| "dropped: the node table lacks the node".to_owned(), |to| format!("to {to}"))
+}

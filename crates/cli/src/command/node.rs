@@ -1,0 +1,38 @@
+//! `keyway node`: one storage node of a configured cluster.
+
+use crate::command::role::Role;
+use crate::exit::{Failure, Verdict};
+use cluster::NodeId;
+use runtime::server::Server;
+
+/// Run one storage node of a cluster as a process of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway node --config cluster.toml --id 1 --check
+  keyway node --config cluster.toml --id 1")]
+pub(crate) struct Args {
+    /// Which node of the configuration.
+    #[arg(long)]
+    id: u16,
+    #[command(flatten)]
+    role: Role,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+        let id = NodeId(self.id);
+        self.role.run(
+            &format!("node {id}"),
+            |config| {
+                if config.node(id).is_some() {
+                    return Ok(());
+                }
+                let known: Vec<String> = config.nodes.iter().map(|n| n.id.to_string()).collect();
+                let known = known.join(", ");
+                Err(Failure::usage(format!("no node {id} in the configuration; there are {known}")))
+            },
+            |config| Server::start_node(config, id),
+        )
+    }
+}

@@ -1,0 +1,164 @@
+//! `keyway scan`: read keys in order.
+
+use crate::answer::Answer;
+use crate::bytes::{self, Style};
+use crate::cli::Shared;
+use crate::connect;
+use crate::exit::{Failure, Verdict};
+use crate::out;
+use client::{ScanOptions, Value};
+use std::io::{BufWriter, Write};
+use std::ops::Bound;
+
+/// Read keys in order, from a keyspace of kind range.
+///
+/// The switch cuts the interval at the partitions' bounds; the client puts the pieces together.
+/// Prints a line for each key: key, tab, value, what is not printable escaped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway keyspace create users --range --prefix user
+  keyway scan -k users
+  keyway scan -k users --prefix user0001 --limit 10
+  keyway scan -k users --from user000000000100 --before user000000000200 --reverse
+  keyway scan -k users --count")]
+pub(crate) struct Args {
+    /// First key, itself included.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["after", "prefix"])]
+    from: Option<String>,
+    /// First key, itself left out.
+    #[arg(long, value_name = "KEY", conflicts_with = "prefix")]
+    after: Option<String>,
+    /// Last key, itself included.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["before", "prefix"])]
+    to: Option<String>,
+    /// Last key, itself left out.
+    #[arg(long, value_name = "KEY", conflicts_with = "prefix")]
+    before: Option<String>,
+    /// Only keys that begin so.
+    #[arg(long, value_name = "KEY")]
+    prefix: Option<String>,
+    /// From the last key to the first.
+    #[arg(long)]
+    reverse: bool,
+    /// At most so many keys.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Leave the values out.
+    #[arg(long)]
+    keys_only: bool,
+    /// Print only how many keys there are.
+    #[arg(long, conflicts_with = "keys_only")]
+    count: bool,
+    /// Keys are given, and keys and values printed, as hexadecimal digits.
+    #[arg(long)]
+    hex: bool,
+}
+
+/// Keys asked for at a time: some megabytes, so that a scan of any length prints as it goes.
+const PAGE_KEYS: usize = 10_000;
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let mut scan = self.options()?;
+        let space = connect::space(shared)?;
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        let mut count = 0_u64;
+        while left > 0 {
+            let page = left.min(PAGE_KEYS);
+            scan.limit = Some(page);
+            let entries = space.scan(scan.clone()).into_result()?;
+            for (key, value) in &entries {
+                count += 1;
+                if !self.count && self.print(shared, &mut out, key, value).is_err() {
+                    // Nobody reads on: `keyway scan | head`.
+                    return Ok(Verdict::Yes);
+                }
+            }
+            let full = entries.len() == page;
+            left -= entries.len();
+            let (true, Some((last, _))) = (full, entries.into_iter().next_back()) else { break };
+            let rest = if self.reverse { &mut scan.end } else { &mut scan.start };
+            *rest = Bound::Excluded(last);
+        }
+        let flushed = out.flush();
+        drop(out);
+        if self.count && shared.json {
+            Answer::new("done").with("count", count).print();
+        } else if self.count {
+            out::line(&count.to_string());
+        }
+        flushed.map_err(|error| Failure::Other(error.into()))?;
+        Ok(Verdict::Yes)
+    }
+
+    fn print(
+        &self,
+        shared: &Shared,
+        out: &mut impl Write,
+        key: &[u8],
+        value: &Value,
+    ) -> std::io::Result<()> {
+        let style = Style { hex: self.hex };
+        match (shared.json, self.keys_only) {
+            (true, keys_only) => {
+                let answer = Answer::new("done").bytes(style, "key", key);
+                let answer = if keys_only { answer } else { answer.value(style, value) };
+                writeln!(out, "{}", answer.line())
+            }
+            (false, true) => writeln!(out, "{}", style.line(key)),
+            (false, false) => {
+                writeln!(out, "{}\t{}", style.line(key), style.line(&value.value))
+            }
+        }
+    }
+
+    fn options(&self) -> Result<ScanOptions, Failure> {
+        let options = ScanOptions { reverse: self.reverse, ..ScanOptions::default() };
+        if let Some(prefix) = &self.prefix {
+            let prefix = bytes::key(prefix, self.hex)?;
+            let end = after_all_with(&prefix).map_or(Bound::Unbounded, Bound::Excluded);
+            return Ok(ScanOptions { start: Bound::Included(prefix), end, ..options });
+        }
+        let start = self.bound(self.from.as_deref(), self.after.as_deref())?;
+        let end = self.bound(self.to.as_deref(), self.before.as_deref())?;
+        Ok(ScanOptions { start, end, ..options })
+    }
+
+    fn bound(
+        &self,
+        included: Option<&str>,
+        excluded: Option<&str>,
+    ) -> Result<Bound<Vec<u8>>, Failure> {
+        match (included, excluded) {
+            (Some(key), _) => Ok(Bound::Included(bytes::key(key, self.hex)?)),
+            (None, Some(key)) => Ok(Bound::Excluded(bytes::key(key, self.hex)?)),
+            (None, None) => Ok(Bound::Unbounded),
+        }
+    }
+}
+
+/// The first key after all that begin with `prefix`; `None` if there is none.
+fn after_all_with(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut next = prefix.to_vec();
+    while let Some(last) = next.pop() {
+        if last < u8::MAX {
+            next.push(last + 1);
+            return Some(next);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_where_the_next_one_begins() {
+        assert_eq!(after_all_with(b"user"), Some(b"uses".to_vec()));
+        assert_eq!(after_all_with(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_all_with(b"\xff"), None);
+    }
+}

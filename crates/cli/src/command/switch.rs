@@ -1,0 +1,22 @@
+//! `keyway switch`: the switch of a configured cluster.
+
+use crate::command::role::Role;
+use crate::exit::{Failure, Verdict};
+use runtime::server::Server;
+
+/// Run the switch of a cluster as a process of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway switch --config cluster.toml --check
+  keyway switch --config cluster.toml")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    role: Role,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+        self.role.run("switch", |_| Ok(()), Server::start_switch)
+    }
+}

@@ -1,0 +1,147 @@
+//! `keyway up`: a cluster in one process.
+
+use crate::answer::Answer;
+use crate::cli::Shared;
+use crate::command::cluster_size::ClusterSize;
+use crate::command::logs::Logs;
+use crate::command::status::kind;
+use crate::exit::{Failure, Verdict};
+use crate::out;
+use anyhow::{Context, anyhow};
+use cluster::Map;
+use runtime::signals::Signals;
+use runtime::up::{Embedded, UpError, UpOptions};
+use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Start a cluster in this process: a switch, storage nodes and a controller.
+///
+/// Listens at --service and --admin (port 0: any) and, by default, keeps everything in main memory.
+/// Ends in good order on Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway up
+  keyway up --engine fjall --data ./data
+  keyway up --nodes 3 --replicas 2 --service 127.0.0.1:9900 --admin 127.0.0.1:9980
+  keyway up --json --service 127.0.0.1:0 --admin 127.0.0.1:0     for scripts and tests")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    size: ClusterSize,
+    #[command(flatten)]
+    logs: Logs,
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        self.logs.start("warn")?;
+        // Before any thread is started, so that none of them takes the signal.
+        let signals = Signals::hold().context("cannot hold signals back")?;
+        let embedded = start(&self.size.options(shared.service, shared.admin))?;
+        let controller = embedded.roles().controller.clone();
+        let controller = controller.ok_or_else(|| anyhow!("the cluster has no controller"))?;
+        let map = controller.map().context("cannot ask the controller")?;
+        let (service, admin) = (embedded.service(), embedded.admin());
+        if shared.json {
+            ready_line(service, admin, &map).print();
+        } else {
+            out::print(&self.ready_screen(service, admin, &map));
+        }
+        let signal = signals.wait().context("cannot wait for signals")?;
+        eprintln!("keyway: {signal}: ending in good order");
+        embedded.stop();
+        Ok(Verdict::Yes)
+    }
+
+    fn ready_screen(&self, service: SocketAddr, admin: SocketAddr, map: &Map) -> String {
+        let size = &self.size;
+        let keeps = size.data.as_ref().map_or_else(
+            || format!("{}, gone with this process", size.engine_name()),
+            |data| format!("{} in {}", size.engine_name(), data.display()),
+        );
+        let addresses: Vec<String> = map.nodes.iter().map(|n| n.endpoint.to_string()).collect();
+        let nodes = match addresses.as_slice() {
+            [first, .., last] => format!("{}: {first} to {last}", addresses.len()),
+            _ => addresses.concat(),
+        };
+        let keyspaces: Vec<String> = map
+            .keyspaces
+            .iter()
+            .map(|keyspace| {
+                let partitions = map.partitions.iter().filter(|p| p.keyspace == keyspace.id);
+                let (name, kind) = (&keyspace.name, kind(&keyspace.kind));
+                format!("{name} ({kind}, {} partitions)", partitions.count())
+            })
+            .collect();
+        let defaults = service.port() == wire::PORT && admin.port() == ADMIN_PORT;
+        let export = if defaults {
+            String::new()
+        } else {
+            format!("  export KEYWAY_SERVICE={service} KEYWAY_ADMIN={admin}\n")
+        };
+        format!(
+            "\
+Keyway is ready.
+
+  service    {service}, UDP: the switch, where clients send everything
+  admin      http://{admin}, for status, /metrics and keyspaces
+  nodes      {nodes}
+  keeps      each key on {} nodes, {keeps}
+  keyspaces  {}
+
+Try in another shell:
+
+{export}  keyway put greeting hello
+  keyway get greeting
+  keyway explain greeting
+  keyway put -k ordered apple red; keyway put -k ordered banana yellow; keyway scan -k ordered
+  keyway bench --load --keys 100k --workload b
+  keyway status
+
+Ctrl-C ends it.
+",
+            size.replicas,
+            keyspaces.join(", "),
+        )
+    }
+}
+
+/// Port of the default admin address.
+const ADMIN_PORT: u16 = 7780;
+
+fn ready_line(service: SocketAddr, admin: SocketAddr, map: &Map) -> Answer {
+    let nodes: Vec<serde_json::Value> = map
+        .nodes
+        .iter()
+        .map(|node| serde_json::json!({ "id": node.id, "endpoint": node.endpoint.to_string() }))
+        .collect();
+    let keyspaces: Vec<&str> = map.keyspaces.iter().map(|k| k.name.as_str()).collect();
+    Answer::new("ready")
+        .with("service", service)
+        .with("admin", admin)
+        .with("nodes", nodes)
+        .with("keyspaces", keyspaces)
+        .with("pid", std::process::id())
+}
+
+/// Starts a cluster, and says so if that takes a while.
+pub(crate) fn start(options: &UpOptions) -> Result<Embedded, Failure> {
+    thread::scope(|scope| {
+        let (started, wait) = channel::<()>();
+        scope.spawn(move || {
+            let mut seconds = 0;
+            while wait.recv_timeout(Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
+                seconds += 2;
+                eprintln!("keyway: starting, {seconds} s; nodes with much data take a while");
+            }
+        });
+        let embedded = Embedded::start(options);
+        drop(started);
+        embedded.map_err(|error| match error {
+            UpError::Options(_) | UpError::OtherData { .. } => Failure::usage(error.to_string()),
+            UpError::Start(_) | UpError::NotReady { .. } => Failure::Other(error.into()),
+        })
+    })
+}

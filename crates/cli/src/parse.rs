@@ -1,0 +1,86 @@
+//! Readers of command-line arguments that clap does not have.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+/// A duration: `250ms`, `5s`, `2m`, or seconds without a unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.get(digits.len()..).unwrap_or_default();
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("no unit {unit:?}; there are us, ms, s, m and h")),
+    };
+    let number: f64 =
+        digits.parse().map_err(|_| format!("{text:?} is no duration; try 500ms or 5s"))?;
+    Duration::try_from_secs_f64(number * seconds)
+        .map_err(|_| format!("{text:?} is not a duration that can be waited for"))
+}
+
+/// A duration that is not zero.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.is_zero() { Err("it must be more than zero".to_owned()) } else { Ok(duration) }
+}
+
+/// An address and port; a name is looked up, IPv4 before IPv6.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text
+        .to_socket_addrs()
+        .map_err(|error| format!("{error}; expected HOST:PORT, such as 127.0.0.1:7700"))?;
+    let mut found: Vec<SocketAddr> = found.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    found.first().copied().ok_or_else(|| format!("{text:?} has no address"))
+}
+
+/// A number that may be written `100k`, `2m` or with underscores.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "").to_ascii_lowercase();
+    let (digits, unit) = match plain.strip_suffix('k') {
+        Some(digits) => (digits, 1_000),
+        None => match plain.strip_suffix('m') {
+            Some(digits) => (digits, 1_000_000),
+            None => (plain.as_str(), 1),
+        },
+    };
+    let number: u64 =
+        digits.parse().map_err(|_| format!("{text:?} is no number; try 100000 or 100k"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, millis) in [("250ms", 250), ("5s", 5_000), ("1.5", 1_500), ("2m", 120_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "5d", "-1s", "1e300h", "nan"] {
+            assert!(duration(text).is_err(), "{text:?}");
+        }
+        assert!(some_time("0s").is_err());
+    }
+
+    #[test]
+    fn counts_have_suffixes() {
+        for (text, value) in [("7", 7), ("100k", 100_000), ("2M", 2_000_000), ("1_000", 1_000)] {
+            assert_eq!(count(text), Ok(value), "{text}");
+        }
+        for text in ["", "k", "-1", "1.5k", "99999999999999999999", "99999999999999999m"] {
+            assert!(count(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_need_a_port() {
+        assert_eq!(address("127.0.0.1:7700").unwrap().port(), 7700);
+        assert!(address("[::1]:7700").unwrap().is_ipv6());
+        assert!(address("127.0.0.1").is_err());
+    }
+}

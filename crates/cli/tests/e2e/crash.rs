@@ -1,0 +1,161 @@
+//! `kill -9` in the middle of acknowledged writes: every acknowledged write is there afterwards.
+
+use crate::harness::Up;
+use client::blocking::{Client, Space};
+use client::{IncrReply, Options, Outcome, PutOptions};
+use machine::Rng;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Times that the cluster is killed.
+const KILLS: u32 = 20;
+const WRITERS: usize = 4;
+/// Keys of one writer, overwritten again and again.
+const KEYS: u64 = 50;
+/// The kill comes after so many acknowledgements at most, of the life in hand.
+const ACKNOWLEDGED_MAX: u64 = 400;
+/// After the kill, writers learn in this time that nobody answers.
+const DEADLINE: Duration = Duration::from_millis(700);
+const SEED: u64 = 1;
+
+/// What one writer knows about its keys.
+#[derive(Clone, Debug, Default)]
+struct Writer {
+    index: usize,
+    /// Rounds of each key: the last that was acknowledged, and the last that was tried.
+    acknowledged: Vec<u64>,
+    tried: Vec<u64>,
+    /// The same of a counter to which 1 is added each time.
+    counted: u64,
+    counts_tried: u64,
+    next: u64,
+}
+
+impl Writer {
+    fn new(index: usize) -> Self {
+        let none = vec![0; usize::try_from(KEYS).expect("few")];
+        Self { index, acknowledged: none.clone(), tried: none, ..Self::default() }
+    }
+
+    fn key(&self, key: usize) -> Vec<u8> {
+        format!("writer-{}/key-{key}", self.index).into_bytes()
+    }
+
+    fn counter(&self) -> Vec<u8> {
+        format!("writer-{}/counter", self.index).into_bytes()
+    }
+
+    /// Writes until a write is not acknowledged.
+    fn write(&mut self, space: &Space, acknowledged: &Sender<()>) {
+        loop {
+            self.next += 1;
+            let outcome = if self.next.is_multiple_of(5) {
+                self.counts_tried += 1;
+                let outcome = space.incr(&self.counter(), 1);
+                if let Outcome::Done(reply) = &outcome {
+                    assert!(matches!(reply, IncrReply::Sum { .. }), "{reply:?}");
+                    self.counted += 1;
+                }
+                outcome.map(|_| ())
+            } else {
+                let key = usize::try_from(self.next % KEYS).expect("few");
+                self.tried[key] += 1;
+                let value = self.tried[key].to_string();
+                let outcome = space.put(&self.key(key), value.as_bytes(), PutOptions::default());
+                if outcome.is_done() {
+                    self.acknowledged[key] = self.tried[key];
+                }
+                outcome.map(|_| ())
+            };
+            match outcome {
+                // Nobody counts any more once the cluster is about to be killed.
+                Outcome::Done(()) => drop(acknowledged.send(())),
+                Outcome::Unknown(_) => return,
+                Outcome::Refused(why) => panic!("refused: {why}"),
+            }
+        }
+    }
+
+    /// Checks what is there now, and begins again from that.
+    fn check(&mut self, space: &Space, context: &str) {
+        for key in 0..self.tried.len() {
+            let found = number(space, &self.key(key));
+            let (least, most) = (self.acknowledged[key], self.tried[key]);
+            assert!(
+                (least..=most).contains(&found),
+                "{context}: key {key} of writer {} has round {found}; {least} was acknowledged, \
+                 {most} tried",
+                self.index
+            );
+            (self.acknowledged[key], self.tried[key]) = (found, found);
+        }
+        let found = number(space, &self.counter());
+        let (least, most) = (self.counted, self.counts_tried);
+        assert!(
+            (least..=most).contains(&found),
+            "{context}: the counter of writer {} is {found}; {least} were acknowledged, {most} \
+             tried",
+            self.index
+        );
+        (self.counted, self.counts_tried) = (found, found);
+    }
+}
+
+/// The number under a key; 0 if there is none.
+fn number(space: &Space, key: &[u8]) -> u64 {
+    let found = space.get(key).into_result().expect("the cluster is up");
+    let Some(value) = found else { return 0 };
+    let text = std::str::from_utf8(&value.value).expect("digits");
+    text.parse().expect("digits")
+}
+
+fn connect(service: SocketAddr, deadline: Duration) -> Space {
+    let options = Options { deadline, ..Options::default() };
+    let client = Client::connect(service, options).expect("a socket");
+    client.keyspace("default").expect("the cluster is up")
+}
+
+#[test]
+fn every_acknowledged_write_survives_kill_9() {
+    let data = TempDir::new().expect("a temporary directory");
+    let data = data.path().join("data");
+    let data = data.to_str().expect("a path of plain text");
+    let size = ["--nodes", "3", "--replicas", "3", "--partitions", "8"];
+    let mut arguments = vec!["--engine", "fjall", "--data", data];
+    arguments.extend(size);
+    println!("seed {SEED}, {KILLS} kills");
+    let mut rng = Rng::new(SEED);
+    let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    let mut service = "127.0.0.1:0".to_owned();
+    for kill in 1..=KILLS {
+        let up = Up::start_at(&service, &arguments);
+        service = up.service.to_string();
+        let space = connect(up.service, Duration::from_secs(30));
+        for writer in &mut writers {
+            writer.check(&space, &format!("seed {SEED}, before kill {kill}"));
+        }
+        let acknowledgements = 1 + rng.below(ACKNOWLEDGED_MAX);
+        let space = connect(up.service, DEADLINE);
+        std::thread::scope(|scope| {
+            let (sender, acknowledged) = channel();
+            for writer in &mut writers {
+                let (space, sender) = (space.clone(), sender.clone());
+                scope.spawn(move || writer.write(&space, &sender));
+            }
+            drop(sender);
+            let seen = acknowledged.iter().take(usize::try_from(acknowledgements).expect("few"));
+            let seen = seen.count();
+            drop(acknowledged);
+            up.kill();
+            println!("kill {kill} after {seen} acknowledged writes");
+        });
+    }
+    let up = Up::start_at(&service, &arguments);
+    let space = connect(up.service, Duration::from_secs(30));
+    for writer in &mut writers {
+        writer.check(&space, &format!("seed {SEED}, at the end"));
+        assert!(writer.counted > 0, "writer {} has written", writer.index);
+    }
+}

@@ -1,0 +1,36 @@
+//! What commands say about themselves.
+
+use crate::harness::run;
+
+#[test]
+fn every_command_explains_itself_and_gives_an_example() {
+    let commands = [
+        "up",
+        "demo",
+        "get",
+        "put",
+        "del",
+        "cas",
+        "incr",
+        "mget",
+        "scan",
+        "status",
+        "keyspace",
+        "explain",
+        "bench",
+        "switch",
+        "node",
+        "controller",
+    ];
+    let overview = run(&["--help"]).expect(0).stdout;
+    assert!(overview.contains("Exit codes:"), "{overview}");
+    for command in commands {
+        assert!(overview.contains(&format!("\n  {command} ")), "{command} is not listed");
+        let help = run(&[command, "--help"]).expect(0).stdout;
+        assert!(help.contains("Example") && help.contains(&format!("keyway {command}")), "{help}");
+    }
+    for sub in ["list", "create", "show"] {
+        let help = run(&["keyspace", sub, "--help"]).expect(0).stdout;
+        assert!(help.contains(&format!("keyway keyspace {sub}")), "{help}");
+    }
+}

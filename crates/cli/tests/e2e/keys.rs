@@ -1,0 +1,150 @@
+//! Reading and writing keys.
+
+use crate::harness::Up;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_session_with_a_cluster() {
+    let up = Up::start(&["--nodes", "3", "--partitions", "8"]);
+    let run = |arguments: &[&str]| up.run(arguments);
+
+    // PUT, GET, DEL.
+    run(&["get", "greeting"]).expect(1);
+    run(&["put", "greeting", "hello"]).expect(0);
+    assert_eq!(run(&["get", "greeting"]).expect(0).stdout, "hello");
+    let got = run(&["get", "greeting", "--json"]).expect(0).json();
+    assert_eq!(got["outcome"], "done");
+    assert_eq!((&got["key"], &got["value"]), (&json!("greeting"), &json!("hello")));
+    assert!(got["version"].as_u64().unwrap() > 0);
+    run(&["del", "greeting"]).expect(0);
+    run(&["del", "greeting"]).expect(1);
+    let gone = run(&["get", "greeting", "--json"]).expect(1).json();
+    assert_eq!(gone, json!({ "outcome": "not_found", "key": "greeting" }));
+
+    // CAS.
+    run(&["cas", "lock", "mine", "--expect-absent"]).expect(0);
+    let lost = run(&["cas", "lock", "yours", "--expect-absent"]).expect(1);
+    assert!(lost.stderr.contains("something else is there"), "{lost:?}");
+    run(&["cas", "lock", "yours", "--expect", "mine"]).expect(0);
+    let version = run(&["get", "lock", "--json"]).expect(0).json()["version"].to_string();
+    run(&["cas", "lock", "ours", "--expect-version", &version]).expect(0);
+    let stale = run(&["cas", "lock", "theirs", "--expect-version", &version, "--json"]).expect(1);
+    assert_eq!(stale.json()["outcome"], "mismatch");
+    assert_eq!(run(&["get", "lock"]).expect(0).stdout, "ours");
+
+    // INCR.
+    assert_eq!(run(&["incr", "visits"]).expect(0).stdout, "1\n");
+    assert_eq!(run(&["incr", "visits", "41"]).expect(0).stdout, "42\n");
+    assert_eq!(run(&["incr", "visits", "-43"]).expect(0).stdout, "-1\n");
+    run(&["incr", "lock"]).expect(1);
+    let most = i64::MAX.to_string();
+    run(&["put", "full", &most]).expect(0);
+    assert_eq!(run(&["incr", "full", "--json"]).expect(1).json()["outcome"], "overflow");
+
+    assert_eq!(up.interrupt(), Some(0), "Ctrl-C ends it in good order");
+}
+
+#[test]
+fn keys_and_values_may_be_any_bytes() {
+    let up = Up::start(&["--nodes", "3", "--partitions", "8"]);
+    up.run(&["put", "--hex", "00ff01", "cafe00"]).expect(0);
+    assert_eq!(up.run(&["get", "--hex", "00ff01"]).expect(0).stdout, "cafe00\n");
+    let got = up.run(&["get", "--hex", "00FF01", "--json"]).expect(0).json();
+    assert_eq!((&got["key_hex"], &got["value_hex"]), (&json!("00ff01"), &json!("cafe00")));
+
+    up.run_with_input(&["put", "piped", "-"], b"line\n").expect(0);
+    assert_eq!(up.run(&["get", "piped"]).expect(0).stdout, "line\n");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "from a file").unwrap();
+    up.run(&["put", "filed", &format!("@{}", file.path().display())]).expect(0);
+    assert_eq!(up.run(&["get", "filed"]).expect(0).stdout, "from a file");
+    up.run(&["put", "at", "@@home"]).expect(0);
+    assert_eq!(up.run(&["get", "at"]).expect(0).stdout, "@home");
+    up.run(&["put", "empty", ""]).expect(0);
+    assert_eq!(up.run(&["get", "empty"]).expect(0).stdout, "");
+
+    // The largest entry fits, one byte more is refused.
+    let value = vec![b'x'; wire::ENTRY_MAX - 3];
+    up.run_with_input(&["put", "big", "-"], &value).expect(0);
+    assert_eq!(up.run(&["get", "big"]).expect(0).stdout.len(), value.len());
+    let refused = up.run_with_input(&["put", "big!", "-"], &value).expect(3);
+    assert!(refused.stderr.contains("at most 1280"), "{refused:?}");
+}
+
+#[test]
+fn a_value_goes_away_when_its_time_has_come() {
+    let up = Up::start(&["--nodes", "3", "--partitions", "8"]);
+    up.run(&["put", "brief", "x", "--ttl", "1500ms"]).expect(0);
+    up.run(&["put", "brief", "y", "--keep-expiry"]).expect(0);
+    let got = up.run(&["get", "brief", "--json"]).expect(0).json();
+    assert!(got["expiry_ms"].as_u64().unwrap() > 1_600_000_000_000, "{got}");
+    let give_up = now() + Duration::from_secs(20);
+    while up.run(&["get", "brief"]).code == Some(0) {
+        assert!(now() < give_up, "it has not expired");
+    }
+    up.run(&["get", "brief"]).expect(1);
+    up.run(&["put", "brief", "z"]).expect(0);
+    let got = up.run(&["get", "brief", "--json"]).expect(0).json();
+    assert_eq!(got.get("expiry_ms"), None, "{got}");
+}
+
+#[test]
+fn one_mget_of_32_keys_reaches_all_nodes() {
+    let up = Up::start(&["--nodes", "8"]);
+    // As many keys for each node as for the others, going by what `explain` says of them.
+    let mut keys: Vec<String> = Vec::new();
+    let mut tails: Vec<u64> = Vec::new();
+    for candidate in (0..10_000).map(|n| format!("key-{n}")) {
+        if keys.len() == 32 {
+            break;
+        }
+        let way = up.run(&["explain", &candidate, "--json"]).expect(0).json();
+        let tail = way["chain"].as_array().unwrap().last().unwrap()["node"].as_u64().unwrap();
+        if tails.iter().filter(|it| **it == tail).count() < 4 {
+            keys.push(candidate);
+            tails.push(tail);
+        }
+    }
+    assert_eq!(tails.iter().collect::<BTreeSet<_>>().len(), 8, "{tails:?}");
+    for key in &keys {
+        up.run(&["put", key, &format!("value of {key}")]).expect(0);
+    }
+    let mut arguments = vec!["mget", "--json"];
+    arguments.extend(keys.iter().map(String::as_str));
+    let found = up.run(&arguments).expect(0).json_lines();
+    let right = |(key, it): (&String, &Value)| {
+        it["key"] == json!(key) && it["value"] == json!(format!("value of {key}"))
+    };
+    assert!(keys.len() == found.len() && keys.iter().zip(&found).all(right), "{found:#?}");
+
+    // As text, from standard input, with a key that is not there.
+    let input = format!("{}\nnobody\n{}\n", keys[0], keys[1]);
+    let ran = up.run_with_input(&["mget", "-"], input.as_bytes()).expect(1);
+    let expected = format!("{0}\tvalue of {0}\n{1}\tvalue of {1}\n", keys[0], keys[1]);
+    assert_eq!(ran.stdout, expected);
+    assert!(ran.stderr.contains("no such key: nobody"), "{ran:?}");
+}
+
+#[test]
+fn explain_tells_the_way_of_a_key() {
+    let up = Up::start(&["--nodes", "4", "--replicas", "3", "--partitions", "16"]);
+    let text = up.run(&["explain", "greeting"]).expect(0).stdout;
+    for word in ["match value", "XXH3-128", "partition", "epoch", "head: orders writes", "PUT, DEL"]
+    {
+        assert!(text.contains(word), "{word:?} is missing:\n{text}");
+    }
+    let way = up.run(&["explain", "banana", "-k", "ordered", "--json"]).expect(0).json();
+    assert_eq!(way["chain"].as_array().unwrap().len(), 3);
+    assert_eq!(way["chain"][0]["endpoint"], way["write_goes_to"]);
+    assert_eq!(way["chain"][2]["endpoint"], way["read_goes_to"]);
+    assert!(way["match"].as_str().unwrap().starts_with("62616e616e61"), "{way}");
+    let missing = up.run(&["explain", "x", "-k", "nowhere"]).expect(1);
+    assert!(missing.stderr.contains("keyway keyspace list"), "{missing:?}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a deadline of a real process")]
+fn now() -> Instant {
+    Instant::now()
+}

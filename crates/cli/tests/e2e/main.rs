@@ -1,0 +1,20 @@
+//! The real binary, end to end: clusters in one process and in several, over loopback.
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod config;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod help;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
+mod roles;
+#[cfg(test)]
+mod scan;
