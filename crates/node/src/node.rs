@@ -353,7 +353,7 @@ fn serve<E: Engine>(
     match *body {
         Body::Get { key } => replica.handle_get(ctx, header, key),
         Body::Range { limit, start, end } => {
-            replica.handle_range(ctx, header, limit, start, end);
+            replica.handle_range(ctx, header, keyspace, limit, (start, end));
         }
         _ => return replica.handle_write(ctx, op, header, body),
     }

@@ -98,24 +98,31 @@ impl Replica {
         &self,
         ctx: &mut Context<'_, E>,
         request: &Header,
+        keyspace: &Keyspace,
         limit: u32,
-        start: &[u8],
-        end: &[u8],
+        (start, end): (&[u8], &[u8]),
     ) {
         let flags = request.flags;
+        let start = bound(start, flags, flag::START_OPEN, flag::START_EXCLUSIVE);
+        let end = bound(end, flags, flag::END_OPEN, flag::END_EXCLUSIVE);
+        // The engine begins at a match value: it must not walk there from one far off.
+        let (first, last) = (Match(request.match_value), Match(request.match_end()));
+        let match_of = |key| keyspace.match_value(key);
         let interval = Interval {
-            keyspace: self.partition.keyspace,
+            keyspace: keyspace.id,
             partition: self.id(),
-            first: Match(request.match_value),
-            last: Match(request.match_end()),
-            start: bound(start, flags, flag::START_OPEN, flag::START_EXCLUSIVE),
-            end: bound(end, flags, flag::END_OPEN, flag::END_EXCLUSIVE),
+            first: key_of(start).map_or(first, |key| first.max(match_of(key))),
+            last: key_of(end).map_or(last, |key| last.min(match_of(key))),
+            start,
+            end,
             reverse: flags & flag::REVERSE != 0,
         };
         let scratch = std::mem::take(ctx.scratch);
         let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)));
         let now = ctx.now;
-        ctx.engine.scan(&interval, |key, record| piece.take(now, key, &record));
+        if interval.first <= interval.last {
+            ctx.engine.scan(&interval, |key, record| piece.take(now, key, &record));
+        }
         let partial = if piece.partial { flag::PARTIAL } else { 0 };
         let header = Header {
             flags: flags & flag::REVERSE | partial,
@@ -135,6 +142,13 @@ fn bound(key: &[u8], flags: u8, open: u8, exclusive: u8) -> Bound<&[u8]> {
         Bound::Excluded(key)
     } else {
         Bound::Included(key)
+    }
+}
+
+fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
     }
 }
 
