@@ -4,6 +4,9 @@
 //! system call, for datagrams, commands and the machine's next timer alike) only after the socket
 //! was found empty; under load it never does.
 
+#[cfg(test)]
+mod tests;
+
 use crate::clock::Clock;
 use crate::fatal;
 use crate::mailbox::{Inbox, Mail, Mailbox, mailbox};
@@ -34,6 +37,9 @@ pub(crate) trait Driven {
 
     /// The next datagram to send.
     fn poll_transmit(&mut self) -> Option<Datagram<'_>>;
+
+    /// So many datagrams could not be sent; for its counters.
+    fn count_unsent(&mut self, datagrams: u64);
 
     /// When it wants to be called next.
     fn poll_timeout(&self) -> Option<Instant>;
@@ -147,13 +153,17 @@ impl<D: Driven> EventLoop<D> {
     }
 
     fn transmit(&mut self) {
+        let mut unsent = 0;
         while let Some(Datagram { to, payload }) = self.machine.poll_transmit() {
             self.outbound.push(to, payload);
             if self.outbound.is_full() {
-                self.outbound.send(&self.socket);
+                unsent += self.outbound.send(&self.socket);
             }
         }
-        self.outbound.send(&self.socket);
+        unsent += self.outbound.send(&self.socket);
+        if unsent > 0 {
+            self.machine.count_unsent(unsent);
+        }
     }
 
     fn wait(&mut self) -> Result<(), String> {

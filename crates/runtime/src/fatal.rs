@@ -8,8 +8,11 @@ use std::thread;
 
 /// Ends the process with a message.
 pub(crate) fn end(who: &str, why: &str) -> ! {
-    tracing::error!("{who}: {why}");
-    eprintln!("keyway: {who}: {why}");
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!("{who}: {why}");
+    } else {
+        eprintln!("keyway: {who}: {why}");
+    }
     process::exit(EXIT_CODE);
 }
 

@@ -59,12 +59,13 @@ impl Samples {
     }
 
     fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
-        let SwitchSnapshot { revision, counters } = snapshot;
+        let SwitchSnapshot { revision, counters, unsent } = snapshot;
         let ops = counters.packets().map(|(op, value)| labelled([op.name()], value));
         self.add(&metric::SWITCH_PACKETS, ops);
         self.add(&metric::SWITCH_EMITTED, [plain(counters.emitted())]);
         let drops = counters.dropped().map(|(reason, value)| labelled([reason.name()], value));
         self.add(&metric::SWITCH_DROPPED, drops);
+        self.add(&metric::SWITCH_UNSENT, [plain(*unsent)]);
         let partitions = || counters.partitions().iter();
         let place =
             |load: &switch::PartitionLoad| [load.keyspace.to_string(), load.partition.to_string()];
@@ -85,6 +86,7 @@ impl Samples {
         let reasons = DropReason::ALL.map(|reason| (reason.name(), by_reason(reason)));
         self.add_family(&metric::NODE_DROPPED, nodes, reasons);
 
+        self.add_single(&metric::NODE_UNSENT, nodes, |shard| shard.unsent);
         self.add_single(&metric::NODE_RESENDS, nodes, |shard| shard.counters.resends);
         self.add_single(&metric::NODE_DUPLICATES, nodes, |shard| shard.counters.duplicates);
         self.add_single(&metric::NODE_SUPERSEDED, nodes, |shard| shard.counters.superseded);

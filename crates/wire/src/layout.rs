@@ -1380,6 +1380,13 @@ pub mod metric {
         labels: &["reason"],
         help: "Packets the switch dropped, by drop reason.",
     };
+    /// Datagrams that the switch's kernel refused to send: to others they are lost.
+    pub const SWITCH_UNSENT: Metric = Metric {
+        name: "keyway_switch_unsent",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Datagrams that the switch's kernel refused to send: to others they are lost.",
+    };
     /// GETs, MGET keys and RANGE pieces that matched the partition.
     pub const SWITCH_PARTITION_READS: Metric = Metric {
         name: "keyway_switch_partition_reads",
@@ -1421,6 +1428,13 @@ pub mod metric {
         kind: Kind::Counter,
         labels: &["node", "reason"],
         help: "Packets the node dropped, by drop reason.",
+    };
+    /// Datagrams that the node's kernel refused to send: to others they are lost.
+    pub const NODE_UNSENT: Metric = Metric {
+        name: "keyway_node_unsent",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Datagrams that the node's kernel refused to send: to others they are lost.",
     };
     /// Chain writes sent again because the successor did not answer in time.
     pub const NODE_RESENDS: Metric = Metric {

@@ -22,6 +22,8 @@ pub fn over_http(admin: SocketAddr) -> Delivery {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(DELIVERY_WAIT_MAX))
         .http_status_as_error(false)
+        // A proxy that the environment names is for the world outside.
+        .proxy(None)
         .build();
     let agent = ureq::Agent::new_with_config(config);
     let url = format!("http://{admin}/v1/order");

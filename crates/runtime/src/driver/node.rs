@@ -50,6 +50,8 @@ pub struct ShardSnapshot {
     pub sessions: usize,
     /// Partitions it has a role in.
     pub partitions: usize,
+    /// Datagrams that the kernel refused to send.
+    pub unsent: u64,
 }
 
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl NodeDriver {
             let config = NodeConfig { shard, shards };
             workers.push(spawn(&name, socket, move |now| {
                 let node = Node::new(config, engine, now);
-                Shard { node, persist_at: None }
+                Shard { node, persist_at: None, unsent: 0 }
             })?);
         }
         Ok(Self { spec, store, workers })
@@ -224,6 +226,7 @@ impl ShardEngine for FjallEngine {
 struct Shard<E> {
     node: Node<E>,
     persist_at: Option<Instant>,
+    unsent: u64,
 }
 
 impl<E: ShardEngine> Driven for Shard<E> {
@@ -238,6 +241,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
                     counters: self.node.counters().clone(),
                     sessions: self.node.sessions(),
                     partitions: self.node.partitions(),
+                    unsent: self.unsent,
                 };
                 // Whoever asked may have given up waiting; then nobody needs the answer.
                 drop(sender.try_send(snapshot));
@@ -261,6 +265,10 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn poll_transmit(&mut self) -> Option<Datagram<'_>> {
         self.node.poll_transmit()
+    }
+
+    fn count_unsent(&mut self, datagrams: u64) {
+        self.unsent += datagrams;
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -1,5 +1,8 @@
 //! From an order to a report: what a member does with what the controller sends, however it came.
 
+#[cfg(test)]
+mod tests;
+
 use super::{NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
 use cluster::{Assignment, InstallError, Map, MapError, NodeSpec, Order, Report};

@@ -34,6 +34,8 @@ pub struct SwitchSnapshot {
     pub revision: u64,
     /// Sum over the threads.
     pub counters: Counters,
+    /// Datagrams that the kernel refused to send.
+    pub unsent: u64,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,7 @@ impl SwitchDriver {
         let local = sockets.first().expect("a group has a member").local();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
-            spawn(&name, socket, |_| Thread { pipeline: Pipeline::new(), out: Outbox::default() })
+            spawn(&name, socket, |_| Thread::default())
         });
         Ok(Self { workers: workers.collect::<io::Result<_>>()?, service: local })
     }
@@ -93,6 +95,7 @@ impl SwitchHandle {
                 Some(sum) => {
                     sum.revision = sum.revision.min(one.revision);
                     sum.counters.merge(&one.counters);
+                    sum.unsent += one.unsent;
                 }
             }
         }
@@ -118,7 +121,7 @@ impl SwitchControl for SwitchHandle {
 
     fn counters(&self) -> SwitchCounters {
         match self.snapshot() {
-            Ok(SwitchSnapshot { revision, counters }) => counters.report(revision),
+            Ok(SwitchSnapshot { revision, counters, .. }) => counters.report(revision),
             Err(error) => {
                 tracing::warn!(%error, "a switch thread gave no counters");
                 SwitchCounters::default()
@@ -128,9 +131,11 @@ impl SwitchControl for SwitchHandle {
 }
 
 /// The pipeline of one thread.
+#[derive(Default)]
 struct Thread {
     pipeline: Pipeline,
     out: Outbox,
+    unsent: u64,
 }
 
 impl Driven for Thread {
@@ -143,7 +148,8 @@ impl Driven for Thread {
                 let revision = self.pipeline.revision();
                 let counters = self.pipeline.counters_ref().clone();
                 // Whoever asked may have given up waiting; then nobody needs the answer.
-                drop(sender.try_send(SwitchSnapshot { revision, counters }));
+                let unsent = self.unsent;
+                drop(sender.try_send(SwitchSnapshot { revision, counters, unsent }));
             }
         }
     }
@@ -163,6 +169,10 @@ impl Driven for Thread {
 
     fn poll_transmit(&mut self) -> Option<Datagram<'_>> {
         self.out.pop()
+    }
+
+    fn count_unsent(&mut self, datagrams: u64) {
+        self.unsent += datagrams;
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

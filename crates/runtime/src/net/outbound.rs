@@ -16,7 +16,6 @@ pub struct Outbound {
     buffers: Box<[[u8; BUFFER_SIZE]]>,
     queued: [Queued; BATCH_MAX],
     len: usize,
-    failed: u64,
 }
 
 #[derive(Debug)]
@@ -40,7 +39,7 @@ impl Outbound {
             Family::V6 => Headers::V6(MultiHeaders::preallocate(BATCH_MAX, None)),
         };
         let buffers = vec![[0; BUFFER_SIZE]; BATCH_MAX].into_boxed_slice();
-        Self { headers, buffers, queued: [Queued::default(); BATCH_MAX], len: 0, failed: 0 }
+        Self { headers, buffers, queued: [Queued::default(); BATCH_MAX], len: 0 }
     }
 
     /// Adds a copy of a datagram.
@@ -64,18 +63,15 @@ impl Outbound {
         self.len == BATCH_MAX
     }
 
-    /// Datagrams that the kernel refused to send since the start. To a receiver they are lost ones.
-    #[must_use]
-    pub fn failed(&self) -> u64 {
-        self.failed
-    }
-
     /// Sends the batch and empties it. Waits for room in the socket's buffer if it must: that is
-    /// the one place where a sender slows down. A datagram that the kernel refuses is counted and
-    /// left out; the others go on.
-    pub fn send(&mut self, socket: &Socket) {
+    /// the one place where a sender slows down.
+    ///
+    /// A datagram that the kernel refuses is left out, and the others go on. Returns how many those
+    /// are; to their receivers they are lost.
+    pub fn send(&mut self, socket: &Socket) -> u64 {
         let fd = socket.as_raw_fd();
         let mut next = 0;
+        let mut unsent = 0;
         while next < self.len {
             let queued = self.queued.get(next..self.len).unwrap_or(&[]);
             let buffers = self.buffers.get(next..self.len).unwrap_or(&[]);
@@ -87,7 +83,7 @@ impl Outbound {
                 Ok(sent) => next += sent.max(1),
                 Err(Errno::EINTR) => {}
                 Err(errno) => {
-                    self.failed += 1;
+                    unsent += 1;
                     let to = self.queued.get(next).map(|queued| queued.to).unwrap_or_default();
                     tracing::debug!(%to, %errno, "the kernel refused a datagram");
                     next += 1;
@@ -95,6 +91,7 @@ impl Outbound {
             }
         }
         self.len = 0;
+        unsent
     }
 }
 

@@ -65,6 +65,7 @@ fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(10)))
         .http_status_as_error(false)
+        .proxy(None)
         .build();
     ureq::Agent::new_with_config(config)
 }
