@@ -1,4 +1,4 @@
-//! Results as JSON: one object on one line, beginning with how it ended.
+//! Results as JSON: one object on one line, which says under `outcome` how it ended.
 
 use crate::bytes::Style;
 use crate::out;

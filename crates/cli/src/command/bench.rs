@@ -108,7 +108,7 @@ impl Args {
         let name = if self.embedded { EMBEDDED_KEYSPACE } else { &shared.keyspace };
         let plan = self.load.plan(service, name, shared.timeout)?;
         if !shared.json {
-            eprint!("{}", plan.parameters().text());
+            out::line(&plan.parameters().text());
         }
         let loaded = if self.load.load || self.embedded {
             let progress = Progress::new("loading");

@@ -88,7 +88,6 @@ impl Way<'_> {
 
     fn text(&self, style: Style) -> String {
         let Explanation { partition, first, last, epoch, chain, read, write } = self.found;
-        let names: Vec<String> = chain.iter().map(|id| format!("node {id}")).collect();
         let ids: Vec<String> = chain.iter().map(ToString::to_string).collect();
         let mut lines = vec![
             ("key", format!("{} ({} bytes)", style.line(self.key), self.key.len())),
@@ -98,7 +97,6 @@ impl Way<'_> {
             ("partition", format!("{partition}, epoch {epoch}")),
             ("  from", first.to_string()),
             ("  to", last.to_string()),
-            ("chain", names.join(" → ")),
         ];
         for (index, id) in chain.iter().enumerate() {
             let role = match (index, chain.len() - 1 - index) {
@@ -108,7 +106,8 @@ impl Way<'_> {
                 _ => "middle",
             };
             let at = self.address(*id).map_or_else(|| "unknown".to_owned(), |at| at.to_string());
-            lines.push(("", format!("node {id} at {at} ({role})")));
+            let name = if index == 0 { "chain" } else { "" };
+            lines.push((name, format!("node {id} at {at} ({role})")));
         }
         lines.push(("GET, MGET", format!("{}; chain stamped: the tail alone", sent(*read))));
         if self.keyspace.is_ordered() {
