@@ -46,8 +46,11 @@ fn the_core_workloads_run_with_their_shares() {
     ] {
         let result = bench(&["--workload", letter]);
         let found = shares(&result);
+        let ops = result["run"]["summary"]["all"]["ops"].as_f64().unwrap();
         let near = |((name, share), (expected_name, expected)): (&(String, f64), &(&str, f64))| {
-            name == expected_name && (share - expected).abs() < 0.06
+            // Five standard errors.
+            let error = 5.0 * (expected * (1.0 - expected) / ops).sqrt();
+            name == expected_name && (share - expected).abs() < error
         };
         assert!(
             found.len() == expected.len() && found.iter().zip(&expected).all(near),

@@ -1,6 +1,6 @@
 //! `kill -9` in the middle of acknowledged writes: every acknowledged write is there afterwards.
 
-use crate::harness::Up;
+use crate::harness::{Up, free_addresses};
 use client::blocking::{Client, Space};
 use client::{IncrReply, Options, Outcome, PutOptions};
 use machine::Rng;
@@ -128,10 +128,9 @@ fn every_acknowledged_write_survives_kill_9() {
     println!("seed {SEED}, {KILLS} kills");
     let mut rng = Rng::new(SEED);
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
-    let mut service = "127.0.0.1:0".to_owned();
+    let service = free_addresses(1)[0].to_string();
     for kill in 1..=KILLS {
         let up = Up::start_at(&service, &arguments);
-        service = up.service.to_string();
         let space = connect(up.service, Duration::from_secs(30));
         for writer in &mut writers {
             writer.check(&space, &format!("seed {SEED}, before kill {kill}"));

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::Range;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -197,15 +199,20 @@ impl Up {
     }
 }
 
-/// Addresses that nobody listens at, over UDP or TCP; all different.
+/// Addresses that nobody listens at, over UDP or TCP; all different. They lie below the ports that
+/// the kernel gives to sockets which ask for none, so that none is taken before it is used, and
+/// no two tests are given the same.
 pub(crate) fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    let mut held = Vec::new();
-    while held.len() < count {
-        let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-        let at = udp.local_addr().expect("bound");
-        if let Ok(tcp) = TcpListener::bind(at) {
-            held.push((at, udp, tcp));
-        }
-    }
-    held.into_iter().map(|(at, ..)| at).collect()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = FREE_PORTS.start + u16::try_from(std::process::id() % 10_000).expect("small");
+    let next = || first + NEXT.fetch_add(1, Ordering::Relaxed);
+    let ports = std::iter::repeat_with(next).take_while(|port| FREE_PORTS.contains(port));
+    let at = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let free = |at: &SocketAddr| UdpSocket::bind(at).is_ok() && TcpListener::bind(at).is_ok();
+    let found: Vec<SocketAddr> = at.filter(free).take(count).collect();
+    assert_eq!(found.len(), count, "enough free ports");
+    found
 }
+
+/// Linux gives ports from 32768 on by itself.
+const FREE_PORTS: Range<u16> = 12_000..32_000;

@@ -76,7 +76,7 @@ fn keys_and_values_may_be_any_bytes() {
 #[test]
 fn a_value_goes_away_when_its_time_has_come() {
     let up = Up::start(&["--nodes", "3", "--partitions", "8"]);
-    up.run(&["put", "brief", "x", "--ttl", "1500ms"]).expect(0);
+    up.run(&["put", "brief", "x", "--ttl", "3s"]).expect(0);
     up.run(&["put", "brief", "y", "--keep-expiry"]).expect(0);
     let got = up.run(&["get", "brief", "--json"]).expect(0).json();
     assert!(got["expiry_ms"].as_u64().unwrap() > 1_600_000_000_000, "{got}");
