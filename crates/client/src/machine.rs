@@ -260,11 +260,18 @@ impl Client {
     }
 
     fn retry(&mut self, now: Instant, seq: u64) {
-        self.counters.retransmits += 1;
+        let room = self.window.has_room();
         let Some(pending) = self.window.get_mut(seq) else { return };
         if !pending.asked_again {
             pending.backoff += 1;
         }
+        if matches!(pending.owner, Owner::Describe(..)) && room {
+            // The switch picks the node by the number: another one may be up.
+            self.renumber(now, seq);
+            return;
+        }
+        self.counters.retransmits += 1;
+        let Some(pending) = self.window.get_mut(seq) else { return };
         if let Owner::Scan(_, ask) = &pending.owner
             && !ask.is_untouched()
         {
@@ -285,12 +292,12 @@ impl Client {
             if self.window.get(oldest).is_none_or(|it| path(it.op) == Path::Write) {
                 return false;
             }
-            self.renumber_oldest(now, oldest);
+            self.renumber(now, oldest);
         }
         self.window.has_room()
     }
 
-    fn renumber_oldest(&mut self, now: Instant, seq: u64) {
+    fn renumber(&mut self, now: Instant, seq: u64) {
         let Some(pending) = self.window.remove(seq) else { return };
         let waits = pending.copies == 0;
         let in_flight = match &pending.owner {

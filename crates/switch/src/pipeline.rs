@@ -169,7 +169,8 @@ fn admit<'t>(
     Ok(tables)
 }
 
-/// Any node knows all keyspaces; the client id spreads the askers over them.
+/// Any node knows all keyspaces. The client id spreads the askers over them, the number sends one
+/// who asks again to another.
 fn forward_describe(
     tables: &Tables,
     counters: &mut Counters,
@@ -178,7 +179,8 @@ fn forward_describe(
 ) -> Result<(), DropReason> {
     let (header, _) = split_header(datagram);
     let count = u64::try_from(tables.nodes().len()).expect("at most NODES_MAX");
-    let place = header.client().checked_rem(count).ok_or(DropReason::NoNode)?;
+    let place =
+        header.client().wrapping_add(header.seq()).checked_rem(count).ok_or(DropReason::NoNode)?;
     let place = usize::try_from(place).expect("below the number of nodes");
     let node = tables.nodes().get(place).ok_or(DropReason::NoNode)?;
     emit(counters, node.endpoint, datagram, out);

@@ -81,7 +81,7 @@ impl Model {
         if tables.nodes.is_empty() {
             return self.drop("no_node");
         }
-        let place = (header.client % tables.nodes.len() as u64) as usize;
+        let place = (header.client.wrapping_add(header.seq) % tables.nodes.len() as u64) as usize;
         vec![(tables.nodes[place].endpoint, rewritten(header, datagram))]
     }
 
