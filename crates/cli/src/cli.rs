@@ -1,8 +1,8 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, controller, del, demo, explain, get, incr, keyspace, mget, node, put, scan, status,
-    switch, up,
+    bench, cas, controller, del, demo, explain, get, incr, keyspace, mget, node, put, scan, sim,
+    status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -63,6 +63,7 @@ enum Command {
     Keyspace(keyspace::Args),
     Explain(explain::Args),
     Bench(bench::Args),
+    Sim(sim::Args),
     Switch(switch::Args),
     Node(node::Args),
     Controller(controller::Args),
@@ -86,6 +87,7 @@ impl Cli {
             Command::Keyspace(args) => args.run(&shared),
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),
+            Command::Sim(args) => args.run(&shared),
             Command::Switch(args) => args.run(),
             Command::Node(args) => args.run(),
             Command::Controller(args) => args.run(),

@@ -16,6 +16,7 @@ pub(crate) mod node;
 pub(crate) mod put;
 pub(crate) mod role;
 pub(crate) mod scan;
+pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod switch;
 pub(crate) mod ttl;

@@ -47,6 +47,22 @@ pub struct Stats {
     pub elapsed: Duration,
 }
 
+impl Stats {
+    /// Both runs together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            done: self.done + other.done,
+            unknown: self.unknown + other.unknown,
+            operations: self.operations + other.operations,
+            unchecked: self.unchecked + other.unchecked,
+            crashes: self.crashes + other.crashes,
+            elapsed: self.elapsed + other.elapsed,
+        }
+    }
+}
+
 /// Runs one world to its end: faults first, then a healed network on which everything must end.
 #[must_use]
 pub fn run(options: &Options) -> Outcome {
