@@ -49,7 +49,9 @@ pub enum Body<'a> {
     ChainAck,
     ChainCommit,
     ChainStable,
-    ChainExpire { key: &'a [u8] },
+    ChainExpire {
+        key: &'a [u8],
+    },
     GetReply(Entry<'a>),
     PutReply,
     DelReply,
