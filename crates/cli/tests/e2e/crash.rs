@@ -24,10 +24,10 @@ const SEED: u64 = 1;
 #[derive(Clone, Debug, Default)]
 struct Writer {
     index: usize,
-    /// Rounds of each key: the last that was acknowledged, and the last that was tried.
+    /// Rounds of each key: the last that was acknowledged or seen, and the last that was tried.
     acknowledged: Vec<u64>,
     tried: Vec<u64>,
-    /// The same of a counter to which 1 is added each time.
+    /// A counter to which 1 is added each time: the least and the most that it can be.
     counted: u64,
     counts_tried: u64,
     next: u64,
@@ -54,11 +54,7 @@ impl Writer {
             let outcome = if self.next.is_multiple_of(5) {
                 self.counts_tried += 1;
                 let outcome = space.incr(&self.counter(), 1);
-                if let Outcome::Done(reply) = &outcome {
-                    assert!(matches!(reply, IncrReply::Sum { .. }), "{reply:?}");
-                    self.counted += 1;
-                }
-                outcome.map(|_| ())
+                outcome.map(|reply| self.take_sum(reply))
             } else {
                 let key = usize::try_from(self.next % KEYS).expect("few");
                 self.tried[key] += 1;
@@ -78,7 +74,17 @@ impl Writer {
         }
     }
 
-    /// Checks what is there now, and begins again from that.
+    /// The sum tells of every earlier addition whether it took place: none can come after this.
+    fn take_sum(&mut self, reply: IncrReply) {
+        let IncrReply::Sum { sum, .. } = reply else { panic!("{reply:?}") };
+        let sum = u64::try_from(sum).expect("only 1 is added");
+        let (least, most) = (self.counted + 1, self.counts_tried);
+        assert!((least..=most).contains(&sum), "the sum is {sum}, not {least} to {most}");
+        (self.counted, self.counts_tried) = (sum, sum);
+    }
+
+    /// Checks what is there now. What was found stays; a write whose outcome is unknown may still
+    /// take place, until a later write of its key is acknowledged.
     fn check(&mut self, space: &Space, context: &str) {
         for key in 0..self.tried.len() {
             let found = number(space, &self.key(key));
@@ -89,7 +95,7 @@ impl Writer {
                  {most} tried",
                 self.index
             );
-            (self.acknowledged[key], self.tried[key]) = (found, found);
+            self.acknowledged[key] = found;
         }
         let found = number(space, &self.counter());
         let (least, most) = (self.counted, self.counts_tried);
@@ -99,7 +105,7 @@ impl Writer {
              tried",
             self.index
         );
-        (self.counted, self.counts_tried) = (found, found);
+        self.counted = found;
     }
 }
 
