@@ -18,6 +18,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "keyspace",
         "explain",
         "bench",
+        "sim",
         "switch",
         "node",
         "controller",
