@@ -46,7 +46,7 @@ pub struct ClusterSection {
 pub struct SwitchSection {
     /// The one UDP address that clients and nodes send to.
     pub service: SocketAddr,
-    /// Threads, one socket each.
+    /// Threads, one socket each; without it one per core.
     #[serde(default = "default_threads")]
     pub threads: usize,
     /// TCP address of its admin server.
@@ -134,20 +134,20 @@ pub enum EngineKind {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {why}")]
     Read {
         /// Which file.
         path: PathBuf,
         /// What the system says.
-        source: io::Error,
+        why: io::Error,
     },
     /// It is not TOML, or not of the right form.
-    #[error("{path} is not a configuration: {source}")]
+    #[error("{path} is not a configuration: {why}")]
     Form {
         /// Which file.
         path: PathBuf,
         /// Where and why.
-        source: Box<toml::de::Error>,
+        why: Box<toml::de::Error>,
     },
     /// It contradicts itself.
     #[error("{path} cannot be used:\n{problems}")]
@@ -177,10 +177,10 @@ impl Config {
     ///
     /// If it cannot be used; all problems at once.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        let text =
+            fs::read_to_string(path).map_err(|why| ConfigError::Read { path: path.into(), why })?;
         let config: Self = toml::from_str(&text)
-            .map_err(|source| ConfigError::Form { path: path.into(), source: Box::new(source) })?;
+            .map_err(|why| ConfigError::Form { path: path.into(), why: Box::new(why) })?;
         let problems = config.check();
         if problems.0.is_empty() {
             return Ok(config);
@@ -247,7 +247,7 @@ impl KeyspaceSection {
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 fn default_threads() -> usize {
-    1
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(check::THREADS_MAX)
 }
 
 fn default_shards() -> u16 {

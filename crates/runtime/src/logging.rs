@@ -2,7 +2,7 @@
 
 use std::io;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::util::TryInitError;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum LogError {
         why: String,
     },
     /// Somebody has started logging in this process already.
-    #[error("logging was started twice: {0}")]
+    #[error("logging was started twice")]
     Twice(#[from] TryInitError),
 }
 
@@ -41,10 +41,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
         .map_err(|why| LogError::Filter { filter: filter.to_owned(), why: why.to_string() })?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {
-        LogFormat::Text => tracing_subscriber::util::SubscriberInitExt::try_init(builder.finish())?,
-        LogFormat::Json => {
-            tracing_subscriber::util::SubscriberInitExt::try_init(builder.json().finish())?;
-        }
+        LogFormat::Text => builder.finish().try_init()?,
+        LogFormat::Json => builder.json().finish().try_init()?,
     }
     Ok(())
 }

@@ -36,39 +36,39 @@ enum Driver {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be bound.
-    #[error("{role} cannot listen at {at}: {source}; is another process there?")]
+    #[error("{role} cannot listen at {at}: {why}; is another process there?")]
     Bind {
         /// Whose address.
         role: String,
         /// Which.
         at: SocketAddr,
         /// What the system says.
-        source: io::Error,
+        why: io::Error,
     },
     /// A thread cannot be started.
-    #[error("cannot start {role}: {source}")]
+    #[error("cannot start {role}: {why}")]
     Thread {
         /// Whose.
         role: String,
         /// What the system says.
-        source: io::Error,
+        why: io::Error,
     },
     /// The configuration has no such node.
     #[error("there is no node {0} in the configuration")]
     UnknownNode(NodeId),
     /// A directory cannot be made.
-    #[error("cannot create {}: {source}", path.display())]
+    #[error("cannot create {}: {why}", path.display())]
     Directory {
         /// Which.
         path: PathBuf,
         /// What the system says.
-        source: io::Error,
+        why: io::Error,
     },
     /// A store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The controller does not start.
-    #[error("controller: {0}")]
+    #[error(transparent)]
     Controller(#[from] ControllerError),
     /// The kernel gives no randomness.
     #[error("cannot read random numbers: {0}")]
@@ -165,10 +165,10 @@ impl Storage {
 }
 
 pub(crate) fn open_switch(service: SocketAddr, threads: usize) -> Result<SwitchDriver, StartError> {
-    SwitchDriver::start(service, threads).map_err(|source| StartError::Bind {
+    SwitchDriver::start(service, threads).map_err(|why| StartError::Bind {
         role: "the switch".into(),
         at: service,
-        source,
+        why,
     })
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn open_sockets(
     shards: u16,
 ) -> Result<Vec<Socket>, StartError> {
     let role = format!("node {id}, with {shards} ports from there on,");
-    NodeDriver::bind(listen, shards).map_err(|source| StartError::Bind { role, at: listen, source })
+    NodeDriver::bind(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
 }
 
 /// Starts a node on these sockets, one for each shard.
@@ -211,7 +211,7 @@ fn start_node<E: ShardEngine>(
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
     NodeDriver::start(id, sockets, engines)
-        .map_err(|source| StartError::Thread { role: format!("node {id}"), source })
+        .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 
 fn draw_store_id() -> Result<StoreId, StartError> {
@@ -220,15 +220,14 @@ fn draw_store_id() -> Result<StoreId, StartError> {
 
 /// Opens the store in this directory, which is created if need be.
 pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
-    fs::create_dir_all(data)
-        .map_err(|source| StartError::Directory { path: data.into(), source })?;
+    fs::create_dir_all(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
     Ok(MapStore::File(RedbMapStore::open(&data.join("map.redb"))?))
 }
 
 pub(crate) fn open_admin(role: &str, at: SocketAddr, roles: Roles) -> Result<Admin, StartError> {
-    Admin::start(at, roles).map_err(|source| StartError::Bind {
+    Admin::start(at, roles).map_err(|why| StartError::Bind {
         role: format!("the admin server of the {role}"),
         at,
-        source,
+        why,
     })
 }

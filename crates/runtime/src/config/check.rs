@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// Threads of a switch at most: more than the cores of any machine it is worth running on.
-const THREADS_MAX: usize = 256;
+pub(super) const THREADS_MAX: usize = 256;
 
 pub(super) fn problems(config: &Config) -> Problems {
     let mut found = Vec::new();

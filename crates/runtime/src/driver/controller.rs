@@ -35,11 +35,11 @@ pub enum ControllerError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The store cannot be read.
-    #[error("the controller's store: {0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
-    Thread(#[from] io::Error),
+    Thread(io::Error),
 }
 
 /// Why a keyspace was not created.
@@ -117,7 +117,10 @@ impl ControllerDriver {
                 // Nobody takes the answer once the controller has ended.
                 drop(answers.send(Mail::Answer(member, answer)));
             };
-            couriers.insert(member, Courier::start(member, deliver, answered)?);
+            couriers.insert(
+                member,
+                Courier::start(member, deliver, answered).map_err(ControllerError::Thread)?,
+            );
         }
         // Taken from the end: the first is created first.
         let wanted = keyspaces.into_iter().rev().collect();
@@ -125,10 +128,11 @@ impl ControllerDriver {
         let state = Thread { controller, store, clock, couriers, wanted, refused, waiting };
         let thread = Builder::new().name("controller".into()).spawn(move || {
             let _guard = fatal::EndOnPanic;
-            if let Err(why) = state.run(&inbox) {
+            if let Err(why) = state.run(inbox) {
                 fatal::end("controller", &why);
             }
-        })?;
+        });
+        let thread = thread.map_err(ControllerError::Thread)?;
         Ok(Self { handle: ControllerHandle { mail }, thread: Some(thread) })
     }
 
@@ -217,7 +221,9 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, inbox: &Receiver<Mail>) -> Result<(), String> {
+    /// Runs until told to stop. The inbox goes first then, so that no courier waits for room in it
+    /// while it is waited for.
+    fn run(mut self, inbox: Receiver<Mail>) -> Result<(), String> {
         loop {
             self.create_wanted();
             self.save()?;

@@ -55,26 +55,26 @@ pub enum StoreError {
         detail: String,
     },
     /// The value given cannot be written down.
-    #[error("cannot write the value to {}: {source}", path.display())]
+    #[error("cannot write the value to {}: {why}", path.display())]
     Encode {
         /// The store.
         path: PathBuf,
         /// Why.
-        source: serde_json::Error,
+        why: serde_json::Error,
     },
     /// The operating system said no.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {why}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// What it said.
-        source: std::io::Error,
+        why: std::io::Error,
     },
 }
 
 impl StoreError {
-    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io { path: path.to_path_buf(), source }
+    pub(super) fn io(path: &Path, why: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), why }
     }
 
     pub(super) fn damaged(path: &Path, detail: impl ToString) -> Self {

@@ -67,7 +67,7 @@ impl RedbMapStore {
     /// If it cannot be written; the old value is then still there, unless the disk lied.
     pub fn save<T: Serialize>(&self, value: &T) -> Result<(), StoreError> {
         let bytes = serde_json::to_vec(value)
-            .map_err(|source| StoreError::Encode { path: self.path.clone(), source })?;
+            .map_err(|why| StoreError::Encode { path: self.path.clone(), why })?;
         self.put(VALUE_KEY, &bytes)
     }
 

@@ -39,7 +39,7 @@ impl Plan {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self::make(options)?);
             }
-            Err(source) => return Err(StartError::from(StoreError::Io { path, source }).into()),
+            Err(why) => return Err(StartError::from(StoreError::Io { path, why }).into()),
         };
         let plan: Self = serde_json::from_slice(&bytes).map_err(|error| {
             StartError::from(StoreError::Damaged { path, detail: error.to_string() })
@@ -104,7 +104,7 @@ impl Plan {
             fs::rename(&unfinished, data.join(NAME))?;
             File::open(data)?.sync_all()
         };
-        write().map_err(|source| StoreError::Io { path: unfinished.clone(), source }.into())
+        write().map_err(|why| StoreError::Io { path: unfinished.clone(), why }.into())
     }
 }
 

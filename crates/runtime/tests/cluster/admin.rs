@@ -145,7 +145,8 @@ fn what_is_no_request_is_refused_with_a_reason() {
     assert!((400..500).contains(&answer.status) && !answer.error().is_empty());
     let answer = post(cluster.admin(), "/v1/keyspaces", r#"{"name":"x"}"#);
     assert!((400..500).contains(&answer.status) && answer.error().contains("missing field"));
-    let huge = format!("\"{}\"", "x".repeat(17 << 20));
+    // One byte over the limit: the server has then read all of it, and the connection stays whole.
+    let huge = format!("\"{}\"", "x".repeat((16 << 20) - 1));
     assert_eq!(post(cluster.admin(), "/v1/keyspaces", &huge).status, 413);
     // A cluster in one process takes no orders from outside.
     assert_eq!(put(cluster.admin(), "/v1/order", "\"report\"").status, 404);

@@ -8,45 +8,38 @@ use runtime::config::Config;
 use runtime::server::{Server, StartError};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tempfile::tempdir;
 
-/// Addresses that nobody uses, held until they are all drawn.
-fn free_addresses<T>(
-    count: usize,
-    bind: fn() -> T,
-    local: fn(&T) -> SocketAddr,
-) -> Vec<SocketAddr> {
-    let held: Vec<T> = (0..count).map(|_| bind()).collect();
-    held.iter().map(local).collect()
+/// An address that nobody uses, and that the system gives to nobody by itself: those begin at port
+/// 32768.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let turn = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() * 64;
+        let port = u16::try_from(10_000 + turn % 20_000).unwrap();
+        let at = SocketAddr::from(([127, 0, 0, 1], port));
+        if UdpSocket::bind(at).is_ok() && TcpListener::bind(at).is_ok() {
+            return at;
+        }
+    }
 }
 
 /// A configuration of a cluster in memory, with two replicas or as many as there are nodes.
 fn config(dir: &Path, nodes: usize) -> Config {
-    let udp = free_addresses(
-        nodes + 1,
-        || UdpSocket::bind("127.0.0.1:0").unwrap(),
-        |socket| socket.local_addr().unwrap(),
-    );
-    let tcp = free_addresses(
-        nodes + 2,
-        || TcpListener::bind("127.0.0.1:0").unwrap(),
-        |socket| socket.local_addr().unwrap(),
-    );
     let mut text = format!(
         "[cluster]\nseed = 7\n\
          [switch]\nservice = \"{}\"\nadmin = \"{}\"\n\
          [controller]\nadmin = \"{}\"\ndata = {:?}\n",
-        udp[0],
-        tcp[0],
-        tcp[1],
+        free_address(),
+        free_address(),
+        free_address(),
         dir.join("controller")
     );
     for node in 1..=nodes {
-        text += &format!(
-            "[[node]]\nid = {node}\nlisten = \"{}\"\nadmin = \"{}\"\n",
-            udp[node],
-            tcp[node + 1]
-        );
+        let (listen, admin) = (free_address(), free_address());
+        text += &format!("[[node]]\nid = {node}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n");
     }
     let replicas = nodes.min(2);
     text += &format!(
@@ -60,7 +53,7 @@ fn config(dir: &Path, nodes: usize) -> Config {
 /// Waits until the controller says that all is ready.
 fn wait_ready(controller: &Server) {
     let roles = controller.roles().controller.as_ref().unwrap();
-    roles.wait_ready(std::time::Duration::from_secs(30)).unwrap();
+    roles.wait_ready(Duration::from_secs(30)).unwrap();
 }
 
 #[test]

@@ -186,7 +186,7 @@ pub(super) fn create(
         .map_err(|error| store_error(path, error))?;
     let about = About { format: FORMAT, store: fresh_id, shard };
     let about = serde_json::to_vec_pretty(&about)
-        .map_err(|source| StoreError::Encode { path: path.to_path_buf(), source })?;
+        .map_err(|why| StoreError::Encode { path: path.to_path_buf(), why })?;
     let mut file = File::create(unfinished.join("about.json")).map_err(io)?;
     file.write_all(&about).and_then(|()| file.sync_all()).map_err(io)?;
     sync_directory(&unfinished)?;
