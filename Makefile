@@ -21,7 +21,10 @@ test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz
 	cargo xtask test --fuzz-secs $(FUZZ_SECS)
 
 bench: prerequisites ## Measure; docs/performance.md says what the figures mean
-	cargo bench --workspace --benches --locked
+	cargo bench --locked -p keyway-switch --bench pipeline
+	cargo bench --locked -p keyway-node --bench engine
+	cargo bench --locked -p keyway --bench coordination
+	cargo bench --locked -p keyway --bench stores
 
 prerequisites:
 	@sh tools/prerequisites.sh cc

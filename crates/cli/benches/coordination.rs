@@ -1,0 +1,133 @@
+//! Closed-loop GETs by way of the user-space switch, beside a client that finds the node itself:
+//! `cargo bench -p keyway --bench coordination [-- --json]`.
+//!
+//! Both arms ask the same cluster for the same keys from a socket each. Their rounds alternate, and
+//! every other time in the other order. The switch and all nodes share one core and the client has
+//! another, so the ratio of the rates is one of CPU time: with a core of its own the switch would
+//! limit the rate only where it alone takes longest, which its CPU time per request tells.
+
+mod load;
+
+use clap::Parser as _;
+use load::closed_loop::{BATCH, Client, Kind};
+use load::cluster::{Cluster, PARTITIONS};
+use load::contents::{Contents, KEY_LEN, KEYS};
+use load::cores::Cores;
+use load::figures::{Rounds, Spread};
+use load::keyway::{Coordination, Keyway};
+use load::options::Options;
+use serde_json::json;
+
+const NODES: [u16; 2] = [1, 4];
+const IN_FLIGHT: [usize; 3] = [1, 32, 256];
+const VALUE_LEN: usize = 128;
+
+fn main() {
+    let options = Options::parse();
+    let cores = Cores::take();
+    if !options.json {
+        println!("GET, {KEYS} keys of {KEY_LEN} B, chosen uniformly, values of {VALUE_LEN} B");
+        println!("memory engine, {PARTITIONS} partitions, one replica, closed loop, one socket,");
+        println!("batches of {BATCH}; {}", options.describe());
+        println!("{}\n", cores.describe());
+        println!("kilorequests/s and ratio: median [its 95 % interval]; us: p50 / p99 of latency;");
+        println!("us of CPU time per request: client, switch, nodes; full: whose core is\n");
+    }
+    for nodes in NODES {
+        let cluster = Cluster::start(&cores, nodes);
+        let mut contents = Contents::new(VALUE_LEN);
+        let connect = |coordination| {
+            let connection = Keyway::connect(&cluster, &contents, coordination);
+            Client::new(Box::new(connection.expect("a free port")), cluster.pid())
+        };
+        let mut arms = [connect(Coordination::Switch), connect(Coordination::Client)];
+        arms.iter_mut().for_each(|client| client.load(&mut contents, 1));
+        for in_flight in IN_FLIGHT {
+            let rounds = measure(&options, &mut arms, &mut contents, in_flight);
+            report(&options, nodes, in_flight, &rounds);
+        }
+    }
+}
+
+/// Rounds of both arms in turn; a first one of each is not counted.
+fn measure(
+    options: &Options,
+    arms: &mut [Client; 2],
+    contents: &mut Contents,
+    in_flight: usize,
+) -> [Rounds; 2] {
+    let mut rounds = [Rounds::default(), Rounds::default()];
+    for number in 0..=options.rounds {
+        let mut once = |client: &mut Client, rounds: &mut Rounds| {
+            let round = client.run(contents, Kind::Get, 1, in_flight, options.round());
+            if number > 0 {
+                rounds.push(round);
+            }
+        };
+        let [switch, direct] = arms;
+        let [by_switch, by_client] = &mut rounds;
+        if number % 2 == 0 {
+            once(switch, by_switch);
+            once(direct, by_client);
+        } else {
+            once(direct, by_client);
+            once(switch, by_switch);
+        }
+    }
+    rounds
+}
+
+fn report(options: &Options, nodes: u16, in_flight: usize, rounds: &[Rounds; 2]) {
+    let [by_switch, by_client] = rounds;
+    let ratio = by_switch.ratio_to(by_client);
+    if options.json {
+        let row = json!({
+            "benchmark": "coordination", "op": "GET", "nodes": nodes, "in_flight": in_flight,
+            "batch": BATCH, "keys": KEYS, "key_bytes": KEY_LEN, "value_bytes": VALUE_LEN,
+            "partitions": PARTITIONS, "replicas": 1, "rounds": options.rounds,
+            "round_ms": options.round().as_millis(),
+            "switch": arm_json(by_switch), "client": arm_json(by_client),
+            "ratio": spread_json(ratio),
+        });
+        println!("{row}");
+        return;
+    }
+    println!("nodes {nodes}, in flight {in_flight}");
+    arm_line("switch-driven", by_switch);
+    arm_line("client-driven", by_client);
+    println!("  ratio          {:.3} [{:.3} {:.3}]", ratio.median, ratio.low, ratio.high);
+}
+
+fn arm_line(name: &str, rounds: &Rounds) {
+    let rate = rounds.rate();
+    let (resent, strays) = rounds.losses();
+    println!(
+        "  {name:<14} {:6.1} [{:6.1} {:6.1}] k/s  {:6.1} / {:6.1} us  CPU {:5.2} {:5.2} {:5.2}  \
+         full: {}, resent {resent}, strays {strays}",
+        rate.median / 1e3,
+        rate.low / 1e3,
+        rate.high / 1e3,
+        rounds.latency_us(50.0),
+        rounds.latency_us(99.0),
+        rounds.client_us(),
+        rounds.server_us("switch-"),
+        rounds.server_us("node-"),
+        rounds.saturated(),
+    );
+}
+
+fn arm_json(rounds: &Rounds) -> serde_json::Value {
+    let (resent, strays) = rounds.losses();
+    json!({
+        "per_second": spread_json(rounds.rate()),
+        "p50_us": rounds.latency_us(50.0), "p99_us": rounds.latency_us(99.0),
+        "client_cpu_us": rounds.client_us(), "switch_cpu_us": rounds.server_us("switch-"),
+        "nodes_cpu_us": rounds.server_us("node-"), "saturated": rounds.saturated(),
+        "resent": resent, "strays": strays,
+    })
+}
+
+fn spread_json(spread: Spread) -> serde_json::Value {
+    let Spread { median, low, high } = spread;
+    json!({ "median": median, "low": low, "high": high })
+}

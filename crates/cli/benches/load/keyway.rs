@@ -1,0 +1,194 @@
+//! Keyway's datagrams, to the switch or past it.
+
+use super::closed_loop::{Connection, Reply, Request};
+use super::cluster::Cluster;
+use super::contents::{Contents, KEY_LEN};
+use cluster::{Keyspace, Match, NodeId, Partition};
+use runtime::net::{Inbound, Outbound, Socket};
+use runtime::up::HASH_KEYSPACE;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use wire::{Body, Endpoint, Fields as _, Header, Op, Packet, PutBody, hop_flag};
+
+/// Who finds the node that serves a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coordination {
+    /// The switch: requests go to the service address.
+    Switch,
+    /// The client: it stamps what the switch would, and sends to the node itself.
+    Client,
+}
+
+/// One socket of a client.
+pub(crate) struct Keyway {
+    socket: Socket,
+    inbound: Inbound,
+    outbound: Outbound,
+    client: u64,
+    keyspace: u16,
+    coordination: Coordination,
+    service: Endpoint,
+    partitions: Vec<Route>,
+    keys: Vec<Hashed>,
+    datagram: Vec<u8>,
+}
+
+/// What is stamped for a partition, and where its packets go.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    partition: u32,
+    epoch: u32,
+    head: Endpoint,
+    tail: Endpoint,
+    tail_id: u16,
+    chain: [u8; 2 * wire::CHAIN_MAX],
+    chain_len: u8,
+}
+
+/// What is computed of a key beforehand.
+#[derive(Clone, Copy, Debug)]
+struct Hashed {
+    match_value: u128,
+    keyhash: u64,
+    /// Index in `partitions`.
+    partition: usize,
+}
+
+impl Keyway {
+    /// A client with a map of its own.
+    pub(crate) fn connect(
+        cluster: &Cluster,
+        contents: &Contents,
+        coordination: Coordination,
+    ) -> io::Result<Self> {
+        let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let keyspace = cluster.map.keyspace(HASH_KEYSPACE).expect("every cluster has it");
+        let mine: Vec<&Partition> =
+            cluster.map.partitions.iter().filter(|it| it.keyspace == keyspace.id).collect();
+        let keys = contents.names().map(|key| Hashed::of(key, keyspace, &mine)).collect();
+        Ok(Self {
+            inbound: Inbound::new(socket.family()),
+            outbound: Outbound::new(socket.family()),
+            socket,
+            client: runtime::entropy::draw()?,
+            keyspace: keyspace.id.0,
+            coordination,
+            service: cluster.service.into(),
+            partitions: mine.iter().map(|partition| Route::of(partition, cluster)).collect(),
+            keys,
+            datagram: Vec::new(),
+        })
+    }
+
+    /// Does the switch's work: the header as it leaves the switch, and where it goes.
+    fn stamp(&self, header: &mut Header, route: &Route) -> Endpoint {
+        let local = Endpoint::from(self.socket.local());
+        (header.reply_addr, header.reply_port) = (local.addr, local.port);
+        (header.partition, header.epoch) = (route.partition, route.epoch);
+        header.hop_flags = hop_flag::DIRECT;
+        if header.op == Op::Get as u8 {
+            header.set_chain([route.tail_id]);
+            return route.tail;
+        }
+        (header.chain, header.chain_len) = (route.chain, route.chain_len);
+        route.head
+    }
+}
+
+impl Hashed {
+    fn of(key: &[u8; KEY_LEN], keyspace: &Keyspace, partitions: &[&Partition]) -> Self {
+        let Match(match_value) = keyspace.match_value(key);
+        let partition = partitions.iter().position(|it| it.holds(Match(match_value)));
+        let partition = partition.expect("partitions leave no gap");
+        Self { match_value, keyhash: keyspace.keyhash(key), partition }
+    }
+}
+
+impl Route {
+    fn of(partition: &Partition, cluster: &Cluster) -> Self {
+        let endpoint = |id: Option<NodeId>| {
+            let node = cluster.map.nodes.iter().find(|node| Some(node.id) == id);
+            node.expect("chains are of known nodes").endpoint_of(partition.id)
+        };
+        let (chain, chain_len) = wire::chain_bytes(partition.chain.iter().map(|id| id.0));
+        Self {
+            partition: partition.id.0,
+            epoch: partition.epoch.0,
+            head: endpoint(partition.head()),
+            tail: endpoint(partition.tail()),
+            tail_id: partition.tail().expect("a chain has a tail").0,
+            chain,
+            chain_len,
+        }
+    }
+}
+
+impl Connection for Keyway {
+    fn queue(&mut self, request: &Request<'_>) {
+        let hashed = *self.keys.get(request.index).expect("the index of a key");
+        let op = if request.value.is_some() { Op::Put } else { Op::Get };
+        let mut header = Header {
+            op: op as u8,
+            keyspace: self.keyspace,
+            key_len: u16::try_from(KEY_LEN).expect("a short key"),
+            match_value: hashed.match_value,
+            keyhash: hashed.keyhash,
+            client: self.client,
+            seq: request.seq,
+            lag: u16::try_from(request.seq - request.oldest).expect("a small window"),
+            ..Header::default()
+        };
+        let to = match self.coordination {
+            Coordination::Switch => self.service,
+            Coordination::Client => {
+                let route = self.partitions.get(hashed.partition).expect("an index of it");
+                self.stamp(&mut header, route)
+            }
+        };
+        self.datagram.clear();
+        match request.value {
+            None => wire::emit(&mut self.datagram, &header, &[request.key]),
+            Some(value) => {
+                let fixed = PutBody { expiry_ms: 0 }.to_bytes();
+                wire::emit(&mut self.datagram, &header, &[&fixed, request.key, value])
+            }
+        };
+        self.outbound.push(to, &self.datagram);
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        // What the kernel refuses is sent again like anything that gets lost.
+        self.outbound.send(&self.socket);
+        Ok(())
+    }
+
+    fn is_blocked(&self) -> bool {
+        false
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(u64, Reply<'_>)) -> io::Result<()> {
+        self.inbound.receive(&self.socket)?;
+        for received in self.inbound.iter_mut() {
+            let packet = Packet::parse(received.payload);
+            let packet = packet.unwrap_or_else(|reason| panic!("a reply is {}", reason.name()));
+            let header = packet.header();
+            assert_eq!(header.client(), self.client, "a reply to somebody else");
+            let reply = match (packet.body(), header.code()) {
+                (Ok(Body::GetReply(entry)), 0) => Reply::Value(entry.value),
+                (Ok(Body::PutReply), 0) => Reply::Done,
+                (body, code) => Reply::Failed(format!("{body:?}, code {code}")),
+            };
+            take(header.seq(), reply);
+        }
+        Ok(())
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn may_lose(&self) -> bool {
+        true
+    }
+}
