@@ -56,15 +56,19 @@ struct Load {
     #[arg(long, value_name = "A-F", default_value = "a", conflicts_with = "mix")]
     #[arg(value_parser = ycsb_letter)]
     workload: char,
-    /// Shares of get, put, insert, del, cas, incr, mget[:KEYS], scan[:LENGTH], rmw.
+    // As text, not as a doc comment, which would take the brackets for links.
     #[arg(long, value_name = "KIND=SHARE,...")]
+    #[arg(help = "Shares of get, put, insert, del, cas, incr, mget[:KEYS], scan[:LENGTH], rmw")]
     mix: Option<Mix>,
-    /// uniform, zipf[:THETA], scrambled[:THETA], latest[:THETA] or hotspot[:KEYS:OPS]. YCSB's own:
-    /// latest for workload D, scrambled for the others.
     #[arg(long, value_name = "NAME")]
+    #[arg(
+        help = "uniform, zipf[:THETA], scrambled[:THETA], latest[:THETA] or hotspot[:KEYS:OPS]. \
+        YCSB's own: latest for workload D, scrambled for the others"
+    )]
     distribution: Option<Distribution>,
-    /// Let popularity move: hot-in:KEYS/SECONDS, hot-out:KEYS/SECONDS, random:KEYS[:TOP]/SECONDS.
     #[arg(long, value_name = "SHIFT")]
+    #[arg(help = "Let popularity move: hot-in:KEYS/SECONDS, hot-out:KEYS/SECONDS, \
+        random:KEYS[:TOP]/SECONDS")]
     shift: Option<Shift>,
     /// How many keys.
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse::count)]
