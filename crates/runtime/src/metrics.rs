@@ -1,6 +1,6 @@
 //! `/metrics`: what the roles of this process count, under the names of `spec/layout.toml`.
 
-use crate::driver::{NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
+use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
 use crate::mailbox::MailError;
 use crate::roles::Roles;
 use cluster::{Member, NodeId};
@@ -27,10 +27,13 @@ pub fn expose(roles: &Roles) -> Result<String, MailError> {
     let mut samples = Samples::default();
     if let Some(switch) = &roles.switch {
         samples.add_switch(&switch.snapshot()?);
+        samples.add(&metric::SWITCH_OVERFLOWED, [plain(switch.overflowed())]);
     }
     if !roles.nodes.is_empty() {
         let snapshots = roles.nodes.iter().map(|node| Ok((node.spec().id, node.snapshot()?)));
         samples.add_nodes(&snapshots.collect::<Result<Vec<_>, MailError>>()?);
+        let row = |node: &NodeHandle| labelled([node.spec().id.to_string()], node.overflowed());
+        samples.add(&metric::NODE_OVERFLOWED, roles.nodes.iter().map(row));
     }
     if let Some(controller) = &roles.controller {
         samples.add_controller(&controller.status()?);

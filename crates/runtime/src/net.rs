@@ -2,12 +2,14 @@
 
 mod inbound;
 mod outbound;
+mod overflow;
 mod socket;
 #[cfg(test)]
 mod tests;
 
 pub use inbound::{Inbound, Received};
 pub use outbound::Outbound;
+pub use overflow::Overflow;
 pub use socket::{Family, Socket};
 
 /// Datagrams of one system call at most. Larger batches gain little per datagram, and a batch is

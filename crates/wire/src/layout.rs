@@ -1387,6 +1387,13 @@ pub mod metric {
         labels: &[],
         help: "Datagrams that the switch's kernel refused to send: to others they are lost.",
     };
+    /// Datagrams that the switch's kernel dropped because a receive buffer was full.
+    pub const SWITCH_OVERFLOWED: Metric = Metric {
+        name: "keyway_switch_overflowed",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Datagrams that the switch's kernel dropped because a receive buffer was full.",
+    };
     /// GETs, MGET keys and RANGE pieces that matched the partition.
     pub const SWITCH_PARTITION_READS: Metric = Metric {
         name: "keyway_switch_partition_reads",
@@ -1435,6 +1442,13 @@ pub mod metric {
         kind: Kind::Counter,
         labels: &["node"],
         help: "Datagrams that the node's kernel refused to send: to others they are lost.",
+    };
+    /// Datagrams that the node's kernel dropped because a receive buffer was full.
+    pub const NODE_OVERFLOWED: Metric = Metric {
+        name: "keyway_node_overflowed",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Datagrams that the node's kernel dropped because a receive buffer was full.",
     };
     /// Chain writes sent again because the successor did not answer in time.
     pub const NODE_RESENDS: Metric = Metric {

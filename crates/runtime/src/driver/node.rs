@@ -2,7 +2,7 @@
 
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{MailError, Mailbox, answer};
-use crate::net::{Received, Socket};
+use crate::net::{Overflow, Received, Socket};
 use crate::store::FjallEngine;
 use cluster::{Assignment, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Instant, mix};
@@ -20,6 +20,7 @@ pub struct NodeDriver {
     spec: NodeSpec,
     store: StoreId,
     workers: Vec<Worker<Command>>,
+    overflow: Overflow,
 }
 
 /// How the control plane reaches a node; outlives it without harm.
@@ -28,6 +29,7 @@ pub struct NodeHandle {
     spec: NodeSpec,
     store: StoreId,
     mailboxes: Vec<Mailbox<Command>>,
+    overflow: Overflow,
 }
 
 /// How a node is.
@@ -82,6 +84,7 @@ impl NodeDriver {
         let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
         let spec = NodeSpec { id, endpoint, shards };
         let store = joint_store(engines.iter().map(Engine::store_id));
+        let overflow = Overflow::of(&sockets)?;
         let mut workers = Vec::new();
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
@@ -92,7 +95,7 @@ impl NodeDriver {
                 Shard { node, persist_at: None, unsent: 0 }
             })?);
         }
-        Ok(Self { spec, store, workers })
+        Ok(Self { spec, store, workers, overflow })
     }
 
     /// Its place in the cluster.
@@ -105,7 +108,12 @@ impl NodeDriver {
     #[must_use]
     pub fn handle(&self) -> NodeHandle {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
-        NodeHandle { spec: self.spec, store: self.store, mailboxes }
+        NodeHandle {
+            spec: self.spec,
+            store: self.store,
+            mailboxes,
+            overflow: self.overflow.clone(),
+        }
     }
 
     /// Binds the sockets of a node: `shards` consecutive ports from `listen` on, or wherever there
@@ -153,6 +161,12 @@ impl NodeHandle {
     #[must_use]
     pub fn store(&self) -> StoreId {
         self.store
+    }
+
+    /// Datagrams that the kernel dropped because a socket's receive buffer was full.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflow.count()
     }
 
     /// Gives every shard its assignment. Whether they took it, the next report says.

@@ -5,7 +5,7 @@
 
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{MailError, Mailbox, answer};
-use crate::net::{Received, Socket};
+use crate::net::{Overflow, Received, Socket};
 use cluster::{InstallError, SwitchControl, SwitchCounters, SwitchTables};
 use machine::{Datagram, Instant, Outbox};
 use std::io;
@@ -19,12 +19,14 @@ use switch::{Counters, Pipeline, Tables};
 pub struct SwitchDriver {
     workers: Vec<Worker<Command>>,
     service: SocketAddr,
+    overflow: Overflow,
 }
 
 /// How the control plane reaches a switch; outlives it without harm.
 #[derive(Clone, Debug)]
 pub struct SwitchHandle {
     mailboxes: Vec<Mailbox<Command>>,
+    overflow: Overflow,
 }
 
 /// What a switch has done since it started.
@@ -53,11 +55,12 @@ impl SwitchDriver {
     pub fn start(service: SocketAddr, threads: usize) -> io::Result<Self> {
         let sockets = Socket::bind_group(service, threads)?;
         let local = sockets.first().expect("a group has a member").local();
+        let overflow = Overflow::of(&sockets)?;
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
             spawn(&name, socket, |_| Thread::default())
         });
-        Ok(Self { workers: workers.collect::<io::Result<_>>()?, service: local })
+        Ok(Self { workers: workers.collect::<io::Result<_>>()?, service: local, overflow })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -69,11 +72,18 @@ impl SwitchDriver {
     /// A handle to it.
     #[must_use]
     pub fn handle(&self) -> SwitchHandle {
-        SwitchHandle { mailboxes: self.workers.iter().map(Worker::mailbox).collect() }
+        let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
+        SwitchHandle { mailboxes, overflow: self.overflow.clone() }
     }
 }
 
 impl SwitchHandle {
+    /// Datagrams that the kernel dropped because a socket's receive buffer was full.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflow.count()
+    }
+
     /// What the switch has done so far.
     ///
     /// # Errors

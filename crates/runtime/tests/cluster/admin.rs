@@ -9,21 +9,23 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 7] = [
+const SWITCH_METRICS: [Metric; 8] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
     metric::SWITCH_UNSENT,
+    metric::SWITCH_OVERFLOWED,
     metric::SWITCH_PARTITION_READS,
     metric::SWITCH_PARTITION_WRITES,
     metric::SWITCH_TABLE_REVISION,
 ];
 
-const NODE_METRICS: [Metric; 13] = [
+const NODE_METRICS: [Metric; 14] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
     metric::NODE_UNSENT,
+    metric::NODE_OVERFLOWED,
     metric::NODE_RESENDS,
     metric::NODE_DUPLICATES,
     metric::NODE_SUPERSEDED,
