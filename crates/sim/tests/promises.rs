@@ -6,7 +6,7 @@ use node::Plant;
 use sim::{Options, run};
 
 /// `SIM_SEED=17 cargo test -p keyway-sim` replays one world, `SIM_SEEDS=20000` runs as many;
-/// without either there are 300.
+/// without either there are 1,000.
 fn seeds() -> std::ops::Range<u64> {
     let number = |name| {
         let text = std::env::var(name).ok()?;
@@ -14,7 +14,7 @@ fn seeds() -> std::ops::Range<u64> {
     };
     match number("SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("SIM_SEEDS").unwrap_or(300),
+        None => 0..number("SIM_SEEDS").unwrap_or(1_000),
     }
 }
 
