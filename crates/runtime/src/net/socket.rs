@@ -14,6 +14,7 @@ pub struct Socket {
     socket: UdpSocket,
     family: Family,
     local: SocketAddr,
+    can_segment: bool,
 }
 
 /// Which kind of address a socket's datagrams have.
@@ -65,7 +66,9 @@ impl Socket {
         socket.bind(&at.into())?;
         let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
-        Ok(Self { socket, family, local })
+        // Nothing is set by this, but kernels that cannot do it say so (Linux before 4.18).
+        let can_segment = setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
+        Ok(Self { socket, family, local, can_segment })
     }
 
     /// The address it is bound to.
@@ -78,6 +81,11 @@ impl Socket {
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
+    }
+
+    /// Whether the kernel cuts a message into datagrams.
+    pub(super) fn can_segment(&self) -> bool {
+        self.can_segment
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::Clock;
+use proptest::prelude::*;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::Endpoint;
@@ -172,4 +173,52 @@ fn every_datagram_to_a_group_reaches_one_member() {
         came += Inbound::new(member.family()).receive(member).unwrap();
     }
     assert_eq!(came, sent);
+}
+
+/// Sends datagrams of these sizes to these receivers in one batch; each must get its own, whole
+/// and in order, and nothing else.
+fn one_batch(at: &str, sizes: &[(usize, usize)]) {
+    let (sender, receivers) = (bind(at), [bind(at), bind(at), bind(at)]);
+    let mut outbound = Outbound::new(sender.family());
+    let datagram = |number: usize, size: usize| {
+        let mut bytes = payload(size);
+        bytes.iter_mut().for_each(|byte| *byte ^= u8::try_from(number).unwrap());
+        bytes
+    };
+    let mut expected = [const { Vec::new() }; 3];
+    for (number, (receiver, size)) in sizes.iter().enumerate() {
+        outbound.push(endpoint(&receivers[*receiver]), &datagram(number, *size));
+        expected[*receiver].push(datagram(number, *size));
+    }
+    assert_eq!(outbound.send(&sender), 0);
+    assert!(!outbound.is_full());
+    for (receiver, expected) in receivers.iter().zip(expected) {
+        let (came, _) = collect(receiver, expected.len());
+        let came: Vec<Vec<u8>> = came.into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(came, expected);
+        assert_eq!(Inbound::new(receiver.family()).receive(receiver).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_batch_of_the_largest_datagrams_is_more_than_one_message_and_arrives() {
+    for at in [V4, V6] {
+        one_batch(at, &[(0, wire::DATAGRAM_MAX); BATCH_MAX]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn each_receiver_gets_its_datagrams_of_a_mixed_batch_in_order(
+        // Few sizes, so that many are alike; 0 and the largest among them.
+        sizes in proptest::collection::vec(
+            (0..3usize, prop::sample::select(vec![0, 1, 120, 121, 600, wire::DATAGRAM_MAX])),
+            0..=BATCH_MAX,
+        ),
+        at in prop::sample::select(vec![V4, V6]),
+    ) {
+        one_batch(at, &sizes);
+    }
 }
