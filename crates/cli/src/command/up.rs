@@ -76,11 +76,11 @@ impl Args {
             })
             .collect();
         let defaults = service.port() == wire::PORT && admin.port() == ADMIN_PORT;
-        let export = if defaults {
-            String::new()
-        } else {
-            format!("  export KEYWAY_SERVICE={service} KEYWAY_ADMIN={admin}\n")
-        };
+        let mut export = folder_to_add()
+            .map_or_else(String::new, |folder| format!("  export PATH={folder}:$PATH\n"));
+        if !defaults {
+            export.push_str(&format!("  export KEYWAY_SERVICE={service} KEYWAY_ADMIN={admin}\n"));
+        }
         format!(
             "\
 Keyway is ready.
@@ -106,6 +106,17 @@ Ctrl-C ends it.
             keyspaces.join(", "),
         )
     }
+}
+
+/// The folder of this program, if a shell would not find it there.
+fn folder_to_add() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&folders).map(|folder| folder.join("keyway"));
+    if found.any(|path| path.canonicalize().is_ok_and(|path| path == program)) {
+        return None;
+    }
+    Some(program.parent()?.display().to_string())
 }
 
 /// Port of the default admin address.
