@@ -14,7 +14,6 @@ use crate::plant::Plant;
 use crate::replica::{Context, Replica, Write, session_name};
 use crate::reply::answer_write;
 use cluster::NodeId;
-use machine::Instant;
 use wire::{Body, DropReason, Effect, Endpoint, Header, Op};
 
 impl Replica {
@@ -246,15 +245,4 @@ impl Replica {
 fn chain_id(header: &Header, index: usize) -> NodeId {
     let (ids, _) = header.chain.as_chunks::<2>();
     NodeId(ids.get(index).map_or(u16::MAX, |id| u16::from_be_bytes(*id)))
-}
-
-/// The first instant at which a write is due again, and the ones due by `now`.
-pub(crate) fn take_due(
-    timers: &mut crate::replica::Timers,
-    now: Instant,
-) -> Vec<(cluster::PartitionId, u64)> {
-    let later =
-        timers.split_off(&(now + std::time::Duration::from_nanos(1), Default::default(), 0));
-    let due = std::mem::replace(timers, later);
-    due.into_iter().map(|(_, partition, version)| (partition, version)).collect()
 }

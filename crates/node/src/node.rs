@@ -1,13 +1,12 @@
 //! The node of one shard: checks what every packet needs and hands it to its replica.
 
-use crate::chain::take_due;
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Engine, EngineError};
 use crate::expiry::Due;
 use crate::plant::Plant;
 use crate::read::handle_mget;
-use crate::replica::{Context, Replica, Timers};
+use crate::replica::{Context, Replica, Timers, take_due};
 use crate::reply::{refuse, reply_header, send};
 use cluster::{
     Assignment, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeReport, PartitionId, RangeTable,

@@ -22,12 +22,21 @@ pub(crate) struct Context<'a, E> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) directory: &'a Directory,
     pub(crate) plant: Option<Plant>,
-    /// For payloads on their way out; left empty-handed or not, whoever takes it clears it.
+    /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
+    /// back.
     pub(crate) scratch: &'a mut Vec<u8>,
 }
 
 /// When which pending write is to be sent again.
 pub(crate) type Timers = BTreeSet<(Instant, PartitionId, u64)>;
+
+/// Takes out the writes that are due by `now`: partition and version, the earliest first.
+pub(crate) fn take_due(timers: &mut Timers, now: Instant) -> Vec<(PartitionId, u64)> {
+    let after = now + Duration::from_nanos(1);
+    let later = timers.split_off(&(after, PartitionId::default(), 0));
+    let due = std::mem::replace(timers, later);
+    due.into_iter().map(|(_, partition, version)| (partition, version)).collect()
+}
 
 /// A write on its way down the chain, borrowed from a packet or from a [`Pending`].
 ///
