@@ -1,5 +1,6 @@
 //! Datagrams in batches: many to a system call, in buffers that are allocated once.
 
+mod batch;
 mod inbound;
 mod outbound;
 mod overflow;

@@ -1,9 +1,10 @@
 //! Receiving a batch.
 
+use super::batch::{Buffers, Headers, buffers};
 use super::socket::KernelAddress;
-use super::{BATCH_MAX, BUFFER_SIZE, Family, Socket};
+use super::{BATCH_MAX, Family, Socket};
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, recvmmsg};
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
 use wire::Endpoint;
@@ -15,14 +16,6 @@ pub struct Inbound {
     buffers: Box<Buffers>,
     arrived: [Arrived; BATCH_MAX],
     len: usize,
-}
-
-type Buffers = [[u8; BUFFER_SIZE]; BATCH_MAX];
-
-#[derive(Debug)]
-enum Headers {
-    V4(MultiHeaders<SockaddrIn>),
-    V6(MultiHeaders<SockaddrIn6>),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,12 +39,7 @@ impl Inbound {
     /// Buffers for datagrams of this kind of address.
     #[must_use]
     pub fn new(family: Family) -> Self {
-        let headers = match family {
-            Family::V4 => Headers::V4(MultiHeaders::preallocate(BATCH_MAX, None)),
-            Family::V6 => Headers::V6(MultiHeaders::preallocate(BATCH_MAX, None)),
-        };
-        let buffers = vec![[0; BUFFER_SIZE]; BATCH_MAX].into_boxed_slice();
-        let buffers = buffers.try_into().expect("as many buffers as a batch has places");
+        let (headers, buffers) = (Headers::new(family), buffers());
         Self { headers, buffers, arrived: [Arrived::default(); BATCH_MAX], len: 0 }
     }
 

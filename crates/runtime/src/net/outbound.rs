@@ -5,12 +5,11 @@
 //! segmentation offload). What does not lie together, or what the kernel will not segment, goes as
 //! one datagram each, many to a system call.
 
+use super::batch::{Buffers, Headers, buffers};
 use super::socket::KernelAddress;
-use super::{BATCH_MAX, BUFFER_SIZE, Family, Socket};
+use super::{BATCH_MAX, Family, Socket};
 use nix::errno::Errno;
-use nix::sys::socket::{
-    ControlMessage, MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, sendmmsg, sendmsg,
-};
+use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, sendmmsg, sendmsg};
 use std::array;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, RawFd};
@@ -23,14 +22,6 @@ pub struct Outbound {
     buffers: Box<Buffers>,
     queued: [Queued; BATCH_MAX],
     len: usize,
-}
-
-type Buffers = [[u8; BUFFER_SIZE]; BATCH_MAX];
-
-#[derive(Debug)]
-enum Headers {
-    V4(MultiHeaders<SockaddrIn>),
-    V6(MultiHeaders<SockaddrIn6>),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,12 +42,7 @@ impl Outbound {
     /// An empty batch for a socket with this kind of address.
     #[must_use]
     pub fn new(family: Family) -> Self {
-        let headers = match family {
-            Family::V4 => Headers::V4(MultiHeaders::preallocate(BATCH_MAX, None)),
-            Family::V6 => Headers::V6(MultiHeaders::preallocate(BATCH_MAX, None)),
-        };
-        let buffers = vec![[0; BUFFER_SIZE]; BATCH_MAX].into_boxed_slice();
-        let buffers = buffers.try_into().expect("as many buffers as a batch has places");
+        let (headers, buffers) = (Headers::new(family), buffers());
         Self { headers, buffers, queued: [Queued::default(); BATCH_MAX], len: 0 }
     }
 
