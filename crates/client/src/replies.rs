@@ -50,7 +50,9 @@ impl Client {
             | Body::ChainAck
             | Body::ChainCommit
             | Body::ChainStable
-            | Body::ChainExpire { .. } => Err(DropReason::BadOp),
+            | Body::ChainExpire { .. }
+            | Body::ChainCopy(_)
+            | Body::ChainCopied => Err(DropReason::BadOp),
         }
     }
 

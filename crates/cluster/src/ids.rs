@@ -39,6 +39,16 @@ id! {
     Epoch(u32)
 }
 id! {
+    /// Identity of a cluster: drawn at random when its map is first made. A node keeps it beside
+    /// its data, so that the data of one cluster is never taken for another's.
+    ClusterId(u64)
+}
+id! {
+    /// One life of a member's process: drawn at random when it starts. A lease given to one life is
+    /// void for the next.
+    Life(u64)
+}
+id! {
     /// Identity of a node's *memory*: drawn at random when a data directory (or a memory engine)
     /// is created. A node that comes back with another one has forgotten what it knew.
     StoreId(u64)

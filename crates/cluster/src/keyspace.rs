@@ -15,6 +15,8 @@ pub struct Keyspace {
     pub kind: KeyspaceKind,
     /// Seed of every hash over the keys, the same in the whole cluster.
     pub seed: u64,
+    /// How many nodes are to hold each key.
+    pub replicas: u8,
 }
 
 /// How keys become match values (TurboKV section 4.1.1).
@@ -76,7 +78,7 @@ mod tests {
 
     fn range(prefix: &[u8]) -> Keyspace {
         let kind = KeyspaceKind::Range { prefix: prefix.to_vec() };
-        Keyspace { id: KeyspaceId(1), name: "r".into(), kind, seed: 7 }
+        Keyspace { id: KeyspaceId(1), name: "r".into(), kind, seed: 7, replicas: 1 }
     }
 
     #[test]

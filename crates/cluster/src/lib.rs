@@ -5,16 +5,20 @@
 
 mod ids;
 mod keyspace;
+mod lease;
 mod map;
 mod order;
+mod plant;
 mod range_table;
 mod text;
 
-pub use ids::{Epoch, KeyspaceId, Match, NodeId, PartitionId, StoreId};
+pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
 pub use keyspace::{Keyspace, KeyspaceKind};
+pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition};
 pub use order::{
-    Assignment, InstallError, Member, NodeReport, Order, PartitionCount, Report, SwitchControl,
-    SwitchCounters, SwitchTables,
+    Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
+    PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,
 };
+pub use plant::Plant;
 pub use range_table::RangeTable;

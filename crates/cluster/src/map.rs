@@ -1,8 +1,8 @@
 //! The cluster map and its invariants.
 
 use crate::{
-    Assignment, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId, StoreId,
-    SwitchTables, text,
+    Assignment, ClusterId, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId,
+    StoreId, SwitchTables, text,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +14,12 @@ use wire::Endpoint;
 pub struct Map {
     /// Grows with every change; members acknowledge it.
     pub revision: u64,
+    /// Whose map this is.
+    pub cluster: ClusterId,
+    /// Which switch forwards, by its position in the configuration; the others stand by.
+    pub active_switch: u16,
+    /// Bytes that each shard may send to joiners in a second; 0: copying is paused.
+    pub copy_bytes_per_s: u64,
     /// Storage nodes, by id.
     pub nodes: Vec<NodeSpec>,
     /// Keyspaces, by id.
@@ -56,7 +62,7 @@ impl NodeSpec {
 }
 
 /// A sub-range of a keyspace's match values: the unit of ownership and of chains.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
     /// Its id, which survives every change of chain.
     pub id: PartitionId,
@@ -66,10 +72,22 @@ pub struct Partition {
     pub first: Match,
     /// Last match value, inclusive.
     pub last: Match,
-    /// Grows with every change of chain or bounds.
+    /// Grows with every change of chain, bounds or openness.
     pub epoch: Epoch,
-    /// The nodes that hold it: head first, tail last.
+    /// The nodes that a write passes: head first, then the others down to the tail, and behind it
+    /// the joiner, if there is one.
     pub chain: Vec<NodeId>,
+    /// For each node of the chain, the revision of the map that took it in. A node that holds data
+    /// of the partition from an earlier stay must forget it. Of no use to a switch.
+    #[serde(default)]
+    pub since: Vec<u64>,
+    /// Whether the last of the chain is a joiner: it records and commits every write, but does not
+    /// hold yet what was written before it came. The tail, before it, copies that to it.
+    #[serde(default)]
+    pub joining: bool,
+    /// Whether clients are served. While it is closed, the chain only commits what is pending.
+    #[serde(default)]
+    pub open: bool,
 }
 
 impl Partition {
@@ -82,7 +100,27 @@ impl Partition {
     /// The node that answers.
     #[must_use]
     pub fn tail(&self) -> Option<NodeId> {
-        self.chain.last().copied()
+        self.members().last().copied()
+    }
+
+    /// The nodes that hold everything: the chain without the joiner.
+    #[must_use]
+    pub fn members(&self) -> &[NodeId] {
+        let count = self.chain.len().saturating_sub(usize::from(self.joining));
+        self.chain.get(..count).unwrap_or_default()
+    }
+
+    /// The node that is being taken in.
+    #[must_use]
+    pub fn joiner(&self) -> Option<NodeId> {
+        self.chain.last().copied().filter(|_| self.joining)
+    }
+
+    /// When this node came to the chain: the revision of the map.
+    #[must_use]
+    pub fn since(&self, node: NodeId) -> Option<u64> {
+        let seats = self.chain.iter().zip(&self.since);
+        seats.into_iter().find(|(id, _)| **id == node).map(|(_, since)| *since)
     }
 
     /// Whether `at` is one of its match values.
@@ -173,10 +211,14 @@ impl Map {
         let mut ids = BTreeSet::new();
         let mut spaces: BTreeMap<KeyspaceId, Vec<&Partition>> = BTreeMap::new();
         for partition in &self.partitions {
-            let Partition { id, chain, .. } = partition;
+            let Partition { id, chain, since, .. } = partition;
             ensure!(id.0 != 0 && ids.insert(id), "partition id {id} is 0 or there twice");
             let length = (1..=wire::CHAIN_MAX).contains(&chain.len());
             ensure!(length, "partition {id} has a chain of {}", chain.len());
+            ensure!(
+                since.len() == chain.len() && !partition.members().is_empty(),
+                "partition {id} has a chain of joiners, or seats that do not match it"
+            );
             let distinct: BTreeSet<&NodeId> = chain.iter().collect();
             ensure!(distinct.len() == chain.len(), "partition {id} has a node twice in its chain");
             ensure!(
@@ -206,25 +248,28 @@ impl Map {
         self.partitions.iter().find(|p| p.keyspace == keyspace && p.holds(at))
     }
 
-    /// What every switch needs to know.
+    /// What the switch at this position of the configuration needs to know.
     #[must_use]
-    pub fn switch_tables(&self) -> SwitchTables {
+    pub fn switch_tables(&self, switch: u16) -> SwitchTables {
         SwitchTables {
             revision: self.revision,
+            active: switch == self.active_switch,
             nodes: self.nodes.clone(),
             partitions: self.partitions.clone(),
         }
     }
 
-    /// What one node needs to know, if it still has this memory.
+    /// What one node needs to know, if it still has this memory; `switch` is the active one.
     #[must_use]
     pub fn assignment(&self, node: NodeId, store: StoreId, switch: Endpoint) -> Assignment {
         let mine = self.partitions.iter().filter(|p| p.chain.contains(&node));
         Assignment {
             revision: self.revision,
+            cluster: self.cluster,
             node,
             store,
             switch,
+            copy_bytes_per_s: self.copy_bytes_per_s,
             nodes: self.nodes.clone(),
             keyspaces: self.keyspaces.clone(),
             partitions: mine.cloned().collect(),

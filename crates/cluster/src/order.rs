@@ -3,7 +3,11 @@
 //! An order is a whole desired state with a revision, so that a lost, repeated or late one does no
 //! harm: members install the newest they have seen and report its revision.
 
-use crate::{Keyspace, NodeId, NodeSpec, Partition, PartitionId, StoreId, text};
+use crate::{
+    ClusterId, Epoch, Keyspace, Lease, Life, NodeId, NodeSpec, Partition, PartitionId, StoreId,
+    text,
+};
+use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::Endpoint;
@@ -13,10 +17,18 @@ use wire::Endpoint;
 pub struct SwitchTables {
     /// Revision of the map this was made from.
     pub revision: u64,
+    /// Whether this switch is the one to forward; one that stands by drops requests.
+    #[serde(default = "forwards")]
+    pub active: bool,
     /// The node table.
     pub nodes: Vec<NodeSpec>,
     /// The partition table, of all keyspaces.
     pub partitions: Vec<Partition>,
+}
+
+/// Tables written by hand are for the switch at work.
+fn forwards() -> bool {
+    true
 }
 
 /// Everything a node serves by.
@@ -24,15 +36,19 @@ pub struct SwitchTables {
 pub struct Assignment {
     /// Revision of the map this was made from.
     pub revision: u64,
+    /// Whose map that is. A node that holds data of another cluster must not install this.
+    pub cluster: ClusterId,
     /// Whom this is for.
     pub node: NodeId,
     /// The memory that `node` had when it was judged. A node with another one (it was started
     /// anew, empty, while this was on its way) must not install it, for it would answer as if
     /// no key of its partitions had ever been written.
     pub store: StoreId,
-    /// Where replies go.
+    /// The active switch: where replies go, and the only one that requests are taken from.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,
+    /// Bytes that each shard may send to joiners in a second; 0: copying is paused.
+    pub copy_bytes_per_s: u64,
     /// All nodes, to reach chain neighbours.
     pub nodes: Vec<NodeSpec>,
     /// All keyspaces, to check what a key looks like to the switch.
@@ -60,22 +76,53 @@ impl fmt::Display for Member {
     }
 }
 
-/// One order.
+/// One order: what to install, if anything, and how long to serve by it. Every order is answered by
+/// a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Installed first, so that the lease that comes with it holds.
+    pub install: Option<Install>,
+    /// Renews the member's lease.
+    pub lease: Option<Lease>,
+}
+
+/// A desired state, whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Say how you are; change nothing.
-    Report,
+pub enum Install {
     /// For a switch: forward by these tables.
     Tables(SwitchTables),
     /// For a node: serve these partitions.
-    Assign(Assignment),
+    Assignment(Assignment),
+}
+
+impl Install {
+    /// Revision of the map that it was made from.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        match self {
+            Self::Tables(tables) => tables.revision,
+            Self::Assignment(assignment) => assignment.revision,
+        }
+    }
 }
 
 /// What a member answers to every order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Which life of the member speaks.
+    pub life: Life,
+    /// When this was said, by the member's clock; a lease that rests on it counts from here.
+    #[serde(with = "text::instant")]
+    pub at: Instant,
+    /// How the member is.
+    pub state: MemberReport,
+}
+
+/// How a member is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum MemberReport {
     /// From a switch.
     Switch(SwitchCounters),
     /// From a node.
@@ -86,24 +133,45 @@ impl Report {
     /// Revision of what the member has installed; 0 for nothing yet.
     #[must_use]
     pub fn revision(&self) -> u64 {
-        match self {
-            Self::Switch(counters) => counters.revision,
-            Self::Node(report) => report.revision,
+        match &self.state {
+            MemberReport::Switch(counters) => counters.revision,
+            MemberReport::Node(report) => report.revision,
         }
     }
 }
 
 /// A node's state of health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
     /// Revision of the installed assignment; 0 for none.
     pub revision: u64,
     /// Identity of its memory.
     pub store: StoreId,
+    /// The cluster whose data it holds, if it was ever given an assignment.
+    pub cluster: Option<ClusterId>,
+    /// Closed partitions of the installed assignment in which nothing is pending any more.
+    pub settled: Vec<(PartitionId, Epoch)>,
+    /// Partitions of which this node is the joiner and holds everything by now.
+    pub whole: Vec<(PartitionId, Epoch)>,
+    /// Copies that this node is giving to joiners.
+    pub copies: Vec<CopyProgress>,
     /// Client requests and chain messages taken since it started.
     pub requests: u64,
     /// Writes recorded and not yet committed.
     pub pending: u64,
+}
+
+/// How far the copy of a partition to its joiner has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyProgress {
+    /// Which partition.
+    pub partition: PartitionId,
+    /// In which epoch it was begun: a change of epoch begins it anew.
+    pub epoch: Epoch,
+    /// Thousandths of it that have been sent.
+    pub permille: u16,
+    /// Bytes sent so far, without those sent again.
+    pub bytes: u64,
 }
 
 /// A switch's counters since it started.
@@ -141,6 +209,10 @@ pub trait SwitchControl {
     ///
     /// If the switch cannot hold them; it then keeps what it had.
     fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError>;
+
+    /// Renews the switch's lease, if it is for what is installed. Without a lease it drops requests
+    /// and replies alike.
+    fn renew(&mut self, lease: &Lease);
 
     /// The counters as of now.
     fn counters(&self) -> SwitchCounters;

@@ -1,4 +1,18 @@
-//! Endpoints and key prefixes as people read them in JSON.
+//! Endpoints and instants as people read them in JSON.
+
+/// An instant as nanoseconds since the Unix epoch.
+pub(crate) mod instant {
+    use machine::Instant;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(it: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(it.0)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
+        u64::deserialize(from).map(Instant)
+    }
+}
 
 /// An endpoint as `address:port`.
 pub(crate) mod endpoint {

@@ -43,6 +43,21 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
+/// A partition, and all that an engine may find its records by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// Its id.
+    pub partition: PartitionId,
+    /// Whether the keyspace is scanned in order.
+    pub ordered: bool,
+    /// First match value.
+    pub first: Match,
+    /// Last match value, inclusive.
+    pub last: Match,
+}
+
 /// A piece of an ordered partition to scan: keys within both bounds whose match value lies in
 /// `first..=last`.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +102,9 @@ pub fn bounds_cross<T: PartialOrd>(start: &Bound<T>, end: &Bound<T>) -> bool {
 
 /// The store of one shard.
 pub trait Engine {
+    /// How far a walk through a partition has come. It stays good whatever is written meanwhile.
+    type Cursor: fmt::Debug;
+
     /// Looks a key up.
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R;
 
@@ -110,6 +128,26 @@ pub trait Engine {
         until_ms: u64,
         visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
     );
+
+    /// Begins a walk through all records of a partition, in any order.
+    fn walk(&self, area: &Area) -> Self::Cursor;
+
+    /// Visits the next records of the walk with their keys. A record whose visit breaks was not
+    /// taken and is visited again first; so the walk is over when this returns without a break. A
+    /// record that is there from the beginning of the walk to its end is visited, as it is at its
+    /// turn; one that comes or goes meanwhile may be or not; twice is allowed.
+    fn walk_on(
+        &self,
+        area: &Area,
+        cursor: &mut Self::Cursor,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()>;
+
+    /// Thousandths of the walk that lie behind the cursor, about.
+    fn walked(&self, area: &Area, cursor: &Self::Cursor) -> u16;
+
+    /// Forgets every record and every note of a partition.
+    fn clear(&mut self, area: &Area);
 
     /// Keeps (or with `None` removes) a note of the protocol: a pending write, a session, a
     /// counter. An engine that loses everything in a crash need not keep notes.

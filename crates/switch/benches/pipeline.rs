@@ -4,7 +4,10 @@
 //! Rounds of both loops alternate, so that what disturbs one disturbs the other. Each packet gets
 //! a fresh random match value in both, as a receive buffer would bring it.
 
-use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
+use cluster::{
+    Epoch, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
+    SwitchControl as _, SwitchTables,
+};
 use machine::{Outbox, Rng};
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -13,6 +16,7 @@ use std::time::Instant;
 use switch::{Pipeline, Tables};
 use wire::{Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody};
 
+const NOW: machine::Instant = machine::Instant::from_unix_ms(1);
 const ROUNDS: usize = 21;
 const PACKETS_PER_ROUND: usize = 100_000;
 /// Datagrams between two visits to the socket.
@@ -102,14 +106,15 @@ fn main() {
 
 /// The pipeline and the loop that only copies, alternating.
 fn measure(partitions: usize, load: &Load) -> (Figure, Figure) {
-    let mut pipeline = Pipeline::new();
+    let mut pipeline = Pipeline::new(Life(1));
+    pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: u64::MAX });
     let tables = Tables::compile(&tables(partitions)).expect("sound tables");
     pipeline.install_compiled(Arc::new(tables));
     let mut matches = Matches::new(&mut Rng::new(1), partitions);
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         with.push(round(load, &mut matches, |datagram, out| {
-            pipeline.process(load.from, datagram, out).expect("nothing is dropped");
+            pipeline.process(NOW, load.from, datagram, out).expect("nothing is dropped");
         }));
         without.push(round(load, &mut matches, |datagram, out| {
             out.push_copy(load.from, datagram);
@@ -240,9 +245,12 @@ fn tables(partitions: usize) -> SwitchTables {
             .map(|hop| (u16::try_from(place).expect("few partitions") + hop) % NODES)
             .map(NodeId)
             .collect(),
+        open: true,
+        ..Partition::default()
     };
     SwitchTables {
         revision: 1,
+        active: true,
         nodes: nodes.collect(),
         partitions: (0..partitions as u128).map(partition).collect(),
     }

@@ -3,28 +3,38 @@
 use crate::split;
 use crate::tables::{Action, Exit};
 use crate::{Counters, Loads, Tables};
-use cluster::{InstallError, KeyspaceId, Match, SwitchControl, SwitchCounters, SwitchTables};
-use machine::Outbox;
+use cluster::{
+    InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchCounters, SwitchTables,
+    Tenure,
+};
+use machine::{Instant, Outbox};
 use std::sync::Arc;
 use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet};
 
 /// One thread's switch: shared tables, and counters of its own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pipeline {
+    tenure: Tenure,
     tables: Option<Arc<Tables>>,
     counters: Counters,
     loads: Loads,
 }
 
 impl Pipeline {
-    /// A pipeline without tables: it drops every request until some are installed.
+    /// A pipeline without tables and lease: it drops everything until it has both.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(life: Life) -> Self {
+        Self {
+            tenure: Tenure::new(life),
+            tables: None,
+            counters: Counters::default(),
+            loads: Loads::default(),
+        }
     }
 
     /// Takes one datagram that came to the service address and queues what becomes of it. The
-    /// datagram is rewritten in place; its bytes are of no use afterwards.
+    /// datagram is rewritten in place; its bytes are of no use afterwards. `now` must have been
+    /// read after the datagram was received: the lease is held against it.
     ///
     /// # Errors
     ///
@@ -32,6 +42,7 @@ impl Pipeline {
     /// an MGET and pieces of a RANGE that have nowhere to go are counted and are no error.
     pub fn process(
         &mut self,
+        now: Instant,
         from: Endpoint,
         datagram: &mut [u8],
         out: &mut Outbox,
@@ -39,7 +50,7 @@ impl Pipeline {
         let outcome = match Packet::parse(datagram).map(|packet| packet.op()) {
             Ok(op) => {
                 self.counters.count_packet(op);
-                self.forward(op, from, datagram, out)
+                self.forward(op, now, from, datagram, out)
             }
             Err(reason) => {
                 self.counters.count_unparsed();
@@ -80,10 +91,12 @@ impl Pipeline {
     fn forward(
         &mut self,
         op: Op,
+        now: Instant,
         from: Endpoint,
         datagram: &mut [u8],
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
+        let leased = self.tenure.holds(now);
         match op {
             Op::GetReply
             | Op::PutReply
@@ -92,24 +105,28 @@ impl Pipeline {
             | Op::IncrReply
             | Op::MgetReply
             | Op::RangeReply
-            | Op::DescribeReply => self.forward_reply(from, datagram, out),
-            Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainStable | Op::ChainExpire => {
-                Err(DropReason::BadOp)
-            }
+            | Op::DescribeReply => self.forward_reply(leased, from, datagram, out),
+            Op::ChainWrite
+            | Op::ChainAck
+            | Op::ChainCommit
+            | Op::ChainStable
+            | Op::ChainExpire
+            | Op::ChainCopy
+            | Op::ChainCopied => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr => {
-                let tables = admit(self.tables.as_deref(), from, datagram)?;
+                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
                 forward_single(tables, &mut self.counters, op, datagram, out)
             }
             Op::Mget => {
-                let tables = admit(self.tables.as_deref(), from, datagram)?;
+                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
                 split::mget(tables, &mut self.counters, datagram, out)
             }
             Op::Range => {
-                let tables = admit(self.tables.as_deref(), from, datagram)?;
+                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
                 split::range(tables, &mut self.counters, datagram, out)
             }
             Op::Describe => {
-                let tables = admit(self.tables.as_deref(), from, datagram)?;
+                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
                 forward_describe(tables, &mut self.counters, datagram, out)
             }
         }
@@ -118,10 +135,14 @@ impl Pipeline {
     /// From a node to the client that it names. The order of the checks is that of the protocol.
     fn forward_reply(
         &mut self,
+        leased: bool,
         from: Endpoint,
         datagram: &mut [u8],
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
+        if !leased {
+            return Err(DropReason::NoLease);
+        }
         let sender = self.tables.as_ref().and_then(|tables| tables.sender(from));
         let sender = sender.ok_or(DropReason::ReplyNotFromNode)?;
         let (header, _) = split_header(datagram);
@@ -144,21 +165,32 @@ impl SwitchControl for Pipeline {
         Ok(())
     }
 
+    fn renew(&mut self, lease: &Lease) {
+        self.tenure.renew(self.revision(), lease);
+    }
+
     fn counters(&self) -> SwitchCounters {
         self.counters.report(self.revision())
     }
 }
 
 /// What holds for every request: it comes from a client, whose address the answer will need, and
-/// there are tables.
+/// the switch has tables, a lease, and the turn.
 fn admit<'t>(
     tables: Option<&'t Tables>,
+    leased: bool,
     from: Endpoint,
     datagram: &mut [u8],
 ) -> Result<&'t Tables, DropReason> {
     let tables = tables.ok_or(DropReason::NotServing)?;
     if tables.sender(from).is_some() {
         return Err(DropReason::RequestFromNode);
+    }
+    if !leased {
+        return Err(DropReason::NoLease);
+    }
+    if !tables.active() {
+        return Err(DropReason::Standby);
     }
     let (header, _) = split_header(datagram);
     header.set_reply_addr(from.addr);

@@ -12,6 +12,7 @@ use wire::Endpoint;
 #[derive(Clone, Debug)]
 pub struct Tables {
     revision: u64,
+    active: bool,
     /// The node table in the controller's order, which DESCRIBE counts through.
     nodes: Vec<NodeSpec>,
     senders: Senders,
@@ -78,14 +79,20 @@ impl Tables {
             check_intervals(id, &mut rows)?;
             keyspaces.push((id, RangeTable::new(rows)));
         }
-        let (revision, nodes) = (from.revision, from.nodes.clone());
-        Ok(Self { revision, nodes, senders, keyspaces, partitions })
+        let (revision, active, nodes) = (from.revision, from.active, from.nodes.clone());
+        Ok(Self { revision, active, nodes, senders, keyspaces, partitions })
     }
 
     /// Revision of the map that these were made from.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Whether the switch that has these is to forward requests; otherwise it stands by.
+    #[must_use]
+    pub fn active(&self) -> bool {
+        self.active
     }
 
     /// The node table.

@@ -16,7 +16,7 @@ use wire::{Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
 fn covered(bounds: Vec<draw::Bound>) -> SwitchTables {
     let node = NodeSpec { id: NodeId(5), endpoint: endpoint(1, 9000), shards: 3 };
     let partitions = partitions(draw::RANGE, bounds, &[node.id]);
-    SwitchTables { revision: 1, nodes: vec![node], partitions }
+    SwitchTables { revision: 1, active: true, nodes: vec![node], partitions }
 }
 
 proptest! {
@@ -26,7 +26,7 @@ proptest! {
     fn the_pipeline_does_what_the_model_does(
         tables in any_tables(), draws in vec(any_draw(), 1..30),
     ) {
-        let mut both = Both::default();
+        let mut both = Both::new(true);
         both.install(&tables);
         for draw in draws {
             let (from, bytes) = datagram(&tables, &draw);
@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn without_tables_nothing_leaves(tables in any_tables(), draw in any_draw()) {
         let (from, bytes) = datagram(&tables, &draw);
-        let mut both = Both::default();
+        let mut both = Both::new(true);
         prop_assert!(both.process(from, &bytes).is_empty());
         prop_assert_eq!(both.counts().emitted, 0);
     }
@@ -47,7 +47,7 @@ proptest! {
     fn new_tables_take_over_and_older_ones_do_not(
         first in any_tables(), second in any_tables(), draws in vec(any_draw(), 1..10),
     ) {
-        let mut both = Both::default();
+        let mut both = Both::new(true);
         both.install(&first);
         both.install(&second);
         let newer = if second.revision < first.revision { first } else { second };
@@ -62,7 +62,7 @@ proptest! {
     fn arbitrary_bytes_never_panic(
         tables in any_tables(), bytes in vec(any::<u8>(), 0..1600), port in any::<u16>(),
     ) {
-        let mut both = Both::default();
+        let mut both = Both::new(true);
         both.install(&tables);
         both.process(endpoint(0, port), &bytes);
         both.counts();
@@ -73,7 +73,7 @@ proptest! {
         bounds in any_bounds(), ends in any::<[u128; 2]>(), narrow in 0u32..127,
         count in 1u8..40, reverse in any::<bool>(),
     ) {
-        let mut both = Both::default();
+        let mut both = Both::new(true);
         both.install(&covered(bounds));
         let [a, b] = ends.map(|end| end >> narrow);
         let (first, last) = (a.min(b), a.max(b));

@@ -1,15 +1,23 @@
 //! Which tables are taken, what becomes of the counters when they change, and what `explain` says.
 
 use cluster::{
-    Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionCount,
-    PartitionId, SwitchControl as _, SwitchTables,
+    Epoch, InstallError, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition,
+    PartitionCount, PartitionId, SwitchControl as _, SwitchTables,
 };
-use machine::Outbox;
+use machine::{Instant, Outbox};
 use std::net::SocketAddr;
 use switch::{Counters, Explanation, Pipeline, Tables, explain};
 use wire::{DropReason, Endpoint, Header, Op};
 
 const HALF: u128 = 1 << 127;
+const NOW: Instant = Instant::from_unix_ms(1_000);
+
+/// A pipeline that may forward.
+fn leased() -> Pipeline {
+    let mut pipeline = Pipeline::new(Life(1));
+    pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+    pipeline
+}
 
 fn endpoint(host: u8, port: u16) -> Endpoint {
     Endpoint::from(SocketAddr::from(([10, 0, 0, host], port)))
@@ -27,12 +35,15 @@ fn partition(id: u32, first: u128, last: u128, chain: &[u16]) -> Partition {
         last: Match(last),
         epoch: Epoch(4),
         chain: chain.iter().copied().map(NodeId).collect(),
+        open: true,
+        ..Partition::default()
     }
 }
 
 fn sound() -> SwitchTables {
     SwitchTables {
         revision: 3,
+        active: true,
         nodes: vec![node(1, 9000, 2), node(2, 9002, 2)],
         partitions: vec![
             partition(7, 0, HALF - 1, &[1, 2]),
@@ -45,7 +56,7 @@ fn get(pipeline: &mut Pipeline, at: u128) {
     let header = Header { op: Op::Get as u8, keyspace: 1, match_value: at, ..Header::default() };
     let mut datagram = Vec::new();
     wire::emit(&mut datagram, &header, &[]);
-    pipeline.process(endpoint(9, 1), &mut datagram, &mut Outbox::default()).expect("sent");
+    pipeline.process(NOW, endpoint(9, 1), &mut datagram, &mut Outbox::default()).expect("sent");
 }
 
 fn loads(counters: &Counters) -> Vec<(u32, u64)> {
@@ -56,7 +67,7 @@ type Spoil = fn(&mut SwitchTables);
 
 #[test]
 fn unsound_tables_are_refused_and_change_nothing() {
-    let mut pipeline = Pipeline::new();
+    let mut pipeline = leased();
     pipeline.install(&sound()).unwrap();
     let refused: [(&str, Spoil); 12] = [
         ("node 1 is there twice", |t| t.nodes.push(node(1, 9100, 1))),
@@ -121,7 +132,7 @@ fn a_sender_is_known_by_any_of_its_ports_and_no_other() {
 
 #[test]
 fn counters_follow_the_partition_id_through_new_tables() {
-    let mut pipeline = Pipeline::new();
+    let mut pipeline = leased();
     pipeline.install(&sound()).unwrap();
     get(&mut pipeline, 0);
     get(&mut pipeline, HALF);
@@ -142,7 +153,7 @@ fn counters_follow_the_partition_id_through_new_tables() {
 
 #[test]
 fn merged_counters_are_those_of_one_switch_that_took_all_packets() {
-    let [mut first, mut second, mut alone] = [(); 3].map(|()| Pipeline::new());
+    let [mut first, mut second, mut alone] = [(); 3].map(|()| leased());
     for pipeline in [&mut first, &mut second, &mut alone] {
         pipeline.install(&sound()).unwrap();
     }
@@ -153,7 +164,7 @@ fn merged_counters_are_those_of_one_switch_that_took_all_packets() {
         get(&mut alone, at);
     }
     for pipeline in [&mut second, &mut alone] {
-        let outcome = pipeline.process(endpoint(9, 1), &mut [], &mut Outbox::default());
+        let outcome = pipeline.process(NOW, endpoint(9, 1), &mut [], &mut Outbox::default());
         assert_eq!(outcome, Err(DropReason::Truncated));
     }
     let mut sum = Counters::default();
@@ -187,4 +198,25 @@ fn explain_says_what_packets_meet() {
     assert_eq!((of(2), of(6)), (None, None));
     assert_eq!((of(3), of(5)), (Some(mid.clone()), Some(mid)));
     assert_eq!(explain(&tables, KeyspaceId(2), Match(3)), None);
+}
+
+#[test]
+fn a_switch_falls_silent_when_its_lease_ends_and_while_it_stands_by() {
+    let mut pipeline = leased();
+    pipeline.install(&sound()).unwrap();
+    get(&mut pipeline, 0);
+    let end = Instant::from_unix_ms(1_001);
+    let mut datagram = Vec::new();
+    let header = Header { op: Op::Get as u8, keyspace: 1, ..Header::default() };
+    wire::emit(&mut datagram, &header, &[]);
+    let at = |pipeline: &mut Pipeline, now| {
+        pipeline.process(now, endpoint(9, 1), &mut datagram.clone(), &mut Outbox::default())
+    };
+    assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease));
+    let lease = Lease { life: Life(1), revision: 4, from: end, duration_ms: 1 };
+    pipeline.renew(&lease);
+    assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease), "it is for a newer revision");
+    pipeline.install(&SwitchTables { revision: 4, active: false, ..sound() }).unwrap();
+    pipeline.renew(&lease);
+    assert_eq!(at(&mut pipeline, end), Err(DropReason::Standby));
 }

@@ -23,7 +23,7 @@ fn repository() -> &'static Path {
 
 /// What a fresh switch with the tables of the file makes of a datagram. The model must agree.
 fn run(file: &File, from: Endpoint, datagram: &[u8]) -> (Vec<Sent>, Counts) {
-    let mut both = Both::default();
+    let mut both = Both::new(file.leased);
     if let Some(tables) = &file.tables {
         both.install(tables);
     }
@@ -97,6 +97,8 @@ fn every_operation_and_every_drop_of_a_switch_has_a_vector() {
         DropReason::RequestFromNode,
         DropReason::NotServing,
         DropReason::BadReplyAddress,
+        DropReason::NoLease,
+        DropReason::Standby,
     ];
     let wanted: BTreeSet<String> =
         ops.into_iter().chain(drops.map(DropReason::name)).map(str::to_owned).collect();

@@ -1,5 +1,6 @@
 //! Payloads as their operations mean them. Only nodes and clients look this deep.
 
+use crate::copy::CopyEntries;
 use crate::layout::{
     CasBody, ChainWriteBody, Code, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody, HEADER_LEN,
     IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody,
@@ -52,6 +53,8 @@ pub enum Body<'a> {
     ChainExpire {
         key: &'a [u8],
     },
+    ChainCopy(CopyEntries<'a>),
+    ChainCopied,
     GetReply(Entry<'a>),
     PutReply,
     DelReply,
@@ -141,6 +144,8 @@ impl<'a> Body<'a> {
             Op::ChainCommit => payload.is_empty().then_some(Self::ChainCommit)?,
             Op::ChainStable => payload.is_empty().then_some(Self::ChainStable)?,
             Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
+            Op::ChainCopy => Self::ChainCopy(CopyEntries::parse(payload)?),
+            Op::ChainCopied => payload.is_empty().then_some(Self::ChainCopied)?,
             Op::GetReply => {
                 let (fixed, value) = GetReplyBody::split(payload)?;
                 let version = header.object_version();

@@ -63,6 +63,10 @@ pub enum Op {
     ChainStable = 0x43,
     /// Tail to head: the time of this key's value has come, and somebody asked for it.
     ChainExpire = 0x44,
+    /// Tail to joiner: a piece of the partition as it stands.
+    ChainCopy = 0x45,
+    /// Joiner to tail: that piece is kept here.
+    ChainCopied = 0x46,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -83,7 +87,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -97,6 +101,8 @@ impl Op {
         Self::ChainCommit,
         Self::ChainStable,
         Self::ChainExpire,
+        Self::ChainCopy,
+        Self::ChainCopied,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -124,6 +130,8 @@ impl Op {
             0x42 => Some(Self::ChainCommit),
             0x43 => Some(Self::ChainStable),
             0x44 => Some(Self::ChainExpire),
+            0x45 => Some(Self::ChainCopy),
+            0x46 => Some(Self::ChainCopied),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -153,6 +161,8 @@ impl Op {
             Self::ChainCommit => "chain_commit",
             Self::ChainStable => "chain_stable",
             Self::ChainExpire => "chain_expire",
+            Self::ChainCopy => "chain_copy",
+            Self::ChainCopied => "chain_copied",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -189,6 +199,8 @@ pub enum Code {
     NotServing = 0x13,
     /// Ask again, soon: the value's time has come and its removal is on the way down the chain.
     Expiring = 0x14,
+    /// Ask again, soon: the chain of the partition is being changed.
+    Closed = 0x15,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -203,7 +215,7 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -214,6 +226,7 @@ impl Code {
         Self::Overloaded,
         Self::NotServing,
         Self::Expiring,
+        Self::Closed,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
@@ -235,6 +248,7 @@ impl Code {
             0x12 => Some(Self::Overloaded),
             0x13 => Some(Self::NotServing),
             0x14 => Some(Self::Expiring),
+            0x15 => Some(Self::Closed),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
@@ -258,6 +272,7 @@ impl Code {
             Self::Overloaded => "overloaded",
             Self::NotServing => "not_serving",
             Self::Expiring => "expiring",
+            Self::Closed => "closed",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
@@ -313,11 +328,17 @@ pub enum DropReason {
     NotServing = 0x14,
     /// A reply with no address to send it to.
     BadReplyAddress = 0x15,
+    /// The controller has not been heard for too long: somebody else may have taken over.
+    NoLease = 0x16,
+    /// A request that the active switch did not forward.
+    NotFromSwitch = 0x17,
+    /// A request at a switch that is not the active one.
+    Standby = 0x18,
 }
 
 impl DropReason {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::Truncated,
         Self::NotOurs,
         Self::BadVersion,
@@ -339,6 +360,9 @@ impl DropReason {
         Self::UnknownRequest,
         Self::NotServing,
         Self::BadReplyAddress,
+        Self::NoLease,
+        Self::NotFromSwitch,
+        Self::Standby,
     ];
 
     /// The value that this byte stands for, if any.
@@ -366,6 +390,9 @@ impl DropReason {
             0x13 => Some(Self::UnknownRequest),
             0x14 => Some(Self::NotServing),
             0x15 => Some(Self::BadReplyAddress),
+            0x16 => Some(Self::NoLease),
+            0x17 => Some(Self::NotFromSwitch),
+            0x18 => Some(Self::Standby),
             _ => None,
         }
     }
@@ -395,6 +422,9 @@ impl DropReason {
             Self::UnknownRequest => "unknown_request",
             Self::NotServing => "not_serving",
             Self::BadReplyAddress => "bad_reply_address",
+            Self::NoLease => "no_lease",
+            Self::NotFromSwitch => "not_from_switch",
+            Self::Standby => "standby",
         }
     }
 }
@@ -1220,6 +1250,158 @@ impl ChainWriteBody {
         crate::bytes::put::<32, 1, 35>(&mut out, self.origin.to_be_bytes());
         crate::bytes::put::<33, 1, 35>(&mut out, self.effect.to_be_bytes());
         crate::bytes::put::<34, 1, 35>(&mut out, self.ordered.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_COPY: kind 0 is a value, kind 1 a tombstone. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyRecordBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+    /// 2 bytes, big-endian on the wire.
+    pub value_len: u16,
+}
+
+impl CopyRecordBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 21;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<21>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 21>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 21>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<17, 2, 21>(fixed)),
+                value_len: u16::from_be_bytes(crate::bytes::get::<19, 2, 21>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 21] {
+        let mut out = [0; 21];
+        crate::bytes::put::<0, 1, 21>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 21>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<9, 8, 21>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<17, 2, 21>(&mut out, self.key_len.to_be_bytes());
+        crate::bytes::put::<19, 2, 21>(&mut out, self.value_len.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_COPY: kind 2: the outcome of one write, and the low-water mark of its client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopySessionBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub origin: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub code: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub client: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub seq: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub floor: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub result: u64,
+}
+
+impl CopySessionBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 43;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<43>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 43>(fixed)),
+                origin: u8::from_be_bytes(crate::bytes::get::<1, 1, 43>(fixed)),
+                code: u8::from_be_bytes(crate::bytes::get::<2, 1, 43>(fixed)),
+                client: u64::from_be_bytes(crate::bytes::get::<3, 8, 43>(fixed)),
+                seq: u64::from_be_bytes(crate::bytes::get::<11, 8, 43>(fixed)),
+                floor: u64::from_be_bytes(crate::bytes::get::<19, 8, 43>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<27, 8, 43>(fixed)),
+                result: u64::from_be_bytes(crate::bytes::get::<35, 8, 43>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 43] {
+        let mut out = [0; 43];
+        crate::bytes::put::<0, 1, 43>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 1, 43>(&mut out, self.origin.to_be_bytes());
+        crate::bytes::put::<2, 1, 43>(&mut out, self.code.to_be_bytes());
+        crate::bytes::put::<3, 8, 43>(&mut out, self.client.to_be_bytes());
+        crate::bytes::put::<11, 8, 43>(&mut out, self.seq.to_be_bytes());
+        crate::bytes::put::<19, 8, 43>(&mut out, self.floor.to_be_bytes());
+        crate::bytes::put::<27, 8, 43>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<35, 8, 43>(&mut out, self.result.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_COPY: kind 3: all has been copied; the counters of the partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyEndBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub last_version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub stable: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub collected: u64,
+}
+
+impl CopyEndBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 25;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<25>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 25>(fixed)),
+                last_version: u64::from_be_bytes(crate::bytes::get::<1, 8, 25>(fixed)),
+                stable: u64::from_be_bytes(crate::bytes::get::<9, 8, 25>(fixed)),
+                collected: u64::from_be_bytes(crate::bytes::get::<17, 8, 25>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 25] {
+        let mut out = [0; 25];
+        crate::bytes::put::<0, 1, 25>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 25>(&mut out, self.last_version.to_be_bytes());
+        crate::bytes::put::<9, 8, 25>(&mut out, self.stable.to_be_bytes());
+        crate::bytes::put::<17, 8, 25>(&mut out, self.collected.to_be_bytes());
         out
     }
 }

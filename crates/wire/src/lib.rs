@@ -14,6 +14,7 @@ extern crate std;
 
 mod body;
 mod bytes;
+mod copy;
 mod endpoint;
 pub mod layout;
 pub mod metric;
@@ -23,6 +24,7 @@ mod tag;
 mod tests;
 
 pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, RangeEntries};
+pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use packet::{

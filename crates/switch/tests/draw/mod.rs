@@ -46,7 +46,10 @@ pub(crate) fn partitions(
         first: Match(first),
         last: Match(last),
         epoch: Epoch(epoch),
+        joining: chain.len() > 1 && epoch % 4 == 0,
         chain: chain.iter().map(|node| *node.get(nodes)).collect(),
+        open: true,
+        ..Partition::default()
     })
     .collect()
 }
@@ -79,7 +82,7 @@ pub(crate) fn any_tables() -> impl Strategy<Value = SwitchTables> {
             if let Some(place) = no_node {
                 nodes.remove(place.index(nodes.len()));
             }
-            SwitchTables { revision, nodes, partitions }
+            SwitchTables { revision, active: true, nodes, partitions }
         },
     )
 }

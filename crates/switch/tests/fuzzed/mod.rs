@@ -4,7 +4,7 @@
 use crate::oracle::compare::Both;
 use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use std::net::SocketAddr;
-use wire::{Body, Endpoint, Fields as _, HEADER_LEN, MAGIC, Op, Packet, VERSION};
+use wire::{Body, CopyEntry, Endpoint, Fields as _, HEADER_LEN, MAGIC, Op, Packet, VERSION};
 
 /// The packet parser and all bodies, on the bytes as they are and as [`mended`].
 pub(crate) fn packet(bytes: &[u8]) {
@@ -54,7 +54,16 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         }
         Body::Refusal(code) => assert!(!code.is_decided() && packet.payload().is_empty()),
         Body::PutReply | Body::DelReply | Body::CasReply => assert!(packet.op().is_reply()),
-        Body::ChainAck | Body::ChainCommit | Body::ChainStable => assert!(packet.op().is_chain()),
+        Body::ChainCopy(entries) => {
+            for entry in entries.iter() {
+                if let CopyEntry::Record { key, value, .. } = entry {
+                    entry_fits(key, value);
+                }
+            }
+        }
+        Body::ChainAck | Body::ChainCommit | Body::ChainStable | Body::ChainCopied => {
+            assert!(packet.op().is_chain());
+        }
         Body::GetReply(_) | Body::IncrReply { .. } | Body::DescribeReply { .. } => {
             assert!(packet.op().is_reply());
         }
@@ -68,7 +77,7 @@ pub(crate) fn pipeline(bytes: &[u8]) {
     let mut rest = Bytes(bytes);
     let tables_len = rest.byte().into();
     let tables = tables(rest.take(tables_len));
-    let mut both = Both::default();
+    let mut both = Both::new(true);
     both.install(&tables);
     while !rest.0.is_empty() {
         let source = rest.byte();
@@ -139,7 +148,7 @@ const DEFAULT_TABLES: &[u8] = b"\x04\x00\x01\x02\x02\x01\
 /// first match value; start and length of the chain, bit 7: this partition is missing).
 fn tables(bytes: &[u8]) -> SwitchTables {
     let mut bytes = Bytes(if bytes.is_empty() { DEFAULT_TABLES } else { bytes });
-    let mut tables = SwitchTables { revision: 1, ..SwitchTables::default() };
+    let mut tables = SwitchTables { revision: 1, active: true, ..SwitchTables::default() };
     let count = 1 + bytes.byte() % 8;
     for (id, place) in NODE_IDS.into_iter().zip(0..count) {
         let byte = bytes.byte();
@@ -169,6 +178,8 @@ fn tables(bytes: &[u8]) -> SwitchTables {
                     last: Match(last),
                     epoch: Epoch(id ^ u32::from(*chain)),
                     chain: members.copied().map(NodeId).collect(),
+                    open: true,
+                    ..Partition::default()
                 });
             }
         }

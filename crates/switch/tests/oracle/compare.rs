@@ -3,21 +3,32 @@
 use super::counts::Counts;
 use super::invariants;
 use super::model::{Model, Sent};
-use cluster::{SwitchControl as _, SwitchTables};
-use machine::Outbox;
+use cluster::{Lease, Life, SwitchControl as _, SwitchTables};
+use machine::{Instant, Outbox};
 use std::rc::Rc;
 use switch::Pipeline;
 use wire::Endpoint;
 
 /// A pipeline and the model of it, always with the same tables.
-#[derive(Default)]
 pub(crate) struct Both {
     pipeline: Pipeline,
     model: Model,
     none: SwitchTables,
 }
 
+const NOW: Instant = Instant::from_unix_ms(1_000);
+
 impl Both {
+    /// Both without tables, with a lease or without.
+    pub(crate) fn new(leased: bool) -> Self {
+        let mut pipeline = Pipeline::new(Life(1));
+        if leased {
+            pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+        }
+        let model = Model { leased, ..Model::default() };
+        Self { pipeline, model, none: SwitchTables::default() }
+    }
+
     /// Installs tables; they must be sound.
     pub(crate) fn install(&mut self, tables: &SwitchTables) {
         self.pipeline.install(tables).expect("sound tables");
@@ -31,7 +42,7 @@ impl Both {
         let mut out = Outbox::default();
         let dropped = |pipeline: &Pipeline| pipeline.counters().dropped;
         let before = dropped(&self.pipeline);
-        let outcome = self.pipeline.process(from, &mut datagram.to_vec(), &mut out);
+        let outcome = self.pipeline.process(NOW, from, &mut datagram.to_vec(), &mut out);
         let drops = dropped(&self.pipeline) - before;
         assert!(outcome.is_ok() || (out.is_empty() && drops == 1), "an error is one drop");
         let sent: Vec<Sent> =

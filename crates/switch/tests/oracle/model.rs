@@ -15,6 +15,8 @@ pub(crate) type Sent = (Endpoint, Vec<u8>);
 pub(crate) struct Model {
     /// The tables, once there are some.
     pub(crate) tables: Option<Rc<SwitchTables>>,
+    /// Whether it has a lease.
+    pub(crate) leased: bool,
     /// What it has counted.
     pub(crate) counts: Counts,
 }
@@ -41,6 +43,9 @@ impl Model {
         let tables = self.tables.clone().unwrap_or_default();
         let sender = tables.nodes.iter().find(|node| node.owns(from));
         if name.ends_with("_reply") {
+            if !self.leased {
+                return self.drop("no_lease");
+            }
             let Some(node) = sender else { return self.drop("reply_not_from_node") };
             if header.reply_port == 0 {
                 return self.drop("bad_reply_address");
@@ -60,6 +65,12 @@ impl Model {
         }
         if self.tables.is_none() {
             return self.drop("not_serving");
+        }
+        if !self.leased {
+            return self.drop("no_lease");
+        }
+        if !tables.active {
+            return self.drop("standby");
         }
         let header = Header {
             reply_addr: from.addr,
@@ -103,7 +114,7 @@ impl Model {
         let chain = if write {
             &partition.chain[..]
         } else {
-            &partition.chain[partition.chain.len() - 1..]
+            &partition.members()[partition.members().len() - 1..]
         };
         let Some(node) = node(tables, chain[0]) else { return self.drop("no_node") };
         let stamped = stamp(header, partition.id.0, partition.epoch.0, 0, chain);
@@ -129,7 +140,7 @@ impl Model {
                 continue;
             };
             add(&mut self.counts.reads, &partition.id.to_string());
-            let Some(node) = node(tables, *partition.chain.last().unwrap()) else {
+            let Some(node) = node(tables, partition.tail().unwrap()) else {
                 self.drop("no_node");
                 continue;
             };
@@ -179,7 +190,7 @@ impl Model {
                 (piece.1 != last).then(|| piece.1 + 1)
             };
             add(&mut self.counts.reads, &partition.id.to_string());
-            let tail = *partition.chain.last().unwrap();
+            let tail = partition.tail().unwrap();
             let Some(node) = node(tables, tail) else {
                 self.drop("no_node");
                 continue;
@@ -236,6 +247,8 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x42 => "chain_commit",
         0x43 => "chain_stable",
         0x44 => "chain_expire",
+        0x45 => "chain_copy",
+        0x46 => "chain_copied",
         0x81 => "get_reply",
         0x82 => "put_reply",
         0x83 => "del_reply",

@@ -16,10 +16,17 @@ use wire::Endpoint;
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
     about: String,
+    /// Whether the switch has a lease.
+    #[serde(default = "usually")]
+    pub(crate) leased: bool,
     /// What is installed before each case; nothing if absent.
     pub(crate) tables: Option<SwitchTables>,
     #[serde(rename = "case")]
     pub(crate) cases: Vec<Case>,
+}
+
+fn usually() -> bool {
+    true
 }
 
 /// One datagram into a fresh switch, and all that comes of it.
@@ -73,6 +80,9 @@ impl File {
         run: impl Fn(Endpoint, &[u8]) -> (Vec<Sent>, Counts),
     ) -> Result<String, String> {
         let mut out = format!("about = {}\n", quoted(&self.about));
+        if !self.leased {
+            line(&mut out, format_args!("leased = false"));
+        }
         if let Some(tables) = &self.tables {
             render_tables(&mut out, tables);
         }
@@ -189,6 +199,9 @@ pub(crate) fn paths(repository: &Path) -> Result<Vec<PathBuf>, String> {
 
 fn render_tables(out: &mut String, tables: &SwitchTables) {
     line(out, format_args!("\n[tables]\nrevision = {}", tables.revision));
+    if !tables.active {
+        line(out, format_args!("active = false"));
+    }
     if tables.nodes.is_empty() {
         line(out, format_args!("nodes = []"));
     }
@@ -206,6 +219,9 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
         line(out, format_args!("first = \"{first:032x}\"\nlast = \"{last:032x}\""));
         let chain: Vec<u16> = partition.chain.iter().map(|node| node.0).collect();
         line(out, format_args!("epoch = {}\nchain = {chain:?}", partition.epoch));
+        if partition.joining {
+            line(out, format_args!("joining = true"));
+        }
     }
 }
 

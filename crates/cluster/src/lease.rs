@@ -1,0 +1,112 @@
+//! Leases: a member that the controller cannot reach falls silent before somebody else takes over.
+//!
+//! Every report says when it was made, by the member's clock. A lease names that instant and runs
+//! from there, so the member knows when it ends, and the controller, who heard the report later than
+//! it was made, can tell when it has certainly ended: both count on their own clocks, which need not
+//! agree. All that is asked of the clocks is that none runs much faster than another:
+//! [`CLOCK_RATE_MAX_PERCENT`].
+//!
+//! ```text
+//!   member      says at = t ────╮            ╭──▶ serves until t + duration, on its clock
+//!   controller          hears at c, grants ──╯    waits until c + duration * rate bound, on its own
+//! ```
+
+use crate::{Life, text};
+use machine::Instant;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// While one clock of the cluster counts 100 seconds, no other counts more than this. Quartz is
+/// within 0.01 %; drivers slew their clocks by at most 0.5 % either way to follow the wall clock.
+pub const CLOCK_RATE_MAX_PERCENT: u32 = 102;
+
+/// The controller's word that nobody takes over before the lease has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// For this life of the member alone.
+    pub life: Life,
+    /// It holds for a member that has installed this revision or a newer one: a member that came
+    /// back with an old assignment must not serve by it.
+    pub revision: u64,
+    /// When the report was made that it rests on, by the member's clock.
+    #[serde(with = "text::instant")]
+    pub from: Instant,
+    /// How long it lasts from there.
+    pub duration_ms: u64,
+}
+
+impl Lease {
+    /// When it has certainly ended by a clock on which the report was heard at `heard`.
+    #[must_use]
+    pub fn over_by(heard: Instant, duration: Duration) -> Instant {
+        heard + duration * CLOCK_RATE_MAX_PERCENT / 100
+    }
+}
+
+/// A member's lease as the member keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tenure {
+    life: Life,
+    until: Instant,
+}
+
+impl Tenure {
+    /// None yet, for a member in this life.
+    #[must_use]
+    pub fn new(life: Life) -> Self {
+        Self { life, until: Instant::default() }
+    }
+
+    /// Which life this is.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Takes a lease, if it is for this life and for what is installed.
+    pub fn renew(&mut self, installed: u64, lease: &Lease) {
+        if lease.life == self.life && lease.revision <= installed {
+            self.until = self.until.max(lease.from + Duration::from_millis(lease.duration_ms));
+        }
+    }
+
+    /// Whether the member may serve at `now`, by its own clock.
+    #[must_use]
+    pub fn holds(&self, now: Instant) -> bool {
+        now < self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Lease =
+        Lease { life: Life(7), revision: 5, from: Instant::from_unix_ms(1_000), duration_ms: 500 };
+
+    #[test]
+    fn a_lease_runs_from_the_report_it_rests_on() {
+        let mut tenure = Tenure::new(Life(7));
+        assert!(!tenure.holds(Instant::from_unix_ms(1_000)));
+        tenure.renew(5, &LEASE);
+        assert!(tenure.holds(Instant::from_unix_ms(1_499)));
+        assert!(!tenure.holds(Instant::from_unix_ms(1_500)));
+        tenure.renew(5, &Lease { from: Instant::from_unix_ms(900), ..LEASE });
+        assert!(tenure.holds(Instant::from_unix_ms(1_499)), "an older one takes nothing away");
+    }
+
+    #[test]
+    fn a_lease_for_another_life_or_a_newer_revision_is_void() {
+        let mut tenure = Tenure::new(Life(7));
+        tenure.renew(5, &Lease { life: Life(8), ..LEASE });
+        tenure.renew(4, &LEASE);
+        assert!(!tenure.holds(LEASE.from));
+    }
+
+    #[test]
+    fn the_controller_waits_longer_than_the_slowest_clock_counts() {
+        let heard = Instant::from_unix_ms(10_000);
+        let over = Lease::over_by(heard, Duration::from_millis(500));
+        assert_eq!(over, Instant::from_unix_ms(10_510));
+    }
+}

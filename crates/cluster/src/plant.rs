@@ -1,0 +1,70 @@
+//! Deliberate bugs, to know that the simulator would see them.
+
+use serde::{Deserialize, Serialize};
+
+/// A rule of the protocol that a machine can be told to break. Only tests and the simulator do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plant {
+    /// Node: a retry is applied again, under a new version.
+    ForgetRequests,
+    /// Switch and node: a retry of a write goes to another member than the first copy did, and that
+    /// one orders it too.
+    RetryElsewhere,
+    /// Node: a read-modify-write is taken although what it was computed from has not arrived.
+    IgnoreBase,
+    /// Node: the head answers a write as soon as it has ordered it.
+    AnswerAtHead,
+    /// Node: answers leave before what they rest on is durable.
+    AnswerUnsynced,
+    /// Node: requests and chain messages of any epoch are taken.
+    IgnoreEpoch,
+    /// Node: serves on after its lease has ended.
+    IgnoreLease,
+    /// Node: reads are answered with the newest pending value.
+    ReadPending,
+    /// Node: pending writes are dropped when the chain changes.
+    DropPending,
+    /// Node: sessions are not copied to a joiner.
+    DropSessions,
+    /// Node: a copied record replaces a newer one.
+    CopyOverwrites,
+    /// Node: tombstones are collected at once, also by a joiner that is still being copied to.
+    CollectAtOnce,
+    /// Node: a copy is said to be whole before it is.
+    WholeTooSoon,
+    /// Node: what an earlier stay in the chain left behind is kept when it joins again.
+    KeepLeftovers,
+    /// Controller: a chain is opened before its members have settled.
+    OpenUnsettled,
+    /// Controller: a member is taken out of a chain before its lease has ended.
+    ImpatientController,
+    /// Controller: a node without its memory goes on in its chains as if it had it.
+    TrustTheForgetful,
+    /// Client: a write that is told to ask again is given up as refused.
+    StaleIsFinal,
+}
+
+impl Plant {
+    /// Every planted bug.
+    pub const ALL: [Self; 18] = [
+        Self::ForgetRequests,
+        Self::RetryElsewhere,
+        Self::IgnoreBase,
+        Self::AnswerAtHead,
+        Self::AnswerUnsynced,
+        Self::IgnoreEpoch,
+        Self::IgnoreLease,
+        Self::ReadPending,
+        Self::DropPending,
+        Self::DropSessions,
+        Self::CopyOverwrites,
+        Self::CollectAtOnce,
+        Self::WholeTooSoon,
+        Self::KeepLeftovers,
+        Self::OpenUnsettled,
+        Self::ImpatientController,
+        Self::TrustTheForgetful,
+        Self::StaleIsFinal,
+    ];
+}
