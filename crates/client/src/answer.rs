@@ -31,5 +31,7 @@ pub(crate) fn keyspace(name: &str, code: Code, body: &Body<'_>) -> Option<Keyspa
         1 => KeyspaceKind::Range { prefix: prefix.to_vec() },
         _ => return None,
     };
-    Some(Keyspace { id: KeyspaceId(fixed.id), name: name.to_owned(), kind, seed: fixed.seed })
+    let id = KeyspaceId(fixed.id);
+    // How many nodes hold a key is nothing that a client needs, and the reply does not say it.
+    Some(Keyspace { id, name: name.to_owned(), kind, seed: fixed.seed, replicas: 0 })
 }

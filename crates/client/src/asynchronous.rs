@@ -6,11 +6,10 @@ use crate::face::{
 };
 use crate::{
     CasReply, DelReply, Expect, IncrReply, LookupError, Options, Outcome, PutOptions, Refusal,
-    Reply, ScanOptions, UnknownReason, Value,
+    Reply, ScanOptions, Services, UnknownReason, Value,
 };
 use cluster::Keyspace;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
@@ -31,15 +30,17 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the system has no socket left.
+    /// If the system has no socket left, and `InvalidInput` if there is no service address, more
+    /// than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them.
     ///
     /// # Panics
     ///
     /// If the options are outside the bounds that they state.
     #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
-    pub async fn connect(service: SocketAddr, options: Options) -> io::Result<Self> {
-        let driver = Driver::new(service, options);
-        let socket = UdpSocket::from_std(face::bind(service)?)?;
+    pub async fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
+        let services = services.into();
+        let socket = UdpSocket::from_std(face::bind(&services)?)?;
+        let driver = Driver::new(services, options);
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         tokio::spawn(Io { driver, socket, commands }.run());
         Ok(Self { commands: sender, known: Arc::default() })

@@ -6,13 +6,12 @@ use crate::face::{
 };
 use crate::{
     CasReply, DelReply, Expect, IncrReply, LookupError, Options, Outcome, PutOptions, Refusal,
-    Reply, ScanOptions, UnknownReason, Value,
+    Reply, ScanOptions, Services, UnknownReason, Value,
 };
 use cluster::Keyspace;
 use mio::net::UdpSocket;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
@@ -42,14 +41,16 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the system has no socket or no thread left.
+    /// If the system has no socket or no thread left, and `InvalidInput` if there is no service
+    /// address, more than [`SERVICES_MAX`](crate::SERVICES_MAX), or IPv4 and IPv6 among them.
     ///
     /// # Panics
     ///
     /// If the options are outside the bounds that they state.
-    pub fn connect(service: SocketAddr, options: Options) -> io::Result<Self> {
-        let driver = Driver::new(service, options);
-        let mut socket = UdpSocket::from_std(face::bind(service)?);
+    pub fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
+        let services = services.into();
+        let mut socket = UdpSocket::from_std(face::bind(&services)?);
+        let driver = Driver::new(services, options);
         let poll = Poll::new()?;
         poll.registry().register(&mut socket, SOCKET, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), COMMANDS)?;

@@ -1,13 +1,16 @@
 //! What a client may be told about itself.
 
+use crate::service::{SERVICES_MAX, Services};
 use std::time::Duration;
 use wire::Endpoint;
 
 /// Everything a [`Client`](crate::Client) needs to know before its first request.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Where every request goes: the service address of a switch.
-    pub service: Endpoint,
+    /// The service addresses, in the order of preference; 1 to [`SERVICES_MAX`]. Every request goes
+    /// to one of them, to the next when nothing is heard any more, and after the last comes the
+    /// first.
+    pub services: Vec<Endpoint>,
     /// Half of every request id. Drawn at random when the client starts and never used again: two
     /// clients with one id would be given each other's answers. 0 belongs to the nodes.
     pub client_id: u64,
@@ -34,7 +37,10 @@ pub struct RetransmitBounds {
     pub min: Duration,
     /// Before the first answer has been seen.
     pub first: Duration,
-    /// Never later, however often it has doubled.
+    /// Doubling stops here, unless the path itself takes longer: a chain that has been repaired, or
+    /// a switch that has taken over, is noticed within this time and its quarter of jitter.
+    pub backoff_max: Duration,
+    /// Never later, however long the path takes.
     pub max: Duration,
 }
 
@@ -46,11 +52,11 @@ pub const IN_FLIGHT_MAX: usize = 65_535;
 pub const MULTIGET_KEYS_MAX: usize = 65_536;
 
 impl ClientConfig {
-    /// The usual configuration for this service address and client id.
+    /// The usual configuration for these service addresses (or this one) and client id.
     #[must_use]
-    pub fn new(service: Endpoint, client_id: u64) -> Self {
+    pub fn new(services: impl Into<Services>, client_id: u64) -> Self {
         Self {
-            service,
+            services: services.into().0,
             client_id,
             deadline: Duration::from_secs(5),
             in_flight_max: 4096,
@@ -62,6 +68,10 @@ impl ClientConfig {
 
     pub(crate) fn check(&self) {
         assert!(self.client_id != 0, "client id 0 belongs to the nodes");
+        assert!(
+            (1..=SERVICES_MAX).contains(&self.services.len()),
+            "there are 1 to {SERVICES_MAX} service addresses"
+        );
         assert!(
             (1..=IN_FLIGHT_MAX).contains(&self.in_flight_max),
             "in_flight_max is 1 to {IN_FLIGHT_MAX}"
@@ -76,6 +86,9 @@ impl Default for RetransmitBounds {
         Self {
             min: Duration::from_millis(5),
             first: Duration::from_millis(50),
+            // Of the second that a key may be out of reach after a failure, leases take 500 ms and
+            // the repair some more: this leaves time for two addresses to be asked in turn.
+            backoff_max: Duration::from_millis(100),
             max: Duration::from_secs(1),
         }
     }

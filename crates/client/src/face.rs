@@ -2,9 +2,10 @@
 //! and the [`Driver`] that hands them to the machine and outcomes to whoever waits.
 
 use crate::clock::Clock;
+use crate::service::Services;
 use crate::{
     CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, NotDone, Outcome, Refusal,
-    Reply, Request, StartError, Ticket, Value,
+    Reply, Request, SERVICES_MAX, StartError, Ticket, Value,
 };
 use cluster::Keyspace;
 use machine::{Instant, Rng};
@@ -152,12 +153,12 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(service: SocketAddr, options: Options) -> Self {
+    pub(crate) fn new(services: Services, options: Options) -> Self {
         let config = ClientConfig {
             deadline: options.deadline,
             in_flight_max: options.in_flight_max,
             result_bytes_max: options.result_bytes_max,
-            ..ClientConfig::new(service.into(), random().max(1))
+            ..ClientConfig::new(services, random().max(1))
         };
         Self {
             machine: Client::new(config, Rng::new(random())),
@@ -248,10 +249,22 @@ impl Driver {
     }
 }
 
-/// A socket to talk to a service with. It is not connected: replies need not come from the service
-/// address, and a service that is not up yet must not break it.
-pub(crate) fn bind(service: SocketAddr) -> io::Result<UdpSocket> {
-    let any = match service {
+/// A socket to talk to every service address with. It is not connected: replies need not come from
+/// where requests go, and a service that is not up yet must not break it.
+pub(crate) fn bind(services: &Services) -> io::Result<UdpSocket> {
+    let addresses: Vec<SocketAddr> = services.0.iter().map(|it| (*it).into()).collect();
+    let Some(first) = addresses.first().filter(|_| addresses.len() <= SERVICES_MAX) else {
+        let what = format!("{} service addresses; give 1 to {SERVICES_MAX}", addresses.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    };
+    if let Some(other) = addresses.iter().find(|it| it.is_ipv4() != first.is_ipv4()) {
+        let what = format!(
+            "no socket reaches both {first} and {other}: give every service address as IPv4, or \
+             every one as IPv6"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let any = match first {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     };

@@ -1,4 +1,4 @@
-//! The Keyway client: typed requests to a cluster behind one service address.
+//! The Keyway client: typed requests to a cluster behind one service address, or a few.
 //!
 //! Every request ends in one of three ways, and the types keep them apart: *done* (it took place,
 //! exactly once), *refused* (it had no effect and never will) or *unknown* (nobody answered before
@@ -9,9 +9,11 @@
 //! ```no_run
 //! use client::blocking::Client;
 //! use client::{Options, PutOptions, ScanOptions};
+//! use std::net::SocketAddr;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::connect("127.0.0.1:7700".parse()?, Options::default())?;
+//! let service: SocketAddr = "127.0.0.1:7700".parse()?;
+//! let client = Client::connect(service, Options::default())?;
 //! let users = client.keyspace("users")?;
 //! let version = users.put(b"user:7", b"Ada", PutOptions::default()).into_result()?;
 //! let found = users.get(b"user:7").into_result()?;
@@ -24,14 +26,16 @@
 //! # }
 //! ```
 //!
-//! And async, on tokio:
+//! And async, on tokio, of a cluster with two switches:
 //!
 //! ```no_run
 //! use client::asynchronous::Client;
 //! use client::{IncrReply, Options, Outcome};
+//! use std::net::SocketAddr;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::connect("127.0.0.1:7700".parse()?, Options::default()).await?;
+//! let switches: [SocketAddr; 2] = ["10.0.0.1:7700".parse()?, "10.0.0.2:7700".parse()?];
+//! let client = Client::connect(&switches[..], Options::default()).await?;
 //! let counters = client.keyspace("counters").await?;
 //! match counters.incr(b"visits", 1).await {
 //!     Outcome::Done(IncrReply::Sum { sum, .. }) => println!("visit number {sum}"),
@@ -63,6 +67,7 @@ mod pace;
 mod replies;
 mod request;
 mod scan;
+mod service;
 mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MULTIGET_KEYS_MAX, RetransmitBounds};
@@ -73,3 +78,4 @@ pub use crate::outcome::{
     CasReply, DelReply, IncrReply, NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, Value,
 };
 pub use crate::request::{Expect, Expiry, Request, StartError};
+pub use crate::service::{SERVICES_MAX, Services};

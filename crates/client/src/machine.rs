@@ -11,9 +11,10 @@ use crate::interval::Interval;
 use crate::multiget::Multiget;
 use crate::pace::{Pacer, Path};
 use crate::scan::Scan;
+use crate::service::Route;
 use crate::window::{Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
-use cluster::Keyspace;
+use cluster::{Keyspace, Plant};
 use machine::{Datagram, Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -26,6 +27,7 @@ pub struct Client {
     pub(crate) config: ClientConfig,
     pub(crate) window: Window,
     pub(crate) pacer: Pacer,
+    pub(crate) route: Route,
     pub(crate) multigets: BTreeMap<Ticket, Multiget>,
     pub(crate) scans: BTreeMap<Ticket, Scan>,
     /// Multigets and scans that have something to ask but found the window full.
@@ -33,6 +35,7 @@ pub struct Client {
     outbox: Outbox,
     outcomes: VecDeque<(Ticket, Outcome<Reply>)>,
     pub(crate) counters: Counters,
+    pub(crate) plant: Option<Plant>,
     next_ticket: u64,
     /// Requests whose outcome has not been polled.
     open: usize,
@@ -62,12 +65,14 @@ impl Client {
         Self {
             window: Window::new(),
             pacer: Pacer::new(&config, rng),
+            route: Route::new(config.services.clone()),
             multigets: BTreeMap::new(),
             scans: BTreeMap::new(),
             starved: BTreeSet::new(),
             outbox: Outbox::default(),
             outcomes: VecDeque::new(),
             counters: Counters::default(),
+            plant: None,
             next_ticket: 0,
             open: 0,
             buffers: Vec::new(),
@@ -202,10 +207,13 @@ impl Client {
     }
 
     /// Takes a datagram that arrived. Whoever sent it: only a node that was asked knows client id
-    /// and sequence number, and replies need not come from the service address.
+    /// and sequence number, and replies need not come from a service address.
     pub fn handle_packet(&mut self, now: Instant, _from: Endpoint, datagram: &[u8]) {
         match self.take_reply(now, datagram) {
-            Ok(()) => self.counters.replies += 1,
+            Ok(()) => {
+                self.counters.replies += 1;
+                self.route.answered();
+            }
             Err(reason) => self.counters.drop_for(reason),
         }
         self.feed_starved(now);
@@ -228,9 +236,17 @@ impl Client {
         if now < pending.resend_at {
             // It was armed for a deadline that has moved.
             self.arm(seq);
-        } else if pending.copies == 0 {
+            return;
+        }
+        if pending.copies == 0 {
             self.transmit(now, seq);
-        } else if self.may_retry(now, seq) {
+            return;
+        }
+        if !pending.asked_again {
+            let moved = self.route.timed_out(now, pending.sent_at);
+            self.counters.moves += u64::from(moved);
+        }
+        if self.may_retry(now, seq) {
             self.retry(now, seq);
         } else {
             self.counters.postponed += 1;
@@ -352,7 +368,7 @@ impl Client {
             header.set_bitmap(part.missing);
         }
         wire::seal(&mut pending.datagram);
-        self.outbox.push_copy(self.config.service, &pending.datagram);
+        self.outbox.push_copy(self.route.send(now), &pending.datagram);
         self.counters.datagrams += 1;
         pending.copies += 1;
         pending.asked_again = false;
@@ -446,6 +462,11 @@ impl Client {
     #[must_use]
     pub fn datagrams_in_flight(&self) -> usize {
         self.window.len()
+    }
+
+    /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
+    pub fn plant(&mut self, plant: Plant) {
+        self.plant = Some(plant);
     }
 
     /// What has happened so far.

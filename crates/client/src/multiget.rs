@@ -152,8 +152,13 @@ mod tests {
 
     #[test]
     fn keys_are_dealt_to_datagrams_that_hold_them() {
-        let keyspace =
-            Keyspace { id: KeyspaceId(1), name: "k".into(), kind: KeyspaceKind::Hash, seed: 1 };
+        let keyspace = Keyspace {
+            id: KeyspaceId(1),
+            name: "k".into(),
+            kind: KeyspaceKind::Hash,
+            seed: 1,
+            replicas: 1,
+        };
         let long = [7; wire::KEY_MAX];
         let mut keys: Vec<&[u8]> = vec![b"k"; 40];
         keys.extend([&long[..]; 3]);

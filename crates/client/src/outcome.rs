@@ -143,7 +143,8 @@ impl Refusal {
             | Code::NotOwner
             | Code::Overloaded
             | Code::NotServing
-            | Code::Expiring => return None,
+            | Code::Expiring
+            | Code::Closed => return None,
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::multiget::{Answered, Multiget, Part};
 use crate::scan::{Ask, Piece};
 use crate::window::{Owner, Pending};
 use crate::{Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
+use cluster::Plant;
 use machine::Instant;
 use wire::{Body, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries};
 
@@ -24,7 +25,7 @@ impl Client {
         }
         let body = packet.body()?;
         match body {
-            Body::Refusal(code) => match Refusal::from_code(code) {
+            Body::Refusal(code) => match self.refusal(op, code) {
                 None => self.take_ask_again(now, seq, code, header),
                 Some(refusal) => self.take_refusal(now, seq, header, refusal),
             },
@@ -54,6 +55,16 @@ impl Client {
             | Body::ChainCopy(_)
             | Body::ChainCopied => Err(DropReason::BadOp),
         }
+    }
+
+    /// The refusal that a reply is; `None` if it says to ask again.
+    fn refusal(&self, reply: Op, code: Code) -> Option<Refusal> {
+        let stale = matches!(code, Code::StaleEpoch | Code::Closed | Code::NotOwner);
+        let write = matches!(reply, Op::PutReply | Op::DelReply | Op::CasReply | Op::IncrReply);
+        if self.plant == Some(Plant::StaleIsFinal) && stale && write {
+            return Some(Refusal::BadMatch);
+        }
+        Refusal::from_code(code)
     }
 
     fn take_single(

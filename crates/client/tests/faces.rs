@@ -229,6 +229,41 @@ fn a_blocking_client_that_nobody_answers_says_unknown_and_lives_on() {
     }
 }
 
+#[test]
+fn a_client_goes_on_to_the_service_address_that_answers() {
+    let service = Service::start();
+    let both = [nobody(), service.address];
+    let client = client::blocking::Client::connect(&both[..], Options::default()).unwrap();
+    let users = client.keyspace("users").unwrap();
+    assert!(users.put(b"a", b"1", PutOptions::default()).is_done());
+    block_on(async {
+        let connecting = client::asynchronous::Client::connect(both.to_vec(), Options::default());
+        let users = connecting.await.unwrap().keyspace("users").await.unwrap();
+        assert_eq!(bytes(users.get(b"a").await.done().unwrap()), Some(b"1".to_vec()));
+    });
+}
+
+#[test]
+fn addresses_that_one_socket_cannot_reach_are_refused_by_name() {
+    let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    };
+    let nine = vec!["127.0.0.1:1"; 9];
+    let cases = [
+        (addresses(&["127.0.0.1:1", "[::1]:2"]), "both 127.0.0.1:1 and [::1]:2"),
+        (addresses(&[]), "0 service addresses; give 1 to 8"),
+        (addresses(&nine), "9 service addresses; give 1 to 8"),
+    ];
+    for (services, text) in cases {
+        let error = client::blocking::Client::connect(services.clone(), Options::default());
+        assert!(error.unwrap_err().to_string().contains(text), "{text}");
+        block_on(async {
+            let error = client::asynchronous::Client::connect(services, Options::default()).await;
+            assert!(error.unwrap_err().to_string().contains(text), "{text}");
+        });
+    }
+}
+
 fn block_on<F: Future>(future: F) -> F::Output {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime can be built").block_on(future)

@@ -32,7 +32,7 @@ pub(crate) struct Cluster {
 
 pub(crate) fn range_keyspace(prefix: &[u8]) -> Keyspace {
     let kind = KeyspaceKind::Range { prefix: prefix.to_vec() };
-    Keyspace { id: KeyspaceId(1), name: "range".into(), kind, seed: 7 }
+    Keyspace { id: KeyspaceId(1), name: "range".into(), kind, seed: 7, replicas: 1 }
 }
 
 impl Cluster {
