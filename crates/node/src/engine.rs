@@ -58,6 +58,21 @@ pub struct Area {
     pub last: Match,
 }
 
+impl Area {
+    /// How many thousandths of the partition's match values lie before this one, which is not
+    /// how many of its records do where keys are not spread evenly.
+    #[must_use]
+    pub fn thousandths_before(&self, at: Match) -> u16 {
+        let all = self.last.0.saturating_sub(self.first.0);
+        let before = at.0.saturating_sub(self.first.0);
+        let thousandths = match before.checked_mul(1_000) {
+            Some(product) => product / all.max(1),
+            None => before / (all / 1_000).max(1),
+        };
+        u16::try_from(thousandths).map_or(1_000, |thousandths| thousandths.min(1_000))
+    }
+}
+
 /// A piece of an ordered partition to scan: keys within both bounds whose match value lies in
 /// `first..=last`.
 #[derive(Clone, Copy, Debug)]
@@ -143,10 +158,12 @@ pub trait Engine {
         visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()>;
 
-    /// Thousandths of the walk that lie behind the cursor, about.
+    /// Thousandths of the walk that lie behind the cursor, about; all of them when it is over.
     fn walked(&self, area: &Area, cursor: &Self::Cursor) -> u16;
 
-    /// Forgets every record and every note of a partition.
+    /// Forgets every record and every note of a partition. Of a large one, part may be gone for good
+    /// before the next sync, with whatever else changed still to come; its notes are then among it.
+    /// So who finds no notes after a crash clears again.
     fn clear(&mut self, area: &Area);
 
     /// Keeps (or with `None` removes) a note of the protocol: a pending write, a session, a

@@ -6,6 +6,7 @@
 
 mod model;
 mod step;
+mod walk;
 
 pub use model::{Model, Notes};
 pub use step::{Draw, Step};

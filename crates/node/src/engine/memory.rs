@@ -10,13 +10,19 @@
 //! that is between half and seven eighths full. In an ordered keyspace it is about 125, because the
 //! key is a piece of memory of its own. An expiry costs as much again. The engine has no limit of
 //! its own: what a shard stores is bounded by who may write to it.
+//!
+//! A walk through a partition of a hash keyspace takes 8 bytes for each of its records as long as
+//! it lasts, because a table that grows keeps no order of its own.
 
 mod block;
 mod order;
 #[cfg(test)]
 mod tests;
+mod walk;
 
-use crate::engine::{Engine, EngineError, Interval, KeyRef, Record};
+pub use walk::Cursor;
+
+use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use block::Block;
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use hashbrown::HashTable;
@@ -87,9 +93,14 @@ impl MemoryEngine {
 
     #[inline]
     fn find_hashed(&self, partition: PartitionId, keyhash: u64, key: &[u8]) -> Option<&Block> {
-        let table = self.hashed.find(partition_hash(partition), |t| t.partition == partition)?;
-        let slot = table.slots.find(keyhash, |slot| slot.holds(keyhash, key))?;
+        let slot = self.slots(partition)?.find(keyhash, |slot| slot.holds(keyhash, key))?;
         Some(&slot.block)
+    }
+
+    #[inline]
+    fn slots(&self, partition: PartitionId) -> Option<&HashTable<Slot>> {
+        let table = self.hashed.find(partition_hash(partition), |t| t.partition == partition)?;
+        Some(&table.slots)
     }
 
     fn find_ordered(&self, partition: PartitionId, at: Match, key: &[u8]) -> Option<&Block> {
@@ -167,7 +178,11 @@ impl MemoryEngine {
         if expiry_ms == 0 {
             return;
         }
-        let was_there = self.due.remove(&Due::new(key, expiry_ms));
+        self.remove_due(&Due::new(key, expiry_ms));
+    }
+
+    fn remove_due(&mut self, due: &Due) {
+        let was_there = self.due.remove(due);
         assert!(was_there, "every record with an expiry is in the due index");
     }
 }
@@ -198,6 +213,8 @@ fn partition_hash(partition: PartitionId) -> u64 {
 }
 
 impl Engine for MemoryEngine {
+    type Cursor = Cursor;
+
     #[inline]
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
         with(self.find(key).map(Block::record))
@@ -257,6 +274,53 @@ impl Engine for MemoryEngine {
             let block = found.expect("the due index names records that are there");
             if visit(due.keyspace, &due.key, block.record()).is_break() {
                 return;
+            }
+        }
+    }
+
+    fn walk(&self, area: &Area) -> Cursor {
+        if area.ordered {
+            Cursor::ordered(area.first)
+        } else {
+            Cursor::hashed(self.slots(area.partition))
+        }
+    }
+
+    fn walk_on(
+        &self,
+        area: &Area,
+        cursor: &mut Cursor,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        cursor.go_on(self.slots(area.partition), self.ordered.get(&area.partition), visit)
+    }
+
+    fn walked(&self, area: &Area, cursor: &Cursor) -> u16 {
+        cursor.walked(self.ordered.get(&area.partition).map_or(0, BTreeMap::len))
+    }
+
+    /// Takes as long as it takes to give the memory back, and for each record with an expiry to
+    /// find its entry among those of all partitions.
+    fn clear(&mut self, area: &Area) {
+        let Area { keyspace, partition, .. } = *area;
+        let due = |expiry_ms, place, key| Due { expiry_ms, keyspace, partition, place, key };
+        let tree = self.ordered.remove(&partition).unwrap_or_default();
+        self.len -= tree.len();
+        for (place, block) in tree {
+            if block.expiry_ms() != 0 {
+                let (at, key) = place.into_parts();
+                self.remove_due(&due(block.expiry_ms(), DuePlace::Ordered(at), key));
+            }
+        }
+        let of_partition = |table: &Hashed| table.partition == partition;
+        let found = self.hashed.find_entry(partition_hash(partition), of_partition);
+        let Ok(table) = found else { return };
+        let (Hashed { slots, .. }, _) = table.remove();
+        self.len -= slots.len();
+        for Slot { keyhash, block } in slots {
+            if block.expiry_ms() != 0 {
+                let key = block.key().into();
+                self.remove_due(&due(block.expiry_ms(), DuePlace::Hashed(keyhash), key));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! An engine as plain as can be: maps in memory.
 
-use super::step::{Key, Scan, Step};
-use crate::engine::{Engine, Interval, KeyRef, Record};
+use super::step::{self, Change, Key, Scan, Step};
+use crate::engine::{Area, Engine, Interval, KeyRef, Record};
 use cluster::PartitionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -38,6 +38,11 @@ impl Owned {
         let Record { version, expiry_ms, tombstone, value } = record;
         Self { version, expiry_ms, tombstone, value: value.to_vec() }
     }
+
+    fn as_record(&self) -> Record<'_> {
+        let Self { version, expiry_ms, tombstone, value } = self;
+        Record { version: *version, expiry_ms: *expiry_ms, tombstone: *tombstone, value }
+    }
 }
 
 impl Key {
@@ -66,48 +71,63 @@ impl Model {
     ///
     /// If the engine does not do what it should.
     pub fn step(&mut self, engine: &mut impl Engine, step: &Step) {
-        self.apply(step);
         match step {
-            Step::Write { key, version, expiry_ms, tombstone, value } => {
-                let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
-                engine.write(&key.as_ref(), &Record { version, expiry_ms, tombstone, value });
-                self.check_read(engine, key);
-            }
-            Step::Remove(key) => {
-                engine.remove(&key.as_ref());
-                self.check_read(engine, key);
-            }
+            Step::Change(change) => self.change(engine, change),
             Step::Read(key) => self.check_read(engine, key),
             Step::Scan(scan) => self.check_scan(engine, scan),
             Step::Due { until_ms, visits } => self.check_due(engine, *until_ms, *visits),
-            Step::Note { partition, name, note } => {
-                engine.note(*partition, name, note.as_deref());
-                self.check_notes(engine, *partition);
-            }
             Step::Notes(partition) => self.check_notes(engine, *partition),
+            Step::Walk(walk) => self.walk(engine, walk),
             Step::Sync => assert_eq!(engine.sync(), Ok(()), "nothing fails here"),
         }
     }
 
+    /// Carries a change out on the engine and here, and checks that it shows.
+    pub(super) fn change(&mut self, engine: &mut impl Engine, change: &Change) {
+        self.apply_change(change);
+        match change {
+            Change::Write { key, version, expiry_ms, tombstone, value } => {
+                let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
+                engine.write(&key.as_ref(), &Record { version, expiry_ms, tombstone, value });
+            }
+            Change::Remove(key) => engine.remove(&key.as_ref()),
+            Change::Note { partition, name, note } => {
+                engine.note(*partition, name, note.as_deref());
+            }
+            Change::Clear(area) => {
+                engine.clear(area);
+                self.check_due(engine, u64::MAX, usize::MAX);
+            }
+        }
+        self.check_change(engine, change);
+    }
+
     /// Carries a step out here alone.
     pub fn apply(&mut self, step: &Step) {
-        match step {
-            Step::Write { key, version, expiry_ms, tombstone, value } => {
+        step.changes().for_each(|change| self.apply_change(change));
+    }
+
+    fn apply_change(&mut self, change: &Change) {
+        match change {
+            Change::Write { key, version, expiry_ms, tombstone, value } => {
                 let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
                 let record = Record { version, expiry_ms, tombstone, value };
                 self.records.insert(key.clone(), Owned::new(record));
             }
-            Step::Remove(key) => {
+            Change::Remove(key) => {
                 self.records.remove(key);
             }
-            Step::Note { partition, name, note } => {
+            Change::Note { partition, name, note } => {
                 let at = (*partition, name.clone());
                 match note {
                     Some(note) => self.notes.insert(at, note.clone()),
                     None => self.notes.remove(&at),
                 };
             }
-            Step::Read(_) | Step::Scan(_) | Step::Due { .. } | Step::Notes(_) | Step::Sync => {}
+            Change::Clear(area) => {
+                self.records.retain(|key, _| key.partition != area.partition);
+                self.notes.retain(|(partition, _), _| *partition != area.partition);
+            }
         }
     }
 
@@ -118,17 +138,11 @@ impl Model {
     ///
     /// If it holds anything else.
     pub fn check(&self, engine: &impl Engine, touched: &[Step]) {
-        for step in touched {
-            match step {
-                Step::Write { key, .. } | Step::Remove(key) | Step::Read(key) => {
-                    self.check_read(engine, key);
-                }
-                Step::Note { partition, .. } => self.check_notes(engine, *partition),
-                Step::Scan(_) | Step::Due { .. } | Step::Notes(_) | Step::Sync => {}
-            }
+        for change in touched.iter().flat_map(Step::changes) {
+            self.check_change(engine, change);
         }
-        for scan in Scan::everything() {
-            self.check_scan(engine, &scan);
+        for area in step::areas() {
+            self.check_area(engine, &area);
         }
         self.check_due(engine, u64::MAX, usize::MAX);
         assert_eq!(engine.len(), self.records.len(), "the number of records");
@@ -137,15 +151,42 @@ impl Model {
     /// Whether the engine reads as this model does, for all that the steps touched.
     #[must_use]
     pub fn is_held_by(&self, engine: &impl Engine, touched: &[Step]) -> bool {
-        touched.iter().all(|step| match step {
-            Step::Write { key, .. } | Step::Remove(key) | Step::Read(key) => {
+        touched.iter().flat_map(Step::changes).all(|change| match change {
+            Change::Write { key, .. } | Change::Remove(key) => {
                 read(engine, key) == self.records.get(key).cloned()
             }
-            Step::Note { partition, .. } | Step::Notes(partition) => {
+            Change::Note { partition, .. } => {
                 notes(engine, *partition) == self.notes_of(*partition)
             }
-            Step::Scan(_) | Step::Due { .. } | Step::Sync => true,
+            // What it removed was written by others of these steps.
+            Change::Clear(_) => true,
         })
+    }
+
+    fn check_change(&self, engine: &impl Engine, change: &Change) {
+        match change {
+            Change::Write { key, .. } | Change::Remove(key) => self.check_read(engine, key),
+            Change::Note { partition, .. } => self.check_notes(engine, *partition),
+            Change::Clear(area) => self.check_area(engine, area),
+        }
+    }
+
+    /// Checks all that the engine holds of a partition.
+    fn check_area(&self, engine: &impl Engine, area: &Area) {
+        self.check_whole_walk(engine, area);
+        if area.ordered {
+            self.check_scan(engine, &Scan::whole(area));
+        }
+        self.check_notes(engine, area.partition);
+    }
+
+    /// The records of a partition by their keys.
+    pub(super) fn records_of(
+        &self,
+        partition: PartitionId,
+    ) -> impl Iterator<Item = (&[u8], Record<'_>)> {
+        let records = self.records.iter().filter(move |(key, _)| key.partition == partition);
+        records.map(|(key, record)| (key.bytes.as_slice(), record.as_record()))
     }
 
     fn check_read(&self, engine: &impl Engine, key: &Key) {

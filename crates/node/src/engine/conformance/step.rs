@@ -1,6 +1,8 @@
 //! One thing to do to an engine, and the small world of keys it is done in.
 
+use crate::engine::Area;
 use cluster::{Keyspace, KeyspaceId, KeyspaceKind, Match, PartitionId};
+use machine::Rng;
 use std::ops::Bound;
 
 /// Random numbers that make one [`Step`].
@@ -9,7 +11,31 @@ pub type Draw = [u16; 6];
 /// One thing to do to an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write a record, and read it back.
+    /// Change something, and see that it has changed.
+    Change(Change),
+    /// Read a key, which may not be there.
+    Read(Key),
+    /// Scan an interval.
+    Scan(Scan),
+    /// List what is due.
+    Due {
+        /// Until when.
+        until_ms: u64,
+        /// How many to visit before breaking off.
+        visits: usize,
+    },
+    /// List the notes of a partition.
+    Notes(PartitionId),
+    /// Walk through a partition that changes meanwhile.
+    Walk(Walk),
+    /// Make everything so far durable.
+    Sync,
+}
+
+/// What changes an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Write a record.
     Write {
         /// Where.
         key: Key,
@@ -24,17 +50,6 @@ pub enum Step {
     },
     /// Remove a key, which may not be there.
     Remove(Key),
-    /// Read a key, which may not be there.
-    Read(Key),
-    /// Scan an interval.
-    Scan(Scan),
-    /// List what is due.
-    Due {
-        /// Until when.
-        until_ms: u64,
-        /// How many to visit before breaking off.
-        visits: usize,
-    },
     /// Keep or remove a note.
     Note {
         /// Whose.
@@ -44,10 +59,8 @@ pub enum Step {
         /// Its content, or `None` to remove it.
         note: Option<Vec<u8>>,
     },
-    /// List the notes of a partition.
-    Notes(PartitionId),
-    /// Make everything so far durable.
-    Sync,
+    /// Forget a partition.
+    Clear(Area),
 }
 
 /// A key with all that an engine is told of it.
@@ -88,6 +101,24 @@ pub struct Scan {
     pub visits: usize,
 }
 
+/// A walk through a partition in pieces, and after the last of them to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// The partition.
+    pub area: Area,
+    /// The pieces.
+    pub pieces: Vec<Piece>,
+}
+
+/// A piece of a walk, and what happens before the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// How many records to take before breaking off at one more.
+    pub takes: usize,
+    /// What changes then, here or elsewhere.
+    pub then: Vec<Change>,
+}
+
 /// A keyspace of the little world. Partitions are numbered from 1 over all of them.
 struct Space {
     id: u16,
@@ -103,8 +134,8 @@ const SPACES: [Space; 3] = [
     Space { id: 0x0102, prefix: Some(b""), firsts: &[0] },
 ];
 
-/// No keyspace has more.
-const PARTITIONS_MAX: u16 = 3;
+/// How many the first two keyspaces have, and no keyspace more.
+const PARTITIONS: u16 = 3;
 
 /// Different keys of a hash keyspace share this many keyhashes.
 const KEYHASHES: u64 = 16;
@@ -114,26 +145,71 @@ impl Step {
     #[must_use]
     pub fn from_draw(draw: Draw) -> Self {
         let [what, space, a, b, c, d] = draw;
-        match what % 16 {
-            0..=5 => Self::Write {
-                key: Key::from_draw(space, a),
-                version: u64::from(b),
-                expiry_ms: u64::from((c % 32).saturating_sub(12)),
-                tombstone: d % 5 == 1,
-                value: if d % 5 == 1 { Vec::new() } else { value(d / 5) },
-            },
-            6 => Self::Remove(Key::from_draw(space, a)),
+        match what % 18 {
+            0..=5 => Self::Change(Change::write(draw)),
+            6 => Self::Change(Change::Remove(Key::from_draw(space, a))),
             7 => Self::Read(Key::from_draw(space, a)),
             8..=10 => Self::Scan(Scan::from_draw(draw)),
             11 => Self::Due { until_ms: u64::from(a % 24), visits: visits(b) },
-            12 | 13 => Self::Note {
-                partition: PartitionId(u32::from(space % 7)),
+            12 | 13 => Self::Change(Change::Note {
+                partition: PartitionId(u32::from(space % 8)),
                 name: note_name(a),
                 note: (b % 4 != 3).then(|| value(c)),
-            },
-            14 => Self::Notes(PartitionId(u32::from(space % 7))),
-            _ => Self::Sync,
+            }),
+            14 => Self::Notes(PartitionId(u32::from(space % 8))),
+            15 => Self::Sync,
+            // Seldom, so that partitions come to hold something.
+            16 if d % 4 == 3 => Self::Change(Change::Clear(area(space, a).1)),
+            _ => Self::Walk(Walk::from_draw(draw)),
         }
+    }
+
+    /// What it changes, in this order.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &Change> {
+        let (change, walk) = match self {
+            Self::Change(change) => (Some(change), None),
+            Self::Walk(walk) => (None, Some(walk)),
+            Self::Read(_) | Self::Scan(_) | Self::Due { .. } | Self::Notes(_) | Self::Sync => {
+                (None, None)
+            }
+        };
+        let in_walk = walk.into_iter().flat_map(|walk| &walk.pieces).flat_map(|piece| &piece.then);
+        change.into_iter().chain(in_walk)
+    }
+}
+
+impl Change {
+    fn write([_, space, a, b, c, d]: Draw) -> Self {
+        Self::Write {
+            key: Key::from_draw(space, a),
+            version: u64::from(b),
+            expiry_ms: u64::from((c % 32).saturating_sub(12)),
+            tombstone: d % 5 == 1,
+            value: if d % 5 == 1 { Vec::new() } else { value(d / 5) },
+        }
+    }
+}
+
+impl Walk {
+    fn from_draw([_, space, a, b, c, d]: Draw) -> Self {
+        let mut rng = Rng::new(u64::from(c) << 16 | u64::from(d));
+        let mut number = || u16::try_from(rng.next_u64() >> 48).expect("16 bits");
+        let mut change = || {
+            let draw: Draw = std::array::from_fn(|_| number());
+            let [what, elsewhere, at, ..] = draw;
+            // Mostly in the same keyspace, of few partitions.
+            let space = if what % 4 == 3 { elsewhere } else { space };
+            match what / 4 % 32 {
+                0..=15 => Change::write([what, space, at, number(), number(), number()]),
+                16..=30 => Change::Remove(Key::from_draw(space, at)),
+                _ => Change::Clear(area(space, at).1),
+            }
+        };
+        let mut piece = |takes: u16| {
+            let then = std::iter::repeat_with(&mut change).take(usize::from(b / 8 % 8)).collect();
+            Piece { takes: usize::from(takes), then }
+        };
+        Self { area: area(space, a).1, pieces: (0..b % 8).map(|n| piece((d >> n) % 4)).collect() }
     }
 }
 
@@ -153,29 +229,23 @@ impl Key {
 }
 
 impl Scan {
-    /// All that there is to scan, a whole partition each.
-    pub(super) fn everything() -> impl Iterator<Item = Self> {
-        (0..2 * PARTITIONS_MAX).map(|space| Self::whole(space).1)
-    }
-
-    fn whole(space: u16) -> (Keyspace, Self) {
-        let (keyspace, firsts, partition) = keyspace(1 + space % 2);
-        let index = usize::from(space / 2) % firsts.len();
-        let scan = Self {
-            keyspace: keyspace.id,
-            partition: PartitionId(partition + u32::try_from(index).expect("few partitions")),
-            first: Match(firsts.get(index).copied().expect("an index below the length")),
-            last: Match(firsts.get(index + 1).map_or(u128::MAX, |next| next - 1)),
+    /// A whole partition of an ordered keyspace.
+    pub(super) fn whole(area: &Area) -> Self {
+        Self {
+            keyspace: area.keyspace,
+            partition: area.partition,
+            first: area.first,
+            last: area.last,
             start: Bound::Unbounded,
             end: Bound::Unbounded,
             reverse: false,
             visits: usize::MAX,
-        };
-        (keyspace, scan)
+        }
     }
 
     fn from_draw([what, space, a, b, c, d]: Draw) -> Self {
-        let (keyspace, whole) = Self::whole(space);
+        let (keyspace, area) = area(1 + space % 2, space / 2);
+        let whole = Self::whole(&area);
         let piece = |draw| keyspace.match_value(&key_bytes(draw)).clamp(whole.first, whole.last);
         let (first, last) =
             if a % 2 == 0 { (whole.first, whole.last) } else { (piece(b), piece(c)) };
@@ -196,6 +266,27 @@ impl Scan {
     }
 }
 
+/// All partitions of the little world.
+pub(super) fn areas() -> impl Iterator<Item = Area> {
+    (0..).zip(&SPACES).flat_map(|(space, Space { firsts, .. })| {
+        (0..PARTITIONS).take(firsts.len()).map(move |index| area(space, index).1)
+    })
+}
+
+/// A partition of this keyspace.
+fn area(space: u16, index: u16) -> (Keyspace, Area) {
+    let (keyspace, firsts, partition) = keyspace(space);
+    let index = usize::from(index) % firsts.len();
+    let area = Area {
+        keyspace: keyspace.id,
+        partition: PartitionId(partition + u32::try_from(index).expect("few partitions")),
+        ordered: keyspace.is_ordered(),
+        first: Match(firsts.get(index).copied().expect("an index below the length")),
+        last: Match(firsts.get(index + 1).map_or(u128::MAX, |next| next - 1)),
+    };
+    (keyspace, area)
+}
+
 fn keyspace(space: u16) -> (Keyspace, &'static [u128], u32) {
     let index = usize::from(space) % SPACES.len();
     let Space { id, prefix, firsts } = SPACES.get(index).expect("an index below the length");
@@ -204,7 +295,8 @@ fn keyspace(space: u16) -> (Keyspace, &'static [u128], u32) {
         Some(prefix) => KeyspaceKind::Range { prefix: prefix.to_vec() },
         None => KeyspaceKind::Hash,
     };
-    let keyspace = Keyspace { id: KeyspaceId(*id), name: format!("k{id}"), kind, seed: 7 };
+    let (id, name) = (KeyspaceId(*id), format!("k{id}"));
+    let keyspace = Keyspace { id, name, kind, seed: 7, replicas: 1 };
     (keyspace, firsts, 1 + u32::try_from(before).expect("few partitions"))
 }
 

@@ -12,7 +12,7 @@ use std::ops::Bound;
 
 /// Where a key stands in its partition: by match value, then by the key, which is the order of
 /// the keys.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     match_value: Match,
     key: Box<[u8]>,
@@ -25,6 +25,10 @@ impl Place {
 
     pub(super) fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    pub(super) fn into_parts(self) -> (Match, Box<[u8]>) {
+        (self.match_value, self.key)
     }
 }
 

@@ -77,6 +77,63 @@ fn a_partition_that_runs_empty_gives_its_memory_back() {
     }
 }
 
+fn whole(ordered: bool, partition: u32) -> Area {
+    let (keyspace, partition) = (KeyspaceId(1), PartitionId(partition));
+    Area { keyspace, partition, ordered, first: Match::MIN, last: Match::MAX }
+}
+
+#[test]
+fn a_walk_through_what_does_not_change_takes_each_record_once_and_says_how_far_it_is() {
+    for ordered in [false, true] {
+        let engine = filled(ordered, 16_000);
+        let mut all = BTreeSet::new();
+        for area in (1..=16).map(|partition| whole(ordered, partition)) {
+            let mut cursor = engine.walk(&area);
+            let (mut taken, mut walked) = (0u32, vec![engine.walked(&area, &cursor)]);
+            loop {
+                let mut left = 100;
+                let flow = engine.walk_on(&area, &mut cursor, |key, record| {
+                    if left == 0 {
+                        return ControlFlow::Break(());
+                    }
+                    assert_eq!(record, value(&[1; 128]));
+                    assert!(all.insert(key.to_vec()), "{key:?} is taken twice");
+                    (left, taken) = (left - 1, taken + 1);
+                    ControlFlow::Continue(())
+                });
+                walked.push(engine.walked(&area, &cursor));
+                if flow.is_continue() {
+                    break;
+                }
+            }
+            let pieces = (0..taken).step_by(100).map(|count| count * 1_000 / taken);
+            let expected: Vec<_> = pieces.chain([1_000]).collect();
+            assert_eq!(walked.iter().copied().map(u32::from).collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(all.len(), 16_000);
+    }
+}
+
+#[test]
+fn a_cleared_partition_gives_its_memory_back_and_is_due_no_more() {
+    for ordered in [false, true] {
+        let mut engine = filled(ordered, 1_000);
+        for index in 0..1_000 {
+            let bytes = format!("{:016x}", machine::mix(index));
+            let record = Record { expiry_ms: index % 3, ..value(&[2; 8]) };
+            engine.write(&key(ordered, index, bytes.as_bytes()), &record);
+        }
+        let (mut len, mut due) = (engine.len(), engine.due.len());
+        for partition in 1..=16 {
+            engine.clear(&whole(ordered, partition));
+            assert!(engine.len() < len && engine.due.len() < due, "partition {partition}");
+            (len, due) = (engine.len(), engine.due.len());
+        }
+        assert!(engine.is_empty() && engine.hashed.is_empty() && engine.ordered.is_empty());
+        assert!(engine.due.is_empty());
+    }
+}
+
 #[test]
 fn a_record_without_expiry_has_no_entry_in_the_due_index() {
     let mut engine = MemoryEngine::new(StoreId(1));
