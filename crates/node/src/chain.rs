@@ -1,4 +1,4 @@
-//! The chain: writes travel down, the tail commits, commits travel back up.
+//! The chain: writes travel down, the last member commits, commits travel back up.
 //!
 //! ```text
 //!   client ── write ──▶ head ── CHAIN_WRITE ──▶ middle ── CHAIN_WRITE ──▶ tail ── reply ──▶ client
@@ -10,10 +10,11 @@
 //! has recorded it, and then, more slowly, until the successor says that it is committed.
 
 use crate::engine::{Engine, KeyRef, Record};
-use crate::plant::Plant;
-use crate::replica::{Context, Replica, Write, session_name};
+use crate::notes::session_name;
+use crate::replica::{Context, Replica, Write};
 use crate::reply::answer_write;
-use cluster::NodeId;
+use crate::session::Outcome;
+use cluster::{NodeId, Plant};
 use wire::{Body, DropReason, Effect, Endpoint, Header, Op};
 
 impl Replica {
@@ -25,12 +26,15 @@ impl Replica {
         header: &Header,
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
-        if header.epoch != self.epoch().0 {
+        if header.epoch != self.epoch().0 && ctx.plant != Some(Plant::IgnoreEpoch) {
             return Err(DropReason::StaleEpoch);
         }
         let sender = match body {
             Body::ChainWrite { .. } => self.predecessor(),
-            Body::ChainAck | Body::ChainCommit => self.successor().map(|(_, id)| id),
+            Body::ChainCopy(_) if self.is_joiner() => self.partition.tail(),
+            Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
+                self.successor().map(|(_, id)| id)
+            }
             Body::ChainStable if !self.is_head() => self.partition.head(),
             Body::ChainExpire { .. } if self.is_head() => self.partition.tail(),
             _ => None,
@@ -56,10 +60,9 @@ impl Replica {
                 self.handle_expire(ctx, header, key);
                 Ok(())
             }
-            _ => {
-                self.raise_stable(header.object_version);
-                Ok(())
-            }
+            Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
+            Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
+            _ => self.handle_stable(ctx, header.object_version),
         }
     }
 
@@ -72,7 +75,7 @@ impl Replica {
         let mine = usize::from(write.header.chain_len) == self.partition.chain.len()
             && usize::from(write.header.chain_pos) == self.position()
             && stamped.eq(self.partition.chain.iter().copied());
-        if !mine {
+        if !mine && ctx.plant != Some(Plant::IgnoreEpoch) {
             return Err(DropReason::BadChain);
         }
         if write.outcome().is_none() && write.header.client != 0 || write.effect().is_none() {
@@ -91,7 +94,7 @@ impl Replica {
         if write.fixed.ordered != 0 && !self.knows_base(ctx, write) {
             return Err(DropReason::OutOfOrder);
         }
-        if self.is_tail() {
+        if self.is_last() {
             self.commit(ctx, write);
         } else {
             self.pend(ctx, write);
@@ -128,11 +131,19 @@ impl Replica {
     }
 
     fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let Some(pending) = self.unpend(ctx, version) else { return };
-        if pending.resends == 0 {
+        let first = self.pending.get(&version).filter(|pending| pending.resends == 0);
+        if let Some(pending) = first {
             self.commit_rtt.sample(ctx.now.since(pending.sent_at));
         }
-        self.commit(ctx, &pending.write());
+        self.commit_pending(ctx, version);
+        self.settle(ctx);
+    }
+
+    /// Everybody behind this member has committed a write that is pending here.
+    pub(crate) fn commit_pending<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        if let Some(pending) = self.unpend(ctx, version) {
+            self.commit(ctx, &pending.write());
+        }
     }
 
     /// Makes a write the committed state of its key, unless a newer one is, and its request id a
@@ -143,6 +154,8 @@ impl Replica {
         let superseded = effect != Some(Effect::None) && self.is_superseded(ctx, &at, version);
         if superseded {
             ctx.counters.superseded += 1;
+        } else if effect == Some(Effect::Delete) && ctx.plant == Some(Plant::CollectAtOnce) {
+            ctx.engine.remove(&at);
         } else if let Some(effect @ (Effect::Put | Effect::Delete)) = effect {
             let expiry_ms = write.fixed.expiry_ms;
             let tombstone = effect == Effect::Delete;
@@ -150,8 +163,10 @@ impl Replica {
             ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
         }
         self.mark_committed(version);
+        self.counters_changed(ctx);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
-            self.record_session(ctx, write, outcome);
+            let Header { client, seq, .. } = write.header;
+            self.keep_outcome(ctx, client, seq, write.floor(), outcome);
             if self.is_tail() {
                 answer_write(ctx, &write.header, &outcome);
             }
@@ -169,13 +184,15 @@ impl Replica {
         newest.unwrap_or(self.collected) >= version
     }
 
-    fn record_session<E: Engine>(
+    /// Keeps an outcome, in memory and as a note.
+    pub(crate) fn keep_outcome<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
-        write: &Write<'_>,
-        outcome: crate::session::Outcome,
+        client: u64,
+        seq: u64,
+        floor: u64,
+        outcome: Outcome,
     ) {
-        let (client, seq, floor) = (write.header.client, write.header.seq, write.floor());
         let ended = self.sessions.record(ctx.now, client, seq, floor, outcome);
         let note = outcome.to_note(floor);
         ctx.engine.note(self.id(), &session_name(client, seq), Some(&note));
@@ -199,7 +216,9 @@ impl Replica {
         op: Op,
         version: u64,
     ) {
-        let Some(to) = ctx.directory.endpoint(member, self.id()) else { return };
+        let Some(to) = ctx.directory.endpoint(member, self.id()).filter(|_| ctx.leased) else {
+            return;
+        };
         let header = self.message_header(ctx, place, op, version);
         ctx.out.push(to, |out| {
             wire::emit(out, &header, &[]);

@@ -1,7 +1,7 @@
 //! Housekeeping that time brings: values expire, tombstones are collected, idle sessions end.
 
 use crate::engine::Engine;
-use crate::replica::{Context, PENDING_MAX, Replica, session_name};
+use crate::replica::{Context, PENDING_MAX, Replica};
 use wire::{ChainWriteBody, Effect, Header, Op};
 
 /// A record whose time has come.
@@ -21,13 +21,14 @@ impl Replica {
         due: &Due,
     ) {
         if due.tombstone {
-            if due.version <= self.stable && self.newest_pending(&due.key).is_none() {
+            let collectable = due.version <= self.stable && self.whole;
+            if collectable && self.newest_pending(&due.key).is_none() {
                 ctx.engine.remove(&self.key_ref(header, &due.key));
                 self.collected = self.collected.max(due.version);
-                self.note_counters(ctx.engine);
+                self.counters_changed(ctx);
                 ctx.counters.collected += 1;
             }
-        } else if self.is_head() && self.has_room_to_expire(&due.key) {
+        } else if self.may_expire(&due.key) {
             self.expire(ctx, header, &due.key, due.version);
         }
     }
@@ -47,13 +48,14 @@ impl Replica {
                     && (1..=now_ms).contains(&r.expiry_ms)
             })
         });
-        if over && self.has_room_to_expire(key) {
+        if over && self.may_expire(key) {
             self.expire(ctx, header, key, header.object_version);
         }
     }
 
-    fn has_room_to_expire(&self, key: &[u8]) -> bool {
-        self.newest_pending(key).is_none() && self.pending.len() < PENDING_MAX
+    fn may_expire(&self, key: &[u8]) -> bool {
+        let room = self.newest_pending(key).is_none() && self.pending.len() < PENDING_MAX;
+        self.is_head() && self.partition.open && room
     }
 
     /// Writes a tombstone over a value whose time has come: a delete that no client asked for.
@@ -81,20 +83,5 @@ impl Replica {
             ..ChainWriteBody::default()
         };
         self.order(ctx, &header, fixed, key, &[]);
-    }
-
-    /// Says how far the partition is stable, when no write is there to say it; ends idle sessions.
-    pub(crate) fn handle_quiet<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if self.is_head() && self.pending.is_empty() && self.announcements_left > 0 {
-            self.announcements_left -= 1;
-            self.note_counters(ctx.engine);
-            let members = self.partition.chain.clone();
-            for (place, member) in members.iter().enumerate().skip(1) {
-                self.tell(ctx, *member, place, Op::ChainStable, self.stable);
-            }
-        }
-        for (client, seq) in self.sessions.end_idle(ctx.now) {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
-        }
     }
 }

@@ -5,18 +5,25 @@
 //!
 //! A packet's way: [`Node::handle_packet`] checks what every request needs and finds the replica;
 //! `read` answers reads; `write` orders writes at the head; `chain` passes them on, commits them
-//! at the tail and takes the commits back up; `expiry` does the housekeeping.
+//! at the end and takes the commits back up; `expiry` does the housekeeping. What the controller
+//! orders comes in by [`Node::install`] (`assign`); `change` settles a chain that changes and
+//! `copy` makes a joiner whole.
 
+mod assign;
 mod chain;
+mod change;
+mod copy;
 mod counters;
 mod directory;
 pub mod engine;
 mod expiry;
 mod node;
-mod plant;
+mod notes;
 mod read;
 mod replica;
 mod reply;
+mod seats;
+mod serve;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -24,4 +31,3 @@ mod write;
 
 pub use counters::Counters;
 pub use node::{Node, NodeConfig};
-pub use plant::Plant;

@@ -1,21 +1,20 @@
 //! The node of one shard: checks what every packet needs and hands it to its replica.
 
+use crate::assign::sweep;
+use crate::copy::{Budget, Copy};
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Engine, EngineError};
-use crate::expiry::Due;
-use crate::plant::Plant;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica, Timers, take_due};
-use crate::reply::{refuse, reply_header, send};
-use cluster::{
-    Assignment, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeReport, PartitionId, RangeTable,
-};
+use crate::reply::refuse;
+use crate::seats::Seats;
+use crate::serve::{describe, serve};
+use cluster::{KeyspaceId, Lease, Life, Match, NodeReport, PartitionId, Plant, RangeTable, Tenure};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::{Body, Code, DescribeReplyBody, DropReason, Endpoint, Header, Op, Packet};
+use wire::{Body, Code, DropReason, Endpoint, Header, Packet, hop_flag};
 
 /// What a shard needs to know before any assignment.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +23,8 @@ pub struct NodeConfig {
     pub shard: u16,
     /// Shards of the node. Partition p belongs to shard `p mod shards`.
     pub shards: u16,
+    /// Which life of the node this is, the same for all of its shards.
+    pub life: Life,
 }
 
 /// A storage node, or one shard of it.
@@ -31,23 +32,29 @@ pub struct NodeConfig {
 /// The driver feeds it datagrams and the passing of time, calls [`flush`](Self::flush) once per
 /// batch, then sends what [`poll_transmit`](Self::poll_transmit) gives.
 #[derive(Debug)]
-pub struct Node<E> {
-    config: NodeConfig,
-    engine: E,
-    directory: Option<Directory>,
-    replicas: BTreeMap<PartitionId, Replica>,
+pub struct Node<E: Engine> {
+    pub(crate) config: NodeConfig,
+    pub(crate) tenure: Tenure,
+    pub(crate) engine: E,
+    pub(crate) seats: Seats,
+    pub(crate) directory: Option<Directory>,
+    pub(crate) replicas: BTreeMap<PartitionId, Replica>,
+    /// Copies that this shard gives, as a tail with a joiner behind it.
+    pub(crate) copies: BTreeMap<PartitionId, Copy<E::Cursor>>,
+    pub(crate) copy_budget: Budget,
     /// Where match values of this shard's partitions lie.
-    ranges: BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
-    timers: Timers,
+    pub(crate) ranges: BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
+    pub(crate) timers: Timers,
     next_sweep: Instant,
-    next_quiet: Instant,
+    pub(crate) next_quiet: Instant,
     /// Whether anything was handled since the last flush.
-    dirty: bool,
-    held: Outbox,
+    pub(crate) dirty: bool,
+    pub(crate) held: Outbox,
     ready: Outbox,
-    counters: Counters,
-    plant: Option<Plant>,
-    scratch: Vec<u8>,
+    pub(crate) counters: Counters,
+    pub(crate) plant: Option<Plant>,
+    pub(crate) unnoted: Vec<PartitionId>,
+    pub(crate) scratch: Vec<u8>,
 }
 
 /// The replicas as an MGET looks its keys up in them.
@@ -57,21 +64,47 @@ pub(crate) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// The replica that holds this match value, if this node is its tail.
+    /// The replica that serves reads of this match value, if this node does.
     pub(crate) fn tail_of(&self, keyspace: KeyspaceId, at: Match) -> Option<&Replica> {
         let partition = self.ranges.get(&keyspace)?.find(at)?;
-        self.replicas.get(partition).filter(|replica| replica.is_tail())
+        let replica = self.replicas.get(partition)?;
+        (replica.is_tail() && replica.partition.open).then_some(replica)
     }
 }
 
+/// The parts of a node that its replicas work with, and those that they are kept in. A macro, so
+/// that the borrows stay apart.
+macro_rules! context {
+    ($node:ident, $directory:ident, $now:expr, $load:expr) => {
+        Context {
+            now: $now,
+            load: $load,
+            leased: $node.tenure.holds($now) || $node.plant == Some(Plant::IgnoreLease),
+            engine: &mut $node.engine,
+            out: &mut $node.held,
+            timers: &mut $node.timers,
+            counters: &mut $node.counters,
+            directory: $directory,
+            plant: $node.plant,
+            unnoted: &mut $node.unnoted,
+            scratch: &mut $node.scratch,
+        }
+    };
+}
+pub(crate) use context;
+
 impl<E: Engine> Node<E> {
-    /// A node that serves nothing until it is given an assignment.
+    /// A node that serves nothing until it is given an assignment and a lease.
     pub fn new(config: NodeConfig, engine: E, now: Instant) -> Self {
         Self {
             config,
+            tenure: Tenure::new(config.life),
+            seats: Seats::recall(&engine),
             engine,
             directory: None,
             replicas: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            copy_budget: Budget::new(now),
             ranges: BTreeMap::new(),
             timers: Timers::new(),
             next_sweep: now + SWEEP_EVERY,
@@ -81,49 +114,19 @@ impl<E: Engine> Node<E> {
             ready: Outbox::default(),
             counters: Counters::default(),
             plant: None,
+            unnoted: Vec::new(),
             scratch: Vec::new(),
         }
     }
 
-    /// Takes what the controller says this node is to serve. One that is not newer than the
-    /// installed one changes nothing.
-    pub fn install(&mut self, now: Instant, assignment: &Assignment) {
-        if self.directory.as_ref().is_some_and(|d| d.revision >= assignment.revision) {
-            return;
-        }
-        let directory = Directory::new(assignment);
-        let mut old = std::mem::take(&mut self.replicas);
-        let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
-        for partition in &assignment.partitions {
-            let id = partition.id;
-            if id.0 % u32::from(self.config.shards) != u32::from(self.config.shard) {
-                continue;
-            }
-            rows.entry(partition.keyspace).or_default().push((partition.first, partition.last, id));
-            let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
-            let replica = match old.remove(&id) {
-                Some(mut replica) => {
-                    replica.adopt(partition.clone(), directory.me);
-                    replica
-                }
-                None => Replica::open(
-                    partition.clone(),
-                    directory.me,
-                    ordered,
-                    now,
-                    &self.engine,
-                    &mut self.timers,
-                ),
-            };
-            self.replicas.insert(id, replica);
-        }
-        self.timers.retain(|(_, partition, _)| self.replicas.contains_key(partition));
-        self.ranges = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
-        self.directory = Some(directory);
-        self.dirty = true;
+    /// Takes a lease, if it is for this life and for what is installed.
+    pub fn renew(&mut self, lease: &Lease) {
+        let installed = self.directory.as_ref().map_or(0, |d| d.revision);
+        self.tenure.renew(installed, lease);
     }
 
     /// Takes one datagram. `waiting` is how many the driver found queued, for the load report.
+    /// `now` must have been read after the datagram was received: the lease is held against it.
     pub fn handle_packet(&mut self, now: Instant, from: Endpoint, waiting: u16, datagram: &[u8]) {
         self.dirty = true;
         if let Err(reason) = self.try_packet(now, from, waiting, datagram) {
@@ -145,17 +148,14 @@ impl<E: Engine> Node<E> {
         }
         let body = packet.body();
         let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
-        let mut ctx = Context {
-            now,
-            load,
-            engine: &mut self.engine,
-            out: &mut self.held,
-            timers: &mut self.timers,
-            counters: &mut self.counters,
-            directory,
-            plant: self.plant,
-            scratch: &mut self.scratch,
-        };
+        let mut ctx = context!(self, directory, now, load);
+        if !ctx.leased {
+            return Err(DropReason::NoLease);
+        }
+        let straight = op.is_chain() || header.hop_flags & hop_flag::DIRECT != 0;
+        if !straight && from != directory.switch {
+            return Err(DropReason::NotFromSwitch);
+        }
         ctx.counters.count_request(op);
         let body = match body {
             Ok(body) => body,
@@ -170,9 +170,7 @@ impl<E: Engine> Node<E> {
             return Ok(());
         }
         if op.is_chain() {
-            let replica = self.replicas.get_mut(&PartitionId(header.partition));
-            let replica = replica.ok_or(DropReason::NotFromMember)?;
-            return replica.handle_chain(&mut ctx, from, &header, &body);
+            return self.handle_chain(now, load, from, &header, &body);
         }
         let Some(keyspace) = directory.keyspace(KeyspaceId(header.keyspace)) else {
             // Not a refusal: the keyspace may be newer than this node's assignment.
@@ -191,32 +189,59 @@ impl<E: Engine> Node<E> {
         serve(replica, &mut ctx, keyspace, &packet, &header, &body)
     }
 
+    /// A message of another member. What it does to the copy of the partition, if there is one, or
+    /// to the record of what is held here, is the node's part.
+    fn handle_chain(
+        &mut self,
+        now: Instant,
+        load: u16,
+        from: Endpoint,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
+        let mut ctx = context!(self, directory, now, load);
+        let id = PartitionId(header.partition);
+        let replica = self.replicas.get_mut(&id).ok_or(DropReason::NotFromMember)?;
+        replica.handle_chain(&mut ctx, from, header, body)?;
+        match body {
+            Body::ChainCopied => {
+                let copy = self.copies.get_mut(&id).filter(|c| c.epoch() == replica.epoch());
+                if let Some(copy) = copy {
+                    copy.handle_copied(now, header);
+                    copy.go_on(&mut ctx, replica, &mut self.copy_budget);
+                }
+            }
+            Body::ChainCopy(_) => self.seats.note_whole(&mut self.engine, id, replica.whole),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// The instant named by [`poll_timeout`](Self::poll_timeout) has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.dirty = true;
         let Some(directory) = &self.directory else { return };
-        let mut ctx = Context {
-            now,
-            load: 0,
-            engine: &mut self.engine,
-            out: &mut self.held,
-            timers: &mut self.timers,
-            counters: &mut self.counters,
-            directory,
-            plant: self.plant,
-            scratch: &mut self.scratch,
-        };
+        let mut ctx = context!(self, directory, now, 0);
         for (partition, version) in take_due(ctx.timers, now) {
             if let Some(replica) = self.replicas.get_mut(&partition) {
                 replica.handle_overdue(&mut ctx, version);
             }
         }
+        for (id, copy) in &mut self.copies {
+            if let Some(replica) = self.replicas.get(id).filter(|_| copy.due() <= Some(now)) {
+                copy.go_on(&mut ctx, replica, &mut self.copy_budget);
+            }
+        }
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP_EVERY;
-            sweep(&mut ctx, &mut self.replicas, &self.ranges);
+            if ctx.leased {
+                sweep(&mut ctx, &mut self.replicas, &self.ranges);
+            }
         }
         if now >= self.next_quiet {
-            self.next_quiet = now + QUIET_EVERY;
+            let closed = self.replicas.values().any(|replica| !replica.partition.open);
+            self.next_quiet = now + if closed { SETTLE_EVERY } else { QUIET_EVERY };
             for replica in self.replicas.values_mut() {
                 replica.handle_quiet(&mut ctx);
             }
@@ -231,6 +256,11 @@ impl<E: Engine> Node<E> {
     /// in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         if std::mem::take(&mut self.dirty) {
+            for id in self.unnoted.drain(..) {
+                if let Some(replica) = self.replicas.get_mut(&id) {
+                    replica.note_counters(&mut self.engine);
+                }
+            }
             if self.plant != Some(Plant::AnswerUnsynced) {
                 self.engine.sync()?;
             }
@@ -249,15 +279,26 @@ impl<E: Engine> Node<E> {
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.directory.as_ref()?;
         let resend = self.timers.first().map(|(due, ..)| *due);
+        let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet);
-        Some(resend.map_or(housekeeping, |due| due.min(housekeeping)))
+        [resend, copies, Some(housekeeping)].into_iter().flatten().min()
     }
 
-    /// How the node is, for the controller.
+    /// How the node is, for the controller. What is not yet durable is not said to be settled or
+    /// whole.
     pub fn report(&self) -> NodeReport {
+        let durable = || self.replicas.values().filter(|_| !self.dirty);
+        let place = |replica: &Replica| (replica.id(), replica.epoch());
+        let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
+            Some(copy.progress(&self.engine, self.replicas.get(id)?))
+        };
         NodeReport {
             revision: self.directory.as_ref().map_or(0, |d| d.revision),
             store: self.engine.store_id(),
+            cluster: self.seats.cluster,
+            settled: durable().filter(|r| r.settled).map(place).collect(),
+            whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
+            copies: self.copies.iter().filter_map(progress).collect(),
             requests: self.counters.requests_total(),
             pending: self.pending() as u64,
         }
@@ -304,136 +345,11 @@ impl<E: Engine> Node<E> {
     }
 }
 
-impl Replica {
-    /// Whether this replica may serve a request at all: its role and the epoch.
-    fn admit(&self, op: Op, packet: &Packet<'_>, header: &Header) -> Result<(), Code> {
-        let role = if op.is_write() { self.is_head() } else { self.is_tail() };
-        if header.epoch != self.epoch().0 {
-            return Err(Code::StaleEpoch);
-        }
-        if !role || packet.chain().len() == 0 {
-            return Err(Code::NotOwner);
-        }
-        Ok(())
-    }
-
-    /// Whether the stamped chain is what the switch stamps in this epoch.
-    fn stamped_rightly(&self, op: Op, packet: &Packet<'_>) -> bool {
-        if op.is_write() {
-            packet.chain().eq(self.partition.chain.iter().map(|id| id.0))
-        } else {
-            packet.chain().eq(self.partition.tail().map(|id| id.0))
-        }
-    }
-}
-
-/// Hands a request for one partition to its replica, if that may serve it as it is stamped.
-fn serve<E: Engine>(
-    replica: &mut Replica,
-    ctx: &mut Context<'_, E>,
-    keyspace: &Keyspace,
-    packet: &Packet<'_>,
-    header: &Header,
-    body: &Body<'_>,
-) -> Result<(), DropReason> {
-    let op = packet.op();
-    if let Err(code) = replica.admit(op, packet, header) {
-        let epoch = replica.epoch().0;
-        refuse(ctx, &Header { epoch, ..*header }, op, code);
-        return Ok(());
-    }
-    if !replica.stamped_rightly(op, packet) {
-        return Err(DropReason::BadChain);
-    }
-    if let Err(code) = looks_right(keyspace, replica, header, body) {
-        refuse(ctx, header, op, code);
-        return Ok(());
-    }
-    match *body {
-        Body::Get { key } => replica.handle_get(ctx, header, key),
-        Body::Range { limit, start, end } => {
-            replica.handle_range(ctx, header, keyspace, limit, (start, end));
-        }
-        _ => return replica.handle_write(ctx, op, header, body),
-    }
-    Ok(())
-}
-
-/// Whether match value and keyhash are those of the key, and belong here.
-fn looks_right(
-    keyspace: &Keyspace,
-    replica: &Replica,
-    header: &Header,
-    body: &Body<'_>,
-) -> Result<(), Code> {
-    let partition = &replica.partition;
-    let at = Match(header.match_value);
-    let key = match body {
-        Body::Get { key }
-        | Body::Put { key, .. }
-        | Body::Del { key }
-        | Body::Cas { key, .. }
-        | Body::Incr { key, .. } => *key,
-        _ => {
-            let last = Match(header.match_end());
-            let inside = partition.holds(at) && partition.holds(last) && at <= last;
-            return match keyspace.kind {
-                KeyspaceKind::Hash => Err(Code::NotOrdered),
-                KeyspaceKind::Range { .. } if !inside => Err(Code::NotOwner),
-                KeyspaceKind::Range { .. } => Ok(()),
-            };
-        }
-    };
-    if keyspace.match_value(key) != at || keyspace.keyhash(key) != header.keyhash {
-        return Err(Code::BadMatch);
-    }
-    if partition.keyspace != keyspace.id || !partition.holds(at) {
-        return Err(Code::NotOwner);
-    }
-    Ok(())
-}
-
-fn describe<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, name: &[u8]) {
-    let Some(keyspace) = ctx.directory.keyspace_named(name) else {
-        refuse(ctx, request, Op::Describe, Code::UnknownKeyspace);
-        return;
-    };
-    let (kind, prefix) = match &keyspace.kind {
-        KeyspaceKind::Hash => (0, &[][..]),
-        KeyspaceKind::Range { prefix } => (1, prefix.as_slice()),
-    };
-    let fixed = DescribeReplyBody { seed: keyspace.seed, id: keyspace.id.0, kind };
-    let header = reply_header(ctx, request, Op::Describe, Code::Ok);
-    send(ctx, &header, &[&fixed.to_bytes(), prefix]);
-}
-
-/// Looks for records whose time has come; a bounded number each time.
-fn sweep<E: Engine>(
-    ctx: &mut Context<'_, E>,
-    replicas: &mut BTreeMap<PartitionId, Replica>,
-    ranges: &BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
-) {
-    let mut found: Vec<(KeyspaceId, Due)> = Vec::new();
-    ctx.engine.due(ctx.now.unix_ms(), |keyspace, key, record| {
-        let due = Due { key: key.to_vec(), version: record.version, tombstone: record.tombstone };
-        found.push((keyspace, due));
-        if found.len() < SWEEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    for (id, due) in &found {
-        let Some(keyspace) = ctx.directory.keyspace(*id) else { continue };
-        let at = keyspace.match_value(&due.key);
-        let partition = ranges.get(id).and_then(|table| table.find(at));
-        let Some(replica) = partition.and_then(|p| replicas.get_mut(p)) else { continue };
-        let keyhash = keyspace.keyhash(&due.key);
-        let header = Header { match_value: at.0, keyhash, ..Header::default() };
-        replica.handle_due(ctx, &header, due);
-    }
-}
-
 /// How often records are expired and collected. Reads and updates see an expiry to the millisecond
 /// whatever this is; it only bounds how long the memory stays taken.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
-/// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
-const SWEEP_MAX: usize = 1_000;
 /// How often a quiet partition is looked after.
 const QUIET_EVERY: Duration = Duration::from_secs(1);
+/// How often the head of a closed chain says that it has settled, which nobody acknowledges: all
+/// its clients wait for it.
+pub(crate) const SETTLE_EVERY: Duration = Duration::from_millis(5);

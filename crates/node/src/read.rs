@@ -4,11 +4,11 @@ use crate::engine::{Engine, Interval, Record};
 use crate::node::Lookup;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
-use cluster::{Keyspace, Match};
+use cluster::{Keyspace, Match, Plant};
 use machine::Instant;
 use std::ops::{Bound, ControlFlow};
 use wire::{
-    Code, DATAGRAM_MAX, DropReason, Entry, GetReplyBody, HEADER_LEN, Header, MgetEntryBody,
+    Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, MgetEntryBody,
     MgetKeys, Op, RangeEntryBody, flag,
 };
 
@@ -41,6 +41,9 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) {
+        if ctx.plant == Some(Plant::ReadPending) && self.answer_pending(ctx, request, key) {
+            return;
+        }
         let header = reply_header(ctx, request, Op::Get, Code::Ok);
         let to = Self::reply_endpoint(&header, ctx.directory);
         if !to.is_set() {
@@ -68,6 +71,26 @@ impl Replica {
             self.ask_to_expire(ctx, request, key, version);
             refuse(ctx, request, Op::Get, code);
         }
+    }
+
+    /// The planted bug: a value that could still vanish is shown.
+    fn answer_pending<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) -> bool {
+        let Some(write) = self.newest_pending(key).map(|pending| pending.write()) else {
+            return false;
+        };
+        if write.effect() != Some(Effect::Put) {
+            return false;
+        }
+        let header = reply_header(ctx, request, Op::Get, Code::Ok);
+        let header = Header { object_version: write.version(), ..header };
+        let fixed = GetReplyBody { expiry_ms: write.fixed.expiry_ms }.to_bytes();
+        send(ctx, &header, &[&fixed, write.value]);
+        true
     }
 
     /// Tells the head that somebody asked for a value whose time has come.

@@ -1,15 +1,16 @@
 //! One partition on this node: its place in the chain, its pending writes, its sessions.
 
+use crate::change::ANNOUNCEMENTS;
 use crate::counters::Counters;
 use crate::directory::Directory;
-use crate::engine::{Engine, KeyRef};
-use crate::plant::Plant;
+use crate::engine::{Area, Engine, KeyRef};
+use crate::notes::pending_name;
 use crate::session::{Outcome, Sessions};
-use cluster::{Epoch, NodeId, Partition, PartitionId};
+use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
 use machine::{Instant, Outbox, RttEstimator};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::{Body, ChainWriteBody, Code, Effect, Endpoint, Header, Op, Packet};
+use wire::{ChainWriteBody, Code, Effect, Endpoint, Header, Op};
 
 /// What a replica works with while it handles one packet: everything of the node but the replica.
 pub(crate) struct Context<'a, E> {
@@ -22,6 +23,10 @@ pub(crate) struct Context<'a, E> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) directory: &'a Directory,
     pub(crate) plant: Option<Plant>,
+    /// Whether the node has a lease: without one it sends nothing and orders nothing.
+    pub(crate) leased: bool,
+    /// Partitions whose counters have to be noted before the next sync.
+    pub(crate) unnoted: &'a mut Vec<PartitionId>,
     /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
     /// back.
     pub(crate) scratch: &'a mut Vec<u8>,
@@ -120,7 +125,11 @@ pub(crate) struct Replica {
     pub(crate) ordered: bool,
     /// This node's index in the chain.
     position: usize,
-    /// The newest version that this head has given out.
+    /// Whether all that was written before this node came has been copied to it.
+    pub(crate) whole: bool,
+    /// Closed, and nothing is pending in the whole chain.
+    pub(crate) settled: bool,
+    /// The newest version that this node has seen; a head gives out those above.
     pub(crate) last_version: u64,
     /// Every version up to this one is committed on every member.
     pub(crate) stable: u64,
@@ -139,27 +148,23 @@ pub(crate) struct Replica {
     pub(crate) commit_rtt: RttEstimator,
     /// CHAIN_STABLE still to be sent for the present `stable`.
     pub(crate) announcements_left: u8,
+    /// Whether the note of the counters says what they are.
+    pub(crate) noted: bool,
 }
 
 impl Replica {
-    /// Takes up a partition, with whatever the engine remembers of it.
+    /// A replica that knows nothing yet.
     ///
     /// # Panics
     ///
     /// If `me` is not in the chain: the assignment names only partitions that it is in.
-    pub(crate) fn open<E: Engine>(
-        partition: Partition,
-        me: NodeId,
-        ordered: bool,
-        now: Instant,
-        engine: &E,
-        timers: &mut Timers,
-    ) -> Self {
-        let position = partition.chain.iter().position(|id| *id == me);
+    pub(crate) fn new(partition: Partition, me: NodeId, ordered: bool, whole: bool) -> Self {
         let mut replica = Self {
-            position: position.expect("assigned partitions have this node in their chain"),
-            partition,
+            position: 0,
+            partition: Partition::default(),
             ordered,
+            whole,
+            settled: false,
             last_version: 0,
             stable: 0,
             collected: 0,
@@ -171,46 +176,21 @@ impl Replica {
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             announcements_left: 0,
+            noted: true,
         };
-        engine.notes(replica.partition.id, |name, note| {
-            replica.remember(now, name, note, timers);
-        });
-        replica.settle_stable();
+        replica.take_place(partition, me);
         replica
     }
 
-    /// Follows a change of epoch, bounds or chain that keeps this node in it.
-    pub(crate) fn adopt(&mut self, partition: Partition, me: NodeId) {
+    /// Follows a change of the partition that keeps this node in its chain.
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn take_place(&mut self, partition: Partition, me: NodeId) {
         let position = partition.chain.iter().position(|id| *id == me);
         self.position = position.expect("assigned partitions have this node in their chain");
         self.partition = partition;
-    }
-
-    fn remember(&mut self, now: Instant, name: &[u8], note: &[u8], timers: &mut Timers) {
-        match name.split_first() {
-            Some((b'c', [])) => {
-                if let ([last, stable, collected], []) = note.as_chunks::<8>() {
-                    self.last_version = self.last_version.max(u64::from_be_bytes(*last));
-                    self.stable = u64::from_be_bytes(*stable);
-                    self.collected = u64::from_be_bytes(*collected);
-                }
-            }
-            Some((b'p', _)) => {
-                let Ok(packet) = Packet::parse(note) else { return };
-                let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
-                let header = Header::read(packet.header());
-                let write = Write { header, fixed, key, value };
-                self.last_version = self.last_version.max(write.version());
-                self.insert_pending(now, &write, now, timers);
-            }
-            Some((b's', id)) => {
-                let ([client, seq], []) = id.as_chunks::<8>() else { return };
-                let Some((outcome, floor)) = Outcome::from_note(note) else { return };
-                let (client, seq) = (u64::from_be_bytes(*client), u64::from_be_bytes(*seq));
-                self.sessions.record(now, client, seq, floor, outcome);
-            }
-            _ => {}
-        }
     }
 
     pub(crate) fn id(&self) -> PartitionId {
@@ -225,8 +205,25 @@ impl Replica {
         self.position == 0
     }
 
+    /// Whether this node answers clients and serves reads.
     pub(crate) fn is_tail(&self) -> bool {
+        self.position + 1 == self.partition.members().len()
+    }
+
+    /// Whether nobody comes behind: what reaches this node is committed.
+    pub(crate) fn is_last(&self) -> bool {
         self.position + 1 == self.partition.chain.len()
+    }
+
+    /// Whether this node is behind the tail, and is being copied to or was.
+    pub(crate) fn is_joiner(&self) -> bool {
+        self.position >= self.partition.members().len()
+    }
+
+    /// Where the engine keeps it.
+    pub(crate) fn area(&self) -> Area {
+        let Partition { id, keyspace, first, last, .. } = self.partition;
+        Area { keyspace, partition: id, ordered: self.ordered, first, last }
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -283,7 +280,7 @@ impl Replica {
         self.insert_pending(ctx.now, write, due, ctx.timers);
     }
 
-    fn insert_pending(
+    pub(crate) fn insert_pending(
         &mut self,
         now: Instant,
         write: &Write<'_>,
@@ -291,6 +288,7 @@ impl Replica {
         timers: &mut Timers,
     ) {
         let version = write.version();
+        self.last_version = self.last_version.max(version);
         let versions = self.by_key.entry(write.key.into()).or_default();
         let at = versions.partition_point(|v| *v < version);
         versions.insert(at, version);
@@ -325,11 +323,12 @@ impl Replica {
     /// Notes that a version is committed here; at the head also how far that makes it stable.
     pub(crate) fn mark_committed(&mut self, version: u64) {
         self.committed.insert(version);
+        self.last_version = self.last_version.max(version);
         self.settle_stable();
     }
 
     /// The head knows from its pending writes how far the partition is stable.
-    fn settle_stable(&mut self) {
+    pub(crate) fn settle_stable(&mut self) {
         if self.is_head() {
             let oldest = self.pending.keys().next();
             self.raise_stable(oldest.map_or(self.last_version, |version| version - 1));
@@ -345,16 +344,6 @@ impl Replica {
         }
     }
 
-    /// Keeps the partition's counters as a note.
-    pub(crate) fn note_counters<E: Engine>(&self, engine: &mut E) {
-        let mut note = [0; 24];
-        let words = [self.last_version, self.stable, self.collected];
-        for (to, word) in note.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_be_bytes());
-        }
-        engine.note(self.id(), b"c", Some(&note));
-    }
-
     /// Where this node's replies to a request go: the switch, unless there is none on the way.
     pub(crate) fn reply_endpoint(header: &Header, directory: &Directory) -> Endpoint {
         if header.hop_flags & wire::hop_flag::DIRECT == 0 {
@@ -366,6 +355,9 @@ impl Replica {
 
     /// Sends a pending write to the successor.
     pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        if !ctx.leased {
+            return;
+        }
         let Some((next, successor)) = self.successor() else { return };
         let Some(to) = ctx.directory.endpoint(successor, self.partition.id) else { return };
         let Some(pending) = self.pending.get_mut(&version) else { return };
@@ -380,25 +372,6 @@ impl Replica {
     }
 }
 
-fn pending_name(version: u64) -> [u8; 9] {
-    let mut name = [b'p'; 9];
-    if let Some((_, number)) = name.split_first_mut() {
-        number.copy_from_slice(&version.to_be_bytes());
-    }
-    name
-}
-
-/// The name of the note that keeps one outcome.
-pub(crate) fn session_name(client: u64, seq: u64) -> [u8; 17] {
-    let mut name = [b's'; 17];
-    if let Some((_, id)) = name.split_first_mut() {
-        let (first, second) = id.split_at_mut(8);
-        first.copy_from_slice(&client.to_be_bytes());
-        second.copy_from_slice(&seq.to_be_bytes());
-    }
-    name
-}
-
 /// Pending writes per partition. At the largest entry this is 6 MiB of a partition's memory; a
 /// chain that far behind is told *overloaded* to its clients rather than let its queue grow.
 pub(crate) const PENDING_MAX: usize = 4_096;
@@ -411,5 +384,3 @@ const RESEND_FIRST: Duration = Duration::from_millis(50);
 const COMMIT_FIRST: Duration = Duration::from_millis(200);
 /// A successor that is down is asked this often at least, so that a chain heals soon after it.
 const RESEND_MAX: Duration = Duration::from_secs(1);
-/// CHAIN_STABLE is not acknowledged: it is said a few times, and the next write says it again.
-const ANNOUNCEMENTS: u8 = 3;

@@ -33,6 +33,9 @@ pub(crate) fn reply_header<E>(
 
 /// Sends an answer.
 pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: &[&[u8]]) {
+    if !ctx.leased {
+        return;
+    }
     if let Some(code) = Code::from_wire(header.code) {
         ctx.counters.count_reply(code);
     }

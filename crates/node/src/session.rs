@@ -7,6 +7,7 @@
 
 use machine::Instant;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 use wire::{Code, Op};
 
@@ -55,6 +56,25 @@ impl Sessions {
             None if seq < session.floor => Standing::Ended,
             None => Standing::New,
         }
+    }
+
+    /// Whether an outcome is on record, or was.
+    pub(crate) fn knows(&self, client: u64, seq: u64) -> bool {
+        self.standing(client, seq) != Standing::New
+    }
+
+    /// The outcomes that come after this request id, in order: client, sequence number, low-water
+    /// mark, outcome.
+    pub(crate) fn after(
+        &self,
+        (client, seq): (u64, u64),
+    ) -> impl Iterator<Item = (u64, u64, u64, Outcome)> {
+        let sessions = self.clients.range(client..);
+        sessions.flat_map(move |(id, session)| {
+            let from = if *id == client { Bound::Excluded(seq) } else { Bound::Unbounded };
+            let outcomes = session.outcomes.range((from, Bound::Unbounded));
+            outcomes.map(|(seq, outcome)| (*id, *seq, session.floor, *outcome))
+        })
     }
 
     /// Whether there is room for one more client, or this one is known.

@@ -1,10 +1,12 @@
 //! Scripts against a chain of three nodes on a network that does what it is told.
 
+mod reconfigure;
+
 use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};
 use cluster::{
-    Assignment, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Map, Match, NodeId, NodeSpec, Partition,
-    PartitionId, StoreId,
+    Assignment, ClusterId, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Lease, Life, Map, Match,
+    NodeId, NodeSpec, Partition, PartitionId, StoreId,
 };
 use machine::Instant;
 use std::collections::VecDeque;
@@ -53,7 +55,10 @@ impl Chain {
         let kind = KeyspaceKind::Range { prefix: Vec::new() };
         let map = Map {
             revision: 1,
-            keyspaces: vec![Keyspace { id: KS, name: "k".into(), kind, seed: 3 }],
+            cluster: ClusterId(1),
+            active_switch: 0,
+            copy_bytes_per_s: 1 << 30,
+            keyspaces: vec![Keyspace { id: KS, name: "k".into(), kind, seed: 3, replicas: 3 }],
             partitions: vec![Partition {
                 id: PartitionId(1),
                 keyspace: KS,
@@ -61,16 +66,19 @@ impl Chain {
                 last: Match::MAX,
                 epoch: Epoch(4),
                 chain: nodes.iter().map(|n| n.id).collect(),
+                since: nodes.iter().map(|_| 1).collect(),
+                joining: false,
+                open: true,
             }],
             nodes,
         };
         map.check().unwrap();
         let now = Instant::from_unix_ms(1_000_000);
-        let config = NodeConfig { shard: 0, shards: 1 };
+        let config = |id: u16| NodeConfig { shard: 0, shards: 1, life: Life(id.into()) };
         let mut chain = Self {
             now,
             nodes: (0..count)
-                .map(|id| Node::new(config, MemoryEngine::new(StoreId(id.into())), now))
+                .map(|id| Node::new(config(id), MemoryEngine::new(StoreId(id.into())), now))
                 .collect(),
             map,
             wires: VecDeque::new(),
@@ -83,11 +91,20 @@ impl Chain {
     }
 
     fn install(&mut self) {
-        for (id, node) in (0u16..).zip(&mut self.nodes) {
-            let store = StoreId(id.into());
-            let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH));
-            node.install(self.now, &assignment);
+        for index in 0..self.nodes.len() {
+            self.install_at(index);
         }
+    }
+
+    /// Gives a node what the map says, and a lease that outlasts every test.
+    fn install_at(&mut self, index: usize) {
+        let id = u16::try_from(index).unwrap();
+        let (now, revision, store) = (self.now, self.map.revision, StoreId(id.into()));
+        let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH));
+        let node = &mut self.nodes[index];
+        node.install(now, &assignment);
+        node.renew(&Lease { life: Life(id.into()), revision, from: now, duration_ms: 1 << 40 });
+        self.drain(index);
     }
 
     /// A header as the switch stamps it.
@@ -172,8 +189,9 @@ impl Chain {
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, header, parts);
         let write = Op::from_wire(header.op).unwrap().is_write();
-        let to = if write { 0 } else { self.nodes.len() - 1 };
-        self.deliver(to, port(SWITCH), &datagram);
+        let partition = &self.map.partitions[0];
+        let to = if write { partition.head() } else { partition.tail() };
+        self.deliver(usize::from(to.unwrap().0), port(SWITCH), &datagram);
     }
 
     fn next(&mut self) -> u64 {

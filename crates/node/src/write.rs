@@ -1,10 +1,10 @@
 //! The head: takes writes, decides what they do, and starts them down the chain.
 
 use crate::engine::{Engine, Record};
-use crate::plant::Plant;
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
 use crate::reply::{answer_write, refuse};
 use crate::session::Standing;
+use cluster::Plant;
 use std::time::Duration;
 use wire::{
     Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, Op, flag, hop_flag,
@@ -111,7 +111,7 @@ impl Replica {
             ..*request
         };
         let write = Write { header, fixed, key, value };
-        if self.is_tail() {
+        if self.is_last() {
             self.commit(ctx, &write);
         } else {
             self.pend(ctx, &write);
@@ -122,7 +122,7 @@ impl Replica {
                 answer_write(ctx, &header, &outcome);
             }
         }
-        self.note_counters(ctx.engine);
+        self.counters_changed(ctx);
     }
 
     /// The newest state of a key, to compute from. A value whose time has come is turned into a

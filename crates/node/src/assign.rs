@@ -1,0 +1,122 @@
+//! What an assignment makes of a node's replicas.
+
+use crate::copy::Copy;
+use crate::directory::Directory;
+use crate::engine::{Area, Engine};
+use crate::expiry::Due;
+use crate::node::{Node, SETTLE_EVERY, context};
+use crate::replica::{Context, Replica};
+use crate::seats::Seat;
+use cluster::{Assignment, Keyspace, KeyspaceId, Partition, PartitionId, Plant, RangeTable};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use wire::Header;
+
+impl<E: Engine> Node<E> {
+    /// Takes what the controller says this node is to serve. One that is not newer than the
+    /// installed one changes nothing, nor does one of another cluster than that whose data is
+    /// held here.
+    ///
+    /// # Panics
+    ///
+    /// If a partition does not have this node in its chain: whoever hands it in has checked that.
+    pub fn install(&mut self, now: Instant, assignment: &Assignment) {
+        let foreign = self.seats.cluster.is_some_and(|cluster| cluster != assignment.cluster);
+        let newest = self.directory.as_ref().map_or(0, |d| d.revision);
+        if foreign || newest >= assignment.revision {
+            return;
+        }
+        self.dirty = true;
+        self.seats.belong_to(&mut self.engine, assignment.cluster);
+        self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
+        let directory = Directory::new(assignment);
+        let mine: Vec<&Partition> =
+            assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
+        self.forget_others(&directory, &mine);
+        let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
+        for partition in &mine {
+            let Partition { id, keyspace, first, last, .. } = **partition;
+            rows.entry(keyspace).or_default().push((first, last, id));
+        }
+        self.ranges = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
+        for partition in mine {
+            self.take_seat(now, &directory, partition);
+        }
+        self.directory = Some(directory);
+        self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
+    }
+
+    fn is_mine(&self, partition: &Partition) -> bool {
+        partition.id.0 % u32::from(self.config.shards) == u32::from(self.config.shard)
+    }
+
+    /// Drops every partition that is not assigned any more, or that is assigned anew: what lies here
+    /// of an earlier stay is no longer what the others have.
+    fn forget_others(&mut self, directory: &Directory, mine: &[&Partition]) {
+        let since: BTreeMap<PartitionId, Option<u64>> =
+            mine.iter().map(|p| (p.id, p.since(directory.me))).collect();
+        let stays = |seat: &Seat| since.get(&seat.area.partition) == Some(&Some(seat.since));
+        let keeps = self.plant == Some(Plant::KeepLeftovers);
+        let seats = &self.seats;
+        self.replicas.retain(|id, _| seats.get(*id).is_some_and(stays));
+        let replicas = &self.replicas;
+        self.timers.retain(|(_, id, _)| replicas.contains_key(id));
+        self.unnoted.retain(|id| replicas.contains_key(id));
+        self.seats.vacate(&mut self.engine, |seat| keeps || stays(seat));
+    }
+
+    fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) {
+        let id = partition.id;
+        let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
+        let known = self.replicas.remove(&id);
+        let mut ctx = context!(self, directory, now, 0);
+        let replica = if let Some(mut replica) = known {
+            replica.adopt(&mut ctx, partition.clone());
+            replica
+        } else {
+            let whole = self.seats.get(id).is_some_and(|seat| seat.whole);
+            let mut replica = Replica::new(partition.clone(), directory.me, ordered, whole);
+            replica.recall(now, ctx.engine, ctx.timers);
+            replica.enter(&mut ctx);
+            replica
+        };
+        let since = partition.since(directory.me).unwrap_or_default();
+        let area: Area = replica.area();
+        self.seats.take(&mut self.engine, Seat { area, since, whole: replica.whole });
+        let giving = self.copies.get(&id).is_some_and(|copy| copy.epoch() == replica.epoch());
+        if !replica.gives() {
+            self.copies.remove(&id);
+        } else if !giving {
+            let cursor = self.engine.walk(&area);
+            self.copies.insert(id, Copy::new(replica.epoch(), now, cursor));
+        }
+        self.replicas.insert(id, replica);
+    }
+}
+
+/// Looks for records whose time has come; a bounded number each time.
+pub(crate) fn sweep<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    replicas: &mut BTreeMap<PartitionId, Replica>,
+    ranges: &BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
+) {
+    let mut found: Vec<(KeyspaceId, Due)> = Vec::new();
+    ctx.engine.due(ctx.now.unix_ms(), |keyspace, key, record| {
+        let due = Due { key: key.to_vec(), version: record.version, tombstone: record.tombstone };
+        found.push((keyspace, due));
+        if found.len() < SWEEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    for (id, due) in &found {
+        let Some(keyspace) = ctx.directory.keyspace(*id) else { continue };
+        let at = keyspace.match_value(&due.key);
+        let partition = ranges.get(id).and_then(|table| table.find(at));
+        let Some(replica) = partition.and_then(|p| replicas.get_mut(p)) else { continue };
+        let keyhash = keyspace.keyhash(&due.key);
+        let header = Header { match_value: at.0, keyhash, ..Header::default() };
+        replica.handle_due(ctx, &header, due);
+    }
+}
+
+/// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
+const SWEEP_MAX: usize = 1_000;

@@ -1,0 +1,377 @@
+//! Making a joiner whole: the tail sends what it holds, piece by piece, while writes go on.
+//!
+//! ```text
+//!   tail ── CHAIN_COPY 1..n: records, then sessions ──▶ joiner    (a window of pieces at a time)
+//!   tail ◀──────────── CHAIN_COPIED: kept ───────────── joiner
+//!   tail ── CHAIN_COPY n+1: the end ──▶ joiner                    (once all others are kept)
+//! ```
+//!
+//! What is written meanwhile reaches the joiner down the chain, so a piece may be older than what the
+//! joiner has, and then changes nothing.
+
+use crate::engine::{Engine, KeyRef, Record};
+use crate::replica::{Context, Replica};
+use crate::session::Outcome;
+use cluster::{CopyProgress, Epoch, Match, Plant};
+use machine::{Instant, RttEstimator};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::{Code, CopyEndBody, CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op};
+
+/// A copy that this node, the tail, gives to the joiner behind it.
+#[derive(Debug)]
+pub(crate) struct Copy<C> {
+    epoch: Epoch,
+    /// Tells the pieces of this run from those of an earlier one of the same epoch.
+    run: u64,
+    stage: Stage<C>,
+    pieces: u64,
+    in_flight: BTreeMap<u64, Piece>,
+    rtt: RttEstimator,
+    bytes: u64,
+    wake: Option<Instant>,
+}
+
+/// What comes next.
+#[derive(Debug)]
+enum Stage<C> {
+    Records(C),
+    /// After this request id.
+    Sessions((u64, u64)),
+    /// The end, once everything else is kept.
+    End,
+    Done,
+}
+
+#[derive(Debug)]
+struct Piece {
+    payload: Vec<u8>,
+    sent_at: Instant,
+    due: Instant,
+    resends: u32,
+}
+
+/// How much may be copied: a token bucket, in bytes.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    pub(crate) bytes_per_s: u64,
+    tokens: u64,
+    filled_at: Instant,
+}
+
+impl Budget {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { bytes_per_s: 0, tokens: 0, filled_at: now }
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let elapsed = now.since(self.filled_at).min(BURST);
+        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let earned = u128::from(self.bytes_per_s) * u128::from(nanos) / 1_000_000_000;
+        let earned = u64::try_from(earned).unwrap_or(u64::MAX);
+        if earned > 0 {
+            let most = (self.bytes_per_s / 1_000 * BURST_MS).max(PIECE_BYTES);
+            self.tokens = self.tokens.saturating_add(earned).min(most);
+            self.filled_at = now;
+        }
+    }
+
+    fn take(&mut self, bytes: u64) {
+        self.tokens = self.tokens.saturating_sub(bytes);
+    }
+}
+
+impl<C> Copy<C> {
+    pub(crate) fn new(epoch: Epoch, now: Instant, cursor: C) -> Self {
+        Self {
+            epoch,
+            run: now.0,
+            stage: Stage::Records(cursor),
+            pieces: 0,
+            in_flight: BTreeMap::new(),
+            rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
+            bytes: 0,
+            wake: Some(now),
+        }
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// When [`go_on`](Self::go_on) is to be called next, if no answer comes first.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.wake
+    }
+
+    /// Sends again what was not answered in time, and as much more as window and budget allow.
+    pub(crate) fn go_on<E: Engine<Cursor = C>>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        replica: &Replica,
+        budget: &mut Budget,
+    ) {
+        budget.fill(ctx.now);
+        if budget.bytes_per_s == 0 {
+            self.wake = None; // Until the assignment says otherwise.
+            return;
+        }
+        if ctx.leased {
+            self.resend(ctx, replica);
+            self.send_more(ctx, replica, budget);
+        }
+        let resend = self.in_flight.values().map(|piece| piece.due).min();
+        let wants_more = self.in_flight.len() < WINDOW && !matches!(self.stage, Stage::Done);
+        let more = wants_more.then(|| ctx.now + PACE);
+        self.wake = resend.into_iter().chain(more).min();
+    }
+
+    fn send_more<E: Engine<Cursor = C>>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        replica: &Replica,
+        budget: &mut Budget,
+    ) {
+        while self.in_flight.len() < WINDOW && budget.tokens >= PIECE_BYTES {
+            let Some(payload) = self.next_piece(ctx, replica) else { return };
+            let bytes = payload.len() as u64;
+            budget.take(bytes);
+            self.bytes += bytes;
+            self.pieces += 1;
+            send_piece(ctx, replica, self.run, self.pieces, &payload);
+            let (sent_at, due) = (ctx.now, ctx.now + self.rtt.timeout(0));
+            self.in_flight.insert(self.pieces, Piece { payload, sent_at, due, resends: 0 });
+        }
+    }
+
+    fn resend<E: Engine>(&mut self, ctx: &mut Context<'_, E>, replica: &Replica) {
+        for (number, piece) in &mut self.in_flight {
+            if piece.due <= ctx.now {
+                piece.resends += 1;
+                piece.due = ctx.now + self.rtt.timeout(piece.resends);
+                ctx.counters.resends += 1;
+                send_piece(ctx, replica, self.run, *number, &piece.payload);
+            }
+        }
+    }
+
+    /// The next piece; `None` if there is none, or none yet.
+    fn next_piece<E: Engine<Cursor = C>>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        replica: &Replica,
+    ) -> Option<Vec<u8>> {
+        let mut payload = Vec::new();
+        if let Stage::Records(cursor) = &mut self.stage {
+            let walked = ctx.engine.walk_on(&replica.area(), cursor, |key, record| {
+                let Record { version, expiry_ms, tombstone, value } = record;
+                let entry = CopyEntry::Record { key, version, expiry_ms, tombstone, value };
+                if entry.push(&mut payload) {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+            if walked.is_continue() {
+                self.stage = Stage::Sessions((0, 0));
+            }
+        }
+        if let (Stage::Sessions(after), true) = (&mut self.stage, payload.is_empty()) {
+            let drops = ctx.plant == Some(Plant::DropSessions);
+            let left = replica.sessions.after(*after).take_while(|_| !drops);
+            let mut sessions = left.peekable();
+            while let Some((client, seq, floor, outcome)) = sessions.peek() {
+                if !CopyEntry::Session(outcome.to_copy(*client, *seq, *floor)).push(&mut payload) {
+                    break;
+                }
+                *after = (*client, *seq);
+                sessions.next();
+            }
+            if sessions.peek().is_none() {
+                self.stage = Stage::End;
+            }
+        }
+        if matches!(self.stage, Stage::End) && payload.is_empty() && self.in_flight.is_empty() {
+            let end = CopyEndBody {
+                last_version: replica.last_version,
+                stable: replica.stable,
+                collected: replica.collected,
+                ..CopyEndBody::default()
+            };
+            assert!(CopyEntry::End(end).push(&mut payload), "an empty piece has room");
+            self.stage = Stage::Done;
+        }
+        (!payload.is_empty()).then_some(payload)
+    }
+
+    /// The joiner has kept a piece.
+    pub(crate) fn handle_copied(&mut self, now: Instant, header: &Header) {
+        if header.seq != self.run {
+            return;
+        }
+        if let Some(piece) = self.in_flight.remove(&header.object_version)
+            && piece.resends == 0
+        {
+            self.rtt.sample(now.since(piece.sent_at));
+        }
+    }
+
+    pub(crate) fn progress<E: Engine<Cursor = C>>(
+        &self,
+        engine: &E,
+        replica: &Replica,
+    ) -> CopyProgress {
+        let permille = match &self.stage {
+            Stage::Records(cursor) => engine.walked(&replica.area(), cursor).min(999),
+            Stage::Sessions(_) | Stage::End => 999,
+            Stage::Done if !self.in_flight.is_empty() => 999,
+            Stage::Done => 1_000,
+        };
+        CopyProgress { partition: replica.id(), epoch: self.epoch, permille, bytes: self.bytes }
+    }
+}
+
+fn send_piece<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    replica: &Replica,
+    run: u64,
+    number: u64,
+    payload: &[u8],
+) {
+    let Some((place, joiner)) = replica.successor() else { return };
+    let Some(to) = ctx.directory.endpoint(joiner, replica.id()) else { return };
+    let header = Header { seq: run, ..replica.message_header(ctx, place, Op::ChainCopy, number) };
+    ctx.out.push(to, |out| {
+        wire::emit(out, &header, &[payload]);
+    });
+}
+
+impl Replica {
+    /// Whether this node is to copy what it holds to a joiner.
+    pub(crate) fn gives(&self) -> bool {
+        self.is_tail() && self.partition.joining
+    }
+
+    /// The joiner takes a piece.
+    pub(crate) fn handle_copy<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        header: &Header,
+        entries: &CopyEntries<'_>,
+    ) -> Result<(), DropReason> {
+        if !self.whole {
+            for entry in entries.iter() {
+                self.take_copied(ctx, &entry)?;
+            }
+            if ctx.plant == Some(Plant::WholeTooSoon) {
+                self.whole = true;
+            }
+        }
+        let Some(tail) = self.predecessor() else { return Err(DropReason::NotFromMember) };
+        let Some(to) = ctx.directory.endpoint(tail, self.id()) else { return Ok(()) };
+        let place = self.position() - 1;
+        let version = header.object_version;
+        let kept =
+            Header { seq: header.seq, ..self.message_header(ctx, place, Op::ChainCopied, version) };
+        ctx.out.push(to, |out| {
+            wire::emit(out, &kept, &[]);
+        });
+        Ok(())
+    }
+
+    fn take_copied<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        entry: &CopyEntry<'_>,
+    ) -> Result<(), DropReason> {
+        match *entry {
+            CopyEntry::Record { key, version, expiry_ms, tombstone, value } => {
+                let record = Record { version, expiry_ms, tombstone, value };
+                self.take_record(ctx, key, &record)?;
+            }
+            CopyEntry::Session(session) => {
+                let outcome = Outcome::from_copy(&session).ok_or(DropReason::BadBody)?;
+                let CopySessionBody { client, seq, floor, .. } = session;
+                if !self.sessions.knows(client, seq) {
+                    self.keep_outcome(ctx, client, seq, floor, outcome);
+                }
+            }
+            CopyEntry::End(end) => {
+                self.last_version = self.last_version.max(end.last_version);
+                self.collected = self.collected.max(end.collected);
+                self.raise_stable(end.stable);
+                self.counters_changed(ctx);
+                self.whole = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_record<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        record: &Record<'_>,
+    ) -> Result<(), DropReason> {
+        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
+        let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
+        let match_value: Match = keyspace.match_value(key);
+        if !self.partition.holds(match_value) {
+            return Err(DropReason::BadBody);
+        }
+        let at = KeyRef {
+            keyspace: keyspace.id,
+            partition: self.id(),
+            ordered: self.ordered,
+            match_value,
+            keyhash: keyspace.keyhash(key),
+            key,
+        };
+        let have = ctx.engine.read(&at, |found| found.map(|found| found.version));
+        let overwrites = ctx.plant == Some(Plant::CopyOverwrites);
+        if overwrites || have.is_none_or(|have| have < record.version) {
+            ctx.engine.write(&at, record);
+        }
+        Ok(())
+    }
+}
+
+impl Outcome {
+    fn to_copy(self, client: u64, seq: u64, floor: u64) -> CopySessionBody {
+        CopySessionBody {
+            kind: 0,
+            origin: self.origin as u8,
+            code: self.code as u8,
+            client,
+            seq,
+            floor,
+            version: self.version,
+            result: self.result,
+        }
+    }
+
+    fn from_copy(body: &CopySessionBody) -> Option<Self> {
+        Some(Self {
+            origin: Op::from_wire(body.origin).filter(|op| op.is_write())?,
+            code: Code::from_wire(body.code).filter(|code| code.is_decided())?,
+            version: body.version,
+            result: body.result,
+        })
+    }
+}
+
+/// Pieces in flight: with datagrams of 1,472 bytes 47 KB, which any receive buffer holds, and at a
+/// round trip of 1 ms 47 MB/s.
+const WINDOW: usize = 32;
+/// A piece is sent when this much may be: the most that one takes.
+const PIECE_BYTES: u64 = wire::DATAGRAM_MAX as u64;
+/// What is not used of the rate is kept for so long: timers are no finer.
+const BURST_MS: u64 = 20;
+const BURST: Duration = Duration::from_millis(BURST_MS);
+/// How often to look whether the budget allows more.
+const PACE: Duration = Duration::from_millis(1);
+/// As for chain writes: below that a joiner's group commit would be raced.
+const RESEND_MIN: Duration = Duration::from_millis(5);
+const RESEND_FIRST: Duration = Duration::from_millis(50);
+const RESEND_MAX: Duration = Duration::from_secs(1);

@@ -1,0 +1,79 @@
+//! What a replica keeps on record besides the values: its counters, its pending writes, the outcomes
+//! of its clients. Names begin with a letter each: `c`, `p` and a version, `s` and a request id.
+
+use crate::engine::Engine;
+use crate::replica::{Context, Replica, Timers, Write};
+use crate::session::Outcome;
+use machine::Instant;
+use wire::{Body, Header, Packet};
+
+impl Replica {
+    /// Takes in whatever the engine remembers of the partition.
+    pub(crate) fn recall<E: Engine>(&mut self, now: Instant, engine: &E, timers: &mut Timers) {
+        engine.notes(self.id(), |name, note| self.remember(now, name, note, timers));
+    }
+
+    fn remember(&mut self, now: Instant, name: &[u8], note: &[u8], timers: &mut Timers) {
+        match name.split_first() {
+            Some((b'c', [])) => {
+                if let ([last, stable, collected], []) = note.as_chunks::<8>() {
+                    self.last_version = self.last_version.max(u64::from_be_bytes(*last));
+                    self.stable = u64::from_be_bytes(*stable);
+                    self.collected = u64::from_be_bytes(*collected);
+                }
+            }
+            Some((b'p', _)) => {
+                let Ok(packet) = Packet::parse(note) else { return };
+                let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
+                let header = Header::read(packet.header());
+                let write = Write { header, fixed, key, value };
+                self.insert_pending(now, &write, now, timers);
+            }
+            Some((b's', id)) => {
+                let ([client, seq], []) = id.as_chunks::<8>() else { return };
+                let Some((outcome, floor)) = Outcome::from_note(note) else { return };
+                let (client, seq) = (u64::from_be_bytes(*client), u64::from_be_bytes(*seq));
+                self.sessions.record(now, client, seq, floor, outcome);
+            }
+            _ => {}
+        }
+    }
+
+    /// The counters have changed: they are noted once, before the next sync.
+    pub(crate) fn counters_changed<E>(&mut self, ctx: &mut Context<'_, E>) {
+        if std::mem::replace(&mut self.noted, false) {
+            ctx.unnoted.push(self.id());
+        }
+    }
+
+    /// Keeps the partition's counters as a note.
+    pub(crate) fn note_counters<E: Engine>(&mut self, engine: &mut E) {
+        let mut note = [0; 24];
+        let words = [self.last_version, self.stable, self.collected];
+        for (to, word) in note.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_be_bytes());
+        }
+        engine.note(self.id(), b"c", Some(&note));
+        self.noted = true;
+    }
+}
+
+/// The name of the note that keeps a pending write.
+pub(crate) fn pending_name(version: u64) -> [u8; 9] {
+    let mut name = [b'p'; 9];
+    if let Some((_, number)) = name.split_first_mut() {
+        number.copy_from_slice(&version.to_be_bytes());
+    }
+    name
+}
+
+/// The name of the note that keeps one outcome.
+pub(crate) fn session_name(client: u64, seq: u64) -> [u8; 17] {
+    let mut name = [b's'; 17];
+    if let Some((_, id)) = name.split_first_mut() {
+        let (first, second) = id.split_at_mut(8);
+        first.copy_from_slice(&client.to_be_bytes());
+        second.copy_from_slice(&seq.to_be_bytes());
+    }
+    name
+}

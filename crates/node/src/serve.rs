@@ -1,0 +1,122 @@
+//! What every client request must pass before its replica serves it.
+
+use crate::engine::Engine;
+use crate::replica::{Context, Replica};
+use crate::reply::{refuse, reply_header, send};
+use cluster::{Keyspace, KeyspaceKind, Match, Plant};
+use wire::{Body, Code, DescribeReplyBody, DropReason, Header, Op, Packet};
+
+impl Replica {
+    /// Whether this replica may serve a request at all: the epoch, and its role.
+    fn admit(
+        &self,
+        plant: Option<Plant>,
+        op: Op,
+        packet: &Packet<'_>,
+        header: &Header,
+    ) -> Result<(), Code> {
+        let anybody = op.is_write() && plant == Some(Plant::RetryElsewhere);
+        let role = anybody || if op.is_write() { self.is_head() } else { self.is_tail() };
+        if header.epoch != self.epoch().0 && plant != Some(Plant::IgnoreEpoch) {
+            return Err(Code::StaleEpoch);
+        }
+        if !self.partition.open {
+            return Err(Code::Closed);
+        }
+        if !role || packet.chain().len() == 0 {
+            return Err(Code::NotOwner);
+        }
+        Ok(())
+    }
+
+    /// Whether the stamped chain is what the switch stamps in this epoch.
+    fn stamped_rightly(&self, op: Op, packet: &Packet<'_>) -> bool {
+        if op.is_write() {
+            packet.chain().eq(self.partition.chain.iter().map(|id| id.0))
+        } else {
+            packet.chain().eq(self.partition.tail().map(|id| id.0))
+        }
+    }
+}
+
+/// Hands a request for one partition to its replica, if that may serve it as it is stamped.
+pub(crate) fn serve<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), DropReason> {
+    let op = packet.op();
+    if let Err(code) = replica.admit(ctx.plant, op, packet, header) {
+        let epoch = replica.epoch().0;
+        refuse(ctx, &Header { epoch, ..*header }, op, code);
+        return Ok(());
+    }
+    let right = replica.stamped_rightly(op, packet) || ctx.plant == Some(Plant::IgnoreEpoch);
+    if !right {
+        return Err(DropReason::BadChain);
+    }
+    if let Err(code) = looks_right(keyspace, replica, header, body) {
+        refuse(ctx, header, op, code);
+        return Ok(());
+    }
+    match *body {
+        Body::Get { key } => replica.handle_get(ctx, header, key),
+        Body::Range { limit, start, end } => {
+            replica.handle_range(ctx, header, keyspace, limit, (start, end));
+        }
+        _ => return replica.handle_write(ctx, op, header, body),
+    }
+    Ok(())
+}
+
+/// Whether match value and keyhash are those of the key, and belong here.
+fn looks_right(
+    keyspace: &Keyspace,
+    replica: &Replica,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), Code> {
+    let partition = &replica.partition;
+    let at = Match(header.match_value);
+    let key = match body {
+        Body::Get { key }
+        | Body::Put { key, .. }
+        | Body::Del { key }
+        | Body::Cas { key, .. }
+        | Body::Incr { key, .. } => *key,
+        _ => {
+            let last = Match(header.match_end());
+            let inside = partition.holds(at) && partition.holds(last) && at <= last;
+            return match keyspace.kind {
+                KeyspaceKind::Hash => Err(Code::NotOrdered),
+                KeyspaceKind::Range { .. } if !inside => Err(Code::NotOwner),
+                KeyspaceKind::Range { .. } => Ok(()),
+            };
+        }
+    };
+    if keyspace.match_value(key) != at || keyspace.keyhash(key) != header.keyhash {
+        return Err(Code::BadMatch);
+    }
+    if partition.keyspace != keyspace.id || !partition.holds(at) {
+        return Err(Code::NotOwner);
+    }
+    Ok(())
+}
+
+/// Answers what a keyspace name means.
+pub(crate) fn describe<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, name: &[u8]) {
+    let Some(keyspace) = ctx.directory.keyspace_named(name) else {
+        refuse(ctx, request, Op::Describe, Code::UnknownKeyspace);
+        return;
+    };
+    let (kind, prefix) = match &keyspace.kind {
+        KeyspaceKind::Hash => (0, &[][..]),
+        KeyspaceKind::Range { prefix } => (1, prefix.as_slice()),
+    };
+    let fixed = DescribeReplyBody { seed: keyspace.seed, id: keyspace.id.0, kind };
+    let header = reply_header(ctx, request, Op::Describe, Code::Ok);
+    send(ctx, &header, &[&fixed.to_bytes(), prefix]);
+}
