@@ -1,14 +1,14 @@
 //! Leases: a member that the controller cannot reach falls silent before somebody else takes over.
 //!
 //! Every report says when it was made, by the member's clock. A lease names that instant and runs
-//! from there, so the member knows when it ends, and the controller, who heard the report later than
-//! it was made, can tell when it has certainly ended: both count on their own clocks, which need not
-//! agree. All that is asked of the clocks is that none runs much faster than another:
+//! from there, so the member knows when it ends, and the controller, who heard the report later
+//! than it was made, can tell when it has certainly ended: both count on their own clocks, which
+//! need not agree. All that is asked of the clocks is that none runs much faster than another:
 //! [`CLOCK_RATE_MAX_PERCENT`].
 //!
 //! ```text
-//!   member      says at = t ────╮            ╭──▶ serves until t + duration, on its clock
-//!   controller          hears at c, grants ──╯    waits until c + duration * rate bound, on its own
+//!   member      says at = t ───╮            ╭──▶ serves until t + duration, on its clock
+//!   controller         hears at c, grants ──╯    waits for c + duration * rate bound on its own
 //! ```
 
 use crate::{Life, text};

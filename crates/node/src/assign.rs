@@ -51,8 +51,8 @@ impl<E: Engine> Node<E> {
         partition.id.0 % u32::from(self.config.shards) == u32::from(self.config.shard)
     }
 
-    /// Drops every partition that is not assigned any more, or that is assigned anew: what lies here
-    /// of an earlier stay is no longer what the others have.
+    /// Drops every partition that is not assigned any more, or that is assigned anew: what lies
+    /// here of an earlier stay is no longer what the others have.
     fn forget_others(&mut self, directory: &Directory, mine: &[&Partition]) {
         let since: BTreeMap<PartitionId, Option<u64>> =
             mine.iter().map(|p| (p.id, p.since(directory.me))).collect();

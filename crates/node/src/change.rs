@@ -1,8 +1,8 @@
 //! What a replica does when its chain changes: resend, settle, and say so.
 //!
 //! Every change is close, settle, open (protocol.md section 6), and each step a new epoch. Whatever
-//! was pending goes down the chain of the new epoch; in a closed one nothing is added, so that in the
-//! end all members hold the same.
+//! was pending goes down the chain of the new epoch; in a closed one nothing is added, so that in
+//! the end all members hold the same.
 
 use crate::engine::Engine;
 use crate::notes::session_name;
@@ -20,7 +20,8 @@ impl Replica {
         self.enter(ctx);
     }
 
-    /// Begins an epoch: everything pending is news to the successor, and committed if there is none.
+    /// Begins an epoch: everything pending is news to the successor, and committed if there is
+    /// none.
     pub(crate) fn enter<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.settled = false;
         if !self.is_joiner() {

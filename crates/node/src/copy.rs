@@ -6,8 +6,8 @@
 //!   tail ── CHAIN_COPY n+1: the end ──▶ joiner                    (once all others are kept)
 //! ```
 //!
-//! What is written meanwhile reaches the joiner down the chain, so a piece may be older than what the
-//! joiner has, and then changes nothing.
+//! What is written meanwhile reaches the joiner down the chain, so a piece may be older than what
+//! the joiner has, and then changes nothing.
 
 use crate::engine::{Engine, KeyRef, Record};
 use crate::replica::{Context, Replica};
@@ -373,5 +373,7 @@ const BURST: Duration = Duration::from_millis(BURST_MS);
 const PACE: Duration = Duration::from_millis(1);
 /// As for chain writes: below that a joiner's group commit would be raced.
 const RESEND_MIN: Duration = Duration::from_millis(5);
+/// Before anything is known of the joiner.
 const RESEND_FIRST: Duration = Duration::from_millis(50);
+/// A joiner that is down is asked this often at least, until the controller gives it up.
 const RESEND_MAX: Duration = Duration::from_secs(1);

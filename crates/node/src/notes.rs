@@ -1,5 +1,6 @@
-//! What a replica keeps on record besides the values: its counters, its pending writes, the outcomes
-//! of its clients. Names begin with a letter each: `c`, `p` and a version, `s` and a request id.
+//! What a replica keeps on record besides the values: its counters, its pending writes, the
+//! outcomes of its clients. Names begin with a letter each: `c`, `p` and a version, `s` and a
+//! request id.
 
 use crate::engine::Engine;
 use crate::replica::{Context, Replica, Timers, Write};
