@@ -1,9 +1,9 @@
 //! What the operator says about the cluster, and how that meets what was saved.
 
 use crate::saved::{FORMAT, Saved};
-use cluster::{Map, MapError, NodeId, NodeSpec};
+use cluster::{ClusterId, Map, MapError, NodeId, NodeSpec};
 use machine::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,17 +13,43 @@ use wire::Endpoint;
 /// several user-space switches share it; 64 leaves room and keeps a round of orders short.
 pub const SWITCHES_MAX: usize = 64;
 
+/// How long a lease lasts, unless configured otherwise. The shorter, the sooner somebody takes over
+/// from a member that fails, and the sooner one falls silent that the controller cannot reach. With
+/// a question every [`POLL_INTERVAL`] three answers in a row may be lost before a lease ends.
+pub const LEASE: Duration = Duration::from_millis(500);
+
+/// How often each member is asked how it is, unless configured otherwise.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Bytes that each shard may send to joiners in a second, unless configured otherwise: about half of
+/// what a gigabit link carries, so that clients keep the other half.
+pub const COPY_BYTES_PER_S: u64 = 64 << 20;
+
+/// A lease lasts at least that many poll intervals, so that a lost answer does not end it.
+const LEASE_POLLS_MIN: u32 = 2;
+
 /// The cluster as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerConfig {
     /// Seed of all hashes over keys. Must stay the same for the life of the cluster.
     pub seed: u64,
-    /// Service endpoint of each switch; at least one. Nodes send their replies to the first.
+    /// Identity of a cluster that has no saved state yet, drawn at random; else it is not used.
+    pub cluster: ClusterId,
+    /// Service endpoint of each switch; at least one. One of them is active, the others stand by.
     pub switches: Vec<Endpoint>,
-    /// The storage nodes, in any order.
+    /// Storage nodes, in any order. Those that are known but not named here stay: they may have been
+    /// added by command, and only a command takes them out.
     pub nodes: Vec<NodeSpec>,
+    /// Where orders reach nodes. Only kept, for a driver that comes back and has to reach a node
+    /// that its configuration does not name.
+    pub controls: BTreeMap<NodeId, SocketAddr>,
     /// How often each member is asked how it is; more than zero.
     pub poll_interval: Duration,
+    /// How long a member may serve after a report without hearing from the controller again; at
+    /// least two poll intervals.
+    pub lease: Duration,
+    /// Bytes that each shard may send to joiners in a second; more than zero.
+    pub copy_bytes_per_s: u64,
 }
 
 /// Why a controller does not start. Each says what to do about it.
@@ -33,6 +59,10 @@ pub enum ConfigError {
     Switches(usize),
     /// The poll interval is zero.
     PollInterval,
+    /// The lease is shorter than two poll intervals.
+    Lease,
+    /// The rate of copying is zero.
+    CopyRate,
     /// Two members would receive each other's packets at this endpoint.
     SharedEndpoint(Endpoint),
     /// The saved state was written in a form that this version does not read.
@@ -43,13 +73,6 @@ pub enum ConfigError {
         configured: u64,
         /// As saved.
         saved: u64,
-    },
-    /// A node that holds partitions is missing from the configuration.
-    NodeInUse {
-        /// Which.
-        node: NodeId,
-        /// How many partitions it holds.
-        partitions: usize,
     },
     /// A node that holds partitions has another number of shards.
     Shards {
@@ -70,10 +93,20 @@ impl fmt::Display for ConfigError {
             Self::Switches(n) => {
                 write!(f, "{n} switches are configured: name 1 to {SWITCHES_MAX}")
             }
-            Self::PollInterval => f.write_str("the poll interval is zero: 200 ms is usual"),
+            Self::PollInterval => f.write_str("the poll interval is zero: 100 ms is usual"),
+            Self::Lease => write!(
+                f,
+                "the lease is shorter than {LEASE_POLLS_MIN} poll intervals, so that one lost answer \
+                 would end it: five times as long is usual"
+            ),
+            Self::CopyRate => f.write_str(
+                "the rate of copying is zero, so that no copy would end: give one, and pause copies \
+                 by command",
+            ),
             Self::SharedEndpoint(at) => write!(
                 f,
-                "two members share {at}: a node needs one port per shard, none of them another's"
+                "two members share {at}: a node needs one port per shard, none of them another's, \
+                 nor those of a node that was configured once and has not been removed by command"
             ),
             Self::Format(found) => write!(
                 f,
@@ -84,11 +117,6 @@ impl fmt::Display for ConfigError {
                 f,
                 "the cluster was created with seed {saved}, not {configured}: configure {saved} \
                  again, because every key lies where the seed put it"
-            ),
-            Self::NodeInUse { node, partitions } => write!(
-                f,
-                "node {node} holds {partitions} partitions but is not configured: configure it \
-                 again; a node can be taken out once it holds none"
             ),
             Self::Shards { node, saved } => write!(
                 f,
@@ -115,6 +143,9 @@ impl ControllerConfig {
             None => (self.blank(), true),
         };
         check_saved(&state)?;
+        // Twice the same id would otherwise count as one that is changed.
+        let named = Map { nodes: self.nodes.clone(), ..Map::default() };
+        named.check().map_err(ConfigError::Unsound)?;
         let changed = self.apply(&mut state)?;
         if changed || fresh {
             state.advance(now);
@@ -130,16 +161,11 @@ impl ControllerConfig {
         if self.poll_interval.is_zero() {
             return Err(ConfigError::PollInterval);
         }
-        let nodes = Map { nodes: self.nodes.clone(), ..Map::default() };
-        nodes.check().map_err(ConfigError::Unsound)?;
-        for (index, node) in self.nodes.iter().enumerate() {
-            // Two intervals of ports overlap if and only if one holds the other's first.
-            let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != index);
-            let firsts = others.map(|(_, other)| other.endpoint);
-            let mut foreign = firsts.chain(self.switches.iter().copied());
-            if let Some(shared) = foreign.find(|at| node.owns(*at)) {
-                return Err(ConfigError::SharedEndpoint(shared));
-            }
+        if self.lease < self.poll_interval.saturating_mul(LEASE_POLLS_MIN) {
+            return Err(ConfigError::Lease);
+        }
+        if self.copy_bytes_per_s == 0 {
+            return Err(ConfigError::CopyRate);
         }
         Ok(())
     }
@@ -149,11 +175,20 @@ impl ControllerConfig {
             format: FORMAT,
             seed: self.seed,
             switches: Vec::new(),
-            map: Map::default(),
+            controls: BTreeMap::new(),
+            map: Map { cluster: self.cluster, ..Map::default() },
             stores: BTreeMap::new(),
+            departing: BTreeSet::new(),
+            paused: false,
+            lease_ms: 0,
             next_keyspace: 1,
             next_partition: 1,
         }
+    }
+
+    /// The lease in the unit that members are told.
+    pub(crate) fn lease_ms(&self) -> u64 {
+        u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Brings the state in line with the configuration; says whether that changed anything.
@@ -161,27 +196,51 @@ impl ControllerConfig {
         if state.seed != self.seed {
             return Err(ConfigError::Seed { configured: self.seed, saved: state.seed });
         }
-        for node in &state.map.nodes {
+        let before = state.clone();
+        for node in &self.nodes {
             let partitions = state.partitions_of(node.id);
-            let configured = self.nodes.iter().find(|n| n.id == node.id);
-            match configured {
-                _ if partitions == 0 => {}
-                None => return Err(ConfigError::NodeInUse { node: node.id, partitions }),
-                Some(now) if now.shards != node.shards => {
-                    return Err(ConfigError::Shards { node: node.id, saved: node.shards });
+            match state.map.nodes.iter_mut().find(|known| known.id == node.id) {
+                Some(known) if partitions > 0 && known.shards != node.shards => {
+                    return Err(ConfigError::Shards { node: node.id, saved: known.shards });
                 }
-                Some(_) => {}
+                Some(known) => *known = *node,
+                None => state.map.nodes.push(*node),
             }
         }
-        let mut nodes = self.nodes.clone();
-        nodes.sort_by_key(|n| n.id);
-        let switches: Vec<SocketAddr> = self.switches.iter().map(|at| (*at).into()).collect();
-        let same = state.map.nodes == nodes && state.switches == switches;
-        state.stores.retain(|id, _| nodes.iter().any(|n| n.id == *id));
-        state.map.nodes = nodes;
-        state.switches = switches;
-        Ok(!same)
+        state.map.nodes.sort_by_key(|n| n.id);
+        let known = |id: &NodeId| state.map.nodes.iter().any(|n| n.id == *id);
+        let controls = self.controls.iter().filter(|(id, _)| known(id));
+        state.controls.extend(controls.map(|(id, at)| (*id, *at)));
+        let configured: Vec<SocketAddr> = self.switches.iter().map(|at| (*at).into()).collect();
+        state.map.active_switch = same_switch(state, &configured);
+        state.switches = configured;
+        state.map.copy_bytes_per_s = if state.paused { 0 } else { self.copy_bytes_per_s };
+        // A shorter one takes effect on the record once the longer ones are over.
+        state.lease_ms = state.lease_ms.max(self.lease_ms());
+        check_endpoints(&state.map.nodes, &self.switches).map_err(ConfigError::SharedEndpoint)?;
+        Ok(*state != before)
     }
+}
+
+/// The active switch's place in the new configuration; the first if it is gone.
+fn same_switch(state: &Saved, configured: &[SocketAddr]) -> u16 {
+    let active = state.switches.get(usize::from(state.map.active_switch));
+    let place = (0..).zip(configured).find(|(_, at)| Some(*at) == active);
+    place.map_or(0, |(index, _)| index)
+}
+
+/// Whether no two members receive each other's packets; the endpoint that they share otherwise.
+pub(crate) fn check_endpoints(nodes: &[NodeSpec], switches: &[Endpoint]) -> Result<(), Endpoint> {
+    for (index, node) in nodes.iter().enumerate() {
+        // Two intervals of ports overlap if and only if one holds the other's first.
+        let others = nodes.iter().enumerate().filter(|(other, _)| *other != index);
+        let firsts = others.map(|(_, other)| other.endpoint);
+        let mut foreign = firsts.chain(switches.iter().copied());
+        if let Some(shared) = foreign.find(|at| node.owns(*at)) {
+            return Err(shared);
+        }
+    }
+    Ok(())
 }
 
 /// A store may hand back anything; a map that contradicts itself must not reach a switch.
@@ -190,22 +249,34 @@ fn check_saved(saved: &Saved) -> Result<(), ConfigError> {
         return Err(ConfigError::Format(saved.format));
     }
     saved.map.check().map_err(ConfigError::Unsound)?;
-    if saved.next_partition == 0 || saved.next_keyspace == 0 {
-        return Err(ConfigError::Damaged("ids are given out from 1"));
+    let Saved { map, stores, departing, .. } = saved;
+    let known = |id: &NodeId| map.nodes.iter().any(|n| n.id == *id);
+    let mut chained = map.partitions.iter().flat_map(|p| &p.chain);
+    let active = usize::from(map.active_switch);
+    let rules = [
+        (saved.next_partition > 0 && saved.next_keyspace > 0, "ids are given out from 1"),
+        (
+            map.partitions.iter().all(|p| p.id.0 < saved.next_partition),
+            "a partition has an id that was not given out",
+        ),
+        (
+            map.keyspaces.iter().all(|k| k.id.0 < saved.next_keyspace),
+            "a keyspace has an id that was not given out",
+        ),
+        (
+            map.partitions.iter().flat_map(|p| &p.since).all(|since| *since <= map.revision),
+            "a node was taken into a chain in a revision that is still to come",
+        ),
+        (stores.keys().all(known), "it knows the memory of a node that does not exist"),
+        (departing.iter().all(known), "a node is departing that does not exist"),
+        (
+            chained.all(|id| stores.contains_key(id)),
+            "it does not know the memory of a node with partitions",
+        ),
+        (active < saved.switches.len().max(1), "the active switch is none of the switches"),
+    ];
+    match rules.into_iter().find(|(holds, _)| !holds) {
+        Some((_, what)) => Err(ConfigError::Damaged(what)),
+        None => Ok(()),
     }
-    if saved.map.partitions.iter().any(|p| p.id.0 >= saved.next_partition) {
-        return Err(ConfigError::Damaged("a partition has an id that was not given out"));
-    }
-    if saved.map.keyspaces.iter().any(|k| k.id.0 >= saved.next_keyspace) {
-        return Err(ConfigError::Damaged("a keyspace has an id that was not given out"));
-    }
-    let known = |id: &NodeId| saved.map.nodes.iter().any(|n| n.id == *id);
-    if !saved.stores.keys().all(known) {
-        return Err(ConfigError::Damaged("it knows the memory of a node that does not exist"));
-    }
-    let mut chained = saved.map.partitions.iter().flat_map(|p| &p.chain);
-    if !chained.all(|id| saved.stores.contains_key(id)) {
-        return Err(ConfigError::Damaged("it does not know the memory of a node with partitions"));
-    }
-    Ok(())
 }

@@ -1,36 +1,53 @@
 //! The controller machine itself: what comes in, what goes out, and when.
 
+use crate::change::Plans;
 use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::Decisions;
+use crate::judge::{Verdict, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
-use crate::peer::{Contact, Peer, Standing, Verdict, judge_node, judge_switch};
+use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
-use crate::status::{self, Status};
-use cluster::{KeyspaceId, Map, Member, NodeId, NodeReport, Order, Report, StoreId};
+use crate::status::{self, Status, Watches};
+use cluster::{
+    Install, KeyspaceId, Lease, Map, Member, MemberReport, NodeId, NodeReport, Order, Plant,
+    Report, StoreId,
+};
 use machine::Instant;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 use wire::Endpoint;
 
 /// Poll intervals after which an order without any answer counts as undelivered. The driver
-/// should say so itself much sooner; this keeps a lost answer from ending a member's orders.
-const PATIENCE_POLLS: u32 = 5;
+/// should say so itself much sooner; this keeps a lost answer from ending a member's orders. Less
+/// than a lease usually lasts, so that a member that is silent is known to be when it ends.
+const PATIENCE_POLLS: u32 = 3;
+
+/// How long others have to come back after a node that was started anew and is the first of its
+/// chain to answer. Without it, the first to be up after a power cut would be the only one that does
+/// not need its data copied.
+const RETURN_GRACE: Duration = Duration::from_secs(2);
 
 /// The control plane of one cluster.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    config: ControllerConfig,
-    state: Saved,
+    pub(crate) config: ControllerConfig,
+    pub(crate) state: Saved,
     /// Revision of the newest state handed to the driver for saving.
     saving: u64,
     /// Revision of the newest state known to be durable.
     durable: u64,
     /// Until then switches wait for the nodes to install the present revision.
     hold_switches_until: Instant,
-    peers: BTreeMap<Member, Peer>,
-    decisions: Decisions,
+    /// When every lease that a predecessor may have granted has ended.
+    pub(crate) alone_at: Instant,
+    pub(crate) peers: BTreeMap<Member, Peer>,
+    pub(crate) plans: Plans,
+    pub(crate) watches: Watches,
+    pub(crate) decisions: Decisions,
+    pub(crate) planted: Option<Plant>,
     orders: u64,
-    now: Instant,
+    pub(crate) now: Instant,
 }
 
 impl Controller {
@@ -47,10 +64,14 @@ impl Controller {
         let restored = saved.is_some();
         let (state, changed) = config.begin(saved, now)?;
         let durable = if changed { 0 } else { state.map.revision };
+        let granted = Duration::from_millis(state.lease_ms);
         let switches = (0..).zip(&config.switches).map(|(index, _)| Member::Switch(index));
         let nodes = state.map.nodes.iter().map(|n| Member::Node(n.id));
-        let peers = switches.chain(nodes).map(|member| (member, peer_of(&state, member, now)));
-        let peers = peers.collect();
+        let peer = |member| {
+            let may_hold = matches!(member, Member::Node(id) if state.partitions_of(id) > 0);
+            Peer { pace: config.poll_interval, ..Peer::new(now, may_hold, granted) }
+        };
+        let peers = switches.chain(nodes).map(|member| (member, peer(member))).collect();
         let hold_switches_until = now + config.poll_interval;
         let mut decisions = Decisions::default();
         let saw = match (restored, changed) {
@@ -58,23 +79,35 @@ impl Controller {
             (true, true) => "a saved state and a changed configuration",
             (true, false) => "a saved state",
         };
-        decisions.note(now, saw, format!("begin with revision {}", state.map.revision));
+        let changes = if changed { "all of it" } else { "nothing" };
+        let did = format!("begin with revision {}", state.map.revision);
+        decisions.note(now, saw, did, changes);
         Ok(Self {
             config,
             state,
             saving: durable,
             durable,
             hold_switches_until,
+            alone_at: Lease::over_by(now, granted),
             peers,
+            plans: Plans::default(),
+            watches: Watches::default(),
             decisions,
+            planted: None,
             orders: 0,
             now,
         })
     }
 
+    /// Breaks a rule on purpose, to know that the simulator would see it. Plants of other roles
+    /// change nothing.
+    pub fn plant(&mut self, plant: Plant) {
+        self.planted = Some(plant);
+    }
+
     /// Creates a keyspace and places its partitions on every node that can take some: all but
-    /// the forgotten. It is there for good once [`Self::durable_revision`] has reached the
-    /// revision that the map has after this call.
+    /// the silent, the forgotten and the departing. It is there for good once
+    /// [`Self::durable_revision`] has reached the revision that the map has after this call.
     ///
     /// # Errors
     ///
@@ -84,8 +117,8 @@ impl Controller {
         now: Instant,
         spec: KeyspaceSpec,
     ) -> Result<KeyspaceId, CreateError> {
-        self.now = now;
-        if let Some(member) = self.foreign() {
+        self.awake(now);
+        if let Some(member) = self.foreign().next() {
             return Err(CreateError::Foreign(member));
         }
         let ids = self.state.map.nodes.iter().map(|n| n.id);
@@ -96,11 +129,12 @@ impl Controller {
         }
         let usable = |id: &NodeId| {
             let peer = self.peers.get(&Member::Node(*id));
-            peer.is_some_and(|p| p.standing != Standing::Forgotten)
+            let lost = |p: &Peer| p.is_gone(now) || p.standing == Standing::Forgotten;
+            !self.state.departing.contains(id) && peer.is_some_and(|p| !lost(p))
         };
         let nodes: Vec<NodeId> = ids.filter(usable).collect();
         let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
-        let id = keyspace::create(&mut self.state, spec, &nodes)?;
+        let id = keyspace::create(&mut self.state, spec, &nodes, now)?;
         self.advance(wanted, format!("create keyspace {id} on {} nodes", nodes.len()));
         Ok(id)
     }
@@ -122,15 +156,21 @@ impl Controller {
     /// If no state of that revision was handed out.
     pub fn handle_saved(&mut self, now: Instant, revision: u64) {
         assert!(revision <= self.saving, "only what was handed out can be durable");
-        self.now = now;
+        self.awake(now);
         if revision <= self.durable {
             return;
         }
         self.durable = revision;
-        if self.is_durable() {
-            self.hold_switches_until = now + self.config.poll_interval;
-            self.help_the_late();
+        if !self.is_durable() {
+            return;
         }
+        // A hold that has begun goes on: a switch waits for one interval, however often the map
+        // changes meanwhile.
+        if self.hold_switches_until <= now {
+            self.hold_switches_until = now + self.config.poll_interval;
+        }
+        self.plans.disturb();
+        self.act();
     }
 
     /// The next order to deliver, nodes before switches. Each member has one at a time.
@@ -140,85 +180,97 @@ impl Controller {
         // `Member` sorts switches first; nodes are to install a revision before switches use it.
         let (member, _) = self.peers.iter().rev().find(|(_, peer)| is_due(peer))?;
         let member = *member;
-        let order = self.order_for(member);
-        let revision = revision_of(&order);
-        assert!(revision <= self.durable, "no order leaves before its map is durable");
+        let install = self.install_for(member);
+        let given = install.as_ref().map(Install::revision);
+        assert!(given.unwrap_or(0) <= self.durable, "no order leaves before its map is durable");
+        let lease = self.lease_for(member, given);
         let peer = self.peers.get_mut(&member)?;
-        peer.offered = peer.offered.max(revision);
-        peer.may_hold |= matches!(&order, Order::Assign(it) if !it.partitions.is_empty());
+        peer.offered = peer.offered.max(given.unwrap_or(0));
+        if let Some(Install::Assignment(assignment)) = &install {
+            peer.may_hold |= !assignment.partitions.is_empty();
+        }
+        peer.given = given;
         peer.in_flight = Some(now);
-        peer.due = now + self.config.poll_interval;
+        peer.due = now + peer.pace;
         self.orders += 1;
-        Some((member, order))
+        Some((member, Order { install, lease }))
     }
 
     /// A member answered its order.
-    pub fn handle_report(&mut self, now: Instant, from: Member, report: Report) {
-        self.now = now;
+    pub fn handle_report(&mut self, now: Instant, from: Member, mut report: Report) {
+        self.awake(now);
         let Some(peer) = self.peers.get_mut(&from) else {
             let saw = format!("a report of {from}, which is not configured");
-            return self.decisions.note(now, saw, "ignore it");
+            return self.decisions.note(now, saw, "ignore it", "");
         };
         peer.in_flight = None;
-        match (from, report) {
-            (Member::Switch(_), Report::Switch(mut counters)) => {
+        let standing = match (from, &mut report.state) {
+            (Member::Switch(_), MemberReport::Switch(counters)) => {
                 counters.partitions.truncate(wire::PARTITIONS_MAX);
-                let standing = judge_switch(&self.state, counters.revision);
-                self.heard(from, Report::Switch(counters), standing);
+                judge_switch(&self.state, counters.revision)
             }
-            (Member::Node(node), Report::Node(report)) => {
-                let may_hold = peer.may_hold;
-                let standing = match judge_node(&self.state, node, may_hold, &report) {
+            (Member::Node(node), MemberReport::Node(report)) => {
+                bound(report);
+                match judge_node(&self.state, node, peer.may_hold, report) {
+                    Verdict::Stands(Standing::Forgotten) if self.trusts_the_forgetful() => {
+                        self.take_in(node, report)
+                    }
                     Verdict::Stands(standing) => standing,
                     Verdict::TakeIn => self.take_in(node, report),
-                };
-                self.heard(from, Report::Node(report), standing);
+                }
             }
-            (Member::Switch(_), Report::Node(_)) | (Member::Node(_), Report::Switch(_)) => {
+            (Member::Switch(_), MemberReport::Node(_))
+            | (Member::Node(_), MemberReport::Switch(_)) => {
                 peer.contact = Contact::Silent;
                 let saw = format!("{from} reports in the form of another role");
-                self.decisions.note(now, saw, "ignore it; check the configured control address");
+                let did = "ignore it; check the configured control address";
+                return self.decisions.note(now, saw, did, "");
             }
-        }
+        };
+        self.heard(from, report, standing);
     }
 
     /// An order could not be delivered, or was not answered in time.
     pub fn handle_silence(&mut self, now: Instant, from: Member) {
-        self.now = now;
-        let Some(peer) = self.peers.get_mut(&from) else { return };
-        peer.in_flight = None;
-        let before = std::mem::replace(&mut peer.contact, Contact::Silent);
-        if before != Contact::Silent {
-            self.decisions.note(now, format!("{from} does not answer"), "ask again");
-        }
-        self.help_the_late();
+        self.awake(now);
+        self.note_silence(from);
+        self.act();
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.now = now;
+        self.awake(now);
         let overdue = |peer: &Peer| peer.in_flight.is_some_and(|at| at + self.patience() <= now);
         let late: Vec<Member> =
             self.peers.iter().filter(|(_, p)| overdue(p)).map(|(m, _)| *m).collect();
         for member in late {
-            self.handle_silence(now, member);
+            self.note_silence(member);
         }
-        self.help_the_late();
+        self.act();
     }
 
     /// When [`Self::handle_timeout`] is to be called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let wake = |peer: &Peer| peer.in_flight.map_or(peer.due, |at| at + self.patience());
-        let orders = self.peers.values().map(wake).min();
+        let orders = |peer: &Peer| peer.in_flight.map_or(peer.due, |at| at + self.patience());
+        let orders = self.peers.values().map(orders);
+        // Moments at which somebody may turn out to be silent, or nobody may do so any longer.
+        let ends = self.peers.values().flat_map(|p| [p.granted.over_at(), p.steady_at]);
         let held = self.holds_switches().then_some(self.hold_switches_until);
-        orders.into_iter().chain(held).min()
+        let ends = ends.chain(held).chain([self.alone_at]).filter(|at| *at > self.now);
+        orders.chain(ends).min()
     }
 
     /// The map as decided; durable up to [`Self::durable_revision`].
     #[must_use]
     pub fn map(&self) -> &Map {
         &self.state.map
+    }
+
+    /// Where orders reach nodes, as far as the configuration or [`Self::add_node`] said.
+    #[must_use]
+    pub fn controls(&self) -> &BTreeMap<NodeId, SocketAddr> {
+        &self.state.controls
     }
 
     /// Revision of the newest map that is durable; 0 for none yet.
@@ -235,53 +287,113 @@ impl Controller {
             state: &self.state,
             durable: self.durable,
             peers: &self.peers,
+            watches: &self.watches,
             decisions: &self.decisions,
             orders: self.orders,
+            lease_ms: self.config.lease_ms(),
         })
     }
 
-    fn is_durable(&self) -> bool {
+    pub(crate) fn is_durable(&self) -> bool {
         self.durable == self.state.map.revision
     }
 
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         self.config.poll_interval.saturating_mul(PATIENCE_POLLS)
     }
 
-    fn foreign(&self) -> Option<Member> {
-        let mut peers = self.peers.iter();
-        peers.find(|(_, p)| matches!(p.standing, Standing::Foreign(_))).map(|(m, _)| *m)
+    /// Members that follow somebody else.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = Member> {
+        let astray = |p: &Peer| matches!(p.standing, Standing::Foreign(_) | Standing::Ahead(_));
+        self.peers.iter().filter(move |(_, p)| astray(p)).map(|(m, _)| *m)
     }
 
-    fn advance(&mut self, saw: String, did: String) {
+    /// Every call begins here. Whoever has not been called for long (stopped, starved, or busy with
+    /// a slow disk) has not asked anybody, so nobody's silence means anything yet.
+    pub(crate) fn awake(&mut self, now: Instant) {
+        let expected = self.poll_timeout().unwrap_or(now);
+        self.now = now;
+        if expected + self.config.poll_interval >= now {
+            return;
+        }
+        let patience = self.patience();
+        for peer in self.peers.values_mut() {
+            peer.in_flight = peer.in_flight.map(|_| now);
+            peer.steady_at = peer.steady_at.max(now + patience);
+        }
+        let saw = format!("{} ms in which nothing was done", now.since(expected).as_millis());
+        self.decisions.note(now, saw, "ask everybody before taking anybody to be silent", "");
+    }
+
+    /// The state has changed: it gets a new revision.
+    pub(crate) fn advance(&mut self, saw: String, did: String) {
         self.state.advance(self.now);
-        let did = format!("{did}; revision {}", self.state.map.revision);
-        self.decisions.note(self.now, saw, did);
+        let changed = format!("revision {}", self.state.map.revision);
+        self.decisions.note(self.now, saw, did, changed);
+    }
+
+    fn trusts_the_forgetful(&self) -> bool {
+        self.planted == Some(Plant::TrustTheForgetful)
     }
 
     /// Notes what a member said. A node that is behind is helped at once, unless it was given the
     /// present revision already and did not take it: that waits for its next turn.
     fn heard(&mut self, from: Member, report: Report, standing: Standing) {
+        let (now, patience) = (self.now, self.patience());
         let Some(peer) = self.peers.get_mut(&from) else { return };
-        let returns = peer.contact != Contact::Answering || report.revision() < peer.revision();
+        let reborn = peer.report.as_ref().is_some_and(|last| last.life != report.life);
+        let returns =
+            peer.contact != Contact::Answering || reborn || report.revision() < peer.revision();
         if returns {
             peer.offered = 0;
         }
+        if peer.heard.is_none() || peer.is_gone(now) {
+            let grace = if report.revision() == 0 { RETURN_GRACE } else { patience };
+            peer.steady_at = peer.steady_at.max(now + grace);
+        }
+        peer.stuck = match peer.given.take() {
+            Some(given) => report.revision() < given,
+            None => peer.stuck && !returns && report.revision() < peer.offered,
+        };
         let changes = returns || peer.standing != standing;
-        peer.heard = Some(self.now);
+        peer.heard = Some(now);
         peer.contact = Contact::Answering;
         peer.standing = standing;
-        peer.report = Some(report);
         if changes {
-            let (saw, did) = explain(from, peer);
-            self.decisions.note(self.now, saw, did);
+            let (saw, did) = explain(from, peer.standing.clone(), report.revision());
+            self.decisions.note(now, saw, did, "");
+        }
+        if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
+            self.watches.note(now, report);
+            self.plans.note_whole(&self.state.map, node, report);
+            if !peer.report.as_ref().is_some_and(|last| says_the_same(last, report)) {
+                self.plans.disturb();
+            }
+        }
+        peer.report = Some(report);
+        self.act();
+    }
+
+    fn note_silence(&mut self, from: Member) {
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        (peer.in_flight, peer.given) = (None, None);
+        let before = std::mem::replace(&mut peer.contact, Contact::Silent);
+        if before != Contact::Silent {
+            self.decisions.note(self.now, format!("{from} does not answer"), "ask again", "");
+        }
+    }
+
+    /// Does what has become possible, and lets everybody know what has been decided.
+    fn act(&mut self) {
+        if self.is_durable() {
+            self.step();
         }
         self.help_the_late();
     }
 
     /// A node with a memory that the cluster does not know and that holds nothing of it.
-    fn take_in(&mut self, node: NodeId, report: NodeReport) -> Standing {
-        if let Some(member) = self.foreign().filter(|m| *m != Member::Node(node)) {
+    fn take_in(&mut self, node: NodeId, report: &NodeReport) -> Standing {
+        if let Some(member) = self.foreign().find(|m| *m != Member::Node(node)) {
             return Standing::Waiting(member);
         }
         let StoreId(store) = report.store;
@@ -293,29 +405,60 @@ impl Controller {
         Standing::Accepted
     }
 
-    fn order_for(&self, member: Member) -> Order {
+    /// The full order for a member that needs one and may have it.
+    fn install_for(&self, member: Member) -> Option<Install> {
         let map = &self.state.map;
         let behind = self.peers.get(&member).is_some_and(|p| p.is_behind(map.revision));
         if !behind || !self.is_durable() {
-            return Order::Report;
+            return None;
         }
         match member {
-            Member::Switch(_) if self.holds_switches() => Order::Report,
-            Member::Switch(_) => Order::Tables(map.switch_tables()),
+            Member::Switch(_) if self.holds_switches() => None,
+            Member::Switch(index) => Some(Install::Tables(map.switch_tables(index))),
             Member::Node(id) => {
                 let store = *self.state.stores.get(&id).expect("accepted: its memory is known");
-                Order::Assign(map.assignment(id, store, self.service()))
+                Some(Install::Assignment(map.assignment(id, store, self.service())))
             }
         }
     }
 
-    /// Where nodes send replies.
+    /// The lease that goes with an order that gives this revision, or none.
+    ///
+    /// A node's is for what it is to do now, never for less: with an old assignment it would serve
+    /// chains that it has been taken out of. While a decision is not durable, it is for the newest
+    /// that is, and only for a node whose lease has not ended: others may have been taken out by
+    /// that very decision. A switch may go on with old tables, for nodes refuse what is wrong with
+    /// them.
+    fn lease_for(&mut self, member: Member, given: Option<u64>) -> Option<Lease> {
+        let (now, durable) = (self.now, self.durable);
+        let is_durable = self.is_durable();
+        let peer = self.peers.get_mut(&member)?;
+        if peer.standing != Standing::Accepted {
+            return None;
+        }
+        let revision = given.unwrap_or(peer.revision());
+        let may = match member {
+            Member::Switch(_) => revision > 0,
+            Member::Node(_) => {
+                let unbroken = is_durable || !peer.granted.is_over(now);
+                revision == durable && unbroken && !peer.stuck
+            }
+        };
+        if !may {
+            return None;
+        }
+        let (report, heard) = (peer.report.as_ref()?, peer.heard?);
+        Some(peer.granted.grant(report, heard, revision, self.config.lease))
+    }
+
+    /// Where nodes send replies, and take requests from.
     fn service(&self) -> Endpoint {
-        *self.config.switches.first().expect("a checked configuration has a switch")
+        let active = usize::from(self.state.map.active_switch);
+        *self.config.switches.get(active).expect("the active switch is one of the configured")
     }
 
     /// Every node that could install the present revision has done so.
-    fn nodes_are_settled(&self) -> bool {
+    fn nodes_are_up_to_date(&self) -> bool {
         let revision = self.state.map.revision;
         let mut nodes = self.peers.iter().filter(|(m, _)| matches!(m, Member::Node(_)));
         nodes.all(|(_, p)| p.contact != Contact::Untried && !p.is_behind(revision))
@@ -325,7 +468,7 @@ impl Controller {
     /// serves yet. Nodes refuse those and clients ask again, so this saves time and no more; a
     /// node that does not answer delays nobody beyond one poll interval.
     fn holds_switches(&self) -> bool {
-        self.now < self.hold_switches_until && !self.nodes_are_settled()
+        self.now < self.hold_switches_until && !self.nodes_are_up_to_date()
     }
 
     /// Lets every member that has not been offered the present revision have it now.
@@ -343,25 +486,23 @@ impl Controller {
     }
 }
 
-fn peer_of(state: &Saved, member: Member, now: Instant) -> Peer {
-    let may_hold = match member {
-        Member::Switch(_) => false,
-        Member::Node(id) => state.partitions_of(id) > 0,
-    };
-    Peer::new(now, may_hold)
-}
-
-fn revision_of(order: &Order) -> u64 {
-    match order {
-        Order::Report => 0,
-        Order::Tables(tables) => tables.revision,
-        Order::Assign(assignment) => assignment.revision,
+/// A report is no longer than what it can be about, and in order, to be searched.
+fn bound(report: &mut NodeReport) {
+    for places in [&mut report.settled, &mut report.whole] {
+        places.truncate(wire::PARTITIONS_MAX);
+        places.sort_unstable();
     }
+    report.copies.truncate(wire::PARTITIONS_MAX);
 }
 
-fn explain(member: Member, peer: &Peer) -> (String, String) {
-    let revision = peer.revision();
-    match &peer.standing {
+/// Whether the last report said the same of what chains wait for.
+fn says_the_same(last: &Report, report: &NodeReport) -> bool {
+    let MemberReport::Node(last) = &last.state else { return false };
+    (&last.settled, &last.whole) == (&report.settled, &report.whole)
+}
+
+fn explain(member: Member, standing: Standing, revision: u64) -> (String, String) {
+    match standing {
         Standing::Unheard => (format!("{member} has not been heard of"), "ask again".into()),
         Standing::Accepted => {
             (format!("{member} answers with revision {revision}"), "keep it up to date".into())
@@ -375,5 +516,6 @@ fn explain(member: Member, peer: &Peer) -> (String, String) {
             "give it no assignment".into(),
         ),
         Standing::Foreign(why) => (format!("{member}: {why}"), "give it no order".into()),
+        Standing::Ahead(why) => (format!("{member}: {why}"), "decide nothing more".into()),
     }
 }

@@ -17,6 +17,8 @@ pub struct Decision {
     pub saw: String,
     /// What it did about it.
     pub did: String,
+    /// What became different by that; empty if nothing did.
+    pub changed: String,
 }
 
 /// The last [`DECISIONS_MAX`] decisions, oldest first.
@@ -26,11 +28,18 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    pub(crate) fn note(&mut self, now: Instant, saw: impl Into<String>, did: impl Into<String>) {
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        saw: impl Into<String>,
+        did: impl Into<String>,
+        changed: impl Into<String>,
+    ) {
         if self.ring.len() == DECISIONS_MAX {
             self.ring.pop_front();
         }
-        self.ring.push_back(Decision { at_ms: now.unix_ms(), saw: saw.into(), did: did.into() });
+        let (saw, did, changed) = (saw.into(), did.into(), changed.into());
+        self.ring.push_back(Decision { at_ms: now.unix_ms(), saw, did, changed });
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Decision> {

@@ -3,6 +3,7 @@
 use crate::saved::Saved;
 use cluster::{Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, Member, NodeId, Partition};
 use cluster::{MapError, PartitionId};
+use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -60,7 +61,7 @@ pub enum CreateError {
         index: usize,
     },
     /// These nodes have never been heard of, so nobody knows what memory they have. Start them,
-    /// or take them out of the configuration, and ask again.
+    /// or remove them, and ask again.
     NodesUnknown(Vec<NodeId>),
     /// This member follows another controller, or an older life of this one; what the controller
     /// knows may be out of date, so it changes nothing.
@@ -99,7 +100,7 @@ impl fmt::Display for CreateError {
                 let ids: Vec<String> = nodes.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "not heard of yet: node {}; start it or take it out of the configuration",
+                    "not heard of yet: node {}; start it, or remove it from the cluster",
                     ids.join(", node ")
                 )
             }
@@ -123,6 +124,7 @@ pub(crate) fn create(
     state: &mut Saved,
     spec: KeyspaceSpec,
     nodes: &[NodeId],
+    now: Instant,
 ) -> Result<KeyspaceId, CreateError> {
     check(state, &spec, nodes.len())?;
     let keyspace = Keyspace {
@@ -130,11 +132,14 @@ pub(crate) fn create(
         name: spec.name.clone(),
         kind: spec.kind.clone(),
         seed: state.seed,
+        replicas: spec.replicas,
     };
     let firsts = firsts(&keyspace, &spec)?;
     let ends = firsts.iter().skip(1).map(|next| Match(next.0.saturating_sub(1)));
     let lasts: Vec<Match> = ends.chain([Match::MAX]).collect();
     let mut map = state.map.clone();
+    let length = usize::from(spec.replicas);
+    let since = vec![state.next_revision(now); length];
     for ((id, first), last) in (state.next_partition..).zip(&firsts).zip(lasts) {
         let turn = usize::try_from(id - 1).expect("ids have 32 bits");
         let chain = nodes.iter().cycle().skip(turn % nodes.len());
@@ -144,7 +149,10 @@ pub(crate) fn create(
             first: *first,
             last,
             epoch: Epoch(1),
-            chain: chain.take(usize::from(spec.replicas)).copied().collect(),
+            chain: chain.take(length).copied().collect(),
+            since: since.clone(),
+            joining: false,
+            open: true,
         });
     }
     let id = keyspace.id;

@@ -13,22 +13,42 @@
 //! never contradicts what a member has heard. A driver whose store refuses a save must end: what
 //! the store then holds is unknown.
 //!
-//! Deliberately absent so far: repair of chains, rebalancing, and leases. The map changes when a
-//! keyspace is created, a node is taken in or the configuration changes, by nothing else.
+//! What it decides by:
+//!
+//! - A member serves under a lease that rests on its last report. Only when every lease that it may
+//!   have has certainly ended is it taken to be silent ([`LEASE`]).
+//! - Every change of a chain is close, settle, open: two new epochs, each durable before anybody
+//!   hears of it, and the second only when all nodes of the closed chain have settled.
+//! - What a chain is to become is worked out from the map and from what members report, by nothing
+//!   else. So a controller that comes back goes on where the last one ended.
+//!
+//! Deliberately absent so far: load does not count in where partitions lie, only their number does.
 
+mod balance;
+mod change;
+mod commands;
 mod config;
 mod controller;
 mod decisions;
+mod judge;
 mod keyspace;
+mod lease;
 mod peer;
+mod plan;
 mod saved;
+mod seats;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use config::{ConfigError, ControllerConfig, SWITCHES_MAX};
+pub use commands::CommandError;
+pub use config::{
+    COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, POLL_INTERVAL, SWITCHES_MAX,
+};
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
-pub use status::{KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Status};
+pub use status::{
+    CopyStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Status,
+};

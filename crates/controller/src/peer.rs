@@ -1,18 +1,25 @@
-//! What the controller knows of one member, and what it thinks of it.
+//! What the controller knows of one member.
 
-use crate::saved::Saved;
-use cluster::{Member, NodeId, NodeReport, Report};
+use crate::lease::Granted;
+use cluster::{Member, Report};
 use machine::Instant;
+use std::time::Duration;
 
 /// One switch or node.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     /// When it is to get its next order.
     pub(crate) due: Instant,
+    /// How long after an order the next one follows.
+    pub(crate) pace: Duration,
     /// When the order was sent that it has not answered yet.
     pub(crate) in_flight: Option<Instant>,
+    /// Revision that the order gave it, if it was a full one.
+    pub(crate) given: Option<u64>,
     /// When it was last heard.
     pub(crate) heard: Option<Instant>,
+    /// From when on nobody is taken to be silent only because this member answers and they do not.
+    pub(crate) steady_at: Instant,
     /// What became of the last order to it.
     pub(crate) contact: Contact,
     /// What its last report makes of it; what was last said if it has fallen silent.
@@ -21,8 +28,12 @@ pub(crate) struct Peer {
     pub(crate) report: Option<Report>,
     /// Revision of the newest full order sent to it, since it last came back from somewhere.
     pub(crate) offered: u64,
+    /// It answered a full order without having installed it.
+    pub(crate) stuck: bool,
     /// It may hold data: an assignment with partitions was sent, now or in an earlier life.
     pub(crate) may_hold: bool,
+    /// What leases it may have.
+    pub(crate) granted: Granted,
 }
 
 /// Whether orders reach a member.
@@ -41,7 +52,7 @@ pub(crate) enum Contact {
 pub(crate) enum Standing {
     /// Nothing has been heard of it.
     Unheard,
-    /// It belongs to the cluster and is given full orders.
+    /// It belongs to the cluster and is given full orders and leases.
     Accepted,
     /// A node to be taken in once that member no longer follows another controller.
     Waiting(Member),
@@ -49,27 +60,28 @@ pub(crate) enum Standing {
     Forgotten,
     /// It follows somebody else. The text says how that shows and what to do.
     Foreign(String),
-}
-
-/// What to do about a node's report.
-pub(crate) enum Verdict {
-    /// Nothing but to note its standing.
-    Stands(Standing),
-    /// It has a memory that is new to the cluster: save that, then give it orders.
-    TakeIn,
+    /// It knows more than this controller, which therefore must not decide anything. The text says
+    /// how that shows and what to do.
+    Ahead(String),
 }
 
 impl Peer {
-    pub(crate) fn new(now: Instant, may_hold: bool) -> Self {
+    /// A member that may have been granted a lease up to now.
+    pub(crate) fn new(now: Instant, may_hold: bool, lease: Duration) -> Self {
         Self {
             due: now,
+            pace: Duration::ZERO,
             in_flight: None,
+            given: None,
             heard: None,
+            steady_at: now,
             contact: Contact::Untried,
             standing: Standing::Unheard,
             report: None,
             offered: 0,
+            stuck: false,
             may_hold,
+            granted: Granted::up_to(now, lease),
         }
     }
 
@@ -88,55 +100,27 @@ impl Peer {
         self.follows() && self.revision() < revision
     }
 
+    /// It answers and does what it is told.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.follows() && !self.stuck
+    }
+
+    /// It has certainly fallen silent: it has not shown what would renew its lease, and the last
+    /// lease that it may have has ended.
+    pub(crate) fn is_gone(&self, now: Instant) -> bool {
+        self.is_away() && self.granted.is_over(now)
+    }
+
+    /// It has not shown what would renew its lease.
+    pub(crate) fn is_away(&self) -> bool {
+        match self.contact {
+            Contact::Untried => false,
+            Contact::Silent => true,
+            Contact::Answering => !self.is_serving(),
+        }
+    }
+
     fn follows(&self) -> bool {
         self.contact == Contact::Answering && self.standing == Standing::Accepted
     }
-}
-
-/// Judges a switch by the revision it reports: it has no memory that could matter.
-pub(crate) fn judge_switch(state: &Saved, installed: u64) -> Standing {
-    if installed <= state.map.revision {
-        return Standing::Accepted;
-    }
-    Standing::Foreign(format!(
-        "it has tables of revision {installed}, newer than all this controller knows: restore the \
-         controller's own store, or restart the switch if that is lost"
-    ))
-}
-
-/// Judges a node by the memory it reports.
-///
-/// A node is given assignments only after its memory was saved. So one that follows some
-/// assignment with a memory that is not saved has it from somebody else.
-pub(crate) fn judge_node(
-    state: &Saved,
-    node: NodeId,
-    may_hold: bool,
-    report: &NodeReport,
-) -> Verdict {
-    if report.revision > state.map.revision {
-        return foreign(format!(
-            "it serves revision {}, newer than all this controller knows: restore the \
-             controller's own store",
-            report.revision
-        ));
-    }
-    let holder = state.stores.iter().find(|(_, store)| **store == report.store);
-    match holder {
-        Some((other, _)) if *other != node => foreign(format!(
-            "it has the memory of node {other}: two nodes were given one data directory, or a copy"
-        )),
-        Some(_) => Verdict::Stands(Standing::Accepted),
-        None if report.revision > 0 => foreign(format!(
-            "it serves revision {} of a controller that this one knows nothing of: restore that \
-             one's store, or give the node an empty data directory",
-            report.revision
-        )),
-        None if may_hold => Verdict::Stands(Standing::Forgotten),
-        None => Verdict::TakeIn,
-    }
-}
-
-fn foreign(why: String) -> Verdict {
-    Verdict::Stands(Standing::Foreign(why))
 }

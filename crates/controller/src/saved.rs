@@ -1,15 +1,18 @@
-//! What outlives the controller.
+//! What outlives the controller: all that a successor needs to go on.
 
 use cluster::{Map, NodeId, StoreId};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Number of the form that [`Saved`] has now; a controller refuses any other.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Everything that the durable store holds, always written and read as a whole.
+///
+/// There is no record of what the controller is about: which partition is being closed, copied or
+/// opened is read off the map, and what comes next is worked out anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     /// [`FORMAT`] when it was written.
@@ -18,10 +21,19 @@ pub struct Saved {
     pub seed: u64,
     /// Service endpoints of the switches, as every node was told.
     pub switches: Vec<SocketAddr>,
+    /// Where orders reach each node, as far as the driver has said. The controller only keeps it.
+    pub controls: BTreeMap<NodeId, SocketAddr>,
     /// The map. Its revision counts changes of anything in here.
     pub map: Map,
     /// Identity of each node's memory when it was taken in.
     pub stores: BTreeMap<NodeId, StoreId>,
+    /// Nodes that are to hold nothing in the end.
+    pub departing: BTreeSet<NodeId>,
+    /// Whether copying is paused; the map then has rate 0.
+    pub paused: bool,
+    /// The longest lease that a member may still have, in milliseconds: what a controller that
+    /// comes back waits for before it takes anybody to be silent.
+    pub lease_ms: u64,
     /// The next keyspace's id. Ids are never used twice.
     pub next_keyspace: u16,
     /// The next partition's id. Ids are never used twice.
@@ -30,13 +42,18 @@ pub struct Saved {
 
 impl Saved {
     /// Gives the contents a new revision, after they changed.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.map.revision = self.next_revision(now);
+    }
+
+    /// The revision that a change made now will have.
     ///
-    /// The revision is the Unix time in milliseconds unless that has been reached already. So a
+    /// It is the Unix time in milliseconds unless that has been reached already. So a
     /// controller that lost its store, or was given an old copy of it, does not hand out a number
     /// that members know from its earlier life with other contents.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    pub(crate) fn next_revision(&self, now: Instant) -> u64 {
         let next = self.map.revision.checked_add(1).expect("64 bits outlast every cluster");
-        self.map.revision = next.max(now.unix_ms());
+        next.max(now.unix_ms())
     }
 
     /// How many partitions have this node in their chain.

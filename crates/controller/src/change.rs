@@ -1,0 +1,310 @@
+//! Changing chains: close, settle, open, for all partitions that can take a step at once.
+
+use crate::balance;
+use crate::controller::Controller;
+use crate::peer::{Contact, Peer, Standing};
+use crate::plan::{Case, Outlook, Reason, Sight, Step};
+use crate::seats::{Intents, Tally};
+use cluster::{
+    KeyspaceId, Map, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Plant,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How often the nodes of a closed partition are asked whether they have settled: a few times what
+/// a round trip takes, for all that time clients wait.
+const CLOSED_POLL: Duration = Duration::from_millis(10);
+
+/// How often those who give and take a copy are asked how far it has come: clients do not wait, and
+/// a copy takes longer than this.
+const COPY_POLL: Duration = Duration::from_millis(25);
+
+/// What is remembered between steps. All of it can be lost: it is seen or picked anew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plans {
+    /// Joiners that were heard to hold everything, and since when they are in the chain.
+    whole: BTreeMap<PartitionId, (NodeId, u64)>,
+    intents: Intents,
+    /// What the last step went by.
+    outlook: Outlook,
+    /// Something else than the outlook has changed since.
+    stale: bool,
+}
+
+impl Plans {
+    /// The next step has to look at everything.
+    pub(crate) fn disturb(&mut self) {
+        self.stale = true;
+    }
+
+    /// Notes of which partitions this node has become a whole joiner. O(partitions) if there are
+    /// any.
+    pub(crate) fn note_whole(&mut self, map: &Map, node: NodeId, report: &NodeReport) {
+        if report.whole.is_empty() {
+            return;
+        }
+        for partition in map.partitions.iter().filter(|p| p.joiner() == Some(node)) {
+            let said = report.whole.binary_search(&(partition.id, partition.epoch)).is_ok();
+            if let Some(since) = partition.since(node).filter(|_| said) {
+                self.whole.insert(partition.id, (node, since));
+            }
+        }
+    }
+
+    fn is_whole(&self, partition: &Partition) -> bool {
+        let joiner = partition.joiner().and_then(|node| Some((node, partition.since(node)?)));
+        joiner.is_some() && self.whole.get(&partition.id) == joiner.as_ref()
+    }
+
+    /// Forgets what has been carried out, or has come to nothing.
+    fn tidy(&mut self, map: &Map) {
+        let closed = map.partitions.iter().filter(|p| !p.open).map(|p| p.id);
+        let closed: BTreeSet<PartitionId> = closed.collect();
+        self.intents.retain(|id, _| closed.contains(id));
+        let whole = map.partitions.iter().filter(|p| self.is_whole(p)).map(|p| p.id);
+        let whole: BTreeSet<PartitionId> = whole.collect();
+        self.whole.retain(|id, _| whole.contains(id));
+    }
+}
+
+impl Controller {
+    /// Decides whatever can be decided now. The last decision must be durable. O(partitions) if
+    /// anything has changed, else O(nodes).
+    pub(crate) fn step(&mut self) {
+        if self.peers.values().any(|p| matches!(p.standing, Standing::Ahead(_))) {
+            return;
+        }
+        self.shorten_leases();
+        self.switch_over();
+        let outlook = self.outlook();
+        if !self.plans.stale && self.plans.outlook == outlook {
+            return;
+        }
+        let steps = self.steps(&outlook);
+        self.plans.stale = false;
+        self.plans.outlook = outlook;
+        self.take(steps);
+        self.plans.tidy(&self.state.map);
+        self.watches.keep_running(&self.state.map);
+        self.forgive_the_unseated();
+        self.set_paces();
+    }
+
+    /// A shorter lease than a predecessor's counts for successors once the longer ones are over.
+    fn shorten_leases(&mut self) {
+        let lease_ms = self.config.lease_ms();
+        if self.state.lease_ms > lease_ms && self.alone_at <= self.now {
+            let saw = format!("no lease of {} ms is left", self.state.lease_ms);
+            self.state.lease_ms = lease_ms;
+            self.advance(saw, format!("count on {lease_ms} ms"));
+        }
+    }
+
+    /// Another switch becomes the active one when the active one has certainly fallen silent.
+    fn switch_over(&mut self) {
+        let active = Member::Switch(self.state.map.active_switch);
+        let silent = |p: &Peer| p.contact == Contact::Silent && self.is_out(p);
+        if !self.peers.get(&active).is_some_and(silent) {
+            return;
+        }
+        let fit = |p: &Peer| p.is_serving() && p.steady_at <= self.now;
+        let next = self.peers.iter().find_map(|(member, peer)| match member {
+            Member::Switch(index) if fit(peer) => Some(*index),
+            Member::Switch(_) | Member::Node(_) => None,
+        });
+        if let Some(next) = next {
+            self.state.map.active_switch = next;
+            let saw = format!("{active} is silent and its lease has ended");
+            self.advance(saw, format!("make switch {next} the active one"));
+        }
+    }
+
+    /// Whether others may take over from this member.
+    fn is_out(&self, peer: &Peer) -> bool {
+        let impatient = self.planted == Some(Plant::ImpatientController);
+        peer.is_gone(self.now) || (impatient && peer.is_away())
+    }
+
+    fn outlook(&self) -> Outlook {
+        let nodes = self.state.map.nodes.iter().filter_map(|node| {
+            let peer = self.peers.get(&Member::Node(node.id))?;
+            let sight = Sight {
+                gone: self.is_out(peer),
+                serving: peer.is_serving(),
+                steady: peer.steady_at <= self.now,
+                departing: self.state.departing.contains(&node.id),
+            };
+            Some((node.id, sight))
+        });
+        Outlook { nodes: nodes.collect(), paused: self.state.paused }
+    }
+
+    /// The next step of every partition that can take one; those who lack most come first.
+    fn steps(&self, outlook: &Outlook) -> Vec<(usize, Step)> {
+        let map = &self.state.map;
+        let keyspaces = map.keyspaces.iter().map(|k| (k.id, usize::from(k.replicas)));
+        let replicas: BTreeMap<KeyspaceId, usize> = keyspaces.collect();
+        let wanted = |p: &Partition| replicas.get(&p.keyspace).copied().unwrap_or(1);
+        let revision = self.state.next_revision(self.now);
+        let next = |partition: &Partition, intents: &Intents, tally: &Tally| {
+            let replicas = wanted(partition);
+            let settled = !partition.open && self.has_settled(partition);
+            let whole = self.plans.is_whole(partition);
+            let intent = intents.get(&partition.id).copied();
+            Case { partition, replicas, settled, whole, intent, outlook, tally, revision }.next()
+        };
+        let mut order: Vec<(usize, &Partition)> = map.partitions.iter().enumerate().collect();
+        order.sort_by_key(|(_, p)| Reverse(wanted(p).saturating_sub(p.members().len())));
+        let intents = &self.plans.intents;
+        let mut tally = Tally::new(map, intents);
+        let mut steps = Vec::new();
+        for (index, partition) in &order {
+            let intent = intents.get(&partition.id);
+            tally.remove(partition, intent);
+            match next(partition, intents, &tally) {
+                Some(step) => {
+                    tally.add(&step.next, step.intent.as_ref());
+                    steps.push((*index, step));
+                }
+                None => tally.add(partition, intent),
+            }
+        }
+        if !steps.is_empty() {
+            return steps;
+        }
+        let moves: Intents = balance::moves(map, outlook, tally.clone()).into_iter().collect();
+        for (index, partition) in order.iter().filter(|(_, p)| moves.contains_key(&p.id)) {
+            tally.remove(partition, None);
+            steps.extend(next(partition, &moves, &tally).map(|step| (*index, step)));
+            tally.add(partition, None);
+        }
+        steps
+    }
+
+    /// Whether all nodes of a closed chain have said that they settled in this very epoch.
+    fn has_settled(&self, partition: &Partition) -> bool {
+        if self.planted == Some(Plant::OpenUnsettled) {
+            return true;
+        }
+        let said = |node: &NodeId| {
+            let peer = self.peers.get(&Member::Node(*node))?;
+            let report = peer.report.as_ref().filter(|_| peer.standing == Standing::Accepted)?;
+            let MemberReport::Node(report) = &report.state else { return None };
+            report.settled.binary_search(&(partition.id, partition.epoch)).ok()
+        };
+        partition.chain.iter().all(|node| said(node).is_some())
+    }
+
+    /// Takes the steps, all in one revision.
+    fn take(&mut self, steps: Vec<(usize, Step)>) {
+        if steps.is_empty() {
+            return;
+        }
+        self.state.advance(self.now);
+        let changed = format!("revision {}", self.state.map.revision);
+        let mut by_reason: BTreeMap<Reason, Vec<&Step>> = BTreeMap::new();
+        for (_, step) in &steps {
+            by_reason.entry(step.reason).or_default().push(step);
+        }
+        for (reason, steps) in by_reason {
+            let (saw, did) = self.explain_step(reason, &steps);
+            self.decisions.note(self.now, saw, did, changed.clone());
+        }
+        for (index, step) in steps {
+            let Some(partition) = self.state.map.partitions.get_mut(index) else { continue };
+            if let Some(intent) = step.intent {
+                self.plans.intents.insert(partition.id, intent);
+            }
+            *partition = step.next;
+        }
+        let sound = self.state.map.check();
+        assert!(sound.is_ok(), "a change of chains made the map unsound: {sound:?}");
+    }
+
+    fn explain_step(&self, reason: Reason, steps: &[&Step]) -> (String, String) {
+        let some = list(steps.iter().map(|step| step.next.id.to_string()));
+        let copies = || {
+            let copies = steps.iter().filter_map(|s| Some((s.next.id, s.intent?)));
+            list(
+                copies.map(|(id, copy)| format!("{id} from node {} to {}", copy.giver, copy.taker)),
+            )
+        };
+        let to_copy = |why: &str| (why.to_owned(), format!("close them to copy: {}", copies()));
+        match reason {
+            Reason::Lost => {
+                let gone = self.plans.outlook.nodes.iter().filter(|(_, sight)| sight.gone);
+                let gone = list(gone.map(|(id, _)| format!("node {id}")));
+                let saw = format!("no answer and no lease left: {gone}");
+                (saw, format!("close partitions without: {some}"))
+            }
+            Reason::Whole => (
+                "copies have ended".to_owned(),
+                format!("close partitions to make the joiner a member: {some}"),
+            ),
+            Reason::Short => to_copy("partitions have too few members"),
+            Reason::Leaving => to_copy("partitions have departing members"),
+            Reason::Uneven => to_copy("nodes have more seats than others"),
+            Reason::Unwanted => (
+                "nodes of partitions are no longer wanted there".to_owned(),
+                format!("close partitions to let them go: {some}"),
+            ),
+            Reason::Settled => {
+                let chains = list(steps.iter().map(|step| chain_text(&step.next)));
+                ("closed partitions have settled".to_owned(), format!("open them: {chains}"))
+            }
+        }
+    }
+
+    /// A node without a seat holds nothing that could be missed, whatever memory it comes with.
+    fn forgive_the_unseated(&mut self) {
+        let seated: BTreeSet<NodeId> =
+            self.state.map.partitions.iter().flat_map(|p| p.chain.iter().copied()).collect();
+        for (member, peer) in &mut self.peers {
+            peer.may_hold &= matches!(member, Member::Node(id) if seated.contains(id));
+        }
+    }
+
+    /// Asks those more often whom others wait for.
+    fn set_paces(&mut self) {
+        let usual = self.config.poll_interval;
+        let mut paces: BTreeMap<NodeId, Duration> = BTreeMap::new();
+        for partition in &self.state.map.partitions {
+            let (nodes, pace) = match (partition.open, partition.joining) {
+                (false, _) => (partition.chain.clone(), CLOSED_POLL),
+                (true, true) => {
+                    (partition.tail().into_iter().chain(partition.joiner()).collect(), COPY_POLL)
+                }
+                (true, false) => continue,
+            };
+            for node in nodes {
+                let known = paces.entry(node).or_insert(pace);
+                *known = pace.min(*known);
+            }
+        }
+        for (member, peer) in &mut self.peers {
+            let Member::Node(id) = member else { continue };
+            let haste = paces.get(id).filter(|_| peer.is_serving());
+            peer.pace = haste.map_or(usual, |pace| usual.min(*pace));
+            peer.due = peer.due.min(self.now + peer.pace);
+        }
+    }
+}
+
+/// How many things a decision names before it says how many more there are.
+const NAMED_MAX: usize = 8;
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    let named = items.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match items.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn chain_text(partition: &Partition) -> String {
+    let members: Vec<String> = partition.members().iter().map(ToString::to_string).collect();
+    let joiner = partition.joiner().map_or(String::new(), |node| format!(" +{node}"));
+    format!("{}: {}{joiner}", partition.id, members.join(">"))
+}

@@ -1,0 +1,69 @@
+//! What a member's report makes of it.
+
+use crate::peer::Standing;
+use crate::saved::Saved;
+use cluster::{NodeId, NodeReport};
+
+/// What to do about a node's report.
+pub(crate) enum Verdict {
+    /// Nothing but to note its standing.
+    Stands(Standing),
+    /// It has a memory that is new to the cluster: save that, then give it orders.
+    TakeIn,
+}
+
+/// Judges a switch by the revision it reports: it has no memory that could matter.
+pub(crate) fn judge_switch(state: &Saved, installed: u64) -> Standing {
+    if installed <= state.map.revision {
+        return Standing::Accepted;
+    }
+    Standing::Ahead(format!(
+        "it has tables of revision {installed}, newer than all this controller knows: restore the \
+         controller's own store, or restart the switch if that is lost"
+    ))
+}
+
+/// Judges a node by the memory it reports.
+///
+/// A node is given assignments only after its memory was saved. So one that follows some
+/// assignment with a memory that is not saved has it from somebody else.
+pub(crate) fn judge_node(
+    state: &Saved,
+    node: NodeId,
+    may_hold: bool,
+    report: &NodeReport,
+) -> Verdict {
+    let ours = state.map.cluster;
+    if let Some(theirs) = report.cluster.filter(|cluster| *cluster != ours) {
+        return foreign(format!(
+            "it holds data of cluster {:016x}, and this is cluster {:016x}: give it an empty data \
+             directory, or give this controller the store that belongs to that cluster",
+            theirs.0, ours.0
+        ));
+    }
+    if report.revision > state.map.revision {
+        return Verdict::Stands(Standing::Ahead(format!(
+            "it serves revision {}, newer than all this controller knows: restore the \
+             controller's own store",
+            report.revision
+        )));
+    }
+    let holder = state.stores.iter().find(|(_, store)| **store == report.store);
+    match holder {
+        Some((other, _)) if *other != node => foreign(format!(
+            "it has the memory of node {other}: two nodes were given one data directory, or a copy"
+        )),
+        Some(_) => Verdict::Stands(Standing::Accepted),
+        None if report.revision > 0 => foreign(format!(
+            "it serves revision {} of a controller that this one knows nothing of: restore that \
+             one's store, or give the node an empty data directory",
+            report.revision
+        )),
+        None if may_hold => Verdict::Stands(Standing::Forgotten),
+        None => Verdict::TakeIn,
+    }
+}
+
+fn foreign(why: String) -> Verdict {
+    Verdict::Stands(Standing::Foreign(why))
+}

@@ -1,0 +1,280 @@
+//! What a partition's chain is to become: pure functions of the map and of what is seen.
+//!
+//! Nothing is remembered about why a partition was closed. When all of it has settled, what it is to
+//! open as is worked out from what is seen then, by the same rules by which it was closed.
+
+use crate::seats::{Intent, Tally};
+use cluster::{Epoch, NodeId, Partition};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is seen of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// It has certainly fallen silent, or lost its memory.
+    pub(crate) gone: bool,
+    /// It answers and does what it is told.
+    pub(crate) serving: bool,
+    /// It has served for long enough that others who do not are not just a little later.
+    pub(crate) steady: bool,
+    /// It is to hold nothing in the end.
+    pub(crate) departing: bool,
+}
+
+/// What is seen of all nodes, and what the operator wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    pub(crate) nodes: BTreeMap<NodeId, Sight>,
+    /// No copy is to begin.
+    pub(crate) paused: bool,
+}
+
+impl Outlook {
+    pub(crate) fn of(&self, node: NodeId) -> Sight {
+        self.nodes.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Nodes that may be given seats.
+    pub(crate) fn takers(&self) -> impl Iterator<Item = NodeId> {
+        let fit = self.nodes.iter().filter(|(_, sight)| sight.serving && !sight.departing);
+        fit.map(|(id, _)| *id)
+    }
+}
+
+/// One partition as it is, with all that its next configuration depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) partition: &'a Partition,
+    /// How many members its keyspace wants.
+    pub(crate) replicas: usize,
+    /// Every node of the chain has settled in this epoch.
+    pub(crate) settled: bool,
+    /// Its joiner holds everything.
+    pub(crate) whole: bool,
+    /// The copy that is to begin in it.
+    pub(crate) intent: Option<Intent>,
+    pub(crate) outlook: &'a Outlook,
+    /// The shares of all nodes, without this partition.
+    pub(crate) tally: &'a Tally,
+    /// Revision of the map that the change will come with.
+    pub(crate) revision: u64,
+}
+
+/// A partition's next configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) next: Partition,
+    pub(crate) reason: Reason,
+    /// The copy that it is closed for.
+    pub(crate) intent: Option<Intent>,
+}
+
+/// Why a partition changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    /// Closed: nodes of it have fallen silent.
+    Lost,
+    /// Closed: its joiner holds everything.
+    Whole,
+    /// Closed: it has too few members.
+    Short,
+    /// Closed: a departing member is to be replaced.
+    Leaving,
+    /// Closed: another node has fewer seats.
+    Uneven,
+    /// Closed: a node of it is not wanted any longer.
+    Unwanted,
+    /// Opened: all of it has settled.
+    Settled,
+}
+
+/// A chain as it ought to be, in no order.
+struct Target {
+    members: Vec<NodeId>,
+    copy: Option<Intent>,
+}
+
+impl Case<'_> {
+    /// The next configuration, if it can have another.
+    pub(crate) fn next(&self) -> Option<Step> {
+        let partition = self.partition;
+        if partition.chain.iter().any(|node| self.sight(*node).gone) {
+            return self.close_without_the_gone();
+        }
+        if !partition.open {
+            return self.settled.then(|| self.open());
+        }
+        // Whoever does not answer now would keep the partition closed until its lease ends.
+        if !partition.chain.iter().all(|node| self.sight(*node).serving) {
+            return None;
+        }
+        let target = self.target();
+        let reason = self.reason(&target)?;
+        let begins = target.copy.filter(|copy| partition.joiner() != Some(copy.taker));
+        let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
+        Some(Step { next, reason, intent: begins })
+    }
+
+    fn sight(&self, node: NodeId) -> crate::plan::Sight {
+        self.outlook.of(node)
+    }
+
+    fn next_epoch(&self) -> Epoch {
+        let Epoch(epoch) = self.partition.epoch;
+        Epoch(epoch.checked_add(1).expect("32 bits outlast every partition"))
+    }
+
+    /// A chain keeps at least one member, and one that is there to settle: whoever has the data
+    /// may come back.
+    fn close_without_the_gone(&self) -> Option<Step> {
+        let partition = self.partition;
+        let stays = |node: &NodeId| !self.sight(*node).gone;
+        let steady = |node: &NodeId| stays(node) && self.sight(*node).steady;
+        if !partition.members().iter().any(steady) {
+            return None;
+        }
+        let seats = partition.chain.iter().zip(&partition.since).filter(|(node, _)| stays(node));
+        let (chain, since) = seats.map(|(node, since)| (*node, *since)).unzip();
+        let next = Partition {
+            epoch: self.next_epoch(),
+            chain,
+            since,
+            joining: partition.joiner().is_some_and(|node| stays(&node)),
+            open: false,
+            ..partition.clone()
+        };
+        Some(Step { next, reason: Reason::Lost, intent: self.intent })
+    }
+
+    /// The chain as it ought to be next, made of nodes that are all there.
+    fn target(&self) -> Target {
+        let partition = self.partition;
+        let mut members = partition.members().to_vec();
+        let joiner = partition.joiner();
+        members.extend(joiner.filter(|_| self.whole));
+        while members.len() > self.replicas {
+            let Some(least_wanted) = self.least_wanted(&members) else { break };
+            members.retain(|node| *node != least_wanted);
+        }
+        let joiner = joiner.filter(|_| !self.whole);
+        let copy = self.running(&members, joiner).or_else(|| self.beginning(&members));
+        if copy.is_some() && members.len() == wire::CHAIN_MAX {
+            // No room for both: the departing one goes first.
+            let Some(departing) = members.iter().position(|node| self.sight(*node).departing)
+            else {
+                return Target { members, copy: None };
+            };
+            members.remove(departing);
+        }
+        Target { members, copy }
+    }
+
+    /// The first to go when there are too many: the departing, else who has the most seats, else
+    /// who came first.
+    fn least_wanted(&self, members: &[NodeId]) -> Option<NodeId> {
+        let rank = |node: &&NodeId| {
+            let seats = self.tally.of(**node).seats;
+            (self.sight(**node).departing, seats, Reverse(self.partition.since(**node)), **node)
+        };
+        members.iter().max_by_key(rank).copied()
+    }
+
+    /// The copy that runs, if it is still of use.
+    fn running(&self, members: &[NodeId], joiner: Option<NodeId>) -> Option<Intent> {
+        let taker = joiner.filter(|node| self.is_wanted(members, *node))?;
+        let tail = self.partition.tail().filter(|node| members.contains(node));
+        let giver = tail.or_else(|| self.giver(members)).or(members.first().copied())?;
+        Some(Intent { giver, taker })
+    }
+
+    /// The copy to begin.
+    fn beginning(&self, members: &[NodeId]) -> Option<Intent> {
+        if self.outlook.paused {
+            return None;
+        }
+        if let Some(Intent { giver, taker }) = self.intent
+            && self.sight(taker).serving
+            && !self.partition.chain.contains(&taker)
+            && self.is_wanted(members, taker)
+        {
+            let kept = members.contains(&giver).then_some(giver);
+            let giver = kept.or_else(|| self.giver(members))?;
+            return Some(Intent { giver, taker });
+        }
+        if members.len() >= self.replicas && !self.is_anyone_departing(members) {
+            return None;
+        }
+        let strange = |node: &NodeId| !self.partition.chain.contains(node);
+        let free = |node: &NodeId| strange(node) && self.tally.of(*node).can_take();
+        let takers = self.outlook.takers().filter(free);
+        let taker = takers.min_by_key(|node| (self.tally.of(*node).seats, *node))?;
+        Some(Intent { giver: self.giver(members)?, taker })
+    }
+
+    /// Who gives a copy: one that gives no other.
+    fn giver(&self, members: &[NodeId]) -> Option<NodeId> {
+        let free = members.iter().filter(|node| self.tally.of(**node).can_give());
+        free.min_by_key(|node| (self.tally.of(**node).tails, **node)).copied()
+    }
+
+    /// Whether these members had better be joined by that node.
+    fn is_wanted(&self, members: &[NodeId], node: NodeId) -> bool {
+        let seats = |node: NodeId| self.tally.of(node).seats;
+        let evens_out = || members.iter().any(|member| seats(*member) > seats(node));
+        let missing = members.len() < self.replicas || self.is_anyone_departing(members);
+        !self.sight(node).departing && (missing || evens_out())
+    }
+
+    fn is_anyone_departing(&self, members: &[NodeId]) -> bool {
+        members.iter().any(|node| self.sight(*node).departing)
+    }
+
+    /// Why an open partition is to become the target; `None` if it is the target already.
+    fn reason(&self, target: &Target) -> Option<Reason> {
+        let set = |nodes: &[NodeId]| nodes.iter().copied().collect::<BTreeSet<_>>();
+        let joiner = target.copy.map(|copy| copy.taker);
+        let partition = self.partition;
+        if self.whole {
+            return Some(Reason::Whole);
+        }
+        let same = set(partition.members()) == set(&target.members);
+        if joiner.is_none() || joiner == partition.joiner() {
+            return (!same || joiner != partition.joiner()).then_some(Reason::Unwanted);
+        }
+        if partition.members().len() < self.replicas {
+            return Some(Reason::Short);
+        }
+        let leaving = self.is_anyone_departing(partition.members());
+        Some(if leaving { Reason::Leaving } else { Reason::Uneven })
+    }
+
+    /// Opens it with the chain that it ought to have. The roles go to those who have the fewest.
+    fn open(&self) -> Step {
+        let Target { members, copy } = self.target();
+        let share = |node: &NodeId| self.tally.of(*node);
+        let (head, tail) = (self.partition.head(), self.partition.tail());
+        let by_tails = |node: &&NodeId| (share(node).tails, Some(**node) != tail, **node);
+        let tail = match copy {
+            Some(Intent { giver, .. }) => Some(giver),
+            None => members.iter().min_by_key(by_tails).copied(),
+        };
+        let mut rest: Vec<NodeId> =
+            members.iter().copied().filter(|node| Some(*node) != tail).collect();
+        rest.sort_unstable();
+        let by_heads = |node: &&NodeId| (share(node).heads, Some(**node) != head, **node);
+        let head = rest.iter().min_by_key(by_heads).copied();
+        rest.retain(|node| Some(*node) != head);
+        let joiner = copy.map(|copy| copy.taker);
+        let chain: Vec<NodeId> = head.into_iter().chain(rest).chain(tail).chain(joiner).collect();
+        let since = chain.iter().map(|node| self.partition.since(*node).unwrap_or(self.revision));
+        let next = Partition {
+            epoch: self.next_epoch(),
+            since: since.collect(),
+            chain,
+            joining: joiner.is_some(),
+            open: true,
+            ..self.partition.clone()
+        };
+        Step { next, reason: Reason::Settled, intent: None }
+    }
+}

@@ -1,0 +1,142 @@
+//! Making a status from what the controller knows.
+
+use super::copies::{Watches, copies};
+use super::members::member_status;
+use super::{KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Status};
+use crate::decisions::Decisions;
+use crate::peer::Peer;
+use crate::saved::Saved;
+use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
+use machine::Instant;
+use std::collections::BTreeMap;
+
+/// What a status is made from.
+pub(crate) struct View<'a> {
+    pub(crate) now: Instant,
+    pub(crate) state: &'a Saved,
+    pub(crate) durable: u64,
+    pub(crate) peers: &'a BTreeMap<Member, Peer>,
+    pub(crate) watches: &'a Watches,
+    pub(crate) decisions: &'a Decisions,
+    pub(crate) orders: u64,
+    pub(crate) lease_ms: u64,
+}
+
+pub(crate) fn make(view: &View<'_>) -> Status {
+    let map = &view.state.map;
+    let members: Vec<MemberStatus> =
+        view.peers.iter().filter_map(|(member, peer)| member_status(view, *member, peer)).collect();
+    let counts = counts(view.peers);
+    let durable = view.durable == map.revision;
+    let keyspaces: Vec<KeyspaceStatus> =
+        map.keyspaces.iter().map(|k| keyspace_status(view, k, &counts)).collect();
+    let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
+    let complete = |p: &PartitionStatus| p.open && p.joiner.is_none() && p.missing == 0;
+    Status {
+        at_ms: view.now.unix_ms(),
+        cluster: map.cluster,
+        revision: map.revision,
+        durable_revision: view.durable,
+        covered: is_covered(view),
+        ready: durable && members.iter().all(|m| m.state == MemberState::Ready),
+        replicated: partitions().all(complete),
+        under_replicated: partitions().filter(|p| p.missing > 0).count(),
+        closed: partitions().filter(|p| !p.open).count(),
+        paused: view.state.paused,
+        lease_ms: view.lease_ms,
+        active_switch: map.active_switch,
+        orders: view.orders,
+        load: load(view, &counts),
+        copies: copies(view),
+        decisions: view.decisions.iter().cloned().collect(),
+        keyspaces,
+        members,
+    }
+}
+
+/// Reads and writes of each partition.
+type Counts = BTreeMap<PartitionId, (u64, u64)>;
+
+fn counts(peers: &BTreeMap<Member, Peer>) -> Counts {
+    let mut counts = Counts::new();
+    for peer in peers.values() {
+        let Some(MemberReport::Switch(counters)) = peer.report.as_ref().map(|r| &r.state) else {
+            continue;
+        };
+        for count in &counters.partitions {
+            let (reads, writes) = counts.entry(count.partition).or_default();
+            *reads = reads.saturating_add(count.reads);
+            *writes = writes.saturating_add(count.writes);
+        }
+    }
+    counts
+}
+
+fn is_covered(view: &View<'_>) -> bool {
+    let map = &view.state.map;
+    let ready = |member| view.peers.get(&member).is_some_and(|p| p.is_ready(map.revision));
+    let serves = |p: &Partition| p.open && p.chain.iter().all(|id| ready(Member::Node(*id)));
+    ready(Member::Switch(map.active_switch)) && map.partitions.iter().all(serves)
+}
+
+fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> KeyspaceStatus {
+    let replicas = usize::from(keyspace.replicas);
+    let partitions = view.state.map.partitions.iter().filter(|p| p.keyspace == keyspace.id);
+    let mut partitions: Vec<PartitionStatus> =
+        partitions.map(|p| partition_status(p, replicas, counts)).collect();
+    partitions.sort_by_key(|p| p.first);
+    KeyspaceStatus {
+        id: keyspace.id,
+        name: keyspace.name.clone(),
+        kind: keyspace.kind.clone(),
+        replicas,
+        replicas_min: partitions.iter().map(|p| p.chain.len()).min().unwrap_or(0),
+        partitions,
+    }
+}
+
+fn partition_status(partition: &Partition, replicas: usize, counts: &Counts) -> PartitionStatus {
+    let (reads, writes) = counts.get(&partition.id).copied().unwrap_or_default();
+    PartitionStatus {
+        id: partition.id,
+        first: partition.first,
+        last: partition.last,
+        epoch: partition.epoch,
+        chain: partition.members().to_vec(),
+        joiner: partition.joiner(),
+        open: partition.open,
+        missing: replicas.saturating_sub(partition.members().len()),
+        reads,
+        writes,
+    }
+}
+
+fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
+    let map = &view.state.map;
+    let empty = map.nodes.iter().map(|n| (n.id, NodeLoad { node: n.id, ..NodeLoad::default() }));
+    let mut load: BTreeMap<NodeId, NodeLoad> = empty.collect();
+    for partition in &map.partitions {
+        let (reads, writes) = counts.get(&partition.id).copied().unwrap_or_default();
+        for id in &partition.chain {
+            let Some(node) = load.get_mut(id) else { continue };
+            node.partitions += 1;
+            node.writes = node.writes.saturating_add(writes);
+            if partition.head() == Some(*id) {
+                node.heads += 1;
+            }
+            if partition.tail() == Some(*id) {
+                node.tails += 1;
+                node.reads = node.reads.saturating_add(reads);
+            }
+        }
+    }
+    for node in load.values_mut() {
+        let report = view.peers.get(&Member::Node(node.node)).and_then(|p| p.report.as_ref());
+        if let Some(MemberReport::Node(NodeReport { requests, pending, .. })) =
+            report.map(|r| &r.state)
+        {
+            (node.requests, node.pending) = (*requests, *pending);
+        }
+    }
+    load.into_values().collect()
+}

@@ -1,0 +1,95 @@
+//! What is said about each member, with what to do if something is to be done.
+
+use super::{MemberState, MemberStatus, View};
+use crate::peer::{Contact, Peer, Standing};
+use cluster::{Member, NodeId};
+use machine::Instant;
+
+pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Option<MemberStatus> {
+    let state = view.state;
+    let (endpoint, departing) = match member {
+        Member::Switch(index) => (*state.switches.get(usize::from(index))?, false),
+        Member::Node(id) => {
+            let node = state.map.nodes.iter().find(|n| n.id == id)?;
+            (node.endpoint.into(), state.departing.contains(&id))
+        }
+    };
+    let (word, mut detail) = describe(view, member, peer);
+    if let Member::Node(id) = member
+        && departing
+    {
+        detail = format!("{}; {detail}", departure(view, id));
+    }
+    Some(MemberStatus {
+        member,
+        endpoint,
+        state: word,
+        departing,
+        detail,
+        revision: peer.revision(),
+        heard_ms_ago: peer.heard.map(|at| ms_between(at, view.now)),
+        lease_ms_left: ms_between(view.now, peer.granted.over_at()),
+    })
+}
+
+fn ms_between(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
+}
+
+fn departure(view: &View<'_>, node: NodeId) -> String {
+    match view.state.partitions_of(node) {
+        0 => "it has left every chain and can be removed".to_owned(),
+        n => format!("it is leaving, {n} partitions to go"),
+    }
+}
+
+fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, String) {
+    let revision = view.state.map.revision;
+    match &peer.standing {
+        Standing::Foreign(why) | Standing::Ahead(why) => (MemberState::Foreign, why.clone()),
+        Standing::Forgotten => (MemberState::Forgotten, forgotten(view, member)),
+        Standing::Unheard => (MemberState::Silent, "not heard of yet: is it running?".into()),
+        Standing::Accepted | Standing::Waiting(_) if peer.contact != Contact::Answering => {
+            (MemberState::Silent, "it has stopped answering: is it running?".into())
+        }
+        Standing::Waiting(member) => (
+            MemberState::Behind,
+            format!("nobody is taken in while {member} follows another controller"),
+        ),
+        Standing::Accepted if peer.is_ready(revision) => {
+            (MemberState::Ready, format!("it has installed revision {revision}"))
+        }
+        Standing::Accepted => {
+            let installed = peer.revision();
+            let detail = if peer.stuck {
+                format!("it was given revision {revision} and reports {installed}: see its log")
+            } else {
+                format!("it has revision {installed}, revision {revision} is on its way")
+            };
+            (MemberState::Behind, detail)
+        }
+    }
+}
+
+/// What becomes of a node without its memory: other members of its chains make it good, and where
+/// there are none, nothing does but the memory itself.
+fn forgotten(view: &View<'_>, member: Member) -> String {
+    let Member::Node(id) = member else {
+        return "a switch has no memory".to_owned();
+    };
+    let holds = view.state.map.partitions.iter().filter(|p| p.chain.contains(&id));
+    let alive = |node: &NodeId| {
+        let peer = view.peers.get(&Member::Node(*node));
+        *node != id && peer.is_some_and(|p| p.is_serving())
+    };
+    let stuck = holds.clone().filter(|p| !p.members().iter().any(alive)).count();
+    let text = "it came back without the memory of its partitions and serves none of them, because \
+                it would answer as if their keys had never been written";
+    if stuck == 0 {
+        return format!("{text}; it is taken in anew as soon as it has been replaced in them");
+    }
+    format!(
+        "{text}; {stuck} of them are held by nobody else who answers: bring its data directory \
+         back, or the other nodes that hold them"
+    )
+}
