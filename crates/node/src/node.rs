@@ -125,6 +125,11 @@ impl<E: Engine> Node<E> {
         self.tenure.renew(installed, lease);
     }
 
+    /// Whether it has a lease at `now`.
+    pub fn is_leased(&self, now: Instant) -> bool {
+        self.tenure.holds(now)
+    }
+
     /// Takes one datagram. `waiting` is how many the driver found queued, for the load report.
     /// `now` must have been read after the datagram was received: the lease is held against it.
     pub fn handle_packet(&mut self, now: Instant, from: Endpoint, waiting: u16, datagram: &[u8]) {

@@ -76,6 +76,12 @@ impl Pipeline {
         self.tables.as_ref().map_or(0, |tables| tables.revision())
     }
 
+    /// Whether it has a lease at `now`.
+    #[must_use]
+    pub fn is_leased(&self, now: Instant) -> bool {
+        self.tenure.holds(now)
+    }
+
     /// What this pipeline has done so far.
     #[must_use]
     pub fn counters_ref(&self) -> &Counters {

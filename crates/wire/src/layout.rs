@@ -1597,6 +1597,13 @@ pub mod metric {
         labels: &[],
         help: "Revision of the installed tables.",
     };
+    /// 1 while every thread of the switch has a lease, else 0: it then drops everything.
+    pub const SWITCH_LEASED: Metric = Metric {
+        name: "keyway_switch_leased",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "1 while every thread of the switch has a lease, else 0: it then drops everything.",
+    };
     /// Client requests and chain messages that the node took, by operation.
     pub const NODE_REQUESTS: Metric = Metric {
         name: "keyway_node_requests",
@@ -1695,6 +1702,13 @@ pub mod metric {
         labels: &["node"],
         help: "Partitions the node has a role in.",
     };
+    /// 1 while every shard of the node has a lease, else 0: it then drops everything.
+    pub const NODE_LEASED: Metric = Metric {
+        name: "keyway_node_leased",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "1 while every shard of the node has a lease, else 0: it then drops everything.",
+    };
     /// Revision of the cluster map.
     pub const CONTROLLER_MAP_REVISION: Metric = Metric {
         name: "keyway_controller_map_revision",
@@ -1715,5 +1729,47 @@ pub mod metric {
         kind: Kind::Counter,
         labels: &[],
         help: "Orders sent to members.",
+    };
+    /// 1 while this controller decides, 0 while it stands by.
+    pub const CONTROLLER_ACTIVE: Metric = Metric {
+        name: "keyway_controller_active",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "1 while this controller decides, 0 while it stands by.",
+    };
+    /// The switch that forwards, by its position in the configuration.
+    pub const CONTROLLER_ACTIVE_SWITCH: Metric = Metric {
+        name: "keyway_controller_active_switch",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "The switch that forwards, by its position in the configuration.",
+    };
+    /// Changes of chains and of their openness, over all partitions, since they were made.
+    pub const CONTROLLER_EPOCHS: Metric = Metric {
+        name: "keyway_controller_epochs",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Changes of chains and of their openness, over all partitions, since they were made.",
+    };
+    /// Partitions that are open, closed because their chain changes, under_replicated, or joining (they take a node in).
+    pub const CONTROLLER_PARTITIONS: Metric = Metric {
+        name: "keyway_controller_partitions",
+        kind: Kind::Gauge,
+        labels: &["state"],
+        help: "Partitions that are open, closed because their chain changes, under_replicated, or joining (they take a node in).",
+    };
+    /// Thousandths of the partition that its tail has copied to the node that is taken in.
+    pub const CONTROLLER_COPY_PERMILLE: Metric = Metric {
+        name: "keyway_controller_copy_permille",
+        kind: Kind::Gauge,
+        labels: &["partition", "from", "to"],
+        help: "Thousandths of the partition that its tail has copied to the node that is taken in.",
+    };
+    /// Bytes of the partition that its tail has copied to the node that is taken in.
+    pub const CONTROLLER_COPY_BYTES: Metric = Metric {
+        name: "keyway_controller_copy_bytes",
+        kind: Kind::Gauge,
+        labels: &["partition", "from", "to"],
+        help: "Bytes of the partition that its tail has copied to the node that is taken in.",
     };
 }
