@@ -16,7 +16,6 @@ use machine::Instant;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
-use wire::Endpoint;
 
 /// Poll intervals after which an order without any answer counts as undelivered. The driver
 /// should say so itself much sooner; this keeps a lost answer from ending a member's orders. Less
@@ -36,9 +35,9 @@ pub struct Controller {
     /// Revision of the newest state handed to the driver for saving.
     saving: u64,
     /// Revision of the newest state known to be durable.
-    durable: u64,
+    pub(crate) durable: u64,
     /// Until then switches wait for the nodes to install the present revision.
-    hold_switches_until: Instant,
+    pub(crate) hold_switches_until: Instant,
     /// When every lease that a predecessor may have granted has ended.
     pub(crate) alone_at: Instant,
     pub(crate) peers: BTreeMap<Member, Peer>,
@@ -403,86 +402,6 @@ impl Controller {
             format!("take node {node} in"),
         );
         Standing::Accepted
-    }
-
-    /// The full order for a member that needs one and may have it.
-    fn install_for(&self, member: Member) -> Option<Install> {
-        let map = &self.state.map;
-        let behind = self.peers.get(&member).is_some_and(|p| p.is_behind(map.revision));
-        if !behind || !self.is_durable() {
-            return None;
-        }
-        match member {
-            Member::Switch(_) if self.holds_switches() => None,
-            Member::Switch(index) => Some(Install::Tables(map.switch_tables(index))),
-            Member::Node(id) => {
-                let store = *self.state.stores.get(&id).expect("accepted: its memory is known");
-                Some(Install::Assignment(map.assignment(id, store, self.service())))
-            }
-        }
-    }
-
-    /// The lease that goes with an order that gives this revision, or none.
-    ///
-    /// A node's is for what it is to do now, never for less: with an old assignment it would serve
-    /// chains that it has been taken out of. While a decision is not durable, it is for the newest
-    /// that is, and only for a node whose lease has not ended: others may have been taken out by
-    /// that very decision. A switch may go on with old tables, for nodes refuse what is wrong with
-    /// them.
-    fn lease_for(&mut self, member: Member, given: Option<u64>) -> Option<Lease> {
-        let (now, durable) = (self.now, self.durable);
-        let is_durable = self.is_durable();
-        let peer = self.peers.get_mut(&member)?;
-        if peer.standing != Standing::Accepted {
-            return None;
-        }
-        let revision = given.unwrap_or(peer.revision());
-        let may = match member {
-            Member::Switch(_) => revision > 0,
-            Member::Node(_) => {
-                let unbroken = is_durable || !peer.granted.is_over(now);
-                revision == durable && unbroken && !peer.stuck
-            }
-        };
-        if !may {
-            return None;
-        }
-        let (report, heard) = (peer.report.as_ref()?, peer.heard?);
-        Some(peer.granted.grant(report, heard, revision, self.config.lease))
-    }
-
-    /// Where nodes send replies, and take requests from.
-    fn service(&self) -> Endpoint {
-        let active = usize::from(self.state.map.active_switch);
-        *self.config.switches.get(active).expect("the active switch is one of the configured")
-    }
-
-    /// Every node that could install the present revision has done so.
-    fn nodes_are_up_to_date(&self) -> bool {
-        let revision = self.state.map.revision;
-        let mut nodes = self.peers.iter().filter(|(m, _)| matches!(m, Member::Node(_)));
-        nodes.all(|(_, p)| p.contact != Contact::Untried && !p.is_behind(revision))
-    }
-
-    /// Switches wait a moment for the nodes, so that they do not route to partitions that no node
-    /// serves yet. Nodes refuse those and clients ask again, so this saves time and no more; a
-    /// node that does not answer delays nobody beyond one poll interval.
-    fn holds_switches(&self) -> bool {
-        self.now < self.hold_switches_until && !self.nodes_are_up_to_date()
-    }
-
-    /// Lets every member that has not been offered the present revision have it now.
-    fn help_the_late(&mut self) {
-        if !self.is_durable() {
-            return;
-        }
-        let (revision, now, held) = (self.state.map.revision, self.now, self.holds_switches());
-        for (member, peer) in &mut self.peers {
-            let waits = held && matches!(member, Member::Switch(_));
-            if !waits && peer.is_behind(revision) && peer.offered < revision {
-                peer.due = now;
-            }
-        }
     }
 }
 

@@ -33,6 +33,7 @@ mod decisions;
 mod judge;
 mod keyspace;
 mod lease;
+mod orders;
 mod peer;
 mod plan;
 mod saved;

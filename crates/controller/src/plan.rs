@@ -115,7 +115,7 @@ impl Case<'_> {
         Some(Step { next, reason, intent: begins })
     }
 
-    fn sight(&self, node: NodeId) -> crate::plan::Sight {
+    fn sight(&self, node: NodeId) -> Sight {
         self.outlook.of(node)
     }
 
@@ -157,16 +157,25 @@ impl Case<'_> {
             members.retain(|node| *node != least_wanted);
         }
         let joiner = joiner.filter(|_| !self.whole);
-        let copy = self.running(&members, joiner).or_else(|| self.beginning(&members));
-        if copy.is_some() && members.len() == wire::CHAIN_MAX {
-            // No room for both: the departing one goes first.
-            let Some(departing) = members.iter().position(|node| self.sight(*node).departing)
-            else {
-                return Target { members, copy: None };
-            };
+        let room = self.with_room(&members);
+        let copy = room
+            .as_ref()
+            .and_then(|members| self.running(members, joiner).or_else(|| self.beginning(members)));
+        match (room, copy) {
+            (Some(members), Some(copy)) => Target { members, copy: Some(copy) },
+            (_, None) | (None, Some(_)) => Target { members, copy: None },
+        }
+    }
+
+    /// The members if there is room for a joiner behind them. In the longest chain that can be it
+    /// takes the place of a departing one before it holds anything.
+    fn with_room(&self, members: &[NodeId]) -> Option<Vec<NodeId>> {
+        let mut members = members.to_vec();
+        if members.len() == wire::CHAIN_MAX {
+            let departing = members.iter().position(|node| self.sight(*node).departing)?;
             members.remove(departing);
         }
-        Target { members, copy }
+        Some(members)
     }
 
     /// The first to go when there are too many: the departing, else who has the most seats, else

@@ -2,7 +2,11 @@
 
 mod configuration;
 mod keyspaces;
+mod leases;
+mod losses;
+mod member;
 mod membership;
+mod operators;
 mod orders;
-mod properties;
+mod switches;
 mod world;

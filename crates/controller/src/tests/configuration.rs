@@ -2,18 +2,14 @@
 
 use super::world::{World, config, endpoint, hash, spec_of_node};
 use crate::{ConfigError, Controller, ControllerConfig, FORMAT, SWITCHES_MAX, Saved};
-use cluster::{NodeId, PartitionId, StoreId};
+use cluster::{NodeId, NodeSpec, PartitionId, StoreId};
 use machine::Instant;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn with_keyspace() -> World {
-    let mut world = World::settled(3, 1);
-    let now = world.now;
     // Two partitions, each with one node: node 2 holds none.
-    world.controller.create_keyspace(now, hash("a", 2, 1)).unwrap();
-    world.settle();
-    world.full_orders();
-    world
+    World::with_keyspace(3, 1, 2, 1)
 }
 
 fn refusal(config: &ControllerConfig, saved: Option<Saved>) -> ConfigError {
@@ -66,14 +62,20 @@ fn another_service_address_reaches_every_node() {
 }
 
 #[test]
-fn nodes_may_be_added_and_empty_ones_taken_out() {
+fn nodes_of_the_configuration_are_added_and_only_commands_take_them_out() {
     let mut world = with_keyspace();
     let mut changed = world.config.clone();
-    changed.nodes.retain(|n| n.id != NodeId(2));
+    changed.nodes.remove(2);
     changed.nodes.push(spec_of_node(3));
     world.restart(changed);
     world.live();
     assert!(world.status().ready);
+    let ids: Vec<u16> = world.map().nodes.iter().map(|n| n.id.0).collect();
+    assert_eq!(ids, [0, 1, 2, 3]);
+    let now = world.now;
+    world.controller.remove_node(now, NodeId(2)).unwrap();
+    world.settle();
+    world.restart(world.config.clone());
     let ids: Vec<u16> = world.map().nodes.iter().map(|n| n.id.0).collect();
     assert_eq!(ids, [0, 1, 3]);
     let known: Vec<NodeId> = world.saved.unwrap().stores.into_keys().collect();
@@ -81,13 +83,33 @@ fn nodes_may_be_added_and_empty_ones_taken_out() {
 }
 
 #[test]
+fn where_orders_reach_a_node_outlives_the_configuration_that_says_so() {
+    let mut world = with_keyspace();
+    let control = std::net::SocketAddr::from(([10, 1, 1, 1], 99));
+    let controls = BTreeMap::from([(NodeId(1), control), (NodeId(70), control)]);
+    world.restart(ControllerConfig { controls, ..world.config.clone() });
+    world.settle();
+    world.restart(ControllerConfig { controls: BTreeMap::new(), ..world.config.clone() });
+    let known: Vec<_> = world.controller.controls().iter().collect();
+    assert_eq!(known, [(&NodeId(1), &control)], "and nothing is kept of a node that is not there");
+}
+
+#[test]
+fn the_active_switch_stays_active_wherever_the_configuration_puts_it() {
+    let mut world = World::with_keyspace(2, 2, 2, 1);
+    let [first, second] = world.config.switches[..] else { panic!("two switches") };
+    let turned = ControllerConfig { switches: vec![second, first], ..world.config.clone() };
+    world.restart(turned);
+    assert_eq!(world.map().active_switch, 1);
+    let alone = ControllerConfig { switches: vec![second], ..world.config.clone() };
+    world.restart(alone);
+    assert_eq!(world.map().active_switch, 0);
+}
+
+#[test]
 fn a_configuration_that_would_lose_data_is_refused() {
     let world = with_keyspace();
     let saved = || world.saved.clone();
-    let mut without = world.config.clone();
-    without.nodes.remove(1);
-    let in_use = ConfigError::NodeInUse { node: NodeId(1), partitions: 1 };
-    assert_eq!(refusal(&without, saved()), in_use);
     let mut resharded = world.config.clone();
     resharded.nodes[0].shards = 4;
     let shards = ConfigError::Shards { node: NodeId(0), saved: 2 };
@@ -100,6 +122,12 @@ fn a_configuration_that_would_lose_data_is_refused() {
     let mut harmless = world.config.clone();
     harmless.nodes[2].shards = 4;
     assert!(Controller::new(harmless, saved(), Instant(0)).is_ok());
+
+    // A node that the configuration no longer names still receives what is sent there.
+    let mut replaced = world.config.clone();
+    replaced.nodes[1] = NodeSpec { id: NodeId(5), ..replaced.nodes[1] };
+    let shared = ConfigError::SharedEndpoint(replaced.nodes[1].endpoint);
+    assert_eq!(refusal(&replaced, saved()), shared);
 }
 
 #[test]
@@ -111,6 +139,10 @@ fn a_configuration_that_makes_no_sense_is_refused() {
     assert_eq!(refusal(&many, None), ConfigError::Switches(SWITCHES_MAX + 1));
     let busy = ControllerConfig { poll_interval: Duration::ZERO, ..config(1, 1) };
     assert_eq!(refusal(&busy, None), ConfigError::PollInterval);
+    let brief = ControllerConfig { lease: config(1, 1).poll_interval, ..config(1, 1) };
+    assert_eq!(refusal(&brief, None), ConfigError::Lease);
+    let standing = ControllerConfig { copy_bytes_per_s: 0, ..config(1, 1) };
+    assert_eq!(refusal(&standing, None), ConfigError::CopyRate);
     let mut twice = config(2, 1);
     twice.nodes[1].id = NodeId(0);
     assert!(matches!(refusal(&twice, None), ConfigError::Unsound(_)));
@@ -133,13 +165,16 @@ fn a_saved_state_that_contradicts_itself_is_refused() {
     };
     assert_eq!(spoiled(|s| s.format = FORMAT + 1), ConfigError::Format(FORMAT + 1));
     assert!(matches!(spoiled(|s| drop(s.map.partitions.pop())), ConfigError::Unsound(_)));
-    let damaged: [fn(&mut Saved); 6] = [
+    let damaged: [fn(&mut Saved); 9] = [
         |s| s.next_partition = 0,
         |s| s.next_keyspace = 0,
         |s| s.next_partition = 1,
         |s| s.next_keyspace = 1,
         |s| s.stores.extend([(NodeId(50), StoreId(1))]),
         |s| s.stores.retain(|id, _| *id != NodeId(0)),
+        |s| s.departing.extend([NodeId(50)]),
+        |s| s.map.active_switch = 1,
+        |s| s.map.partitions[0].since[0] = s.map.revision + 1,
     ];
     for spoil in damaged {
         assert!(matches!(spoiled(spoil), ConfigError::Damaged(_)));

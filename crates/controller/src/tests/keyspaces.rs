@@ -2,8 +2,9 @@
 
 use super::world::{World, hash, node};
 use crate::{CreateError, KeyspaceSpec, MemberState};
-use cluster::{KeyspaceKind, NodeId, StoreId};
-use std::collections::BTreeMap;
+use cluster::{KeyspaceKind, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 fn range(prefix: &[u8], partitions: u32, splits: &[&[u8]]) -> KeyspaceSpec {
     KeyspaceSpec {
@@ -40,6 +41,9 @@ fn small_keyspaces_take_turns_at_the_nodes() {
     }
     let heads: Vec<u16> = world.map().partitions.iter().map(|p| p.chain[0].0).collect();
     assert_eq!(heads, [0, 1, 2, 3]);
+    let map = world.map();
+    assert!(map.keyspaces.iter().all(|k| k.replicas == 1));
+    assert!(map.partitions.iter().all(|p| p.open && !p.joining && p.since.len() == 1));
 }
 
 #[test]
@@ -139,22 +143,23 @@ fn nothing_is_placed_before_the_memory_of_every_node_is_known() {
 }
 
 #[test]
-fn nothing_is_placed_on_a_node_that_has_forgotten() {
-    let mut world = World::settled(3, 1);
+fn nothing_is_placed_on_nodes_that_are_silent_forgetful_or_departing() {
+    let mut world = World::with_keyspace(5, 1, 1, 1);
+    // Node 0 holds the only partition.
+    world.member(node(0)).wipe(999);
+    world.kill(node(1));
     let now = world.now;
-    world.controller.create_keyspace(now, hash("a", 3, 3)).unwrap();
-    world.settle();
-    world.restart_member(node(2));
-    world.member(node(2)).store = StoreId(999);
-    world.live();
-    assert_eq!(world.state_of(node(2)), MemberState::Forgotten);
+    world.controller.drain_node(now, NodeId(2)).unwrap();
+    world.live_for(Duration::from_secs(1));
+    assert_eq!(world.state_of(node(0)), MemberState::Forgotten);
     let now = world.now;
     let refused = world.controller.create_keyspace(now, hash("b", 4, 3));
     assert_eq!(refused, Err(CreateError::Replicas { most: 2 }));
     let id = world.controller.create_keyspace(now, hash("b", 4, 2)).unwrap();
     let map = world.map();
-    let mut placed = map.partitions.iter().filter(|p| p.keyspace == id);
-    assert!(placed.all(|p| !p.chain.contains(&NodeId(2))));
+    let placed = map.partitions.iter().filter(|p| p.keyspace == id);
+    let used: BTreeSet<u16> = placed.flat_map(|p| p.chain.iter().map(|n| n.0)).collect();
+    assert_eq!(used, BTreeSet::from([3, 4]));
 }
 
 #[test]

@@ -2,16 +2,11 @@
 
 use super::world::{World, hash, node};
 use crate::{CreateError, MemberState};
-use cluster::{Member, NodeId, Order, StoreId};
+use cluster::{ClusterId, Install, Member, NodeId, StoreId};
+use std::time::Duration;
 
 fn with_keyspace(nodes: u16) -> World {
-    let mut world = World::settled(nodes, 1);
-    let now = world.now;
-    world.controller.create_keyspace(now, hash("a", 6, 2)).unwrap();
-    world.settle();
-    assert!(world.status().ready && world.status().covered);
-    world.full_orders();
-    world
+    World::with_keyspace(nodes, 1, 6, 2)
 }
 
 #[test]
@@ -22,7 +17,7 @@ fn a_fresh_cluster_takes_everybody_in_and_reaches_one_revision() {
     let status = world.status();
     assert!(status.ready && status.covered, "{status:?}");
     assert_eq!(status.members.len(), 6);
-    assert!(world.members.values().all(|m| m.installed == status.revision));
+    assert!(world.members.values().all(|m| m.revision() == status.revision));
     let saved = world.saved.unwrap();
     assert_eq!(saved.stores.len(), 4);
     assert_eq!(saved.stores[&NodeId(2)], world.members[&node(2)].store);
@@ -32,7 +27,7 @@ fn a_fresh_cluster_takes_everybody_in_and_reaches_one_revision() {
 fn a_node_that_restarts_with_its_memory_is_given_its_partitions_at_once() {
     let mut world = with_keyspace(3);
     let revision = world.map().revision;
-    world.restart_member(node(1));
+    world.member(node(1)).restart();
     world.live();
     assert_eq!(world.full_orders(), [node(1)]);
     assert_eq!(world.state_of(node(1)), MemberState::Ready);
@@ -40,29 +35,59 @@ fn a_node_that_restarts_with_its_memory_is_given_its_partitions_at_once() {
 }
 
 #[test]
-fn a_node_without_its_memory_is_given_nothing_until_it_has_it_again() {
-    let mut world = with_keyspace(3);
+fn the_last_to_hold_something_is_given_nothing_until_it_has_its_memory_again() {
+    // One replica: nobody else has what node 1 forgets.
+    let mut world = World::with_keyspace(3, 1, 6, 1);
+    let partitions = world.map().partitions;
     let memory = world.members[&node(1)].store;
-    world.restart_member(node(1));
-    world.member(node(1)).store = StoreId(999);
-    world.live();
-    assert_eq!(world.full_orders(), []);
+    world.member(node(1)).wipe(999);
+    world.live_for(Duration::from_secs(3));
+    assert!(!world.full_orders().contains(&node(1)));
     let status = world.status();
     assert!(!status.covered && !status.ready);
     assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
-    let detail = &status.members.iter().find(|m| m.member == node(1)).unwrap().detail;
-    assert!(detail.contains("bring its data directory back"), "{detail}");
+    let detail = world.detail_of(node(1));
+    assert!(detail.contains("2 of them") && detail.contains("bring its data"), "{detail}");
 
     // Nor does a controller that comes back meanwhile believe it.
     world.restart(world.config.clone());
-    world.live();
-    assert_eq!(world.full_orders(), []);
+    world.live_for(Duration::from_secs(3));
+    assert!(!world.full_orders().contains(&node(1)));
     assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
+    assert_eq!(world.map().partitions, partitions);
 
     world.member(node(1)).store = memory;
     world.live();
     assert_eq!(world.state_of(node(1)), MemberState::Ready);
     assert!(world.status().covered);
+}
+
+#[test]
+fn a_node_without_its_memory_is_replaced_and_taken_in_anew() {
+    let mut world = with_keyspace(3);
+    world.member(node(1)).wipe(999);
+    world.live();
+    assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
+    let detail = world.detail_of(node(1));
+    assert!(detail.contains("taken in anew"), "{detail}");
+    world.live_until(|world| world.state_of(node(1)) == MemberState::Ready);
+    assert_eq!(world.saved.as_ref().unwrap().stores[&NodeId(1)], StoreId(999));
+    world.live_until(|world| world.seats() == [4, 4, 4] && world.status().replicated);
+}
+
+#[test]
+fn a_node_that_forgets_while_it_is_served_by_nobody_else_keeps_its_seats() {
+    // Both members of every chain are lost: one forgets, and the other one comes back.
+    let mut world = World::with_keyspace(2, 1, 4, 2);
+    world.member(node(0)).wipe(999);
+    world.kill(node(1));
+    world.live_for(Duration::from_secs(4));
+    assert!(world.map().partitions.iter().all(|p| p.chain.len() == 2), "{:?}", world.map());
+    let detail = world.detail_of(node(0));
+    assert!(detail.contains("or the other nodes"), "{detail}");
+    world.revive(node(1));
+    world.live_until(|world| world.status().ready && world.status().replicated);
+    assert_eq!(world.saved.as_ref().unwrap().stores[&NodeId(0)], StoreId(999));
 }
 
 #[test]
@@ -80,9 +105,8 @@ fn an_assignment_says_which_memory_it_is_for() {
         }
         world.deliver(member, order);
     };
-    world.restart_member(node(1));
-    world.member(node(1)).store = StoreId(999);
-    let Order::Assign(assignment) = &order else { panic!("{order:?}") };
+    world.member(node(1)).wipe(999);
+    let Some(Install::Assignment(assignment)) = &order.install else { panic!("{order:?}") };
     assert_eq!(assignment.store, memory);
     world.deliver(node(1), order);
     assert_eq!(world.state_of(node(1)), MemberState::Forgotten);
@@ -91,8 +115,7 @@ fn an_assignment_says_which_memory_it_is_for() {
 #[test]
 fn a_node_that_never_held_anything_may_come_back_with_a_new_memory() {
     let mut world = World::settled(3, 1);
-    world.restart_member(node(1));
-    world.member(node(1)).store = StoreId(999);
+    world.member(node(1)).wipe(999);
     world.live();
     assert_eq!(world.state_of(node(1)), MemberState::Ready);
     assert_eq!(world.saved.as_ref().unwrap().stores[&NodeId(1)], StoreId(999));
@@ -101,12 +124,12 @@ fn a_node_that_never_held_anything_may_come_back_with_a_new_memory() {
 #[test]
 fn partitions_that_never_reached_a_node_are_not_held_against_it() {
     let mut world = World::settled(3, 1);
-    world.member(node(1)).alive = false;
+    world.kill(node(1));
     world.live();
     let now = world.now;
     world.controller.create_keyspace(now, hash("a", 6, 2)).unwrap();
     world.live();
-    world.restart_member(node(1));
+    world.member(node(1)).restart();
     let it = world.member(node(1));
     (it.alive, it.store) = (true, StoreId(999));
     world.live();
@@ -133,19 +156,41 @@ fn two_nodes_with_one_memory_are_not_both_believed() {
 #[test]
 fn a_node_of_another_controller_is_left_alone() {
     let mut world = World::new(3, 1);
-    world.member(node(1)).installed = 5;
+    world.member(node(1)).claims = Some(5);
     world.settle();
     assert_eq!(world.state_of(node(1)), MemberState::Foreign);
     assert!(!world.full_orders().contains(&node(1)));
-    world.restart_member(node(1));
+    world.member(node(1)).restart();
     world.live();
     assert!(world.status().ready, "{:?}", world.status().members);
 }
 
 #[test]
+fn a_node_of_another_cluster_is_foreign_and_hinders_no_repair() {
+    let mut world = with_keyspace(4);
+    world.member(node(3)).wipe(999);
+    world.member(node(3)).cluster = Some(ClusterId(0xbad));
+    world.live();
+    assert_eq!(world.state_of(node(3)), MemberState::Foreign);
+    let detail = world.detail_of(node(3));
+    assert!(detail.contains("0000000000000bad"), "{detail}");
+    assert!(detail.contains("empty data directory"), "{detail}");
+    world.live_until_replicated();
+    assert_eq!(world.seats()[3], 0);
+    world.full_orders();
+    world.live();
+    assert_eq!(world.full_orders(), [], "and it is told nothing");
+    // To be rid of it, it may be removed.
+    let now = world.now;
+    world.controller.remove_node(now, NodeId(3)).unwrap();
+    world.live();
+    assert!(world.status().ready);
+}
+
+#[test]
 fn a_member_ahead_of_its_controller_stops_every_change() {
     let mut world = World::new(3, 1);
-    world.member(Member::Switch(0)).installed = 9_000_000;
+    world.member(Member::Switch(0)).claims = Some(9_000_000);
     world.member(node(0)).alive = false;
     world.member(node(2)).alive = false;
     world.settle();
@@ -157,9 +202,22 @@ fn a_member_ahead_of_its_controller_stops_every_change() {
     let now = world.now;
     let refused = world.controller.create_keyspace(now, hash("a", 6, 2));
     assert_eq!(refused, Err(CreateError::Foreign(Member::Switch(0))));
-    world.restart_member(Member::Switch(0));
+    world.member(Member::Switch(0)).restart();
     world.live();
     assert!(world.status().ready, "{:?}", world.status().members);
+}
+
+#[test]
+fn a_controller_ahead_of_which_somebody_is_changes_no_chain() {
+    let mut world = with_keyspace(3);
+    let map = world.map();
+    world.member(node(0)).claims = Some(map.revision + 10);
+    world.kill(node(1));
+    world.live_for(Duration::from_secs(3));
+    assert_eq!(world.map(), map);
+    assert!(world.detail_of(node(0)).contains("restore"));
+    world.member(node(0)).claims = None;
+    world.live_until_replicated();
 }
 
 #[test]
@@ -169,15 +227,15 @@ fn a_controller_that_lost_its_store_overrules_old_tables() {
     world.live();
     world.saved = None;
     for id in 0..3 {
-        world.restart_member(node(id));
+        world.member(node(id)).wipe(900 + u64::from(id));
     }
     world.restart(world.config.clone());
     world.live();
     assert!(world.map().revision > old);
     assert!(world.status().ready, "{:?}", world.status().members);
-    let tables = world.delivered.iter().rev().find_map(|(_, order)| match order {
-        Order::Tables(tables) => Some(tables),
-        _ => None,
+    let tables = world.delivered.iter().rev().find_map(|(_, order)| match &order.install {
+        Some(Install::Tables(tables)) => Some(tables),
+        Some(Install::Assignment(_)) | None => None,
     });
     assert_eq!(tables.unwrap().partitions, []);
 }

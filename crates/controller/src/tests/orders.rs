@@ -2,7 +2,7 @@
 
 use super::world::{POLL, World, config, hash, node};
 use crate::{Controller, DECISIONS_MAX, MemberState, Status};
-use cluster::{Member, Order, PartitionCount, PartitionId};
+use cluster::{Member, PartitionCount, PartitionId};
 use machine::Instant;
 
 #[test]
@@ -14,7 +14,7 @@ fn nothing_but_questions_leaves_before_a_decision_is_durable() {
     assert_eq!(world.controller.poll_save(), None, "each state is handed out once");
     for _ in 0..10 {
         while let Some((member, order)) = world.controller.poll_order() {
-            assert_eq!(order, Order::Report);
+            assert_eq!(order.install, None);
             world.deliver(member, order);
         }
         world.step();
@@ -35,7 +35,7 @@ fn a_save_that_was_overtaken_lets_nothing_out() {
     world.controller.create_keyspace(now, hash("b", 6, 2)).unwrap();
     world.controller.handle_saved(now, first.map.revision);
     while let Some((member, order)) = world.controller.poll_order() {
-        assert_eq!(order, Order::Report);
+        assert_eq!(order.install, None);
         world.deliver(member, order);
     }
     world.settle();
@@ -119,7 +119,7 @@ fn members_that_are_up_to_date_are_only_asked_how_they_are() {
     world.delivered.clear();
     world.live();
     assert!(world.delivered.len() >= 3 * 4, "{:?}", world.delivered);
-    assert!(world.delivered.iter().all(|(_, order)| *order == Order::Report));
+    assert!(world.delivered.iter().all(|(_, order)| order.install.is_none()));
 }
 
 #[test]

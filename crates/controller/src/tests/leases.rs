@@ -1,0 +1,252 @@
+//! Who is granted what, and when somebody counts as silent.
+
+use super::world::{POLL, World, hash, node};
+use crate::{ControllerConfig, LEASE};
+use cluster::{Install, Lease, Life, Member, Order};
+use machine::Instant;
+use std::time::Duration;
+
+/// A lease as long as the controller has to wait for it.
+fn lease_bound() -> Duration {
+    Lease::over_by(Instant(0), LEASE).since(Instant(0))
+}
+
+/// The next order for a member, everything else being saved and delivered.
+fn next_order(world: &mut World, to: Member) -> Order {
+    loop {
+        world.save();
+        if let Some(order) = order_of_now(world, to) {
+            return order;
+        }
+        if world.controller.durable_revision() == world.controller.map().revision {
+            world.step();
+        }
+    }
+}
+
+/// The same, with a store that is slow.
+fn next_order_unsaved(world: &mut World, to: Member) -> Order {
+    loop {
+        if let Some(order) = order_of_now(world, to) {
+            return order;
+        }
+        world.step();
+    }
+}
+
+fn order_of_now(world: &mut World, to: Member) -> Option<Order> {
+    while let Some((member, order)) = world.controller.poll_order() {
+        if member == to {
+            return Some(order);
+        }
+        world.deliver(member, order);
+    }
+    None
+}
+
+#[test]
+fn every_order_to_a_member_renews_the_lease_that_its_last_report_asked_for() {
+    let mut world = World::with_keyspace(3, 1, 6, 2);
+    let revision = world.map().revision;
+    for member in [node(0), Member::Switch(0)] {
+        let said = world.members[&member].clock(world.now);
+        let life = world.members[&member].tenure.life();
+        let order = next_order(&mut world, member);
+        let lease = order.lease.unwrap();
+        assert_eq!((lease.life, lease.revision), (life, revision));
+        assert!(lease.from <= said, "it rests on a report that was made before");
+        assert_eq!(lease.duration_ms, 500);
+        world.deliver(member, order);
+    }
+    assert!(world.members.values().all(|it| it.serves(world.now)));
+}
+
+#[test]
+fn who_has_not_reported_and_who_is_not_accepted_has_no_lease() {
+    let mut world = World::new(2, 1);
+    let order = next_order(&mut world, node(0));
+    assert_eq!((order.install, order.lease), (None, None));
+    world.member(node(1)).claims = Some(9_000_000);
+    world.live();
+    assert_eq!(next_order(&mut world, node(1)).lease, None);
+}
+
+#[test]
+fn a_lease_is_for_what_the_same_order_gives() {
+    let mut world = World::with_keyspace(2, 1, 2, 1);
+    let now = world.now;
+    world.controller.create_keyspace(now, hash("b", 2, 1)).unwrap();
+    let before = next_order_unsaved(&mut world, node(0));
+    let revision = world.controller.durable_revision();
+    // Not durable yet: the lease is for what the node has.
+    assert_eq!(before.install, None);
+    assert_eq!(before.lease.unwrap().revision, revision);
+    world.deliver(node(0), before);
+    world.save();
+    let after = next_order(&mut world, node(0));
+    let given = after.install.as_ref().map(Install::revision);
+    assert_eq!(given, Some(world.map().revision));
+    assert_eq!(after.lease.unwrap().revision, world.map().revision);
+}
+
+#[test]
+fn while_it_may_have_been_taken_out_by_what_is_not_durable_a_node_is_granted_nothing() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    let revision = world.map().revision;
+    world.member(node(2)).cut_off = true;
+    // The change that takes node 2 out is decided, and the store is slow.
+    while world.controller.map().revision == revision {
+        world.step();
+        while let Some((member, order)) = world.controller.poll_order() {
+            world.deliver(member, order);
+        }
+    }
+    world.member(node(2)).cut_off = false;
+    let question = next_order_unsaved(&mut world, node(2));
+    world.deliver(node(2), question);
+    let order = next_order_unsaved(&mut world, node(2));
+    assert_eq!((order.install, order.lease), (None, None));
+    let other = next_order_unsaved(&mut world, node(0));
+    assert!(other.lease.is_some(), "the others go on");
+}
+
+#[test]
+fn nobody_is_taken_to_be_silent_before_the_last_lease_has_certainly_ended() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    world.live();
+    let map = world.map();
+    // It goes on serving, unheard, and its clock is the slowest allowed.
+    world.member(node(2)).cut_off = true;
+    world.live_until(|world| *world.controller.map() != map);
+    assert!(!world.members[&node(2)].serves(world.now));
+    assert!(world.map().partitions.iter().all(|p| !p.open && p.chain.len() == 2));
+}
+
+#[test]
+fn a_new_life_and_a_new_memory_do_not_end_the_lease_of_the_old_life() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    let granted_until = world.now + lease_bound() - POLL * 2;
+    world.member(node(2)).wipe(999);
+    let map = world.map();
+    world.live_until(|world| *world.controller.map() != map);
+    assert!(world.now >= granted_until, "the old process may still serve until then");
+}
+
+#[test]
+fn a_node_that_comes_back_with_its_memory_in_time_stays_a_member() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    let map = world.map();
+    world.kill(node(2));
+    world.live_for(Duration::from_millis(300));
+    world.revive(node(2));
+    world.live_for(Duration::from_secs(3));
+    assert_eq!(world.map(), map);
+    assert!(world.status().covered);
+}
+
+#[test]
+fn a_controller_that_comes_back_waits_for_what_its_predecessor_may_have_granted() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    world.kill(node(2));
+    let begin = world.now;
+    let map = world.map();
+    world.restart(world.config.clone());
+    world.live_until(|world| *world.controller.map() != map);
+    let waited = world.now.since(begin);
+    assert!(waited >= lease_bound(), "{waited:?}");
+    assert!(waited <= lease_bound() + POLL, "{waited:?}");
+}
+
+#[test]
+fn a_longer_lease_of_a_predecessor_counts_until_it_is_over() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    let long = Duration::from_secs(5);
+    world.restart(ControllerConfig { lease: long, ..world.config.clone() });
+    world.live_for(Duration::from_secs(1));
+    let before = world.map().partitions;
+    for _ in 0..2 {
+        // Twice, for the first successor must not forget it.
+        world.restart(ControllerConfig { lease: LEASE, ..world.config.clone() });
+        world.kill(node(2));
+        world.live_for(Duration::from_secs(4));
+        assert_eq!(world.map().partitions, before);
+    }
+    world.live_for(Duration::from_secs(2));
+    assert_ne!(world.map().partitions, before);
+    assert_eq!(world.saved.as_ref().unwrap().lease_ms, 500);
+}
+
+#[test]
+fn a_node_that_cannot_install_what_it_is_given_loses_its_lease_and_then_its_seats() {
+    let mut world = World::with_keyspace(4, 1, 4, 2);
+    world.member(node(3)).stuck = true;
+    let now = world.now;
+    world.controller.create_keyspace(now, hash("b", 1, 1)).unwrap();
+    world.live_for(Duration::from_secs(1));
+    assert!(world.detail_of(node(3)).contains("see its log"), "{}", world.detail_of(node(3)));
+    world.live_until_replicated();
+    assert_eq!(world.seats()[3], 0);
+    world.member(node(3)).stuck = false;
+    world.live_until(|world| world.seats() == [3, 2, 2, 2]);
+}
+
+#[test]
+fn a_controller_that_was_stopped_asks_before_it_takes_anybody_to_be_silent() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    let map = world.map();
+    // Orders are on their way when it is stopped, and their answers are lost.
+    world.step();
+    let mut asked = Vec::new();
+    while let Some((member, _)) = world.controller.poll_order() {
+        asked.push(member);
+    }
+    world.now = world.now + Duration::from_secs(20);
+    let now = world.now;
+    for member in asked {
+        world.controller.handle_silence(now, member);
+    }
+    world.live_for(Duration::from_secs(3));
+    assert_eq!(world.map(), map);
+    assert!(world.status().covered);
+    let decisions = world.status().decisions;
+    assert!(decisions.iter().any(|d| d.saw.contains("in which nothing was done")));
+}
+
+#[test]
+fn the_first_to_be_back_after_a_power_cut_waits_for_the_others() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    let map = world.map();
+    for id in 0..3 {
+        world.kill(node(id));
+    }
+    world.live_for(Duration::from_secs(60));
+    for id in 0..3 {
+        world.revive(node(id));
+        world.live_for(Duration::from_millis(600));
+    }
+    world.live_for(Duration::from_secs(3));
+    assert_eq!(world.map(), map, "nothing had to be copied");
+    assert!(world.status().covered);
+
+    // Whoever does not come back is waited for no longer than that.
+    for id in 0..3 {
+        world.kill(node(id));
+    }
+    world.live_for(Duration::from_secs(60));
+    world.revive(node(0));
+    world.live_for(Duration::from_secs(3));
+    assert!(world.map().partitions.iter().all(|p| p.open && p.chain.len() == 1));
+}
+
+#[test]
+fn a_life_that_is_over_has_no_use_for_its_lease() {
+    let mut world = World::with_keyspace(2, 1, 2, 1);
+    let order = next_order(&mut world, node(0));
+    world.member(node(0)).restart();
+    let lease = order.lease.unwrap();
+    assert_ne!(lease.life, world.members[&node(0)].tenure.life());
+    assert_ne!(lease.life, Life::default());
+    let silent = Order { install: None, lease: Some(lease) };
+    world.deliver(node(0), silent);
+    assert!(!world.members[&node(0)].serves(world.now));
+}

@@ -1,0 +1,159 @@
+//! A switch or node in a few lines: it installs what it is told, settles and copies after a while,
+//! and serves while its lease holds, by its own clock.
+
+use cluster::{
+    ClusterId, Epoch, Install, Life, NodeId, NodeReport, Order, Partition, PartitionCount,
+    PartitionId, StoreId, SwitchCounters, Tenure,
+};
+use machine::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// One process with its memory.
+#[derive(Clone, Debug)]
+pub(super) struct Obedient {
+    pub(super) alive: bool,
+    /// It runs, and the controller cannot reach it.
+    pub(super) cut_off: bool,
+    /// Installs nothing, though it answers.
+    pub(super) stuck: bool,
+    /// Its clock goes this many thousandths of the controller's.
+    pub(super) clock_permille: u64,
+    pub(super) store: StoreId,
+    pub(super) cluster: Option<ClusterId>,
+    pub(super) tenure: Tenure,
+    pub(super) installed: Option<Install>,
+    /// Revision that it says it has installed, whatever that may be.
+    pub(super) claims: Option<u64>,
+    pub(super) counts: Vec<PartitionCount>,
+    /// When it came to the epoch that each of its partitions has.
+    entered: BTreeMap<PartitionId, (Epoch, Instant)>,
+    /// Copies that have come to their end; as durable as its store.
+    whole: BTreeSet<(PartitionId, u64)>,
+}
+
+impl Obedient {
+    pub(super) fn new(number: u64) -> Self {
+        Self {
+            alive: true,
+            cut_off: false,
+            stuck: false,
+            clock_permille: 1_000,
+            store: StoreId(number),
+            cluster: None,
+            tenure: Tenure::new(Life(number * 1_000)),
+            installed: None,
+            claims: None,
+            counts: Vec::new(),
+            entered: BTreeMap::new(),
+            whole: BTreeSet::new(),
+        }
+    }
+
+    /// What its clock shows; it began long before the controller's.
+    pub(super) fn clock(&self, now: Instant) -> Instant {
+        Instant(1_000_000_000_000 + now.0 / 1_000 * self.clock_permille)
+    }
+
+    /// Its process is started anew.
+    pub(super) fn restart(&mut self) {
+        let Life(life) = self.tenure.life();
+        self.tenure = Tenure::new(Life(life + 1));
+        (self.installed, self.claims) = (None, None);
+        self.entered.clear();
+    }
+
+    /// Its process is started anew, and it has forgotten all.
+    pub(super) fn wipe(&mut self, store: u64) {
+        self.restart();
+        (self.store, self.cluster) = (StoreId(store), None);
+        self.whole.clear();
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        self.claims.or(self.installed.as_ref().map(Install::revision)).unwrap_or(0)
+    }
+
+    pub(super) fn obey(&mut self, now: Instant, order: &Order) {
+        if let Some(install) = order.install.as_ref().filter(|new| self.takes(new)) {
+            if let Install::Assignment(assignment) = install {
+                self.cluster = Some(assignment.cluster);
+                self.enter(now, assignment.node, &assignment.partitions);
+            }
+            self.installed = Some(install.clone());
+        }
+        if let Some(lease) = &order.lease {
+            self.tenure.renew(self.revision(), lease);
+        }
+    }
+
+    fn takes(&self, install: &Install) -> bool {
+        let mine = match install {
+            Install::Tables(_) => true,
+            Install::Assignment(it) => {
+                it.store == self.store && self.cluster.is_none_or(|own| own == it.cluster)
+            }
+        };
+        mine && !self.stuck && install.revision() > self.revision()
+    }
+
+    fn enter(&mut self, now: Instant, me: NodeId, partitions: &[Partition]) {
+        self.entered.retain(|id, _| partitions.iter().any(|p| p.id == *id));
+        for partition in partitions {
+            let known = self.entered.entry(partition.id).or_insert((partition.epoch, now));
+            if known.0 != partition.epoch {
+                *known = (partition.epoch, now);
+            }
+        }
+        let since = |id: PartitionId| partitions.iter().find(|p| p.id == id)?.since(me);
+        self.whole.retain(|(id, at)| since(*id) == Some(*at));
+    }
+
+    /// The partitions that it has been given.
+    pub(super) fn partitions(&self) -> &[Partition] {
+        match &self.installed {
+            Some(Install::Assignment(assignment)) => &assignment.partitions,
+            Some(Install::Tables(_)) | None => &[],
+        }
+    }
+
+    /// Whether it answers clients now.
+    pub(super) fn serves(&self, now: Instant) -> bool {
+        self.alive && self.tenure.holds(self.clock(now))
+    }
+
+    pub(super) fn has_entered(&self, partition: &Partition) -> Option<Instant> {
+        let (epoch, at) = self.entered.get(&partition.id)?;
+        (*epoch == partition.epoch).then_some(*at)
+    }
+
+    pub(super) fn note_whole(&mut self, partition: &Partition, me: NodeId) {
+        self.whole.extend(partition.since(me).map(|since| (partition.id, since)));
+    }
+
+    fn is_whole(&self, partition: &Partition, me: NodeId) -> bool {
+        partition.since(me).is_some_and(|since| self.whole.contains(&(partition.id, since)))
+    }
+
+    pub(super) fn counters(&self) -> SwitchCounters {
+        let (revision, partitions) = (self.revision(), self.counts.clone());
+        SwitchCounters { revision, partitions, ..SwitchCounters::default() }
+    }
+
+    /// What a node says of itself if it takes so long to settle.
+    pub(super) fn report(&self, now: Instant, me: NodeId, settling: Duration) -> NodeReport {
+        let closed = self.partitions().iter().filter(|p| !p.open);
+        let settled = closed.filter(|p| self.has_entered(p).is_some_and(|at| at + settling <= now));
+        let joined = self.partitions().iter().filter(|p| p.joiner() == Some(me));
+        NodeReport {
+            revision: self.revision(),
+            store: self.store,
+            cluster: self.cluster,
+            settled: settled.map(|p| (p.id, p.epoch)).collect(),
+            whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
+            copies: Vec::new(),
+            requests: 5,
+            pending: 1,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Several switches: one forwards, the others stand by, and who takes over when.
+
+use super::world::{POLL, World, node};
+use cluster::{Install, Member, SwitchTables};
+use std::time::Duration;
+
+fn tables(world: &World, switch: u16) -> SwitchTables {
+    match &world.members[&Member::Switch(switch)].installed {
+        Some(Install::Tables(tables)) => tables.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn two_switches() -> World {
+    World::with_keyspace(3, 2, 6, 2)
+}
+
+#[test]
+fn all_switches_have_tables_and_one_of_them_is_active() {
+    let world = two_switches();
+    assert!(tables(&world, 0).active && !tables(&world, 1).active);
+    assert_eq!(tables(&world, 0).partitions, tables(&world, 1).partitions);
+    assert_eq!(world.status().active_switch, 0);
+}
+
+#[test]
+fn the_standby_takes_over_when_the_lease_of_the_active_one_has_ended() {
+    let mut world = two_switches();
+    world.member(Member::Switch(0)).cut_off = true;
+    let waited = world.live_until(|world| world.controller.map().active_switch == 1);
+    assert!(!world.members[&Member::Switch(0)].serves(world.now));
+    assert!(waited < Duration::from_millis(700), "{waited:?}");
+    world.full_orders();
+    world.settle();
+    let order = world.full_orders();
+    assert_eq!(order.last(), Some(&Member::Switch(1)), "nodes hear of it first: {order:?}");
+    assert!(tables(&world, 1).active);
+    for id in 0..3 {
+        let Some(Install::Assignment(it)) = &world.members[&node(id)].installed else { panic!() };
+        assert_eq!(it.switch, world.config.switches[1]);
+    }
+    assert!(world.status().covered && !world.status().ready);
+
+    // Back again, it stands by.
+    world.member(Member::Switch(0)).cut_off = false;
+    world.live();
+    assert!(!tables(&world, 0).active && tables(&world, 1).active);
+    assert!(world.status().ready);
+    // And a controller that comes back knows.
+    world.restart(world.config.clone());
+    assert_eq!(world.map().active_switch, 1);
+}
+
+#[test]
+fn a_switch_that_comes_back_empty_is_filled_at_once() {
+    let mut world = World::with_keyspace(3, 1, 6, 2);
+    let map = world.map();
+    world.member(Member::Switch(0)).restart();
+    world.live_for(POLL);
+    assert_eq!(tables(&world, 0).revision, map.revision);
+    assert!(tables(&world, 0).active && world.members[&Member::Switch(0)].serves(world.now));
+    assert_eq!(world.map(), map);
+}
+
+#[test]
+fn where_nobody_can_take_over_the_active_switch_stays() {
+    let mut world = two_switches();
+    world.kill(Member::Switch(0));
+    world.kill(Member::Switch(1));
+    world.live_for(Duration::from_secs(3));
+    assert_eq!(world.map().active_switch, 0);
+    world.revive(Member::Switch(1));
+    world.live_until(|world| world.controller.map().active_switch == 1);
+    world.live();
+    assert!(world.status().covered);
+}
+
+#[test]
+fn a_switch_that_cannot_take_new_tables_goes_on_with_the_old_ones() {
+    let mut world = World::with_keyspace(3, 1, 6, 2);
+    world.member(Member::Switch(0)).stuck = true;
+    let now = world.now;
+    world.controller.create_keyspace(now, super::world::hash("b", 1, 1)).unwrap();
+    world.live_for(Duration::from_secs(2));
+    assert!(world.members[&Member::Switch(0)].serves(world.now));
+}
