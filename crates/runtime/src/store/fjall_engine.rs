@@ -2,7 +2,8 @@
 //!
 //! Changes are kept in memory, where reads see them, until [`sync`](Engine::sync) commits all of
 //! them as one batch of fjall's journal: a crash leaves all or none. Many writes share one sync,
-//! and with it one fsync: that is group commit, and the caller decides how many.
+//! and with it one fsync: that is group commit, and the caller decides how many. Only what removes
+//! a large partition goes to the journal before, because it would not fit in memory.
 //!
 //! The first I/O error is remembered for ever. What fjall holds in memory may then be ahead of
 //! what is on disk, so that only a new start can tell what is true.
@@ -19,11 +20,11 @@ pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 
 use super::StoreError;
 use cluster::{KeyspaceId, PartitionId, StoreId};
-use codec::DueKey;
+use codec::{DueKey, RecordKey};
 use directory::{Directory, Trees};
 use fjall::{Database, Keyspace, PersistMode};
 use machine::Instant;
-use node::engine::{Engine, EngineError, Interval, KeyRef, Record};
+use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::cell::OnceCell;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -40,6 +41,8 @@ pub struct FjallEngine {
     counts: Keyspace,
     database: Database,
     len: u64,
+    /// The same as the last batch has left it.
+    len_on_disk: u64,
     /// Whether there are commits that [`FjallEngine::persist_due`] is to ask the disk to keep.
     unpersisted: bool,
     /// When it is to do so.
@@ -51,6 +54,15 @@ pub struct FjallEngine {
 }
 
 const LEN: &[u8] = b"len";
+
+/// Records that are cleared at once. Their keys are in memory some four times over, which is a
+/// few MiB for the longest; in a larger batch the cost of a commit would no longer show.
+const CLEARED_MAX: usize = 1_024;
+
+/// How far a walk through a partition has come: the key to go on with, as it is in the tree of
+/// records. `None` if it is over.
+#[derive(Debug)]
+pub struct Cursor(Option<Vec<u8>>);
 
 impl FjallEngine {
     /// Opens the store in `dir`, or creates it there with `fresh_id` as its identity.
@@ -82,6 +94,7 @@ impl FjallEngine {
             counts,
             database,
             len,
+            len_on_disk: len,
             unpersisted: false,
             persist_at: None,
             failed: OnceCell::new(),
@@ -173,11 +186,108 @@ impl FjallEngine {
         self.due.move_changes(&mut batch);
         self.notes.move_changes(&mut batch);
         batch.insert(&self.counts, LEN, codec::encode_len(self.len));
+        self.len_on_disk = self.len;
         batch.commit()
+    }
+
+    fn remove_at(&mut self, at: &[u8], expiry_ms: u64) {
+        self.len = self.len.saturating_sub(1);
+        self.reschedule(at, expiry_ms, 0);
+        self.records.remove(at);
+    }
+
+    /// Visits records with their encoded keys in order (or the reverse) until told to break, or
+    /// until something fails.
+    fn visit(
+        &self,
+        start: &Bound<Vec<u8>>,
+        end: &Bound<Vec<u8>>,
+        direction: Direction,
+        mut visit: impl FnMut(&[u8], RecordKey<'_>, Record<'_>) -> ControlFlow<()>,
+    ) {
+        let scanned = self.records.scan(start, end, direction, |at, bytes| {
+            match codec::parse_record_key(at).zip(self.decode(bytes)) {
+                Some((key, record)) => visit(at, key, record),
+                None => {
+                    self.fail("a key cannot be decoded");
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        self.ok(scanned);
+    }
+
+    /// Removes the records of a partition, a bounded number at a time: all but the last of them
+    /// by batches of their own, so that no other change becomes durable before its time.
+    fn clear_records(&mut self, area: &Area) -> fjall::Result<()> {
+        let (mut start, end) = (Bound::Included(codec::start_of(area)), codec::end_of(area));
+        loop {
+            let mut found = Vec::new();
+            let mut next = None;
+            self.visit(&start, &end, Direction::Forward, |at, _, record| {
+                if found.len() == CLEARED_MAX {
+                    next = Some(at.to_vec());
+                    return ControlFlow::Break(());
+                }
+                found.push((at.to_vec(), record.expiry_ms));
+                ControlFlow::Continue(())
+            });
+            let Some(next) = next else {
+                // With the next sync, which thereby has something to make durable.
+                found.iter().for_each(|(at, expiry_ms)| self.remove_at(at, *expiry_ms));
+                return Ok(());
+            };
+            self.clear_now(area.partition, found)?;
+            start = Bound::Included(next);
+        }
+    }
+
+    /// Commits that these records and the notes of the partition are gone. The next sync makes it
+    /// as durable as itself, because it comes later in the journal.
+    fn clear_now(
+        &mut self,
+        partition: PartitionId,
+        records: Vec<(Vec<u8>, u64)>,
+    ) -> fjall::Result<()> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
+        self.notes.move_changes_within(&codec::notes_of(partition), &mut batch);
+        for (at, expiry_ms) in records {
+            // What is on disk under it then, and in the due index, is not what is seen here.
+            if self.records.is_changed_at(&at) {
+                self.remove_at(&at, expiry_ms);
+                continue;
+            }
+            self.len = self.len.saturating_sub(1);
+            self.len_on_disk = self.len_on_disk.saturating_sub(1);
+            if expiry_ms != 0 {
+                self.due.remove_on_disk(codec::due_key(expiry_ms, &at), &mut batch);
+            }
+            self.records.remove_on_disk(at, &mut batch);
+        }
+        batch.insert(&self.counts, LEN, codec::encode_len(self.len_on_disk));
+        batch.commit()
+    }
+
+    fn clear_notes(&mut self, partition: PartitionId) {
+        let mut names = Vec::new();
+        self.visit_notes(partition, |at, _| names.push(at.to_vec()));
+        names.iter().for_each(|at| self.notes.remove(at));
+    }
+
+    /// Visits the notes of a partition with their encoded names.
+    fn visit_notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
+        let (start, end) = codec::notes_of(partition);
+        let scanned = self.notes.scan(&start, &end, Direction::Forward, |at, note| {
+            visit(at, note);
+            ControlFlow::Continue(())
+        });
+        self.ok(scanned);
     }
 }
 
 impl Engine for FjallEngine {
+    type Cursor = Cursor;
+
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
         self.with_record(&codec::record_key(key), with)
     }
@@ -197,9 +307,7 @@ impl Engine for FjallEngine {
     fn remove(&mut self, key: &KeyRef<'_>) {
         let at = codec::record_key(key);
         let Some(before_ms) = self.expiry_ms(&at) else { return };
-        self.len = self.len.saturating_sub(1);
-        self.reschedule(&at, before_ms, 0);
-        self.records.remove(&at);
+        self.remove_at(&at, before_ms);
     }
 
     fn scan(
@@ -209,18 +317,12 @@ impl Engine for FjallEngine {
     ) {
         let (start, end) = codec::interval(interval);
         let direction = if interval.reverse { Direction::Backward } else { Direction::Forward };
-        let scanned = self.records.scan(&start, &end, direction, |at, bytes| {
-            let parsed = codec::parse_record_key(at).zip(self.decode(bytes));
-            let Some(((_, key), record)) = parsed else {
-                self.fail("a key cannot be decoded");
-                return ControlFlow::Break(());
-            };
+        self.visit(&start, &end, direction, |_, RecordKey { key, .. }, record| {
             if !interval.holds_key(key) {
                 return ControlFlow::Continue(());
             }
             visit(key, record)
         });
-        self.ok(scanned);
     }
 
     fn due(
@@ -245,6 +347,41 @@ impl Engine for FjallEngine {
         self.ok(scanned);
     }
 
+    fn walk(&self, area: &Area) -> Cursor {
+        Cursor(Some(codec::start_of(area)))
+    }
+
+    /// After a failure there is nothing more to visit.
+    fn walk_on(
+        &self,
+        area: &Area,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(from) = cursor.0.take() else { return ControlFlow::Continue(()) };
+        let (start, end) = (Bound::Included(from), codec::end_of(area));
+        self.visit(&start, &end, Direction::Forward, |at, RecordKey { key, .. }, record| {
+            let flow = visit(key, record);
+            if flow.is_break() {
+                cursor.0 = Some(at.to_vec());
+            }
+            flow
+        });
+        if cursor.0.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// By match values: rough where keys are not spread evenly, as in most ordered keyspaces.
+    fn walked(&self, area: &Area, cursor: &Cursor) -> u16 {
+        let next = cursor.0.as_deref().and_then(codec::parse_record_key);
+        next.map_or(1_000, |next| area.thousandths_before(next.match_value))
+    }
+
+    fn clear(&mut self, area: &Area) {
+        self.clear_notes(area.partition);
+        // Remembered, and said by the next sync.
+        let _ = self.attempt(|engine| engine.clear_records(area));
+    }
+
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
         let at = codec::note_key(partition, name);
         match note {
@@ -254,14 +391,7 @@ impl Engine for FjallEngine {
     }
 
     fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
-        let start = codec::note_key(partition, &[]);
-        let end = codec::after_notes(partition);
-        let scanned =
-            self.notes.scan(&Bound::Included(start), &end, Direction::Forward, |at, note| {
-                visit(codec::note_name(at), note);
-                ControlFlow::Continue(())
-            });
-        self.ok(scanned);
+        self.visit_notes(partition, |at, note| visit(codec::note_name(at), note));
     }
 
     /// With no change since the last sync this touches no disk.

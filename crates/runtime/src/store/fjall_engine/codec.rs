@@ -11,7 +11,7 @@
 //! keyspace, its keys are in order.
 
 use cluster::{KeyspaceId, Match, PartitionId};
-use node::engine::{Interval, KeyRef, Record};
+use node::engine::{Area, Interval, KeyRef, Record};
 use std::ops::Bound;
 
 /// First byte of every record, so that records of another layout can one day stand beside these.
@@ -30,10 +30,21 @@ fn place(keyspace: KeyspaceId, at: Match, key: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn parse_record_key(bytes: &[u8]) -> Option<(KeyspaceId, &[u8])> {
+/// A key of a record, taken apart.
+pub(super) struct RecordKey<'a> {
+    pub(super) keyspace: KeyspaceId,
+    pub(super) match_value: Match,
+    pub(super) key: &'a [u8],
+}
+
+pub(super) fn parse_record_key(bytes: &[u8]) -> Option<RecordKey<'_>> {
     let (keyspace, rest) = bytes.split_first_chunk()?;
-    let (_match_value, key) = rest.split_first_chunk::<16>()?;
-    Some((KeyspaceId(u16::from_be_bytes(*keyspace)), key))
+    let (match_value, key) = rest.split_first_chunk()?;
+    Some(RecordKey {
+        keyspace: KeyspaceId(u16::from_be_bytes(*keyspace)),
+        match_value: Match(u128::from_be_bytes(*match_value)),
+        key,
+    })
 }
 
 pub(super) fn encode_record(record: &Record<'_>) -> Vec<u8> {
@@ -74,7 +85,7 @@ pub(super) fn due_key(expiry_ms: u64, at: &[u8]) -> Vec<u8> {
 
 pub(super) fn parse_due_key(bytes: &[u8]) -> Option<DueKey<'_>> {
     let (_expiry_ms, at) = bytes.split_first_chunk::<8>()?;
-    let (keyspace, key) = parse_record_key(at)?;
+    let RecordKey { keyspace, key, .. } = parse_record_key(at)?;
     Some(DueKey { at, keyspace, key })
 }
 
@@ -95,10 +106,31 @@ pub(super) fn note_name(bytes: &[u8]) -> &[u8] {
     bytes.split_first_chunk::<4>().map_or(&[], |(_partition, name)| name)
 }
 
-pub(super) fn after_notes(partition: PartitionId) -> Bound<Vec<u8>> {
-    match partition.0.checked_add(1) {
+/// The range of all notes of a partition.
+pub(super) fn notes_of(partition: PartitionId) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let end = match partition.0.checked_add(1) {
         Some(next) => Bound::Excluded(note_key(PartitionId(next), &[])),
         None => Bound::Unbounded,
+    };
+    (Bound::Included(note_key(partition, &[])), end)
+}
+
+/// Before all records of a partition.
+pub(super) fn start_of(area: &Area) -> Vec<u8> {
+    place(area.keyspace, area.first, &[])
+}
+
+/// After all records of a partition.
+pub(super) fn end_of(area: &Area) -> Bound<Vec<u8>> {
+    after(area.keyspace, area.last)
+}
+
+/// After all records of a keyspace up to this match value.
+fn after(keyspace: KeyspaceId, last: Match) -> Bound<Vec<u8>> {
+    match (last.0.checked_add(1), keyspace.0.checked_add(1)) {
+        (Some(next), _) => Bound::Excluded(place(keyspace, Match(next), &[])),
+        (None, Some(next)) => Bound::Excluded(place(KeyspaceId(next), Match::MIN, &[])),
+        (None, None) => Bound::Unbounded,
     }
 }
 
@@ -114,11 +146,7 @@ pub(super) fn interval(interval: &Interval<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8
     let end = match end {
         Bound::Included(key) => Bound::Included(place(keyspace, last, key)),
         Bound::Excluded(key) => Bound::Excluded(place(keyspace, last, key)),
-        Bound::Unbounded => match (last.0.checked_add(1), keyspace.0.checked_add(1)) {
-            (Some(next), _) => Bound::Excluded(place(keyspace, Match(next), &[])),
-            (None, Some(next)) => Bound::Excluded(place(KeyspaceId(next), Match::MIN, &[])),
-            (None, None) => Bound::Unbounded,
-        },
+        Bound::Unbounded => after(keyspace, last),
     };
     (start, end)
 }

@@ -44,6 +44,16 @@ impl Tree {
         !self.changed.is_empty()
     }
 
+    /// Whether what reads see under this key is not on disk yet.
+    pub(super) fn is_changed_at(&self, key: &[u8]) -> bool {
+        self.changed.contains_key(key)
+    }
+
+    /// Makes the batch remove what is on disk under a key that is not changed.
+    pub(super) fn remove_on_disk(&self, key: Vec<u8>, batch: &mut OwnedWriteBatch) {
+        batch.remove(&self.on_disk, key);
+    }
+
     /// Visits entries in order of their keys (or the reverse) until told to break.
     pub(super) fn scan(
         &self,
@@ -70,9 +80,30 @@ impl Tree {
         self.on_disk.table_count()
     }
 
-    /// Makes the changes part of the batch, which is then the only one to know of them.
+    /// Makes all changes part of the batch, which is then the only one to know of them.
     pub(super) fn move_changes(&mut self, batch: &mut OwnedWriteBatch) {
-        for (key, value) in std::mem::take(&mut self.changed) {
+        let changed = std::mem::take(&mut self.changed);
+        self.add_to(batch, changed);
+    }
+
+    /// Makes the changes in a range part of the batch.
+    pub(super) fn move_changes_within(
+        &mut self,
+        (start, end): &(Bound<Vec<u8>>, Bound<Vec<u8>>),
+        batch: &mut OwnedWriteBatch,
+    ) {
+        let bound = |key: &Vec<u8>| Slice::from(key.as_slice());
+        let range = (start.as_ref().map(bound), end.as_ref().map(bound));
+        let moved: Vec<_> = self.changed.extract_if(range, |_, _| true).collect();
+        self.add_to(batch, moved);
+    }
+
+    fn add_to(
+        &self,
+        batch: &mut OwnedWriteBatch,
+        changes: impl IntoIterator<Item = (Slice, Option<Slice>)>,
+    ) {
+        for (key, value) in changes {
             match value {
                 Some(value) => batch.insert(&self.on_disk, key, value),
                 None => batch.remove(&self.on_disk, key),

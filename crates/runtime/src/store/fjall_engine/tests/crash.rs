@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Copies a store, without the zeros that fjall reserves at the end of its journals.
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -30,11 +30,11 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Commits end in a byte that is not zero.
-fn used(journal: &[u8]) -> usize {
+pub(super) fn used(journal: &[u8]) -> usize {
     journal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
-fn journal(dir: &Path) -> PathBuf {
+pub(super) fn journal(dir: &Path) -> PathBuf {
     dir.join("store/fjall/0.jnl")
 }
 
