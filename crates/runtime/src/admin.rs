@@ -8,24 +8,32 @@
 //! | `GET /v1/status` | `controller::Status` (controller) |
 //! | `GET /v1/map` | `cluster::Map` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
+//! | `POST /v1/nodes` | a [`NewNode`]; `{}` once it is known (controller) |
+//! | `POST /v1/nodes/{id}/drain` | replace it in all its chains, as the status shows (controller) |
+//! | `POST /v1/nodes/{id}/keep` | cancel that (controller) |
+//! | `DELETE /v1/nodes/{id}` | forget a node that holds nothing (controller) |
+//! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
+//!
+//! A controller that stands by answers 503 to what is about the cluster.
 //!
 //! Errors are `{"error": "..."}` in words for people. There is no authentication: the address must
 //! be one that only operators and the controller reach.
 
-use crate::driver::{ControllerHandle, KeyspaceError, MemberHandle, OrderError};
+use crate::driver::{Change, ControllerHandle, MemberHandle, OrderError, RequestError};
 use crate::fatal;
 use crate::mailbox::MailError;
 use crate::metrics;
 use crate::roles::Roles;
 use axum::Json;
 use axum::Router;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
-use cluster::{Map, Order, Report};
-use controller::{CreateError, KeyspaceSpec, Status};
+use axum::routing::{delete, get, post, put};
+use cluster::{Map, NodeId, NodeSpec, Order, Report};
+use controller::{CommandError, CreateError, KeyspaceSpec, Status};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -115,17 +123,27 @@ fn router(roles: Roles) -> Router {
         router = router.route("/v1/order", order);
     }
     if let Some(controller) = roles.controller.clone() {
-        let limit = DefaultBodyLimit::max(KEYSPACE_SIZE_MAX);
-        let keyspaces = post(create_keyspace).layer(limit).with_state(controller.clone());
-        router = router
-            .route("/v1/status", get(show_status).with_state(controller.clone()))
-            .route("/v1/map", get(show_map).with_state(controller))
-            .route("/v1/keyspaces", keyspaces);
+        router = router.merge(controller_router(controller));
     }
     router
         .route("/metrics", get(show_metrics).with_state(roles.clone()))
         .route("/healthz", get(check_health).with_state(roles))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "no such page here") })
+}
+
+fn controller_router(controller: ControllerHandle) -> Router {
+    let limit = DefaultBodyLimit::max(KEYSPACE_SIZE_MAX);
+    Router::new()
+        .route("/v1/status", get(show_status))
+        .route("/v1/map", get(show_map))
+        .route("/v1/keyspaces", post(create_keyspace).layer(limit))
+        .route("/v1/nodes", post(add_node))
+        .route("/v1/nodes/{id}/drain", post(drain_node))
+        .route("/v1/nodes/{id}/keep", post(keep_node))
+        .route("/v1/nodes/{id}", delete(remove_node))
+        .route("/v1/copies/pause", post(pause_copies))
+        .route("/v1/copies/resume", post(resume_copies))
+        .with_state(controller)
 }
 
 async fn show_metrics(State(roles): State<Roles>) -> Response {
@@ -159,7 +177,6 @@ async fn take_order(
                 OrderError::Unreached(_) => StatusCode::SERVICE_UNAVAILABLE,
                 OrderError::WrongRole { .. }
                 | OrderError::WrongNode { .. }
-                | OrderError::OtherMemory { .. }
                 | OrderError::Unsound(_)
                 | OrderError::Install(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
@@ -188,8 +205,8 @@ async fn create_keyspace(
     };
     match blocking(move || controller.create_keyspace(spec)).await {
         Ok(id) => (StatusCode::CREATED, Json(json!({ "id": id }))).into_response(),
-        Err(KeyspaceError::Unreached(error)) => unreached(error),
-        Err(KeyspaceError::Refused(error)) => {
+        Err(RequestError::Unreached(error)) => unreached(error),
+        Err(RequestError::Refused(error)) => {
             let status = match &error {
                 CreateError::Exists
                 | CreateError::NodesUnknown(_)
@@ -203,6 +220,85 @@ async fn create_keyspace(
                 | CreateError::SplitCount { .. }
                 | CreateError::Split { .. }
                 | CreateError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            };
+            refuse(status, error)
+        }
+    }
+}
+
+/// A node that is to be made known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewNode {
+    /// Its id, which no other node has.
+    pub id: u16,
+    /// UDP address of its first shard.
+    pub listen: SocketAddr,
+    /// Its shards, on consecutive ports.
+    pub shards: u16,
+    /// TCP address of its admin server: where orders reach it.
+    pub control: SocketAddr,
+}
+
+async fn add_node(
+    State(controller): State<ControllerHandle>,
+    node: Result<Json<NewNode>, JsonRejection>,
+) -> Response {
+    let NewNode { id, listen, shards, control } = match node {
+        Ok(Json(node)) => node,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    let node = NodeSpec { id: NodeId(id), endpoint: listen.into(), shards };
+    change(controller, Change::AddNode { node, control }).await
+}
+
+/// The id in a path.
+type NodePath = Result<Path<u16>, PathRejection>;
+
+async fn drain_node(State(controller): State<ControllerHandle>, id: NodePath) -> Response {
+    change_node(controller, id, Change::DrainNode).await
+}
+
+async fn keep_node(State(controller): State<ControllerHandle>, id: NodePath) -> Response {
+    change_node(controller, id, Change::KeepNode).await
+}
+
+async fn remove_node(State(controller): State<ControllerHandle>, id: NodePath) -> Response {
+    change_node(controller, id, Change::RemoveNode).await
+}
+
+async fn pause_copies(State(controller): State<ControllerHandle>) -> Response {
+    change(controller, Change::PauseCopies).await
+}
+
+async fn resume_copies(State(controller): State<ControllerHandle>) -> Response {
+    change(controller, Change::ResumeCopies).await
+}
+
+async fn change_node(
+    controller: ControllerHandle,
+    id: NodePath,
+    make: fn(NodeId) -> Change,
+) -> Response {
+    match id {
+        Ok(Path(id)) => change(controller, make(NodeId(id))).await,
+        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
+    }
+}
+
+async fn change(controller: ControllerHandle, change: Change) -> Response {
+    match blocking(move || controller.change(change)).await {
+        Ok(()) => Json(json!({})).into_response(),
+        Err(RequestError::Unreached(error)) => unreached(error),
+        Err(RequestError::Refused(error)) => {
+            let status = match &error {
+                CommandError::UnknownNode(_)
+                | CommandError::NodeExists(_)
+                | CommandError::SharedEndpoint(_)
+                | CommandError::NodeInUse { .. }
+                | CommandError::TooFewNodes { .. }
+                | CommandError::Foreign(_) => StatusCode::CONFLICT,
+                CommandError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
             refuse(status, error)
         }

@@ -1,11 +1,12 @@
 //! One TOML file for all roles of a cluster, the same on every machine.
 
 mod check;
+mod form;
 #[cfg(test)]
 mod tests;
 
 use crate::store::SyncPolicy;
-use cluster::{KeyspaceKind, NodeId, NodeSpec};
+use cluster::{ClusterId, KeyspaceKind, NodeId, NodeSpec};
 use controller::{ControllerConfig, KeyspaceSpec};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -19,8 +20,10 @@ use std::{fmt, fs, io};
 pub struct Config {
     /// What all roles must agree on.
     pub cluster: ClusterSection,
-    /// The switch.
-    pub switch: SwitchSection,
+    /// The switches: `[switch]`, or `[[switch]]` for several, of which one is active at a time and
+    /// the others stand by.
+    #[serde(rename = "switch", deserialize_with = "form::one_or_several")]
+    pub switches: Vec<SwitchSection>,
     /// The storage nodes.
     #[serde(rename = "node", default)]
     pub nodes: Vec<NodeSection>,
@@ -40,11 +43,11 @@ pub struct ClusterSection {
     pub seed: u64,
 }
 
-/// `[switch]`
+/// `[switch]` or `[[switch]]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchSection {
-    /// The one UDP address that clients and nodes send to.
+    /// The one UDP address that clients and nodes send to while it is active.
     pub service: SocketAddr,
     /// Threads, one socket each; without it one per core.
     #[serde(default = "default_threads")]
@@ -83,8 +86,18 @@ pub struct NodeSection {
 pub struct ControllerSection {
     /// TCP address of its admin server.
     pub admin: SocketAddr,
-    /// Directory of its store.
+    /// TCP address of the admin server of a second one that stands by.
+    #[serde(default)]
+    pub standby_admin: Option<SocketAddr>,
+    /// Directory of its store, and of the lock that makes it the only one.
     pub data: PathBuf,
+    /// Milliseconds that switches and nodes may serve for without hearing of the controller. When
+    /// one fails, its keys wait for about this long.
+    #[serde(default = "default_lease_ms")]
+    pub lease_ms: u64,
+    /// Bytes that each shard may send in a second to nodes that are taken in.
+    #[serde(default = "default_copy_bytes_per_s")]
+    pub copy_bytes_per_s: u64,
 }
 
 /// `[[keyspace]]`
@@ -200,14 +213,19 @@ impl Config {
         self.nodes.iter().find(|node| node.id == id.0)
     }
 
-    /// What the controller is told.
+    /// What the controller is told; `cluster` is for one that does not exist yet.
     #[must_use]
-    pub fn controller_config(&self) -> ControllerConfig {
+    pub fn controller_config(&self, cluster: ClusterId) -> ControllerConfig {
+        let lease = Duration::from_millis(self.controller.lease_ms);
         ControllerConfig {
             seed: self.cluster.seed,
-            switches: vec![self.switch.service.into()],
+            cluster,
+            switches: self.switches.iter().map(|switch| switch.service.into()).collect(),
             nodes: self.nodes.iter().map(NodeSection::spec).collect(),
-            poll_interval: POLL_INTERVAL,
+            controls: self.nodes.iter().map(|node| (NodeId(node.id), node.admin)).collect(),
+            poll_interval: lease / POLLS_PER_LEASE,
+            lease,
+            copy_bytes_per_s: self.controller.copy_bytes_per_s,
         }
     }
 
@@ -242,9 +260,25 @@ impl KeyspaceSection {
     }
 }
 
-/// How often the controller asks each member how it is. Five times this is longer than the
-/// delivery of an order may take.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+impl ControllerSection {
+    /// Where it may serve: at its own address and, if it stands by, at the other.
+    #[must_use]
+    pub fn admins(&self) -> Vec<SocketAddr> {
+        std::iter::once(self.admin).chain(self.standby_admin).collect()
+    }
+}
+
+/// Times that the controller asks each member how it is before a lease ends: two of them may be
+/// lost, and what the orders of a busy machine take still fits.
+const POLLS_PER_LEASE: u32 = 5;
+
+fn default_lease_ms() -> u64 {
+    u64::try_from(controller::LEASE.as_millis()).expect("half a second")
+}
+
+fn default_copy_bytes_per_s() -> u64 {
+    controller::COPY_BYTES_PER_S
+}
 
 fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(check::THREADS_MAX)

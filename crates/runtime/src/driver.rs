@@ -7,7 +7,8 @@ mod orders;
 mod switch;
 
 pub use controller::{
-    ControllerDriver, ControllerError, ControllerHandle, KeyspaceError, MapStore,
+    Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, MapStore,
+    RequestError,
 };
 pub use delivery::{Delivery, in_process, over_http};
 pub use node::{NodeDriver, NodeHandle, NodeSnapshot, ShardEngine, ShardSnapshot};

@@ -118,6 +118,9 @@ impl<D: Driven> EventLoop<D> {
         loop {
             let received = self.inbound.receive(&self.socket);
             let received = received.map_err(|error| format!("cannot receive: {error}"))?;
+            // Read after the batch was received, and again for every batch: a machine holds this
+            // against its lease, and a process that was stopped here for a while must not serve
+            // what came meanwhile as if no time had passed.
             let now = self.clock.now();
             let commands = self.take_mail(now);
             for datagram in self.inbound.iter_mut() {

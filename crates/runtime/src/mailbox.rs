@@ -35,6 +35,9 @@ pub enum MailError {
     /// It has ended.
     #[error("it has ended")]
     Ended,
+    /// It is a controller, and another one is active.
+    #[error("it stands by for the controller that is active")]
+    StandsBy,
     /// It has not answered in time.
     #[error("it did not answer in time")]
     Silent,
@@ -44,9 +47,9 @@ pub enum MailError {
 /// only if it is stuck, and then more of them do not help.
 const MAIL_MAX: usize = 64;
 
-/// How long an answer is waited for: longer than a slow disk takes for a batch, shorter than the
-/// controller waits for an order.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long an answer is waited for by those who only look: longer than a slow disk takes for a
+/// batch, shorter than people wait.
+pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A mailbox whose thread waits in the poll that `waker` belongs to.
 pub(crate) fn mailbox<C>(waker: Waker) -> (Mailbox<C>, Inbox<C>) {
@@ -75,6 +78,21 @@ impl<T> Answer<T> {
             RecvTimeoutError::Disconnected => MailError::Ended,
         })
     }
+}
+
+/// Asks every thread before it waits for the first, and gives the answers in the same order.
+pub(crate) fn ask_all<C, T>(
+    mailboxes: &[Mailbox<C>],
+    patience: Duration,
+    question: impl Fn(SyncSender<T>) -> C,
+) -> Result<Vec<T>, MailError> {
+    let ask = |mailbox: &Mailbox<C>| {
+        let (sender, answer) = answer();
+        mailbox.post(question(sender))?;
+        Ok(answer)
+    };
+    let answers: Vec<Answer<T>> = mailboxes.iter().map(ask).collect::<Result<_, MailError>>()?;
+    answers.into_iter().map(|answer| answer.wait_for(patience)).collect()
 }
 
 impl<C> Mailbox<C> {

@@ -4,7 +4,7 @@ use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnap
 use crate::mailbox::MailError;
 use crate::roles::Roles;
 use cluster::{Member, NodeId};
-use controller::{MemberState, Status};
+use controller::{CopyStatus, MemberState, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -36,7 +36,11 @@ pub fn expose(roles: &Roles) -> Result<String, MailError> {
         samples.add(&metric::NODE_OVERFLOWED, roles.nodes.iter().map(row));
     }
     if let Some(controller) = &roles.controller {
-        samples.add_controller(&controller.status()?);
+        let active = controller.is_active();
+        samples.add(&metric::CONTROLLER_ACTIVE, [plain(active.into())]);
+        if active {
+            samples.add_controller(&controller.status()?);
+        }
     }
     let mut registry = Registry::default();
     registry.register_collector(Box::new(samples));
@@ -62,7 +66,7 @@ impl Samples {
     }
 
     fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
-        let SwitchSnapshot { revision, counters, unsent } = snapshot;
+        let SwitchSnapshot { revision, counters, leased, unsent, .. } = snapshot;
         let ops = counters.packets().map(|(op, value)| labelled([op.name()], value));
         self.add(&metric::SWITCH_PACKETS, ops);
         self.add(&metric::SWITCH_EMITTED, [plain(counters.emitted())]);
@@ -77,6 +81,7 @@ impl Samples {
         let writes = partitions().map(|load| labelled(place(load), load.writes));
         self.add(&metric::SWITCH_PARTITION_WRITES, writes);
         self.add(&metric::SWITCH_TABLE_REVISION, [plain(*revision)]);
+        self.add(&metric::SWITCH_LEASED, [plain((*leased).into())]);
     }
 
     fn add_nodes(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
@@ -99,6 +104,9 @@ impl Samples {
         self.add_single(&metric::NODE_SESSIONS, nodes, |shard| shard.sessions as u64);
         self.add_single(&metric::NODE_SYNCS, nodes, |shard| shard.counters.syncs);
         self.add_single(&metric::NODE_PARTITIONS, nodes, |shard| shard.partitions as u64);
+        let leased = |node: &NodeSnapshot| node.shards.iter().all(|shard| shard.leased);
+        let rows = nodes.iter().map(|(id, node)| labelled([id.to_string()], leased(node).into()));
+        self.add(&metric::NODE_LEASED, rows);
     }
 
     /// A metric of nodes with a label of its own besides the node's.
@@ -139,7 +147,34 @@ impl Samples {
         let rows = [labelled(["switch"], switches), labelled(["node"], nodes)];
         self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
         self.add(&metric::CONTROLLER_ORDERS, [plain(status.orders)]);
+        self.add(&metric::CONTROLLER_ACTIVE_SWITCH, [plain(status.active_switch.into())]);
+        self.add_partitions(status);
     }
+
+    fn add_partitions(&mut self, status: &Status) {
+        let partitions = || status.keyspaces.iter().flat_map(|keyspace| &keyspace.partitions);
+        let epochs = partitions().map(|partition| u64::from(partition.epoch.0)).sum();
+        self.add(&metric::CONTROLLER_EPOCHS, [plain(epochs)]);
+        let rows = [
+            ("open", partitions().count() - status.closed),
+            ("closed", status.closed),
+            ("under_replicated", status.under_replicated),
+            ("joining", status.copies.len()),
+        ];
+        let rows = rows.map(|(state, count)| labelled([state], count as u64));
+        self.add(&metric::CONTROLLER_PARTITIONS, rows);
+        let place =
+            |copy: &CopyStatus| [copy.partition.0, copy.from.0.into(), copy.to.0.into()].map(text);
+        let copies = || status.copies.iter();
+        let rows = copies().map(|copy| labelled(place(copy), copy.permille.into()));
+        self.add(&metric::CONTROLLER_COPY_PERMILLE, rows);
+        let rows = copies().map(|copy| labelled(place(copy), copy.bytes));
+        self.add(&metric::CONTROLLER_COPY_BYTES, rows);
+    }
+}
+
+fn text(number: u32) -> String {
+    number.to_string()
 }
 
 fn plain(value: u64) -> Sample {

@@ -37,7 +37,8 @@ impl Roles {
         for node in &self.nodes {
             node.snapshot()?;
         }
-        if let Some(controller) = &self.controller {
+        // One that stands by is well if its lock is not free, which its own thread sees to.
+        if let Some(controller) = self.controller.as_ref().filter(|it| it.is_active()) {
             controller.status()?;
         }
         Ok(())

@@ -3,13 +3,14 @@
 use crate::admin::Admin;
 use crate::config::{Config, EngineKind, NodeSection};
 use crate::driver::{
-    ControllerDriver, ControllerError, MapStore, NodeDriver, ShardEngine, SwitchDriver, over_http,
+    ControllerDriver, ControllerError, ControllerPlan, MapStore, NodeDriver, ShardEngine,
+    SwitchDriver, over_http,
 };
 use crate::entropy;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::store::{FjallEngine, RedbMapStore, ShardIdentity, StoreError, SyncPolicy};
-use cluster::{Member, NodeId, StoreId};
+use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,19 @@ pub enum StartError {
         /// What the system says.
         why: io::Error,
     },
+    /// Another process is the controller.
+    #[error(
+        "{} is in use by another controller; stop that one, or start this one with --standby, so \
+         that it takes over when the other ends",
+        path.display()
+    )]
+    Active {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The configuration has no such switch.
+    #[error("there is no switch {0} in the configuration; the first is 0")]
+    UnknownSwitch(u16),
     /// The configuration has no such node.
     #[error("there is no node {0} in the configuration")]
     UnknownNode(NodeId),
@@ -76,17 +90,19 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Starts the switch.
+    /// Starts the switch at this position of the configuration.
     ///
     /// # Errors
     ///
-    /// If an address is taken.
-    pub fn start_switch(config: &Config) -> Result<Self, StartError> {
-        let section = &config.switch;
+    /// If there is no such switch, or an address is taken.
+    pub fn start_switch(config: &Config, index: u16) -> Result<Self, StartError> {
+        let section = config.switches.get(usize::from(index));
+        let section = section.ok_or(StartError::UnknownSwitch(index))?;
         let driver = open_switch(section.service, section.threads)?;
         let roles = Roles { switch: Some(driver.handle()), ..Roles::default() };
         let admin = open_admin("switch", section.admin, roles.clone())?;
-        tracing::info!(service = %driver.service(), admin = %admin.local(), "switch started");
+        let service = driver.service();
+        tracing::info!(switch = index, %service, admin = %admin.local(), "switch started");
         Ok(Self { admin, _driver: Driver::Switch(driver), roles })
     }
 
@@ -110,20 +126,41 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the address is taken, the store cannot be opened, or what it holds does not go with the
-    /// configuration.
+    /// If the address is taken, another process is the controller, the store cannot be opened, or
+    /// what it holds does not go with the configuration.
     pub fn start_controller(config: &Config) -> Result<Self, StartError> {
-        let section = &config.controller;
-        let store = open_map_store(&section.data)?;
-        let mut members = vec![(Member::Switch(0), over_http(config.switch.admin))];
-        let node = |it: &NodeSection| (Member::Node(NodeId(it.id)), over_http(it.admin));
-        members.extend(config.nodes.iter().map(node));
-        let keyspaces = config.keyspace_specs();
-        let driver =
-            ControllerDriver::start(config.controller_config(), keyspaces, store, members)?;
+        let store = open_map_store(&config.controller.data).map_err(|error| match error {
+            StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
+            other => other,
+        })?;
+        let driver = ControllerDriver::start(plan(config)?, store)?;
         let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
-        let admin = open_admin("controller", section.admin, roles.clone())?;
+        let admin = open_admin("controller", config.controller.admin, roles.clone())?;
         tracing::info!(admin = %admin.local(), "controller started");
+        Ok(Self { admin, _driver: Driver::Controller(driver), roles })
+    }
+
+    /// Starts a controller that waits for the store while another process has it, and then takes
+    /// over. It serves at the first of the configured addresses that is free here, so that both
+    /// processes may be started in the same way.
+    ///
+    /// # Errors
+    ///
+    /// If no address is free, or the store's directory cannot be made.
+    pub fn start_standby(config: &Config) -> Result<Self, StartError> {
+        let path = map_store_path(&config.controller.data)?;
+        let open = move || RedbMapStore::open(&path).map(MapStore::File);
+        let driver = ControllerDriver::stand_by(plan(config)?, open)?;
+        let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
+        let mut tried = config.controller.admins().into_iter();
+        let admin = loop {
+            let at = tried.next().expect("the last one's error has ended this");
+            match open_admin("controller", at, roles.clone()) {
+                Err(StartError::Bind { .. }) if tried.len() > 0 => {}
+                outcome => break outcome?,
+            }
+        };
+        tracing::info!(admin = %admin.local(), "controller stands by");
         Ok(Self { admin, _driver: Driver::Controller(driver), roles })
     }
 
@@ -131,6 +168,12 @@ impl Server {
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
         self.admin.local()
+    }
+
+    /// Whether it is a controller that waits for another one to end.
+    #[must_use]
+    pub fn stands_by(&self) -> bool {
+        self.roles.controller.as_ref().is_some_and(|controller| !controller.is_active())
     }
 
     /// What runs here.
@@ -165,7 +208,7 @@ impl Storage {
 }
 
 pub(crate) fn open_switch(service: SocketAddr, threads: usize) -> Result<SwitchDriver, StartError> {
-    SwitchDriver::start(service, threads).map_err(|why| StartError::Bind {
+    SwitchDriver::start(service, threads, draw_life()?).map_err(|why| StartError::Bind {
         role: "the switch".into(),
         at: service,
         why,
@@ -210,7 +253,7 @@ fn start_node<E: ShardEngine>(
     engines: impl Iterator<Item = Result<E, StartError>>,
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
-    NodeDriver::start(id, sockets, engines)
+    NodeDriver::start(id, draw_life()?, sockets, engines)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 
@@ -220,8 +263,29 @@ fn draw_store_id() -> Result<StoreId, StartError> {
 
 /// Opens the store in this directory, which is created if need be.
 pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
+    Ok(MapStore::File(RedbMapStore::open(&map_store_path(data)?)?))
+}
+
+fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
     fs::create_dir_all(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
-    Ok(MapStore::File(RedbMapStore::open(&data.join("map.redb"))?))
+    Ok(data.join("map.redb"))
+}
+
+/// What the configuration asks of a controller.
+fn plan(config: &Config) -> Result<ControllerPlan, StartError> {
+    let switches = (0..).zip(&config.switches);
+    let members = switches.map(|(index, it)| (Member::Switch(index), over_http(it.admin)));
+    let cluster = entropy::draw().map(ClusterId).map_err(StartError::Entropy)?;
+    Ok(ControllerPlan {
+        config: config.controller_config(cluster),
+        keyspaces: config.keyspace_specs(),
+        members: members.collect(),
+    })
+}
+
+/// A life of a member that begins now.
+fn draw_life() -> Result<Life, StartError> {
+    entropy::draw().map(Life).map_err(StartError::Entropy)
 }
 
 pub(crate) fn open_admin(role: &str, at: SocketAddr, roles: Roles) -> Result<Admin, StartError> {

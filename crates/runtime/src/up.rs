@@ -13,9 +13,10 @@ mod plan;
 use crate::admin::Admin;
 use crate::config::EngineKind;
 use crate::driver::{
-    ControllerDriver, ControllerHandle, MapStore, MemberHandle, NodeDriver, SwitchDriver,
-    in_process,
+    ControllerDriver, ControllerHandle, ControllerPlan, Delivery, MapStore, MemberHandle,
+    NodeDriver, SwitchDriver, in_process,
 };
+use crate::entropy;
 use crate::mailbox::MailError;
 use crate::net::Socket;
 use crate::roles::Roles;
@@ -23,9 +24,10 @@ use crate::server::{
     StartError, Storage, open_admin, open_map_store, open_node, open_sockets, open_switch,
 };
 use crate::store::SyncPolicy;
-use cluster::{KeyspaceKind, Member, NodeId};
-use controller::{ControllerConfig, KeyspaceSpec, MemberState};
+use cluster::{ClusterId, KeyspaceKind, Member, NodeId};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
 use plan::Plan;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -125,18 +127,22 @@ impl Embedded {
         }
         let config = ControllerConfig {
             seed: plan.seed,
+            cluster: entropy::draw().map(ClusterId).map_err(StartError::Entropy)?,
             switches: vec![switch.service().into()],
             nodes: nodes.iter().map(NodeDriver::spec).collect(),
+            controls: BTreeMap::new(),
             poll_interval: POLL_INTERVAL,
+            lease: LEASE,
+            copy_bytes_per_s: COPY_BYTES_PER_S,
         };
         let roles = Roles {
             switch: Some(switch.handle()),
             nodes: nodes.iter().map(NodeDriver::handle).collect(),
             controller: None,
         };
-        let controller =
-            ControllerDriver::start(config, keyspaces(options), store, members(&roles))
-                .map_err(StartError::from)?;
+        let (keyspaces, members) = (keyspaces(options), members(&roles));
+        let plan = ControllerPlan { config, keyspaces, members };
+        let controller = ControllerDriver::start(plan, store).map_err(StartError::from)?;
         let roles = Roles { controller: Some(controller.handle()), ..roles };
         let admin = open_admin("cluster", options.admin, roles.clone())?;
         wait_ready(&controller.handle())?;
@@ -169,6 +175,10 @@ impl Embedded {
 
 /// How often the controller asks each part how it is.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// In one process nothing fails by itself, so that nobody ever has to take over: long enough for a
+/// machine that has other things to do.
+const LEASE: Duration = Duration::from_secs(10);
 
 /// How long a start may take once everything runs. Nodes with much data open it before that.
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -262,7 +272,7 @@ fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {
     ]
 }
 
-fn members(roles: &Roles) -> Vec<(Member, crate::driver::Delivery)> {
+fn members(roles: &Roles) -> Vec<(Member, Delivery)> {
     let switch = roles
         .switch
         .iter()

@@ -1,9 +1,12 @@
 //! What must hold between the parts of a configuration. Every problem is a sentence that says what
 //! to do.
 
-use super::{Config, EngineKind, KeyspaceForm, KeyspaceSection, NodeSection, Problems};
+use super::{
+    Config, EngineKind, KeyspaceForm, KeyspaceSection, NodeSection, Problems, SwitchSection,
+};
 use cluster::NodeSpec;
-use std::collections::BTreeMap;
+use controller::SWITCHES_MAX;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -12,7 +15,8 @@ pub(super) const THREADS_MAX: usize = 256;
 
 pub(super) fn problems(config: &Config) -> Problems {
     let mut found = Vec::new();
-    check_switch(config, &mut found);
+    check_switches(config, &mut found);
+    check_lease(config, &mut found);
     config.nodes.iter().for_each(|node| check_node(node, &mut found));
     check_together(config, &mut found);
     check_admins(config, &mut found);
@@ -33,13 +37,50 @@ pub(super) fn problems(config: &Config) -> Problems {
     Problems(found)
 }
 
-fn check_switch(config: &Config, found: &mut Vec<String>) {
-    check_reachable("service in [switch]", config.switch.service, found);
-    if !(1..=THREADS_MAX).contains(&config.switch.threads) {
+/// What a switch is called: one alone has a table of its own.
+fn switch_name(config: &Config, index: usize) -> String {
+    if config.switches.len() == 1 { "[switch]".into() } else { format!("switch {index}") }
+}
+
+fn check_switches(config: &Config, found: &mut Vec<String>) {
+    if !(1..=SWITCHES_MAX).contains(&config.switches.len()) {
+        let count = config.switches.len();
+        found.push(format!("there are {count} switches: describe 1 to {SWITCHES_MAX}"));
+    }
+    let mut services = BTreeSet::new();
+    for (index, switch) in config.switches.iter().enumerate() {
+        let (name, SwitchSection { service, threads, .. }) = (switch_name(config, index), switch);
+        check_reachable(&format!("service of {name}"), *service, found);
+        if !(1..=THREADS_MAX).contains(threads) {
+            found.push(format!("threads of {name} is {threads}: choose 1 to {THREADS_MAX}"));
+        }
+        if !services.insert(service) {
+            found.push(format!(
+                "{name}: the service address {service} is another switch's: give each its own, \
+                 and clients all of them"
+            ));
+        }
+    }
+}
+
+/// Shorter, and members that are only slow would be taken to be gone all the time.
+const LEASE_MS_MIN: u64 = 50;
+/// Longer, and a node that fails makes its keys wait for longer than people do.
+const LEASE_MS_MAX: u64 = 60_000;
+
+fn check_lease(config: &Config, found: &mut Vec<String>) {
+    let lease_ms = config.controller.lease_ms;
+    if !(LEASE_MS_MIN..=LEASE_MS_MAX).contains(&lease_ms) {
         found.push(format!(
-            "threads in [switch] is {}: choose 1 to {THREADS_MAX}",
-            config.switch.threads
+            "lease_ms in [controller] is {lease_ms}: choose {LEASE_MS_MIN} to {LEASE_MS_MAX}"
         ));
+    }
+    if config.controller.copy_bytes_per_s == 0 {
+        found.push(
+            "copy_bytes_per_s in [controller] is 0, so that no lost copy would ever be replaced: \
+             choose a rate, and pause copies with: keyway cluster pause-copies"
+                .into(),
+        );
     }
 }
 
@@ -68,7 +109,7 @@ fn check_node(node: &NodeSection, found: &mut Vec<String>) {
     }
 }
 
-/// Nodes among each other, and with the switch.
+/// Nodes among each other, and with the switches.
 fn check_together(config: &Config, found: &mut Vec<String>) {
     if config.nodes.is_empty() {
         found.push("there is no node: add at least one [[node]]".into());
@@ -78,13 +119,9 @@ fn check_together(config: &Config, found: &mut Vec<String>) {
     for (id, _) in names.iter().filter(|(_, times)| **times > 1) {
         found.push(format!("node {id} is there more than once: give each node its own id"));
     }
-    let service = config.switch.service;
     let specs: Vec<NodeSpec> = config.nodes.iter().map(NodeSection::spec).collect();
     for (index, spec) in specs.iter().enumerate() {
         let id = spec.id;
-        if spec.owns(service.into()) {
-            found.push(format!("node {id} and the switch share port {}", service.port()));
-        }
         // Two intervals of ports overlap if and only if one holds the other's first.
         let shares = |(other, it): (usize, &NodeSpec)| other != index && spec.owns(it.endpoint);
         if specs.iter().enumerate().any(shares) {
@@ -93,27 +130,43 @@ fn check_together(config: &Config, found: &mut Vec<String>) {
                  listen as it has shards"
             ));
         }
-        let listen = SocketAddr::from(spec.endpoint);
-        if listen.is_ipv4() != service.is_ipv4() {
+        for switch in &config.switches {
+            if spec.owns(switch.service.into()) {
+                let port = switch.service.port();
+                found.push(format!("node {id} and a switch share port {port}"));
+            }
+        }
+    }
+    check_network(config, found);
+}
+
+/// All that send datagrams to each other must be able to.
+fn check_network(config: &Config, found: &mut Vec<String>) {
+    let Some(first) = config.switches.first().map(|switch| switch.service) else { return };
+    let switches = (0..).zip(&config.switches).skip(1);
+    let switches = switches.map(|(index, it)| (switch_name(config, index), it.service));
+    let nodes = config.nodes.iter().map(|it| (format!("node {}", it.id), it.listen));
+    for (name, at) in switches.chain(nodes) {
+        if at.is_ipv4() != first.is_ipv4() {
             found.push(format!(
-                "node {id} listens on {listen} and the switch on {service}: choose IPv4 or IPv6 \
-                 for both"
+                "{name} is at {at} and the switch at {first}: choose IPv4 or IPv6 for both"
             ));
         }
-        if listen.ip().is_loopback() != service.ip().is_loopback() {
+        if at.ip().is_loopback() != first.ip().is_loopback() {
             found.push(format!(
-                "of {listen} (node {id}) and {service} (switch) one is a loopback address, so \
-                 they cannot reach each other: use loopback addresses for all or for none"
+                "of {at} ({name}) and {first} (switch) one is a loopback address, so that they \
+                 cannot reach each other: use loopback addresses for all or for none"
             ));
         }
     }
 }
 
 fn check_admins(config: &Config, found: &mut Vec<String>) {
-    let mut all = vec![
-        ("[switch]".to_owned(), config.switch.admin),
-        ("[controller]".to_owned(), config.controller.admin),
-    ];
+    let switches = config.switches.iter().enumerate();
+    let mut all: Vec<(String, SocketAddr)> =
+        switches.map(|(index, it)| (switch_name(config, index), it.admin)).collect();
+    let controllers = config.controller.admins().into_iter();
+    all.extend(controllers.map(|admin| ("[controller]".to_owned(), admin)));
     all.extend(config.nodes.iter().map(|node| (format!("node {}", node.id), node.admin)));
     let mut owners: BTreeMap<SocketAddr, Vec<&str>> = BTreeMap::new();
     for (owner, admin) in &all {

@@ -1,6 +1,7 @@
 //! The example can be used, and every mistake is found.
 
 use super::*;
+use controller::{LEASE, POLL_INTERVAL};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operating/keyway.toml");
 
@@ -28,7 +29,7 @@ fn the_example_can_be_used() {
 
 #[test]
 fn the_controller_can_work_with_the_example() {
-    let config = example().controller_config();
+    let config = example().controller_config(ClusterId(1));
     let now = machine::Instant(0);
     assert!(controller::Controller::new(config, None, now).is_ok());
 }
@@ -36,13 +37,13 @@ fn the_controller_can_work_with_the_example() {
 #[test]
 fn all_problems_are_told_at_once() {
     let found = problems_with(|config| {
-        config.switch.threads = 0;
+        config.switches[0].threads = 0;
         config.nodes[0].data = None;
         config.nodes[1].id = 3;
         config.keyspaces[0].replicas = 4;
     });
     assert_eq!(found.len(), 4, "{found:#?}");
-    assert!(found[0].contains("threads in [switch]"));
+    assert!(found[0].contains("threads of [switch]"));
     assert!(found[1].contains("node 1") && found[1].contains("add data"));
     assert!(found[2].contains("node 3 is there more than once"));
     assert!(found[3].contains("replicas is 4: choose 1 to 3"));
@@ -51,19 +52,27 @@ fn all_problems_are_told_at_once() {
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);
-    let mistakes: [(Change, &str); 18] = [
-        (|it| it.switch.service.set_port(0), "port 0"),
-        (|it| it.switch.service.set_ip([0; 4].into()), "wildcard"),
+    let mistakes: [(Change, &str); 26] = [
+        (|it| it.switches[0].service.set_port(0), "port 0"),
+        (|it| it.switches[0].service.set_ip([0; 4].into()), "wildcard"),
+        (|it| it.switches.clear(), "describe 1 to 64"),
+        (|it| it.switches.push(it.switches[0].clone()), "another switch's"),
+        (|it| it.switches.push(it.switches[0].clone()), "switch 0 and switch 1 share the admin"),
+        (|it| it.switches.push(second_switch("[::1]:7701")), "switch 1 is at [::1]:7701"),
+        (|it| it.controller.lease_ms = 10, "choose 50 to 60000"),
+        (|it| it.controller.lease_ms = 100_000, "choose 50 to 60000"),
+        (|it| it.controller.copy_bytes_per_s = 0, "pause-copies"),
+        (|it| it.controller.standby_admin = Some(it.controller.admin), "share the admin address"),
         (|it| it.nodes.clear(), "add at least one"),
         (|it| it.nodes[0].id = 1024, "choose an id from 0 to 1023"),
         (|it| it.nodes[0].shards = 0, "do not fit"),
         (|it| (it.nodes[0].shards = 2, it.nodes[0].listen.set_port(65535)).1, "do not fit"),
         (|it| it.nodes[0].engine = EngineKind::Memory, "keeps nothing"),
         (|it| it.nodes[0].shards = 2, "another node's"),
-        (|it| it.nodes[0].listen = it.switch.service, "the switch share port"),
+        (|it| it.nodes[0].listen = it.switches[0].service, "a switch share port"),
         (|it| it.nodes[0].listen = "[::1]:7801".parse().unwrap(), "choose IPv4 or IPv6"),
         (|it| it.nodes[0].listen.set_ip([10, 0, 0, 1].into()), "loopback"),
-        (|it| it.nodes[0].admin = it.switch.admin, "share the admin address"),
+        (|it| it.nodes[0].admin = it.switches[0].admin, "share the admin address"),
         (|it| it.nodes[0].data = it.nodes[1].data.clone(), "share the directory"),
         (|it| it.keyspaces[0].name = "a b".into(), "choose a name"),
         (|it| it.keyspaces[0].name = "users".into(), "more than once"),
@@ -75,6 +84,25 @@ fn each_mistake_is_found() {
         let found = problems_with(change);
         assert!(found.iter().any(|it| it.contains(expected)), "{expected:?} not in {found:#?}");
     }
+}
+
+fn second_switch(service: &str) -> SwitchSection {
+    let service = service.parse().unwrap();
+    SwitchSection { service, threads: 1, admin: "127.0.0.1:7791".parse().unwrap() }
+}
+
+#[test]
+fn switches_may_be_one_table_or_several() {
+    let one = fs::read_to_string(EXAMPLE).unwrap();
+    let second = "[[switch]]\nservice = \"127.0.0.1:7701\"\nadmin = \"127.0.0.1:7791\"\n";
+    let two = one.replace("\n[switch]\n", "\n[[switch]]\n") + second;
+    let config: Config = toml::from_str(&two).unwrap();
+    assert_eq!(config.check().0, Vec::<String>::new());
+    let services: Vec<u16> = config.switches.iter().map(|it| it.service.port()).collect();
+    assert_eq!(services, [7700, 7701]);
+    let controller = config.controller_config(ClusterId(1));
+    assert_eq!(controller.switches.len(), 2);
+    assert_eq!((controller.lease, controller.poll_interval), (LEASE, POLL_INTERVAL));
 }
 
 #[test]

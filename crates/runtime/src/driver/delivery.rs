@@ -2,11 +2,12 @@
 //! so that a member that does not answer keeps nobody else waiting.
 
 use super::MemberHandle;
+use super::orders::patience;
 use cluster::{Member, Order, Report};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Delivers an order and brings the report back, or says why it cannot.
@@ -17,10 +18,9 @@ pub fn in_process(mut member: MemberHandle) -> Delivery {
     Box::new(move |order| member.obey(order).map_err(|error| error.to_string()))
 }
 
-/// Delivery to the admin server of a member at this address.
+/// Delivery to the admin server of a member at this address. The connection is kept.
 pub fn over_http(admin: SocketAddr) -> Delivery {
     let config = ureq::Agent::config_builder()
-        .timeout_global(Some(DELIVERY_WAIT_MAX))
         .http_status_as_error(false)
         // A proxy that the environment names is for the world outside.
         .proxy(None)
@@ -28,7 +28,12 @@ pub fn over_http(admin: SocketAddr) -> Delivery {
     let agent = ureq::Agent::new_with_config(config);
     let url = format!("http://{admin}/v1/order");
     Box::new(move |order| {
-        let mut response = agent.put(&url).send_json(&order).map_err(|error| error.to_string())?;
+        let body = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
+        let size = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let request = agent.put(&url).header("content-type", "application/json");
+        let wait = patience(&order) + TIME_PER_BYTE * size;
+        let request = request.config().timeout_global(Some(wait)).build();
+        let mut response = request.send(&body).map_err(|error| error.to_string())?;
         let status = response.status();
         let body = response.body_mut();
         if !status.is_success() {
@@ -41,8 +46,9 @@ pub fn over_http(admin: SocketAddr) -> Delivery {
     })
 }
 
-/// How long a member may take for an order: longer than its own threads may take to answer it.
-const DELIVERY_WAIT_MAX: Duration = Duration::from_secs(3);
+/// What an order may take longer for each of its bytes: a large map passes a slow network, and is
+/// read by a busy machine, at 10 MB a second.
+const TIME_PER_BYTE: Duration = Duration::from_nanos(100);
 
 /// Bytes of a report: counters of `PARTITIONS_MAX` partitions, some 60 bytes each, fit.
 const REPORT_SIZE_MAX: u64 = 8 << 20;
@@ -50,11 +56,11 @@ const REPORT_SIZE_MAX: u64 = 8 << 20;
 /// Bytes of a refusal that are read and logged.
 const REFUSAL_SIZE_MAX: u64 = 4 << 10;
 
-/// The thread that delivers to one member. Dropping it waits for the order on its way.
+/// The thread that delivers to one member. It ends after the order on its way when this is dropped;
+/// nobody waits for that.
 #[derive(Debug)]
 pub(super) struct Courier {
-    orders: Option<SyncSender<Order>>,
-    thread: Option<JoinHandle<()>>,
+    orders: SyncSender<Order>,
 }
 
 impl Courier {
@@ -67,25 +73,16 @@ impl Courier {
         // The controller sends an order when the last is answered; one may wait meanwhile.
         let (sender, receiver): (_, Receiver<Order>) = sync_channel(1);
         let name = format!("courier-{member}").replace(' ', "-");
-        let thread = Builder::new().name(name).spawn(move || {
+        Builder::new().name(name).spawn(move || {
             while let Ok(order) = receiver.recv() {
                 answered(deliver(order));
             }
         })?;
-        Ok(Self { orders: Some(sender), thread: Some(thread) })
+        Ok(Self { orders: sender })
     }
 
     /// Takes an order to deliver, unless one waits already.
     pub(super) fn take(&self, order: Order) -> bool {
-        self.orders.as_ref().is_some_and(|orders| orders.try_send(order).is_ok())
-    }
-}
-
-impl Drop for Courier {
-    fn drop(&mut self) {
-        drop(self.orders.take());
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
+        self.orders.try_send(order).is_ok()
     }
 }

@@ -1,10 +1,10 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
 use crate::event_loop::{Driven, Worker, spawn};
-use crate::mailbox::{MailError, Mailbox, answer};
+use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::FjallEngine;
-use cluster::{Assignment, NodeId, NodeReport, NodeSpec, StoreId};
+use cluster::{Assignment, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Instant, mix};
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -13,11 +13,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 /// A running node. Dropping it ends its threads after the batch in hand.
 #[derive(Debug)]
 pub struct NodeDriver {
     spec: NodeSpec,
+    life: Life,
     store: StoreId,
     workers: Vec<Worker<Command>>,
     overflow: Overflow,
@@ -27,6 +29,7 @@ pub struct NodeDriver {
 #[derive(Clone, Debug)]
 pub struct NodeHandle {
     spec: NodeSpec,
+    life: Life,
     store: StoreId,
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
@@ -35,6 +38,8 @@ pub struct NodeHandle {
 /// How a node is.
 #[derive(Clone, Debug)]
 pub struct NodeSnapshot {
+    /// When the first of the shards said this, by its clock.
+    pub at: Instant,
     /// For the controller, over all shards.
     pub report: NodeReport,
     /// Of each shard, in order.
@@ -44,6 +49,8 @@ pub struct NodeSnapshot {
 /// How a shard is.
 #[derive(Clone, Debug)]
 pub struct ShardSnapshot {
+    /// When it said this, by its clock.
+    pub at: Instant,
     /// For the controller.
     pub report: NodeReport,
     /// What was counted since the start.
@@ -52,19 +59,23 @@ pub struct ShardSnapshot {
     pub sessions: usize,
     /// Partitions it has a role in.
     pub partitions: usize,
+    /// Whether it has a lease.
+    pub leased: bool,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
 }
 
+/// What there is to do, in this order; then the answer.
 #[derive(Debug)]
-enum Command {
-    Assign(Arc<Assignment>),
-    Report(SyncSender<ShardSnapshot>),
+struct Command {
+    install: Option<Arc<Assignment>>,
+    lease: Option<Lease>,
+    answer: SyncSender<ShardSnapshot>,
 }
 
 impl NodeDriver {
-    /// Starts a node on bound sockets, one for each shard, on consecutive ports in that order, with
-    /// one engine each.
+    /// Starts a node in this life on bound sockets, one for each shard, on consecutive ports in
+    /// that order, with one engine each.
     ///
     /// # Errors
     ///
@@ -76,6 +87,7 @@ impl NodeDriver {
     /// other.
     pub fn start<E: ShardEngine>(
         id: NodeId,
+        life: Life,
         sockets: Vec<Socket>,
         engines: Vec<E>,
     ) -> io::Result<Self> {
@@ -89,13 +101,13 @@ impl NodeDriver {
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
-            let config = NodeConfig { shard, shards };
+            let config = NodeConfig { shard, shards, life };
             workers.push(spawn(&name, socket, move |now| {
                 let node = Node::new(config, engine, now);
-                Shard { node, persist_at: None, unsent: 0 }
+                Shard { node, asked: Vec::new(), persist_at: None, unsent: 0 }
             })?);
         }
-        Ok(Self { spec, store, workers, overflow })
+        Ok(Self { spec, life, store, workers, overflow })
     }
 
     /// Its place in the cluster.
@@ -110,6 +122,7 @@ impl NodeDriver {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
         NodeHandle {
             spec: self.spec,
+            life: self.life,
             store: self.store,
             mailboxes,
             overflow: self.overflow.clone(),
@@ -169,14 +182,9 @@ impl NodeHandle {
         self.overflow.count()
     }
 
-    /// Gives every shard its assignment. Whether they took it, the next report says.
-    ///
-    /// # Errors
-    ///
-    /// If a shard cannot be reached; others may have it then.
-    pub(super) fn assign(&self, assignment: Assignment) -> Result<(), MailError> {
-        let assignment = Arc::new(assignment);
-        self.mailboxes.iter().try_for_each(|it| it.post(Command::Assign(Arc::clone(&assignment))))
+    /// Which life of the node this is.
+    pub(super) fn life(&self) -> Life {
+        self.life
     }
 
     /// How the node is.
@@ -185,25 +193,37 @@ impl NodeHandle {
     ///
     /// If a shard does not answer.
     pub fn snapshot(&self) -> Result<NodeSnapshot, MailError> {
-        let ask = |mailbox: &Mailbox<Command>| {
-            let (sender, answer) = answer();
-            mailbox.post(Command::Report(sender))?;
-            Ok(answer)
-        };
-        // All are asked before the first is waited for.
-        let answers: Vec<_> = self.mailboxes.iter().map(ask).collect::<Result<_, MailError>>()?;
-        let shards = answers.into_iter().map(|answer| answer.wait());
-        let shards: Vec<ShardSnapshot> = shards.collect::<Result<_, MailError>>()?;
-        Ok(NodeSnapshot { report: sum(&shards), shards })
+        self.command(None, None, ANSWER_WAIT_MAX)
+    }
+
+    /// Gives every shard this assignment, then the lease. Says how the node is afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If a shard does not answer in time; others may have both then.
+    pub(super) fn command(
+        &self,
+        install: Option<Arc<Assignment>>,
+        lease: Option<Lease>,
+        patience: Duration,
+    ) -> Result<NodeSnapshot, MailError> {
+        let command = |answer| Command { install: install.clone(), lease, answer };
+        let shards = ask_all(&self.mailboxes, patience, command)?;
+        let at = shards.iter().map(|shard| shard.at).min().ok_or(MailError::Ended)?;
+        Ok(NodeSnapshot { at, report: sum(&shards), shards })
     }
 }
 
 /// The report of the whole node: it has installed what all of its shards have.
 fn sum(shards: &[ShardSnapshot]) -> NodeReport {
-    let reports = || shards.iter().map(|shard| shard.report);
+    let reports = || shards.iter().map(|shard| &shard.report);
     NodeReport {
         revision: reports().map(|report| report.revision).min().unwrap_or(0),
         store: joint_store(reports().map(|report| report.store)),
+        cluster: reports().find_map(|report| report.cluster),
+        settled: reports().flat_map(|report| report.settled.iter().copied()).collect(),
+        whole: reports().flat_map(|report| report.whole.iter().copied()).collect(),
+        copies: reports().flat_map(|report| report.copies.iter().copied()).collect(),
         requests: reports().map(|report| report.requests).sum(),
         pending: reports().map(|report| report.pending).sum(),
     }
@@ -237,8 +257,11 @@ impl ShardEngine for FjallEngine {
 }
 
 /// The machine of one shard.
-struct Shard<E> {
+struct Shard<E: Engine> {
     node: Node<E>,
+    /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
+    /// durable.
+    asked: Vec<SyncSender<ShardSnapshot>>,
     persist_at: Option<Instant>,
     unsent: u64,
 }
@@ -247,20 +270,14 @@ impl<E: ShardEngine> Driven for Shard<E> {
     type Command = Command;
 
     fn handle_command(&mut self, now: Instant, command: Command) {
-        match command {
-            Command::Assign(assignment) => self.node.install(now, &assignment),
-            Command::Report(sender) => {
-                let snapshot = ShardSnapshot {
-                    report: self.node.report(),
-                    counters: self.node.counters().clone(),
-                    sessions: self.node.sessions(),
-                    partitions: self.node.partitions(),
-                    unsent: self.unsent,
-                };
-                // Whoever asked may have given up waiting; then nobody needs the answer.
-                drop(sender.try_send(snapshot));
-            }
+        let Command { install, lease, answer } = command;
+        if let Some(assignment) = install {
+            self.node.install(now, &assignment);
         }
+        if let Some(lease) = lease {
+            self.node.renew(&lease);
+        }
+        self.asked.push(answer);
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
@@ -293,7 +310,23 @@ impl<E: ShardEngine> Driven for Shard<E> {
 impl<E: ShardEngine> Shard<E> {
     fn try_flush(&mut self, now: Instant) -> Result<(), EngineError> {
         self.node.flush()?;
+        for sender in std::mem::take(&mut self.asked) {
+            // Whoever asked may have given up waiting; then nobody needs the answer.
+            drop(sender.try_send(self.snapshot(now)));
+        }
         self.persist_at = self.node.engine_mut().persist_due(now)?;
         Ok(())
+    }
+
+    fn snapshot(&self, now: Instant) -> ShardSnapshot {
+        ShardSnapshot {
+            at: now,
+            report: self.node.report(),
+            counters: self.node.counters().clone(),
+            sessions: self.node.sessions(),
+            partitions: self.node.partitions(),
+            leased: self.node.is_leased(now),
+            unsent: self.unsent,
+        }
     }
 }

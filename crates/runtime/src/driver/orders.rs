@@ -5,9 +5,14 @@ mod tests;
 
 use super::{NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
-use cluster::{Assignment, InstallError, Map, MapError, NodeSpec, Order, Report};
-use cluster::{KeyspaceId, Match, Partition, StoreId, SwitchControl};
+use cluster::{
+    Assignment, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport, NodeSpec,
+    Order, Partition, Report,
+};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use switch::Tables;
 
 /// A switch or a node of this process.
 #[derive(Clone, Debug)]
@@ -37,17 +42,6 @@ pub enum OrderError {
         /// The one that the assignment is for.
         wanted: String,
     },
-    /// The node had another memory when the assignment was made.
-    #[error(
-        "the assignment is for a node with memory {wanted}, and this one has {is}; it serves \
-         nothing until the controller has seen that"
-    )]
-    OtherMemory {
-        /// This node's.
-        is: StoreId,
-        /// The one that the assignment is for.
-        wanted: StoreId,
-    },
     /// The assignment contradicts itself.
     #[error("unsound assignment: {0}")]
     Unsound(String),
@@ -62,40 +56,85 @@ pub enum OrderError {
 impl MemberHandle {
     /// Carries an order out and says how the member is afterwards.
     ///
+    /// A node to which the assignment does not belong, because it has another memory by now or data
+    /// of another cluster, does not install it, and its report shows why.
+    ///
     /// # Errors
     ///
-    /// If the order was not carried out, or not by all threads.
+    /// If the order was not carried out, or not by all threads in time.
     pub fn obey(&mut self, order: Order) -> Result<Report, OrderError> {
-        match (&mut *self, order) {
-            (_, Order::Report) => {}
-            (Self::Switch(switch), Order::Tables(tables)) => switch.install(&tables)?,
-            (Self::Node(node), Order::Assign(assignment)) => {
-                let (is, wanted) = (node.store(), assignment.store);
-                if is != wanted {
-                    return Err(OrderError::OtherMemory { is, wanted });
+        let patience = patience(&order);
+        let Order { install, lease } = order;
+        match self {
+            Self::Switch(switch) => {
+                let tables = match install {
+                    None => None,
+                    Some(Install::Tables(tables)) => Some(Arc::new(Tables::compile(&tables)?)),
+                    Some(Install::Assignment(_)) => {
+                        return Err(OrderError::WrongRole { is: "switch", wanted: "node" });
+                    }
+                };
+                let snapshot = switch.command(tables, lease, patience)?;
+                let state = snapshot.counters.report(snapshot.revision);
+                let state = MemberReport::Switch(state);
+                Ok(Report { life: switch.life(), at: snapshot.at, state })
+            }
+            Self::Node(node) => {
+                let assignment = match install {
+                    None => None,
+                    Some(Install::Assignment(assignment)) => accept(node, assignment)?,
+                    Some(Install::Tables(_)) => {
+                        return Err(OrderError::WrongRole { is: "node", wanted: "switch" });
+                    }
+                };
+                let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
+                let snapshot = node.command(assignment, lease, patience)?;
+                if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)
+                    && wanted != held
+                {
+                    tracing::warn!(
+                        "the assignment is of cluster {:016x}, and this node holds data of \
+                         cluster {:016x}: give it an empty data directory, or start it with \
+                         the configuration of its own cluster",
+                        wanted.0,
+                        held.0
+                    );
                 }
-                check(&node.spec(), &assignment)?;
-                node.assign(assignment)?;
-            }
-            (Self::Switch(_), Order::Assign(_)) => {
-                return Err(OrderError::WrongRole { is: "switch", wanted: "node" });
-            }
-            (Self::Node(_), Order::Tables(_)) => {
-                return Err(OrderError::WrongRole { is: "node", wanted: "switch" });
+                let state = MemberReport::Node(snapshot.report);
+                Ok(Report { life: node.life(), at: snapshot.at, state })
             }
         }
-        self.report()
     }
+}
 
-    fn report(&self) -> Result<Report, OrderError> {
-        Ok(match self {
-            Self::Switch(switch) => {
-                let snapshot = switch.snapshot()?;
-                Report::Switch(snapshot.counters.report(snapshot.revision))
-            }
-            Self::Node(node) => Report::Node(node.snapshot()?.report),
-        })
+/// How long an order may take, to be carried out here or to be answered from afar: well below the
+/// lease that it renews, so that another one can follow.
+pub(super) fn patience(order: &Order) -> Duration {
+    let lease = order.lease.map_or(Duration::ZERO, |it| Duration::from_millis(it.duration_ms));
+    (lease * 2 / 5).max(PATIENCE_MIN)
+}
+
+/// Two fifths of the usual lease. Threads answer after each batch, within a few milliseconds; a
+/// busy machine, or a disk, makes that tens.
+const PATIENCE_MIN: Duration = Duration::from_millis(200);
+
+/// The assignment, if it is sound and for this node as it is now.
+fn accept(
+    node: &NodeHandle,
+    assignment: Assignment,
+) -> Result<Option<Arc<Assignment>>, OrderError> {
+    check(&node.spec(), &assignment)?;
+    let (is, wanted) = (node.store(), assignment.store);
+    if is != wanted {
+        tracing::warn!(
+            "the assignment is for a node with memory {:016x}, and this one has {:016x}; \
+             it serves nothing until the controller has seen that",
+            wanted.0,
+            is.0
+        );
+        return Ok(None);
     }
+    Ok(Some(Arc::new(assignment)))
 }
 
 /// An assignment comes from outside; the machine relies on it. So whatever the machine takes for
@@ -135,9 +174,11 @@ fn check_partitions(
     let mut ids = BTreeSet::new();
     let mut intervals: BTreeMap<KeyspaceId, Vec<(Match, Match)>> = BTreeMap::new();
     for partition in &assignment.partitions {
-        let Partition { id, keyspace, first, last, chain, .. } = partition;
+        let Partition { id, keyspace, first, last, chain, since, .. } = partition;
         let members: BTreeSet<_> = chain.iter().collect();
         let sound = (1..=wire::CHAIN_MAX).contains(&chain.len())
+            && since.len() == chain.len()
+            && !partition.members().is_empty()
             && members.len() == chain.len()
             && chain.iter().all(|member| nodes.contains(member));
         if !sound || !members.contains(&me.id) {

@@ -4,19 +4,21 @@
 //! them. Nothing is shared between them but the compiled tables, which never change.
 
 use crate::event_loop::{Driven, Worker, spawn};
-use crate::mailbox::{MailError, Mailbox, answer};
+use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
-use cluster::{InstallError, SwitchControl, SwitchCounters, SwitchTables};
+use cluster::{Lease, Life, SwitchControl};
 use machine::{Datagram, Instant, Outbox};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 use switch::{Counters, Pipeline, Tables};
 
 /// A running switch. Dropping it ends its threads.
 #[derive(Debug)]
 pub struct SwitchDriver {
+    life: Life,
     workers: Vec<Worker<Command>>,
     service: SocketAddr,
     overflow: Overflow,
@@ -25,6 +27,7 @@ pub struct SwitchDriver {
 /// How the control plane reaches a switch; outlives it without harm.
 #[derive(Clone, Debug)]
 pub struct SwitchHandle {
+    life: Life,
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
 }
@@ -32,35 +35,41 @@ pub struct SwitchHandle {
 /// What a switch has done since it started.
 #[derive(Clone, Debug)]
 pub struct SwitchSnapshot {
+    /// When the first of the threads said this, by its clock.
+    pub at: Instant,
     /// Revision of the tables that all threads have installed; 0 for none.
     pub revision: u64,
     /// Sum over the threads.
     pub counters: Counters,
+    /// Whether all threads have a lease.
+    pub leased: bool,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
 }
 
+/// What there is to do, in this order; then the answer.
 #[derive(Debug)]
-enum Command {
-    Install(Arc<Tables>),
-    Count(SyncSender<SwitchSnapshot>),
+struct Command {
+    install: Option<Arc<Tables>>,
+    lease: Option<Lease>,
+    answer: SyncSender<SwitchSnapshot>,
 }
 
 impl SwitchDriver {
-    /// Starts a switch at the service address, with this many threads (at least one).
+    /// Starts a switch at the service address, with this many threads (at least one), in this life.
     ///
     /// # Errors
     ///
     /// If the address cannot be bound or a thread not be started.
-    pub fn start(service: SocketAddr, threads: usize) -> io::Result<Self> {
+    pub fn start(service: SocketAddr, threads: usize, life: Life) -> io::Result<Self> {
         let sockets = Socket::bind_group(service, threads)?;
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
-            spawn(&name, socket, |_| Thread::default())
+            spawn(&name, socket, move |_| Thread::new(life))
         });
-        Ok(Self { workers: workers.collect::<io::Result<_>>()?, service: local, overflow })
+        Ok(Self { life, workers: workers.collect::<io::Result<_>>()?, service: local, overflow })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -73,7 +82,7 @@ impl SwitchDriver {
     #[must_use]
     pub fn handle(&self) -> SwitchHandle {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
-        SwitchHandle { mailboxes, overflow: self.overflow.clone() }
+        SwitchHandle { life: self.life, mailboxes, overflow: self.overflow.clone() }
     }
 }
 
@@ -84,90 +93,89 @@ impl SwitchHandle {
         self.overflow.count()
     }
 
+    /// Which life of the switch this is.
+    pub(super) fn life(&self) -> Life {
+        self.life
+    }
+
     /// What the switch has done so far.
     ///
     /// # Errors
     ///
     /// If a thread does not answer.
     pub fn snapshot(&self) -> Result<SwitchSnapshot, MailError> {
-        let ask = |mailbox: &Mailbox<Command>| {
-            let (sender, answer) = answer();
-            mailbox.post(Command::Count(sender))?;
-            Ok(answer)
-        };
-        // All are asked before the first is waited for.
-        let answers: Vec<_> = self.mailboxes.iter().map(ask).collect::<Result<_, MailError>>()?;
-        let mut sum: Option<SwitchSnapshot> = None;
-        for answer in answers {
-            let one = answer.wait()?;
-            match &mut sum {
-                None => sum = Some(one),
-                Some(sum) => {
-                    sum.revision = sum.revision.min(one.revision);
-                    sum.counters.merge(&one.counters);
-                    sum.unsent += one.unsent;
-                }
-            }
-        }
-        sum.ok_or(MailError::Ended)
+        self.command(None, None, ANSWER_WAIT_MAX)
+    }
+
+    /// Gives every thread these tables, then the lease; each changes over between two of its
+    /// batches. Says how the switch is afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If a thread does not answer in time; others may have both then.
+    pub(super) fn command(
+        &self,
+        install: Option<Arc<Tables>>,
+        lease: Option<Lease>,
+        patience: Duration,
+    ) -> Result<SwitchSnapshot, MailError> {
+        let command = |answer| Command { install: install.clone(), lease, answer };
+        let answers = ask_all(&self.mailboxes, patience, command)?;
+        answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)
     }
 }
 
-impl SwitchControl for SwitchHandle {
-    /// Compiles once; each thread changes over between two of its batches. Commands are carried out
-    /// in order, so counters asked for later come from a thread that has changed over.
-    fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
-        let compiled = Arc::new(Tables::compile(tables)?);
-        for mailbox in &self.mailboxes {
-            if let Err(error) = mailbox.post(Command::Install(Arc::clone(&compiled))) {
-                // The thread keeps its old tables, the report says so, and the controller asks
-                // again: nothing is lost but time.
-                let revision = tables.revision;
-                tracing::warn!(revision, %error, "a switch thread took no tables");
-            }
-        }
-        Ok(())
-    }
-
-    fn counters(&self) -> SwitchCounters {
-        match self.snapshot() {
-            Ok(SwitchSnapshot { revision, counters, .. }) => counters.report(revision),
-            Err(error) => {
-                tracing::warn!(%error, "a switch thread gave no counters");
-                SwitchCounters::default()
-            }
-        }
+impl SwitchSnapshot {
+    /// Of two threads together.
+    fn join(mut self, other: Self) -> Self {
+        self.at = self.at.min(other.at);
+        self.revision = self.revision.min(other.revision);
+        self.counters.merge(&other.counters);
+        self.leased &= other.leased;
+        self.unsent += other.unsent;
+        self
     }
 }
 
 /// The pipeline of one thread.
-#[derive(Default)]
 struct Thread {
     pipeline: Pipeline,
     out: Outbox,
     unsent: u64,
 }
 
+impl Thread {
+    fn new(life: Life) -> Self {
+        Self { pipeline: Pipeline::new(life), out: Outbox::default(), unsent: 0 }
+    }
+}
+
 impl Driven for Thread {
     type Command = Command;
 
-    fn handle_command(&mut self, _now: Instant, command: Command) {
-        match command {
-            Command::Install(tables) => self.pipeline.install_compiled(tables),
-            Command::Count(sender) => {
-                let revision = self.pipeline.revision();
-                let counters = self.pipeline.counters_ref().clone();
-                // Whoever asked may have given up waiting; then nobody needs the answer.
-                let unsent = self.unsent;
-                drop(sender.try_send(SwitchSnapshot { revision, counters, unsent }));
-            }
+    fn handle_command(&mut self, now: Instant, command: Command) {
+        let Command { install, lease, answer } = command;
+        if let Some(tables) = install {
+            self.pipeline.install_compiled(tables);
         }
+        if let Some(lease) = lease {
+            self.pipeline.renew(&lease);
+        }
+        let snapshot = SwitchSnapshot {
+            at: now,
+            revision: self.pipeline.revision(),
+            counters: self.pipeline.counters_ref().clone(),
+            leased: self.pipeline.is_leased(now),
+            unsent: self.unsent,
+        };
+        // Whoever asked may have given up waiting; then nobody needs the answer.
+        drop(answer.try_send(snapshot));
     }
 
-    fn handle_datagram(&mut self, _now: Instant, received: Received<'_>) {
-        let processed = self.pipeline.process(received.from, received.payload, &mut self.out);
-        if let Err(reason) = processed {
-            tracing::trace!(from = %received.from, reason = reason.name(), "dropped");
+    fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
+        let Received { from, payload, .. } = received;
+        if let Err(reason) = self.pipeline.process(now, from, payload, &mut self.out) {
+            tracing::trace!(%from, reason = reason.name(), "dropped");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The admin server: metrics, health, status, and the control transport over HTTP.
 
 use crate::setup::{get, in_memory, post, put};
-use cluster::{Order, Report, SwitchTables};
+use cluster::{Install, Life, Order, Report, SwitchTables};
 use runtime::admin::Admin;
 use runtime::driver::SwitchDriver;
 use runtime::roles::Roles;
@@ -9,7 +9,7 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 8] = [
+const SWITCH_METRICS: [Metric; 9] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -18,9 +18,10 @@ const SWITCH_METRICS: [Metric; 8] = [
     metric::SWITCH_PARTITION_READS,
     metric::SWITCH_PARTITION_WRITES,
     metric::SWITCH_TABLE_REVISION,
+    metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 14] = [
+const NODE_METRICS: [Metric; 15] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -35,10 +36,21 @@ const NODE_METRICS: [Metric; 14] = [
     metric::NODE_SESSIONS,
     metric::NODE_SYNCS,
     metric::NODE_PARTITIONS,
+    metric::NODE_LEASED,
 ];
 
-const CONTROLLER_METRICS: [Metric; 3] =
-    [metric::CONTROLLER_MAP_REVISION, metric::CONTROLLER_MEMBERS_READY, metric::CONTROLLER_ORDERS];
+const CONTROLLER_METRICS: [Metric; 7] = [
+    metric::CONTROLLER_MAP_REVISION,
+    metric::CONTROLLER_MEMBERS_READY,
+    metric::CONTROLLER_ORDERS,
+    metric::CONTROLLER_ACTIVE,
+    metric::CONTROLLER_ACTIVE_SWITCH,
+    metric::CONTROLLER_EPOCHS,
+    metric::CONTROLLER_PARTITIONS,
+];
+
+/// These have samples only while something is copied.
+const COPY_METRICS: [Metric; 2] = [metric::CONTROLLER_COPY_PERMILLE, metric::CONTROLLER_COPY_BYTES];
 
 /// What a sample's line begins with, labels without values.
 fn sample_of(metric: &Metric) -> (String, Vec<String>) {
@@ -76,17 +88,22 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
     assert!(answer.body.ends_with("# EOF\n"));
     let all = SWITCH_METRICS.iter().chain(&NODE_METRICS).chain(&CONTROLLER_METRICS);
     all.clone().for_each(|metric| assert_exposed(&answer.body, metric));
-    assert_eq!(answer.body.matches("# TYPE ").count(), all.count());
+    let copies = COPY_METRICS.iter().map(|metric| format!("# TYPE {} gauge\n", metric.name));
+    copies.for_each(|header| assert!(answer.body.contains(&header), "{}", answer.body));
+    assert_eq!(answer.body.matches("# TYPE ").count(), all.count() + COPY_METRICS.len());
+    assert!(answer.body.contains("keyway_controller_partitions{state=\"open\"} 32\n"));
     for node in 1..=3 {
         let sample = format!("keyway_node_partitions{{node=\"{node}\"}} 32\n");
         assert!(answer.body.contains(&sample), "{sample} in {}", answer.body);
     }
     assert!(answer.body.contains("keyway_controller_members_ready{role=\"node\"} 3\n"));
+    assert!(answer.body.contains("keyway_switch_leased{} 1\n"));
+    assert!(answer.body.contains("keyway_node_leased{node=\"3\"} 1\n"));
 }
 
 #[test]
 fn a_switch_alone_exposes_its_own_metrics() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1)).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let text = get(admin.local(), "/metrics").body;
@@ -104,7 +121,7 @@ fn a_healthy_process_says_so() {
 
 #[test]
 fn a_process_whose_threads_have_ended_says_that_instead() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1)).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     drop(switch);
@@ -151,14 +168,14 @@ fn what_is_no_request_is_refused_with_a_reason() {
     let huge = format!("\"{}\"", "x".repeat((16 << 20) - 1));
     assert_eq!(post(cluster.admin(), "/v1/keyspaces", &huge).status, 413);
     // A cluster in one process takes no orders from outside.
-    assert_eq!(put(cluster.admin(), "/v1/order", "\"report\"").status, 404);
+    assert_eq!(put(cluster.admin(), "/v1/order", "{}").status, 404);
 }
 
 #[test]
 fn a_switch_takes_orders_over_http() {
     let cluster = Embedded::start(&in_memory()).unwrap();
     let map: cluster::Map = serde_json::from_str(&get(cluster.admin(), "/v1/map").body).unwrap();
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1)).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let order = |order: &Order| {
@@ -170,17 +187,16 @@ fn a_switch_takes_orders_over_http() {
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
     };
-    assert_eq!(report(&Order::Report).revision(), 0);
-    let tables = map.switch_tables();
-    assert_eq!(report(&Order::Tables(tables.clone())).revision(), map.revision);
+    let install = |tables| Order { install: Some(Install::Tables(tables)), lease: None };
+    assert_eq!(report(&Order::default()).revision(), 0);
+    let tables = map.switch_tables(0);
+    let answer = report(&install(tables.clone()));
+    assert_eq!((answer.life, answer.revision()), (Life(1), map.revision));
     let older = SwitchTables { revision: 1, ..tables.clone() };
-    assert_eq!(
-        report(&Order::Tables(older)).revision(),
-        map.revision,
-        "an old order changes nothing"
-    );
+    assert_eq!(report(&install(older)).revision(), map.revision, "an old order changes nothing");
     let twice = [tables.partitions.clone(), tables.partitions.clone()].concat();
     let unsound = SwitchTables { revision: u64::MAX, partitions: twice, ..tables };
-    assert_eq!(order(&Order::Tables(unsound)).0, 422);
-    assert_eq!(report(&Order::Report).revision(), map.revision, "a bad order changes nothing");
+    assert_eq!(order(&install(unsound)).0, 422);
+    let answer = report(&Order::default());
+    assert_eq!(answer.revision(), map.revision, "a bad order changes nothing");
 }

@@ -62,11 +62,11 @@ fn roles_find_each_other_whatever_the_order_they_start_in() {
     let config = config(dir.path(), 2);
     let controller = Server::start_controller(&config).unwrap();
     let _second = Server::start_node(&config, NodeId(2)).unwrap();
-    let _switch = Server::start_switch(&config).unwrap();
+    let _switch = Server::start_switch(&config, 0).unwrap();
     let _first = Server::start_node(&config, NodeId(1)).unwrap();
     wait_ready(&controller);
 
-    let client = Client::connect(config.switch.service, Options::default()).unwrap();
+    let client = Client::connect(config.switches[0].service, Options::default()).unwrap();
     let users = client.keyspace("users").unwrap();
     users.put(b"ada", b"1", PutOptions::default()).into_result().unwrap();
     let found = users.get(b"ada").into_result().unwrap();
@@ -79,14 +79,14 @@ fn roles_find_each_other_whatever_the_order_they_start_in() {
 fn a_cluster_outlives_its_controller_which_comes_back_with_the_map() {
     let dir = tempdir().unwrap();
     let config = config(dir.path(), 2);
-    let _switch = Server::start_switch(&config).unwrap();
+    let _switch = Server::start_switch(&config, 0).unwrap();
     let _nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
     let map = get(controller.admin(), "/v1/map").body;
     controller.stop();
 
-    let client = Client::connect(config.switch.service, Options::default()).unwrap();
+    let client = Client::connect(config.switches[0].service, Options::default()).unwrap();
     let users = client.keyspace("users").unwrap();
     users.put(b"ada", b"1", PutOptions::default()).into_result().unwrap();
 
@@ -99,15 +99,15 @@ fn a_cluster_outlives_its_controller_which_comes_back_with_the_map() {
 fn a_switch_that_starts_anew_is_given_its_tables_again() {
     let dir = tempdir().unwrap();
     let config = config(dir.path(), 1);
-    let switch = Server::start_switch(&config).unwrap();
+    let switch = Server::start_switch(&config, 0).unwrap();
     let _node = Server::start_node(&config, NodeId(1)).unwrap();
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
     switch.stop();
-    let _switch = Server::start_switch(&config).unwrap();
+    let _switch = Server::start_switch(&config, 0).unwrap();
 
     // The client asks again until the switch forwards.
-    let client = Client::connect(config.switch.service, Options::default()).unwrap();
+    let client = Client::connect(config.switches[0].service, Options::default()).unwrap();
     let users = client.keyspace("users").unwrap();
     users.put(b"ada", b"1", PutOptions::default()).into_result().unwrap();
 }

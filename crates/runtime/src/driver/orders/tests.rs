@@ -2,19 +2,23 @@
 
 use super::*;
 use crate::driver::{NodeDriver, SwitchDriver};
-use cluster::{Epoch, Keyspace, KeyspaceKind, NodeId, PartitionId, SwitchTables};
+use cluster::{
+    ClusterId, Epoch, Keyspace, KeyspaceKind, Lease, Life, NodeId, PartitionId, StoreId,
+    SwitchTables,
+};
 use node::engine::memory::MemoryEngine;
 
+const LIFE: Life = Life(7);
 const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
 
 fn start_node() -> NodeDriver {
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = STORES.map(MemoryEngine::new).into();
-    NodeDriver::start(NodeId(1), sockets, engines).unwrap()
+    NodeDriver::start(NodeId(1), LIFE, sockets, engines).unwrap()
 }
 
 fn start_switch() -> SwitchDriver {
-    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1).unwrap()
+    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, LIFE).unwrap()
 }
 
 fn partition(id: u32, first: u128, last: u128) -> Partition {
@@ -25,6 +29,9 @@ fn partition(id: u32, first: u128, last: u128) -> Partition {
         last: Match(last),
         epoch: Epoch(1),
         chain: vec![NodeId(2), NodeId(1)],
+        since: vec![1, 1],
+        joining: false,
+        open: true,
     }
 }
 
@@ -33,17 +40,29 @@ fn sound(node: &NodeHandle) -> Assignment {
     let mut other = node.spec();
     other.id = NodeId(2);
     other.endpoint.addr[15] = 99;
-    let keyspace =
-        Keyspace { id: KeyspaceId(1), name: "k".into(), kind: KeyspaceKind::Hash, seed: 7 };
+    let kind = KeyspaceKind::Hash;
+    let keyspace = Keyspace { id: KeyspaceId(1), name: "k".into(), kind, seed: 7, replicas: 2 };
     Assignment {
         revision: 5,
+        cluster: ClusterId(3),
         node: NodeId(1),
         store: node.store(),
         switch: node.spec().endpoint,
+        copy_bytes_per_s: 1_000,
         nodes: vec![node.spec(), other],
         keyspaces: vec![keyspace],
         partitions: vec![partition(1, 0, 9), partition(2, 10, u128::MAX)],
     }
+}
+
+fn assign(assignment: Assignment) -> Order {
+    Order { install: Some(Install::Assignment(assignment)), lease: None }
+}
+
+/// A lease of an hour that rests on this report.
+fn lease(report: &Report, revision: u64) -> Order {
+    let Report { life, at, .. } = *report;
+    Order { install: None, lease: Some(Lease { life, revision, from: at, duration_ms: 3_600_000 }) }
 }
 
 #[test]
@@ -51,20 +70,66 @@ fn a_sound_assignment_is_taken_by_all_shards() {
     let driver = start_node();
     let node = driver.handle();
     let mut member = MemberHandle::Node(node.clone());
-    let report = member.obey(Order::Assign(sound(&node))).unwrap();
-    assert_eq!(report.revision(), 5);
+    let report = member.obey(assign(sound(&node))).unwrap();
+    assert_eq!((report.life, report.revision()), (LIFE, 5));
     let shards = node.snapshot().unwrap().shards;
     let partitions: Vec<usize> = shards.iter().map(|shard| shard.partitions).collect();
     assert_eq!(partitions, [1, 1]);
+    assert!(shards.iter().all(|shard| shard.at >= report.at), "the earliest counts");
+}
+
+#[test]
+fn a_closed_partition_is_reported_settled_whichever_shard_has_it() {
+    let driver = start_node();
+    let node = driver.handle();
+    let mut member = MemberHandle::Node(node.clone());
+    let mut assignment = sound(&node);
+    for partition in &mut assignment.partitions {
+        (partition.open, partition.chain, partition.since) = (false, vec![NodeId(1)], vec![1]);
+    }
+    let report = member.obey(assign(assignment)).unwrap();
+    let MemberReport::Node(report) = report.state else { panic!("{report:?}") };
+    let mut settled: Vec<_> = report.settled.iter().map(|(partition, _)| partition.0).collect();
+    settled.sort_unstable();
+    assert_eq!(settled, [1, 2]);
+    assert_eq!(report.cluster, Some(ClusterId(3)));
+}
+
+#[test]
+fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
+    let (node, switch) = (start_node(), start_switch());
+    let (node, switch) = (node.handle(), switch.handle());
+    let leased = || {
+        let shards = node.snapshot().unwrap().shards;
+        (shards.iter().all(|shard| shard.leased), switch.snapshot().unwrap().leased)
+    };
+    let tables = SwitchTables { revision: 5, ..SwitchTables::default() };
+    let tables = Order { install: Some(Install::Tables(tables)), lease: None };
+    for (mut member, install) in [
+        (MemberHandle::Node(node.clone()), assign(sound(&node))),
+        (MemberHandle::Switch(switch.clone()), tables),
+    ] {
+        let report = member.obey(Order::default()).unwrap();
+        member.obey(lease(&report, 5)).unwrap();
+        let report = member.obey(install).unwrap();
+        let other = Report { life: Life(8), ..report.clone() };
+        member.obey(lease(&other, 5)).unwrap();
+        assert_eq!(report.revision(), 5);
+    }
+    assert_eq!(leased(), (false, false));
+    for mut member in [MemberHandle::Node(node.clone()), MemberHandle::Switch(switch.clone())] {
+        let report = member.obey(Order::default()).unwrap();
+        member.obey(lease(&report, 5)).unwrap();
+    }
+    assert_eq!(leased(), (true, true));
 }
 
 #[test]
 fn an_unsound_assignment_changes_nothing() {
     type Change = fn(&mut Assignment);
-    let mistakes: [(Change, &str); 14] = [
+    let mistakes: [(Change, &str); 15] = [
         (|it| it.node = NodeId(2), "is for node 2"),
         (|it| it.node = NodeId(3), "not in its own node table"),
-        (|it| it.store = StoreId(0), "with memory"),
         (|it| it.nodes[0].shards = 1, "with 1 shards"),
         (|it| it.nodes.push(it.nodes[1]), "twice"),
         (|it| it.switch.port = 0, "no port"),
@@ -76,6 +141,15 @@ fn an_unsound_assignment_changes_nothing() {
         (|it| it.partitions[0].chain = vec![NodeId(2)], "chain"),
         (|it| it.partitions[0].chain = vec![NodeId(1), NodeId(1)], "chain"),
         (|it| it.partitions[0].chain = vec![NodeId(1), NodeId(7)], "chain"),
+        (|it| it.partitions[0].since = vec![1], "chain"),
+        (
+            |it| {
+                let partition = &mut it.partitions[0];
+                (partition.chain, partition.since, partition.joining) =
+                    (vec![NodeId(1)], vec![1], true);
+            },
+            "chain",
+        ),
     ];
     let driver = start_node();
     let node = driver.handle();
@@ -83,10 +157,29 @@ fn an_unsound_assignment_changes_nothing() {
     for (change, expected) in mistakes {
         let mut assignment = sound(&node);
         change(&mut assignment);
-        let error = member.obey(Order::Assign(assignment)).unwrap_err().to_string();
+        let error = member.obey(assign(assignment)).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected:?} not in {error:?}");
     }
-    assert_eq!(member.obey(Order::Report).unwrap().revision(), 0);
+    assert_eq!(member.obey(Order::default()).unwrap().revision(), 0);
+}
+
+#[test]
+fn what_does_not_belong_to_the_node_is_not_installed_and_the_report_shows_why() {
+    let driver = start_node();
+    let node = driver.handle();
+    let mut member = MemberHandle::Node(node.clone());
+    let other = Assignment { store: StoreId(0), ..sound(&node) };
+    let report = member.obey(assign(other)).unwrap();
+    assert_eq!(report.revision(), 0);
+    let MemberReport::Node(state) = report.state else { panic!("{report:?}") };
+    assert_eq!(state.store, node.store());
+
+    member.obey(assign(sound(&node))).unwrap();
+    let other = Assignment { cluster: ClusterId(4), revision: 6, ..sound(&node) };
+    let report = member.obey(assign(other)).unwrap();
+    assert_eq!(report.revision(), 5);
+    let MemberReport::Node(state) = report.state else { panic!("{report:?}") };
+    assert_eq!(state.cluster, Some(ClusterId(3)));
 }
 
 #[test]
@@ -94,8 +187,9 @@ fn an_order_for_the_other_role_is_refused() {
     let (node, switch) = (start_node(), start_switch());
     let (mut node_member, mut switch_member) =
         (MemberHandle::Node(node.handle()), MemberHandle::Switch(switch.handle()));
-    let tables = Order::Tables(SwitchTables::default());
-    let assignment = Order::Assign(sound(&node.handle()));
+    let tables = Install::Tables(SwitchTables::default());
+    let tables = Order { install: Some(tables), lease: None };
+    let assignment = assign(sound(&node.handle()));
     let wrong = |result| matches!(result, Err(OrderError::WrongRole { .. }));
     assert!(wrong(node_member.obey(tables)));
     assert!(wrong(switch_member.obey(assignment)));
@@ -106,7 +200,7 @@ fn a_member_that_has_ended_says_so() {
     let switch = start_switch();
     let mut member = MemberHandle::Switch(switch.handle());
     drop(switch);
-    assert_eq!(member.obey(Order::Report), Err(OrderError::Unreached(MailError::Ended)));
+    assert_eq!(member.obey(Order::default()), Err(OrderError::Unreached(MailError::Ended)));
 }
 
 #[test]
@@ -114,7 +208,7 @@ fn one_shard_without_its_memory_makes_another_node() {
     let first = start_node().handle().store();
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = [StoreId(1), StoreId(3)].map(MemoryEngine::new).into();
-    let driver = NodeDriver::start(NodeId(1), sockets, engines).unwrap();
+    let driver = NodeDriver::start(NodeId(1), LIFE, sockets, engines).unwrap();
     assert_ne!(driver.handle().store(), first);
     assert_eq!(start_node().handle().store(), first);
 }

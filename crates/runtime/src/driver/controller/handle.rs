@@ -1,0 +1,151 @@
+//! How others reach the controller's thread.
+
+use crate::mailbox::{MailError, answer};
+use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, Report};
+use controller::{CommandError, CreateError, KeyspaceSpec, Status};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
+
+/// How others reach the controller; outlives it without harm.
+#[derive(Clone, Debug)]
+pub struct ControllerHandle {
+    mail: SyncSender<Mail>,
+    /// Whether it is the one that decides, and does not stand by.
+    active: Arc<AtomicBool>,
+}
+
+/// A change of the cluster that an operator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Make a node known; it is given partitions once it answers.
+    AddNode {
+        /// Which, and where clients' packets reach it.
+        node: NodeSpec,
+        /// Where orders reach it.
+        control: SocketAddr,
+    },
+    /// Replace a node in all its chains.
+    DrainNode(NodeId),
+    /// Cancel that: the node keeps what it still holds.
+    KeepNode(NodeId),
+    /// Forget a node that holds nothing.
+    RemoveNode(NodeId),
+    /// Let running copies stand still, and begin none.
+    PauseCopies,
+    /// Go on copying.
+    ResumeCopies,
+}
+
+/// Why something asked for was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError<E: Error> {
+    /// The controller says no.
+    #[error("{0}")]
+    Refused(E),
+    /// The controller was not reached, or has not answered in time: it may have been done or not,
+    /// the status says so.
+    #[error("the controller cannot be reached: {0}")]
+    Unreached(MailError),
+}
+
+#[derive(Debug)]
+pub(super) enum Mail {
+    Answer(Member, Result<Report, String>),
+    Status(SyncSender<Status>),
+    Map(SyncSender<Map>),
+    Ready(SyncSender<()>),
+    Create(KeyspaceSpec, SyncSender<Result<KeyspaceId, CreateError>>),
+    Change(Change, SyncSender<Result<(), CommandError>>),
+    Stop,
+}
+
+impl ControllerHandle {
+    pub(super) fn new(mail: SyncSender<Mail>, active: Arc<AtomicBool>) -> Self {
+        Self { mail, active }
+    }
+
+    /// Whether it is the one that decides. One that stands by answers nothing else.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
+    /// How everything stands.
+    ///
+    /// # Errors
+    ///
+    /// If the controller does not answer.
+    pub fn status(&self) -> Result<Status, MailError> {
+        self.ask(Mail::Status)
+    }
+
+    /// The map as decided.
+    ///
+    /// # Errors
+    ///
+    /// If the controller does not answer.
+    pub fn map(&self) -> Result<Map, MailError> {
+        self.ask(Mail::Map)
+    }
+
+    /// Waits until every member has installed the present map, all keyspaces of the configuration
+    /// included.
+    ///
+    /// # Errors
+    ///
+    /// If that is not so within `patience`, or the controller has ended.
+    pub fn wait_ready(&self, patience: Duration) -> Result<(), MailError> {
+        let (sender, answer) = answer();
+        self.post(Mail::Ready(sender))?;
+        answer.wait_for(patience)
+    }
+
+    /// Creates a keyspace; when this returns, it is there for good.
+    ///
+    /// # Errors
+    ///
+    /// If the controller refuses or cannot be reached.
+    pub fn create_keyspace(
+        &self,
+        spec: KeyspaceSpec,
+    ) -> Result<KeyspaceId, RequestError<CreateError>> {
+        let created = self.ask(|sender| Mail::Create(spec, sender));
+        created.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
+    }
+
+    /// Changes the cluster. When this returns, the decision is there for good; carrying it out
+    /// takes its time, and the status says how far it has come.
+    ///
+    /// # Errors
+    ///
+    /// If the controller refuses or cannot be reached.
+    pub fn change(&self, change: Change) -> Result<(), RequestError<CommandError>> {
+        let changed = self.ask(|sender| Mail::Change(change, sender));
+        changed.map_err(RequestError::Unreached)?.map_err(RequestError::Refused)
+    }
+
+    /// Asks the thread to end. It may have done so already.
+    pub(super) fn stop(&self) {
+        drop(self.mail.send(Mail::Stop));
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(SyncSender<T>) -> Mail) -> Result<T, MailError> {
+        let (sender, answer) = answer();
+        self.post(question(sender))?;
+        answer.wait()
+    }
+
+    fn post(&self, mail: Mail) -> Result<(), MailError> {
+        if !self.is_active() {
+            return Err(MailError::StandsBy);
+        }
+        self.mail.try_send(mail).map_err(|error| match error {
+            TrySendError::Full(_) => MailError::Full,
+            TrySendError::Disconnected(_) => MailError::Ended,
+        })
+    }
+}

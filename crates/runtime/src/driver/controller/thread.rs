@@ -1,0 +1,238 @@
+//! What the controller's thread does: feeds the machine, saves, sends.
+
+use super::handle::{Change, Mail};
+use super::{ControllerError, ControllerPlan, MapStore};
+use crate::clock::Clock;
+use crate::driver::delivery::{Courier, Delivery, over_http};
+use cluster::{Member, NodeSpec, Report};
+use controller::{CommandError, Controller, CreateError, KeyspaceSpec};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
+use std::time::Duration;
+
+pub(super) struct Thread {
+    controller: Controller,
+    store: MapStore,
+    clock: Clock,
+    couriers: BTreeMap<Member, Courier>,
+    /// Where couriers put answers.
+    answers: SyncSender<Mail>,
+    /// Keyspaces of the configuration that may still have to be created.
+    wanted: Vec<KeyspaceSpec>,
+    /// What was last logged about one of them, so that it is logged once.
+    refused: Option<CreateError>,
+    /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
+    waiting: Vec<SyncSender<()>>,
+}
+
+impl Thread {
+    /// Loads what was saved, and starts a courier for each member.
+    pub(super) fn begin(
+        plan: ControllerPlan,
+        store: MapStore,
+        answers: SyncSender<Mail>,
+    ) -> Result<Self, ControllerError> {
+        let ControllerPlan { config, keyspaces, members } = plan;
+        let saved = store.load()?;
+        let mut clock = Clock::new();
+        let controller = Controller::new(config, saved, clock.now())?;
+        let mut thread = Self {
+            controller,
+            store,
+            clock,
+            couriers: BTreeMap::new(),
+            answers,
+            // Taken from the end: the first is created first.
+            wanted: keyspaces.into_iter().rev().collect(),
+            refused: None,
+            waiting: Vec::new(),
+        };
+        for (member, deliver) in members {
+            thread.start_courier(member, deliver).map_err(ControllerError::Thread)?;
+        }
+        thread.follow_the_map().map_err(ControllerError::Thread)?;
+        Ok(thread)
+    }
+
+    /// Runs until told to stop.
+    pub(super) fn run(mut self, inbox: &Receiver<Mail>) -> Result<(), String> {
+        loop {
+            self.create_wanted();
+            self.save()?;
+            self.send_orders();
+            self.answer_waiting();
+            let now = self.clock.now();
+            let wait = self.controller.poll_timeout().map_or(IDLE_WAIT, |at| at.since(now));
+            match inbox.recv_timeout(wait) {
+                Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(mail) => self.handle_mail(mail)?,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // What has arrived is heard before anybody is taken to be silent: this thread may have
+            // been the slow one.
+            loop {
+                match inbox.try_recv() {
+                    Ok(Mail::Stop) | Err(TryRecvError::Disconnected) => return Ok(()),
+                    Ok(mail) => self.handle_mail(mail)?,
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            let now = self.clock.now();
+            if self.controller.poll_timeout().is_some_and(|at| at <= now) {
+                self.controller.handle_timeout(now);
+            }
+        }
+    }
+
+    fn handle_mail(&mut self, mail: Mail) -> Result<(), String> {
+        // Read after the mail was taken: leases count from when a report was heard.
+        let now = self.clock.now();
+        // Whoever asked may have given up waiting; then nobody needs the answer.
+        match mail {
+            Mail::Answer(member, answer) => self.take_answer(member, answer),
+            Mail::Status(sender) => drop(sender.try_send(self.controller.status(now))),
+            Mail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
+            Mail::Ready(sender) if self.waiting.len() < WAITING_MAX => self.waiting.push(sender),
+            // The answer never comes, which who waits sees at once.
+            Mail::Ready(sender) => drop(sender),
+            Mail::Create(spec, sender) => {
+                let created = self.controller.create_keyspace(now, spec);
+                self.save()?;
+                drop(sender.try_send(created));
+            }
+            Mail::Change(change, sender) => {
+                let changed = self.change(change);
+                self.save()?;
+                self.follow_the_map().map_err(|error| format!("cannot start a thread: {error}"))?;
+                drop(sender.try_send(changed));
+            }
+            Mail::Stop => {}
+        }
+        Ok(())
+    }
+
+    fn take_answer(&mut self, member: Member, answer: Result<Report, String>) {
+        let now = self.clock.now();
+        match answer {
+            Ok(report) => self.controller.handle_report(now, member, report),
+            Err(why) => {
+                tracing::debug!(%member, why, "an order was not carried out");
+                self.controller.handle_silence(now, member);
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change) -> Result<(), CommandError> {
+        let now = self.clock.now();
+        tracing::info!(?change, "an operator asks for a change");
+        match change {
+            Change::AddNode { node, control } => self.controller.add_node(now, node, control),
+            Change::DrainNode(id) => self.controller.drain_node(now, id),
+            Change::KeepNode(id) => self.controller.keep_node(now, id),
+            Change::RemoveNode(id) => self.controller.remove_node(now, id),
+            Change::PauseCopies => {
+                self.controller.pause_copies(now);
+                Ok(())
+            }
+            Change::ResumeCopies => {
+                self.controller.resume_copies(now);
+                Ok(())
+            }
+        }
+    }
+
+    fn save(&mut self) -> Result<(), String> {
+        while let Some(saved) = self.controller.poll_save() {
+            self.store.save(&saved).map_err(|error| {
+                format!("cannot save the cluster map: {error}; restart the controller to recover")
+            })?;
+            tracing::debug!(revision = saved.map.revision, "saved the cluster map");
+            self.controller.handle_saved(self.clock.now(), saved.map.revision);
+        }
+        Ok(())
+    }
+
+    fn send_orders(&mut self) {
+        while let Some((member, order)) = self.controller.poll_order() {
+            if let Some(install) = &order.install {
+                tracing::debug!(%member, revision = install.revision(), "sending an order");
+            }
+            let taken = self.couriers.get(&member).is_some_and(|courier| courier.take(order));
+            if !taken {
+                self.controller.handle_silence(self.clock.now(), member);
+            }
+        }
+    }
+
+    /// Starts couriers for nodes that were added, and lets those of removed nodes end.
+    fn follow_the_map(&mut self) -> io::Result<()> {
+        let nodes = self.controller.map().nodes.iter().map(|node: &NodeSpec| node.id);
+        let nodes: BTreeSet<Member> = nodes.map(Member::Node).collect();
+        self.couriers.retain(|member, _| match member {
+            Member::Switch(_) => true,
+            Member::Node(_) => nodes.contains(member),
+        });
+        let controls = self.controller.controls().clone();
+        for (id, control) in controls {
+            let member = Member::Node(id);
+            if nodes.contains(&member) && !self.couriers.contains_key(&member) {
+                self.start_courier(member, over_http(control))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_courier(&mut self, member: Member, deliver: Delivery) -> io::Result<()> {
+        let answers = self.answers.clone();
+        let courier = Courier::start(member, deliver, move |answer| {
+            // Nobody takes the answer once the controller has ended.
+            drop(answers.send(Mail::Answer(member, answer)));
+        })?;
+        self.couriers.insert(member, courier);
+        Ok(())
+    }
+
+    fn answer_waiting(&mut self) {
+        if self.waiting.is_empty() || !self.wanted.is_empty() {
+            return;
+        }
+        if self.controller.status(self.clock.now()).ready {
+            for sender in self.waiting.drain(..) {
+                // Whoever asked may have given up waiting.
+                let _ = sender.try_send(());
+            }
+        }
+    }
+
+    /// Creates keyspaces of the configuration that are not there, once that is possible.
+    fn create_wanted(&mut self) {
+        while let Some(spec) = self.wanted.last() {
+            let name = spec.name.clone();
+            if self.controller.map().keyspace(&name).is_some() {
+                self.wanted.pop();
+                continue;
+            }
+            match self.controller.create_keyspace(self.clock.now(), spec.clone()) {
+                Ok(id) => tracing::info!(name, %id, "created a keyspace of the configuration"),
+                Err(why @ (CreateError::NodesUnknown(_) | CreateError::Foreign(_))) => {
+                    if self.refused.as_ref() != Some(&why) {
+                        tracing::info!(name, %why, "a keyspace of the configuration has to wait");
+                        self.refused = Some(why);
+                    }
+                    return;
+                }
+                Err(why) => {
+                    tracing::error!(name, %why, "cannot create a keyspace of the configuration");
+                }
+            }
+            self.wanted.pop();
+        }
+    }
+}
+
+/// Who waits for the cluster to be ready is a test or a process that has just started it.
+const WAITING_MAX: usize = 64;
+
+/// How long the thread waits when the controller has nothing to wait for.
+const IDLE_WAIT: Duration = Duration::from_secs(1);
