@@ -161,9 +161,9 @@ pub trait Engine {
     /// Thousandths of the walk that lie behind the cursor, about; all of them when it is over.
     fn walked(&self, area: &Area, cursor: &Self::Cursor) -> u16;
 
-    /// Forgets every record and every note of a partition. Of a large one, part may be gone for good
-    /// before the next sync, the notes with the first of it: a clear that a crash cut short must be
-    /// done again.
+    /// Forgets every record and every note of a partition. Of a large one, part may be gone for
+    /// good before the next sync, the notes with the first of it: a clear that a crash cut short
+    /// must be done again.
     fn clear(&mut self, area: &Area);
 
     /// Keeps (or with `None` removes) a note of the protocol: a pending write, a session, a
