@@ -43,6 +43,9 @@ impl<E: Engine> Node<E> {
         for partition in mine {
             self.take_seat(now, &directory, partition);
         }
+        for copy in self.copies.values_mut() {
+            copy.wake(now);
+        }
         self.directory = Some(directory);
         self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
     }
@@ -63,6 +66,7 @@ impl<E: Engine> Node<E> {
         let replicas = &self.replicas;
         self.timers.retain(|(_, id, _)| replicas.contains_key(id));
         self.unnoted.retain(|id| replicas.contains_key(id));
+        self.copies.retain(|id, _| replicas.contains_key(id));
         self.seats.vacate(&mut self.engine, |seat| keeps || stays(seat));
     }
 

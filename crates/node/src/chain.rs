@@ -52,10 +52,7 @@ impl Replica {
                 self.handle_ack(ctx, header.object_version);
                 Ok(())
             }
-            Body::ChainCommit => {
-                self.handle_commit(ctx, header.object_version);
-                Ok(())
-            }
+            Body::ChainCommit => self.handle_commit(ctx, header.object_version),
             Body::ChainExpire { key } => {
                 self.handle_expire(ctx, header, key);
                 Ok(())
@@ -130,13 +127,26 @@ impl Replica {
         ctx.timers.insert((pending.due, id, version));
     }
 
-    fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let first = self.pending.get(&version).filter(|pending| pending.resends == 0);
-        if let Some(pending) = first {
+    /// The successor has committed a write. Commits overtake each other on the way; what was
+    /// computed from another write waits for that one, or the tail in front of a joiner would
+    /// answer from a state that it does not show yet.
+    fn handle_commit<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        version: u64,
+    ) -> Result<(), DropReason> {
+        let Some(pending) = self.pending.get(&version) else { return Ok(()) };
+        let fixed = pending.write().fixed;
+        let early = fixed.ordered != 0 && self.pending.contains_key(&fixed.base);
+        if early && ctx.plant != Some(Plant::IgnoreBase) {
+            return Err(DropReason::OutOfOrder);
+        }
+        if pending.resends == 0 {
             self.commit_rtt.sample(ctx.now.since(pending.sent_at));
         }
         self.commit_pending(ctx, version);
         self.settle(ctx);
+        Ok(())
     }
 
     /// Everybody behind this member has committed a write that is pending here.

@@ -105,6 +105,11 @@ impl<C> Copy<C> {
         self.wake
     }
 
+    /// The rate has changed: a paused copy may go on.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        self.wake = Some(now);
+    }
+
     /// Sends again what was not answered in time, and as much more as window and budget allow.
     pub(crate) fn go_on<E: Engine<Cursor = C>>(
         &mut self,
@@ -117,10 +122,12 @@ impl<C> Copy<C> {
             self.wake = None; // Until the assignment says otherwise.
             return;
         }
-        if ctx.leased {
-            self.resend(ctx, replica);
-            self.send_more(ctx, replica, budget);
+        if !ctx.leased {
+            self.wake = Some(ctx.now + RESEND_FIRST);
+            return;
         }
+        self.resend(ctx, replica);
+        self.send_more(ctx, replica, budget);
         let resend = self.in_flight.values().map(|piece| piece.due).min();
         let wants_more = self.in_flight.len() < WINDOW && !matches!(self.stage, Stage::Done);
         let more = wants_more.then(|| ctx.now + PACE);

@@ -234,7 +234,8 @@ impl<E: Engine> Node<E> {
             }
         }
         for (id, copy) in &mut self.copies {
-            if let Some(replica) = self.replicas.get(id).filter(|_| copy.due() <= Some(now)) {
+            let due = copy.due().is_some_and(|at| at <= now);
+            if let Some(replica) = self.replicas.get(id).filter(|_| due) {
                 copy.go_on(&mut ctx, replica, &mut self.copy_budget);
             }
         }
