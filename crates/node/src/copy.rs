@@ -129,7 +129,11 @@ impl<C> Copy<C> {
         self.resend(ctx, replica);
         self.send_more(ctx, replica, budget);
         let resend = self.in_flight.values().map(|piece| piece.due).min();
-        let wants_more = self.in_flight.len() < WINDOW && !matches!(self.stage, Stage::Done);
+        let wants_more = match self.stage {
+            Stage::Records(_) | Stage::Sessions(_) => self.in_flight.len() < WINDOW,
+            Stage::End => self.in_flight.is_empty(),
+            Stage::Done => false,
+        };
         let more = wants_more.then(|| ctx.now + PACE);
         self.wake = resend.into_iter().chain(more).min();
     }
