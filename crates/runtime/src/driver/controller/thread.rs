@@ -58,31 +58,30 @@ impl Thread {
     /// Runs until told to stop.
     pub(super) fn run(mut self, inbox: &Receiver<Mail>) -> Result<(), String> {
         loop {
+            // After every call into the machine: it counts on that.
             self.create_wanted();
             self.save()?;
             self.send_orders();
             self.answer_waiting();
-            let now = self.clock.now();
-            let wait = self.controller.poll_timeout().map_or(IDLE_WAIT, |at| at.since(now));
-            match inbox.recv_timeout(wait) {
+            let mail = match inbox.try_recv() {
+                Err(TryRecvError::Empty) => self.wait(inbox),
+                mail => mail.map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match mail {
                 Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(mail) => self.handle_mail(mail)?,
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            // What has arrived is heard before anybody is taken to be silent: this thread may have
-            // been the slow one.
-            loop {
-                match inbox.try_recv() {
-                    Ok(Mail::Stop) | Err(TryRecvError::Disconnected) => return Ok(()),
-                    Ok(mail) => self.handle_mail(mail)?,
-                    Err(TryRecvError::Empty) => break,
-                }
-            }
-            let now = self.clock.now();
-            if self.controller.poll_timeout().is_some_and(|at| at <= now) {
-                self.controller.handle_timeout(now);
+                // Only once all that has arrived was heard, so that nobody is taken to be silent
+                // because this thread was slow.
+                Err(RecvTimeoutError::Timeout) => self.controller.handle_timeout(self.clock.now()),
             }
         }
+    }
+
+    /// Waits for mail until the machine wants to be called.
+    fn wait(&mut self, inbox: &Receiver<Mail>) -> Result<Mail, RecvTimeoutError> {
+        let now = self.clock.now();
+        let wait = self.controller.poll_timeout().map_or(IDLE_WAIT, |at| at.since(now));
+        inbox.recv_timeout(wait)
     }
 
     fn handle_mail(&mut self, mail: Mail) -> Result<(), String> {
