@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use anyhow::anyhow;
 use cluster::Map;
 use controller::{KeyspaceSpec, MemberState, Status};
+use runtime::admin::NewNode;
 use runtime::clock::Clock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,22 +13,23 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
-/// A controller that may be asked.
+/// The controllers of a cluster: the one that is active, and one that stands by.
 #[derive(Debug)]
 pub(crate) struct Admin {
     agent: Agent,
-    at: SocketAddr,
+    /// Where they are; not empty.
+    addresses: Vec<SocketAddr>,
 }
 
 impl Admin {
-    /// The controller at this address; nothing is sent yet.
-    pub(crate) fn new(at: SocketAddr, timeout: Duration) -> Self {
+    /// The controllers at these addresses; nothing is sent yet.
+    pub(crate) fn new(addresses: &[SocketAddr], timeout: Duration) -> Self {
         let config = Agent::config_builder()
             .timeout_global(Some(timeout))
             // The body of a refusal says why.
             .http_status_as_error(false)
             .build();
-        Self { agent: config.into(), at }
+        Self { agent: config.into(), addresses: addresses.to_vec() }
     }
 
     /// The map as the controller has it.
@@ -43,6 +45,21 @@ impl Admin {
     /// Creates a keyspace.
     pub(crate) fn create(&self, spec: &KeyspaceSpec) -> Result<(), Failure> {
         self.post("/v1/keyspaces", spec)
+    }
+
+    /// Makes a node known.
+    pub(crate) fn add_node(&self, node: &NewNode) -> Result<(), Failure> {
+        self.post("/v1/nodes", node)
+    }
+
+    /// Forgets a node.
+    pub(crate) fn remove_node(&self, id: u16) -> Result<(), Failure> {
+        self.ask(|at| self.agent.delete(url(at, &format!("/v1/nodes/{id}"))).call()).map(|_| ())
+    }
+
+    /// Asks for something that takes no more than a path to say.
+    pub(crate) fn command(&self, path: &str) -> Result<(), Failure> {
+        self.ask(|at| self.agent.post(url(at, path)).send_empty()).map(|_| ())
     }
 
     /// Waits until every member follows the present map.
@@ -78,50 +95,57 @@ impl Admin {
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let answer = self.agent.get(self.url(path)).call();
-        let mut answer = self.accept(answer)?;
+        let mut answer = self.ask(|at| self.agent.get(url(at, path)).call())?;
         let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
-        body.map_err(|error| Failure::Other(anyhow!("{}{path}: {error}", self.at)))
+        body.map_err(|error| Failure::Other(anyhow!("{path}: {error}")))
     }
 
     fn post<T: Serialize>(&self, path: &str, body: &T) -> Result<(), Failure> {
-        let answer = self.agent.post(self.url(path)).send_json(body);
-        self.accept(answer).map(|_| ())
+        self.ask(|at| self.agent.post(url(at, path)).send_json(body)).map(|_| ())
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.at)
-    }
-
-    fn accept(
-        &self,
-        answer: Result<Response<ureq::Body>, ureq::Error>,
-    ) -> Result<Response<ureq::Body>, Failure> {
-        let mut answer = answer.map_err(|error| Failure::Other(self.unreachable(&error)))?;
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(answer);
+    /// Asks one after the other until one says yes or no. One that stands by, has ended or cannot
+    /// be reached says neither.
+    fn ask(&self, request: impl Fn(SocketAddr) -> Asked) -> Result<Response<ureq::Body>, Failure> {
+        let mut complaints = Vec::new();
+        for at in &self.addresses {
+            match request(*at) {
+                Ok(answer) if answer.status().is_success() => return Ok(answer),
+                Ok(answer) if answer.status().is_client_error() => {
+                    return Err(refused(*at, answer));
+                }
+                Ok(answer) => complaints.push(format!("the controller at {at}: {}", why(answer))),
+                Err(error) => complaints.push(format!("no controller answers at {at} ({error})")),
+            }
         }
-        let body = answer.body_mut().read_json::<Complaint>();
-        let why = body.map_or_else(|_| status.to_string(), |complaint| complaint.error);
-        if status == StatusCode::NOT_FOUND {
-            let hint = "is that the controller's admin address?";
-            return Err(Failure::Other(anyhow!("{}: {why}: {hint}", self.at)));
-        }
-        if status.is_client_error() {
-            return Err(Failure::Refused(format!("the controller refuses: {why}")));
-        }
-        Err(Failure::Other(anyhow!("the controller at {}: {why}", self.at)))
-    }
-
-    fn unreachable(&self, error: &ureq::Error) -> anyhow::Error {
-        anyhow!(
-            "no controller answers at {} ({error})\n  \
+        Err(Failure::Other(anyhow!(
+            "{}\n  \
              to start a cluster on this machine:  keyway up\n  \
              if one runs elsewhere, name it:      --admin HOST:PORT  (or KEYWAY_ADMIN)",
-            self.at
-        )
+            complaints.join("\n")
+        )))
     }
+}
+
+/// What became of a request.
+type Asked = Result<Response<ureq::Body>, ureq::Error>;
+
+fn url(at: SocketAddr, path: &str) -> String {
+    format!("http://{at}{path}")
+}
+
+fn refused(at: SocketAddr, answer: Response<ureq::Body>) -> Failure {
+    let status = answer.status();
+    let why = why(answer);
+    if status == StatusCode::NOT_FOUND {
+        return Failure::Other(anyhow!("{at}: {why}: is that the controller's admin address?"));
+    }
+    Failure::Refused(format!("the controller refuses: {why}"))
+}
+
+fn why(mut answer: Response<ureq::Body>) -> String {
+    let complaint = answer.body_mut().read_json::<Complaint>();
+    complaint.map_or_else(|_| answer.status().to_string(), |complaint| complaint.error)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a command may wait; this one asks again and again")]

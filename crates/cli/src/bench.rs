@@ -22,9 +22,9 @@ pub(crate) use run::{Measured, load, measure};
 
 /// Asks what a keyspace is.
 pub(crate) fn describe(
-    service: SocketAddr,
+    services: &[SocketAddr],
     name: &str,
     deadline: Duration,
 ) -> Result<Arc<Keyspace>, Failure> {
-    link::Link::open(service, deadline, 1)?.describe(name)
+    link::Link::open(services, deadline, 1)?.describe(name)
 }

@@ -1,8 +1,8 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, controller, del, demo, explain, get, incr, keyspace, mget, node, put, scan, sim,
-    status, switch, up,
+    bench, cas, cluster, controller, del, demo, explain, get, incr, keyspace, mget, node, put,
+    scan, sim, status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -27,14 +27,16 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Shared options")]
 pub(crate) struct Shared {
-    /// Service address of the cluster: where every request goes.
-    #[arg(long, global = true, value_name = "HOST:PORT", env = "KEYWAY_SERVICE")]
-    #[arg(default_value = "127.0.0.1:7700", value_parser = parse::address)]
-    pub(crate) service: SocketAddr,
-    /// Admin address of the controller: status, map, keyspaces.
-    #[arg(long, global = true, value_name = "HOST:PORT", env = "KEYWAY_ADMIN")]
-    #[arg(default_value = "127.0.0.1:7780", value_parser = parse::address)]
-    pub(crate) admin: SocketAddr,
+    /// Service address of the cluster: where every request goes. Where switches stand by, those of
+    /// all, with commas: the one that answers is found.
+    #[arg(long = "service", global = true, value_name = "HOST:PORT,..", env = "KEYWAY_SERVICE")]
+    #[arg(default_value = "127.0.0.1:7700", value_delimiter = ',', value_parser = parse::address)]
+    pub(crate) services: Vec<SocketAddr>,
+    /// Admin address of the controller: status, map, keyspaces, members. Where a second one stands
+    /// by, those of both, with a comma.
+    #[arg(long = "admin", global = true, value_name = "HOST:PORT,..", env = "KEYWAY_ADMIN")]
+    #[arg(default_value = "127.0.0.1:7780", value_delimiter = ',', value_parser = parse::address)]
+    pub(crate) admins: Vec<SocketAddr>,
     /// Keyspace that keys belong to.
     #[arg(long, short = 'k', global = true, value_name = "NAME", env = "KEYWAY_KEYSPACE")]
     #[arg(default_value = "default")]
@@ -61,6 +63,7 @@ enum Command {
     Scan(scan::Args),
     Status(status::Args),
     Keyspace(keyspace::Args),
+    Cluster(cluster::Args),
     Explain(explain::Args),
     Bench(bench::Args),
     Sim(sim::Args),
@@ -73,6 +76,7 @@ impl Cli {
     /// Carries the command out.
     pub(crate) fn run(self) -> Result<Verdict, Failure> {
         let shared = self.shared;
+        shared.check()?;
         match self.command {
             Command::Up(args) => args.run(&shared),
             Command::Demo(args) => args.run(&shared),
@@ -85,12 +89,40 @@ impl Cli {
             Command::Scan(args) => args.run(&shared),
             Command::Status(args) => args.run(&shared),
             Command::Keyspace(args) => args.run(&shared),
+            Command::Cluster(args) => args.run(&shared),
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),
             Command::Sim(args) => args.run(&shared),
             Command::Switch(args) => args.run(),
             Command::Node(args) => args.run(),
             Command::Controller(args) => args.run(),
+        }
+    }
+}
+
+impl Shared {
+    /// What the readers of single arguments do not see.
+    fn check(&self) -> Result<(), Failure> {
+        let (count, most) = (self.services.len(), client::SERVICES_MAX);
+        if count > most {
+            return Err(Failure::usage(format!("{count} service addresses: give at most {most}")));
+        }
+        if self.services.iter().any(SocketAddr::is_ipv4)
+            && self.services.iter().any(SocketAddr::is_ipv6)
+        {
+            let why = "no socket reaches IPv4 and IPv6 service addresses: give them all as one";
+            return Err(Failure::usage(why));
+        }
+        Ok(())
+    }
+
+    /// The one service address and the one admin address of a cluster that is to be started.
+    pub(crate) fn listen(&self) -> Result<(SocketAddr, SocketAddr), Failure> {
+        match (self.services.as_slice(), self.admins.as_slice()) {
+            ([service], [admin]) => Ok((*service, *admin)),
+            _ => Err(Failure::usage(
+                "a cluster in one process listens at one --service and one --admin address",
+            )),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod cas;
+pub(crate) mod cluster;
 pub(crate) mod cluster_size;
 pub(crate) mod controller;
 pub(crate) mod del;

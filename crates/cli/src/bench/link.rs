@@ -23,24 +23,25 @@ pub(crate) struct Link {
     socket: Socket,
     inbound: Inbound,
     outbound: Outbound,
-    service: SocketAddr,
+    services: Vec<SocketAddr>,
     pub(crate) client: Client,
 }
 
 impl Link {
     /// Opens a socket; nothing is sent yet.
     pub(crate) fn open(
-        service: SocketAddr,
+        services: &[SocketAddr],
         deadline: Duration,
         in_flight_max: usize,
     ) -> Result<Self, Failure> {
-        let any = match service {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        let any = if services.iter().any(SocketAddr::is_ipv6) {
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
+        } else {
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
         };
         let socket = Socket::bind(any).context("cannot open a socket")?;
         let draw = || runtime::entropy::draw().context("cannot draw a client id");
-        let mut config = ClientConfig::new(service.into(), draw()?.max(1));
+        let mut config = ClientConfig::new(services, draw()?.max(1));
         config.deadline = deadline;
         config.in_flight_max = in_flight_max;
         Ok(Self {
@@ -48,7 +49,7 @@ impl Link {
             inbound: Inbound::new(socket.family()),
             outbound: Outbound::new(socket.family()),
             socket,
-            service,
+            services: services.to_vec(),
             client: Client::new(config, Rng::new(draw()?)),
         })
     }
@@ -112,7 +113,7 @@ impl Link {
                     Err(Failure::Other(anyhow!("DESCRIBE was answered by {other:?}")))
                 }
                 Outcome::Refused(_) => Err(connect::no_such_keyspace(name)),
-                Outcome::Unknown(_) => Err(connect::no_answer(self.service)),
+                Outcome::Unknown(_) => Err(connect::no_answer(&self.services)),
             };
         }
     }

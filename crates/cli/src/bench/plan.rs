@@ -1,5 +1,6 @@
 //! What is to be measured, in full: what a report repeats so that a run can be repeated.
 
+use crate::connect;
 use cluster::Keyspace;
 use machine::Rng;
 use serde::Serialize;
@@ -13,8 +14,8 @@ use workload::{KeyNames, OpKind, Spec, Values};
 /// Everything that a run depends on, but the cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Service address.
-    pub(crate) service: SocketAddr,
+    /// Service addresses.
+    pub(crate) services: Vec<SocketAddr>,
     /// Keyspace of all keys.
     pub(crate) keyspace: Arc<Keyspace>,
     /// Operations and keys.
@@ -61,7 +62,7 @@ impl Plan {
     pub(crate) fn parameters(&self) -> Parameters<'_> {
         let Spec { mix, distribution, keys, shift, .. } = &self.spec;
         Parameters {
-            service: self.service,
+            service: connect::list(&self.services),
             keyspace: &self.keyspace.name,
             mix: Text(mix),
             distribution: Text(distribution),
@@ -82,7 +83,7 @@ impl Plan {
 /// The parameters of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Parameters<'a> {
-    service: SocketAddr,
+    service: String,
     keyspace: &'a str,
     mix: Text<'a, workload::Mix>,
     distribution: Text<'a, workload::Distribution>,

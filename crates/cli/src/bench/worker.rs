@@ -110,7 +110,7 @@ impl<'a> Worker<'a> {
         };
         Ok(Self {
             plan,
-            link: Link::open(plan.service, plan.deadline, in_flight_max)?,
+            link: Link::open(&plan.services, plan.deadline, in_flight_max)?,
             source,
             population,
             pacing,

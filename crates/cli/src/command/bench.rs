@@ -108,9 +108,11 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         self.logs.start("warn")?;
         let embedded = if self.embedded { Some(self.start()?) } else { None };
-        let service = embedded.as_ref().map_or(shared.service, Embedded::service);
+        let services = embedded
+            .as_ref()
+            .map_or_else(|| shared.services.clone(), |cluster| vec![cluster.service()]);
         let name = if self.embedded { EMBEDDED_KEYSPACE } else { &shared.keyspace };
-        let plan = self.load.plan(service, name, shared.timeout)?;
+        let plan = self.load.plan(services, name, shared.timeout)?;
         if !shared.json {
             out::line(&plan.parameters().text());
         }
@@ -134,7 +136,7 @@ impl Args {
             )));
         }
         if measured.summary.all.endings.total() == measured.summary.all.endings.unknown {
-            return Err(crate::connect::no_answer(service));
+            return Err(crate::connect::no_answer(&plan.services));
         }
         Ok(Verdict::Yes)
     }
@@ -153,7 +155,7 @@ impl Args {
         };
         let (name, replicas) = (EMBEDDED_KEYSPACE.to_owned(), self.size.replicas);
         let spec = KeyspaceSpec { name, kind, partitions, replicas, splits };
-        let admin = Admin::new(embedded.admin(), READY_WAIT_MAX);
+        let admin = Admin::new(&[embedded.admin()], READY_WAIT_MAX);
         admin.create(&spec)?;
         admin.wait_ready(READY_WAIT_MAX)?;
         Ok(embedded)
@@ -202,7 +204,7 @@ impl Load {
 
     fn plan(
         &self,
-        service: SocketAddr,
+        services: Vec<SocketAddr>,
         keyspace: &str,
         deadline: Duration,
     ) -> Result<Plan, Failure> {
@@ -236,7 +238,7 @@ impl Load {
                 .map_err(|error| Failure::usage(error.to_string()))
         };
         let (names, counters) = (names(PREFIX)?, names(COUNTER_PREFIX)?);
-        let keyspace = bench::describe(service, keyspace, deadline)?;
+        let keyspace = bench::describe(&services, keyspace, deadline)?;
         if spec.mix.scans() && !keyspace.is_ordered() {
             return refuse(format!(
                 "the mix has scans, but keyspace {:?} keeps no order; to make one:\n  \
@@ -246,7 +248,7 @@ impl Load {
             ));
         }
         Ok(Plan {
-            service,
+            services,
             keyspace,
             spec,
             names,

@@ -122,7 +122,7 @@ impl Demo {
         })?;
         let service = cluster.service();
         say(format!("A switch at {service}, {NODES} storage nodes and a controller are up."));
-        let admin = Admin::new(cluster.admin(), STEP_WAIT_MAX);
+        let admin = Admin::new(&[cluster.admin()], STEP_WAIT_MAX);
         admin.create(&KeyspaceSpec {
             name: NAME.to_owned(),
             kind: KeyspaceKind::Range { prefix: PREFIX.as_bytes().to_vec() },
@@ -278,8 +278,8 @@ fn plan(service: SocketAddr) -> Result<Plan, Failure> {
     let mix: Mix = "get=0.9,put=0.08,mget:16=0.02".parse().expect(parse);
     let sizes: Sizes = "100".parse().expect(parse);
     Ok(Plan {
-        service,
-        keyspace: bench::describe(service, NAME, STEP_WAIT_MAX)?,
+        services: vec![service],
+        keyspace: bench::describe(&[service], NAME, STEP_WAIT_MAX)?,
         spec: Spec {
             mix,
             distribution: Distribution::Scrambled { theta: 0.99 },

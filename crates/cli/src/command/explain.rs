@@ -34,7 +34,7 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
         let style = Style { hex: self.hex };
-        let map = Admin::new(shared.admin, shared.timeout).map()?;
+        let map = Admin::new(&shared.admins, shared.timeout).map()?;
         let name = &shared.keyspace;
         let Some(keyspace) = map.keyspace(name) else {
             if shared.json {
@@ -43,7 +43,7 @@ impl Args {
             eprintln!("keyway: no keyspace {name:?}; see: keyway keyspace list");
             return Ok(Verdict::No);
         };
-        let tables = Tables::compile(&map.switch_tables())
+        let tables = Tables::compile(&map.switch_tables(map.active_switch))
             .map_err(|error| Failure::Other(anyhow!("the controller's map: {error}")))?;
         let at = keyspace.match_value(&key);
         let found = switch::explain(&tables, keyspace.id, at).ok_or_else(|| {
@@ -98,12 +98,15 @@ impl Way<'_> {
             ("  from", first.to_string()),
             ("  to", last.to_string()),
         ];
+        let members = self.map.partitions.iter().find(|it| it.id == *partition);
+        let members = members.map_or(chain.len(), |it| it.members().len());
         for (index, id) in chain.iter().enumerate() {
-            let role = match (index, chain.len() - 1 - index) {
-                (0, 0) => "head and tail",
-                (0, _) => "head: orders writes",
-                (_, 0) => "tail: answers",
-                _ => "middle",
+            let role = match (index, members.checked_sub(index + 1)) {
+                (_, None) => "joins: is being copied to",
+                (0, Some(0)) => "head and tail",
+                (0, Some(_)) => "head: orders writes",
+                (_, Some(0)) => "tail: answers",
+                (_, Some(_)) => "middle",
             };
             let at = self.address(*id).map_or_else(|| "unknown".to_owned(), |at| at.to_string());
             let name = if index == 0 { "chain" } else { "" };

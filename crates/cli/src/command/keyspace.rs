@@ -79,7 +79,7 @@ struct Create {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let admin = Admin::new(shared.admin, shared.timeout);
+        let admin = Admin::new(&shared.admins, shared.timeout);
         match self.command {
             Command::List => list(&admin, shared),
             Command::Create(create) => create.run(&admin, shared),
@@ -194,11 +194,13 @@ fn show(admin: &Admin, shared: &Shared, name: &str) -> Result<Verdict, Failure> 
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for partition in &keyspace.partitions {
         let chain: Vec<String> = partition.chain.iter().map(ToString::to_string).collect();
+        let joiner = partition.joiner.map_or_else(String::new, |id| format!(", {id} joins"));
+        let closed = if partition.open { "" } else { ", closed" };
         rows.push(vec![
             partition.id.to_string(),
             partition.first.to_string(),
             partition.epoch.to_string(),
-            chain.join("→"),
+            format!("{}{joiner}{closed}", chain.join("→")),
             grouped(partition.reads),
             grouped(partition.writes),
         ]);

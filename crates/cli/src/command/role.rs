@@ -40,7 +40,8 @@ impl Role {
         self.logs.start("info")?;
         let signals = Signals::hold().context("cannot hold signals back")?;
         let server = start(&config).map_err(|error| Failure::Other(error.into()))?;
-        out::line(&format!("{name} ready, admin server at http://{}", server.admin()));
+        let state = if server.stands_by() { "stands by" } else { "ready" };
+        out::line(&format!("{name} {state}, admin server at http://{}", server.admin()));
         let signal = signals.wait().context("cannot wait for signals")?;
         eprintln!("keyway: {signal}: ending in good order");
         server.stop();

@@ -5,63 +5,158 @@ use crate::chart::{bar, grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
-use cluster::KeyspaceKind;
-use controller::{KeyspaceStatus, NodeLoad, Status};
+use cluster::{KeyspaceKind, Member};
+use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
+use std::io::IsTerminal;
+use std::time::Duration;
 
-/// Show how the cluster stands: members, keyspaces, load.
+/// Show how the cluster stands: members, copies, keyspaces, load.
 ///
 /// Ends with exit code 1 if some keys cannot be read and written at the moment.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway status
+  keyway status --watch
   keyway status --json
   until keyway status >/dev/null; do sleep 1; done")]
 pub(crate) struct Args {
     /// Show what the controller did lately, too.
     #[arg(long)]
     decisions: bool,
+    /// Show it again every second, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
 }
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let status = Admin::new(shared.admin, shared.timeout).status()?;
-        if shared.json {
-            let text = serde_json::to_string(&status).map_err(|error| Failure::Other(error.into()));
-            out::line(&text?);
-        } else {
-            out::print(&describe(&status, self.decisions));
+        let admin = Admin::new(&shared.admins, shared.timeout);
+        if self.watch {
+            loop {
+                let text = match admin.status().and_then(|status| self.text(&status, shared)) {
+                    Ok(text) => text,
+                    // It may be back in a second, or another one may take over.
+                    Err(failure) => format!("{}\n", failure.message()),
+                };
+                let screen = !shared.json && std::io::stdout().is_terminal();
+                out::print(&if screen { format!("{CLEAR}{text}") } else { text });
+                watch_pause();
+            }
         }
+        let status = admin.status()?;
+        out::print(&self.text(&status, shared)?);
         Ok(if status.covered { Verdict::Yes } else { Verdict::No })
+    }
+
+    fn text(&self, status: &Status, shared: &Shared) -> Result<String, Failure> {
+        if !shared.json {
+            return Ok(describe(status, self.decisions));
+        }
+        let text = serde_json::to_string(status).map_err(|error| Failure::Other(error.into()))?;
+        Ok(format!("{text}\n"))
     }
 }
 
+/// What makes a terminal begin anew at its first line.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+#[expect(clippy::disallowed_methods, reason = "a command may wait; this one looks every second")]
+fn watch_pause() {
+    std::thread::sleep(Duration::from_secs(1));
+}
+
 fn describe(status: &Status, decisions: bool) -> String {
-    let state = match (status.ready, status.covered) {
-        (true, _) => "ready",
-        (false, true) => "serving all keys, but not every member is ready",
-        (false, false) => "not serving all keys",
-    };
-    let mut text = format!("cluster   {state} (map revision {})\n\n", status.revision);
+    let mut text = format!("cluster   {} (map revision {})\n", state(status), status.revision);
+    for line in exceptions(status) {
+        text.push_str(&format!("          {line}\n"));
+    }
+    text.push('\n');
     text.push_str(&members(status));
     text.push('\n');
+    if !status.copies.is_empty() {
+        text.push_str(&copies(&status.copies));
+        text.push('\n');
+    }
     text.push_str(&keyspaces(&status.keyspaces));
     text.push('\n');
     text.push_str(&load(&status.load));
     if decisions {
         text.push_str("\ndecisions, oldest first\n");
-        for decision in &status.decisions {
-            text.push_str(&format!("  {}: {}\n", decision.saw, decision.did));
+        for Decision { saw, did, changed, .. } in &status.decisions {
+            let changed = if changed.is_empty() { String::new() } else { format!(" ({changed})") };
+            text.push_str(&format!("  {saw}: {did}{changed}\n"));
         }
     }
     text
 }
 
+fn state(status: &Status) -> &'static str {
+    match (status.ready, status.covered, status.replicated) {
+        (true, true, true) => "ready, fully replicated",
+        (true, true, false) => "ready, replicas are being made",
+        (false, true, _) => "serving all keys, but not every member is ready",
+        (_, false, _) => "not serving all keys",
+    }
+}
+
+/// What is not as it is to be.
+fn exceptions(status: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
+    if status.closed > 0 {
+        lines.push(format!("{} partitions are closed while their chain changes", status.closed));
+    }
+    if status.under_replicated > 0 {
+        let count = status.under_replicated;
+        lines.push(format!("{count} partitions have fewer replicas than they are to have"));
+    }
+    if status.paused {
+        lines.push("copies are paused; to go on: keyway cluster resume-copies".to_owned());
+    }
+    lines
+}
+
 fn members(status: &Status) -> String {
-    let mut text = String::from("members\n");
+    let mut text = format!("members (a lease lasts {} ms)\n", status.lease_ms);
     for member in &status.members {
         let name = member.member.to_string();
-        text.push_str(&format!("  {name:<10} {:<22} {}\n", member.endpoint, member.detail));
+        let turn = match member.member {
+            Member::Switch(index) if index == status.active_switch => "active",
+            Member::Switch(_) => "standby",
+            Member::Node(_) if member.departing => "leaving",
+            Member::Node(_) => "",
+        };
+        let lease = match member.lease_ms_left {
+            0 => "no lease".to_owned(),
+            left => format!("lease {left} ms"),
+        };
+        let detail = &member.detail;
+        text.push_str(&format!("  {name:<10} {:<22} ", member.endpoint));
+        text.push_str(&format!("{turn:<8} {lease:<13} {detail}\n"));
+    }
+    text
+}
+
+/// Copies that are listed one by one; the rest is counted, so that the members stay in view.
+const COPIES_SHOWN_MAX: usize = 16;
+
+fn copies(copies: &[CopyStatus]) -> String {
+    let mut rows =
+        vec![["copy of", "from", "to", "done", "bytes", "left"].map(str::to_owned).to_vec()];
+    for copy in copies.iter().take(COPIES_SHOWN_MAX) {
+        let CopyStatus { partition, from, to, permille, bytes, eta_ms } = copy;
+        rows.push(vec![
+            format!("partition {partition}"),
+            format!("node {from}"),
+            format!("node {to}"),
+            format!("{}.{} %", permille / 10, permille % 10),
+            grouped(*bytes),
+            eta_ms.map_or_else(String::new, |ms| format!("{} s", ms.div_ceil(1_000))),
+        ]);
+    }
+    let mut text = table(&rows);
+    if let Some(more) = copies.len().checked_sub(COPIES_SHOWN_MAX).filter(|more| *more > 0) {
+        text.push_str(&format!("and {more} more\n"));
     }
     text
 }
@@ -74,7 +169,10 @@ fn keyspaces(keyspaces: &[KeyspaceStatus]) -> String {
             keyspace.name.clone(),
             kind(&keyspace.kind),
             keyspace.partitions.len().to_string(),
-            keyspace.replicas.to_string(),
+            match (keyspace.replicas_min, keyspace.replicas) {
+                (least, wanted) if least < wanted => format!("{least} of {wanted}"),
+                (_, wanted) => wanted.to_string(),
+            },
             grouped(keyspace.partitions.iter().map(|p| p.reads).sum()),
             grouped(keyspace.partitions.iter().map(|p| p.writes).sum()),
         ]);

@@ -37,9 +37,10 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         self.logs.start("warn")?;
+        let (service, admin) = shared.listen()?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let embedded = start(&self.size.options(shared.service, shared.admin))?;
+        let embedded = start(&self.size.options(service, admin))?;
         let controller = embedded.roles().controller.clone();
         let controller = controller.ok_or_else(|| anyhow!("the cluster has no controller"))?;
         let map = controller.map().context("cannot ask the controller")?;
