@@ -157,7 +157,7 @@ impl Controller {
         let mut order: Vec<(usize, &Partition)> = map.partitions.iter().enumerate().collect();
         order.sort_by_key(|(_, p)| Reverse(wanted(p).saturating_sub(p.members().len())));
         let intents = &self.plans.intents;
-        let mut tally = Tally::new(map, intents);
+        let mut tally = Tally::new(map, intents, outlook.gone().collect());
         let mut steps = Vec::new();
         for (index, partition) in &order {
             let intent = intents.get(&partition.id);
@@ -233,8 +233,7 @@ impl Controller {
         let to_copy = |why: &str| (why.to_owned(), format!("close them to copy: {}", copies()));
         match reason {
             Reason::Lost => {
-                let gone = self.plans.outlook.nodes.iter().filter(|(_, sight)| sight.gone);
-                let gone = list(gone.map(|(id, _)| format!("node {id}")));
+                let gone = list(self.plans.outlook.gone().map(|id| format!("node {id}")));
                 let saw = format!("no answer and no lease left: {gone}");
                 (saw, format!("close partitions without: {some}"))
             }

@@ -107,7 +107,7 @@ impl Controller {
         check_endpoints(&map.nodes, &self.config.switches).map_err(CommandError::SharedEndpoint)?;
         self.state.map = map;
         self.state.controls.insert(node.id, control);
-        let peer = Peer::new(now, false, self.config.lease);
+        let peer = Peer::new(now, self.config.poll_interval, self.config.lease);
         self.peers.insert(Member::Node(node.id), peer);
         let did = format!("ask node {} at {control} for its memory", node.id);
         self.advance(format!("wanted: a new node {}", node.id), did);

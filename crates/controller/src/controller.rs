@@ -68,7 +68,7 @@ impl Controller {
         let nodes = state.map.nodes.iter().map(|n| Member::Node(n.id));
         let peer = |member| {
             let may_hold = matches!(member, Member::Node(id) if state.partitions_of(id) > 0);
-            Peer { pace: config.poll_interval, ..Peer::new(now, may_hold, granted) }
+            Peer { may_hold, ..Peer::new(now, config.poll_interval, granted) }
         };
         let peers = switches.chain(nodes).map(|member| (member, peer(member))).collect();
         let hold_switches_until = now + config.poll_interval;
@@ -344,7 +344,8 @@ impl Controller {
         let returns =
             peer.contact != Contact::Answering || reborn || report.revision() < peer.revision();
         if returns {
-            peer.offered = 0;
+            // It has no lease, or not for long, until the next order brings it one.
+            (peer.offered, peer.due) = (0, now);
         }
         if peer.heard.is_none() || peer.is_gone(now) {
             let grace = if report.revision() == 0 { RETURN_GRACE } else { patience };

@@ -26,7 +26,8 @@ pub(crate) fn judge_switch(state: &Saved, installed: u64) -> Standing {
 /// Judges a node by the memory it reports.
 ///
 /// A node is given assignments only after its memory was saved. So one that follows some
-/// assignment with a memory that is not saved has it from somebody else.
+/// assignment with a memory that is not saved has it from somebody else, unless it is of this
+/// cluster: then another process has spoken for it since.
 pub(crate) fn judge_node(
     state: &Saved,
     node: NodeId,
@@ -54,7 +55,7 @@ pub(crate) fn judge_node(
             "it has the memory of node {other}: two nodes were given one data directory, or a copy"
         )),
         Some(_) => Verdict::Stands(Standing::Accepted),
-        None if report.revision > 0 => foreign(format!(
+        None if report.revision > 0 && report.cluster.is_none() => foreign(format!(
             "it serves revision {} of a controller that this one knows nothing of: restore that \
              one's store, or give the node an empty data directory",
             report.revision

@@ -25,27 +25,25 @@ impl Controller {
 
     /// The lease that goes with an order that gives this revision, or none.
     ///
-    /// A node's is for what it is to do now, never for less: with an old assignment it would serve
-    /// chains that it has been taken out of. While a decision is not durable, it is for the newest
-    /// that is, and only for a node whose lease has not ended: others may have been taken out by
-    /// that very decision. A switch may go on with old tables, for nodes refuse what is wrong with
-    /// them.
+    /// It is for what the member is to do now, never for less: with an old assignment a node would
+    /// serve chains that it has been taken out of. While a decision is not durable, it is for the
+    /// newest that is, and only for a member whose lease has not ended: others may have been
+    /// replaced by that very decision. The active switch may go on with old tables, for nodes
+    /// refuse what is wrong with them.
     pub(crate) fn lease_for(&mut self, member: Member, given: Option<u64>) -> Option<Lease> {
-        let (now, durable) = (self.now, self.durable);
-        let is_durable = self.is_durable();
+        let active = Member::Switch(self.state.map.active_switch);
+        let (now, durable, is_durable) = (self.now, self.durable, self.is_durable());
         let peer = self.peers.get_mut(&member)?;
-        if peer.standing != Standing::Accepted {
+        let unbroken = is_durable || !peer.granted.is_over(now);
+        if peer.standing != Standing::Accepted || !unbroken {
             return None;
         }
         let installed = peer.revision();
-        let revision = match member {
-            Member::Switch(_) if installed > 0 => installed,
-            Member::Switch(_) => given?,
-            Member::Node(_) => {
-                let unbroken = is_durable || !peer.granted.is_over(now);
-                let revision = given.unwrap_or(installed);
-                Some(revision).filter(|it| *it == durable && unbroken && !peer.stuck)?
-            }
+        let revision = if member == active && installed > 0 {
+            installed
+        } else {
+            let current = |it: &u64| *it == durable && *it > 0 && !peer.stuck;
+            Some(given.unwrap_or(installed)).filter(current)?
         };
         let (report, heard) = (peer.report.as_ref()?, peer.heard?);
         Some(peer.granted.grant(report, heard, revision, self.config.lease))

@@ -66,11 +66,11 @@ pub(crate) enum Standing {
 }
 
 impl Peer {
-    /// A member that may have been granted a lease up to now.
-    pub(crate) fn new(now: Instant, may_hold: bool, lease: Duration) -> Self {
+    /// A member that may have been granted a lease up to now, to be asked at this pace.
+    pub(crate) fn new(now: Instant, pace: Duration, lease: Duration) -> Self {
         Self {
             due: now,
-            pace: Duration::ZERO,
+            pace,
             in_flight: None,
             given: None,
             heard: None,
@@ -80,7 +80,7 @@ impl Peer {
             report: None,
             offered: 0,
             stuck: false,
-            may_hold,
+            may_hold: false,
             granted: Granted::up_to(now, lease),
         }
     }

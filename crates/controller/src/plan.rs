@@ -34,6 +34,11 @@ impl Outlook {
         self.nodes.get(&node).copied().unwrap_or_default()
     }
 
+    /// Nodes that have certainly fallen silent.
+    pub(crate) fn gone(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes.iter().filter(|(_, sight)| sight.gone).map(|(id, _)| *id)
+    }
+
     /// Nodes that may be given seats.
     pub(crate) fn takers(&self) -> impl Iterator<Item = NodeId> {
         let fit = self.nodes.iter().filter(|(_, sight)| sight.serving && !sight.departing);
@@ -124,13 +129,16 @@ impl Case<'_> {
         Epoch(epoch.checked_add(1).expect("32 bits outlast every partition"))
     }
 
-    /// A chain keeps at least one member, and one that is there to settle: whoever has the data
-    /// may come back.
+    /// A chain keeps at least one member, and one that answers now: another whose lease has merely
+    /// not ended yet may have lost its memory meanwhile, and whoever is cut off still has his.
     fn close_without_the_gone(&self) -> Option<Step> {
         let partition = self.partition;
         let stays = |node: &NodeId| !self.sight(*node).gone;
-        let steady = |node: &NodeId| stays(node) && self.sight(*node).steady;
-        if !partition.members().iter().any(steady) {
+        let remains = |node: &NodeId| {
+            let Sight { gone, serving, steady, .. } = self.sight(*node);
+            !gone && serving && steady
+        };
+        if !partition.members().iter().any(remains) {
             return None;
         }
         let seats = partition.chain.iter().zip(&partition.since).filter(|(node, _)| stays(node));

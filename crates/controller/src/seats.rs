@@ -1,7 +1,7 @@
 //! Who has how many seats in the chains, and which roles and copies.
 
 use cluster::{Map, NodeId, Partition, PartitionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies that a node gives, and that it takes, at a time. One: several would share what the node
 /// can send or store, and the first to end would end later.
@@ -45,14 +45,17 @@ impl Share {
 }
 
 /// The shares of all nodes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tally {
     shares: BTreeMap<NodeId, Share>,
+    /// Who gives no copy, though the map has it so. If it were counted, a chain that has lost all
+    /// its members would keep its joiner from everything else.
+    gone: BTreeSet<NodeId>,
 }
 
 impl Tally {
-    pub(crate) fn new(map: &Map, intents: &Intents) -> Self {
-        let mut tally = Self::default();
+    pub(crate) fn new(map: &Map, intents: &Intents, gone: BTreeSet<NodeId>) -> Self {
+        let mut tally = Self { shares: BTreeMap::new(), gone };
         for partition in &map.partitions {
             tally.add(partition, intents.get(&partition.id));
         }
@@ -104,7 +107,8 @@ impl Tally {
             change(&mut self.share(tail).tails);
         }
         let running = tail.zip(partition.joiner());
-        if let Some((giver, taker)) = running.or(intent.map(|it| (it.giver, it.taker))) {
+        let copy = running.or(intent.map(|it| (it.giver, it.taker)));
+        if let Some((giver, taker)) = copy.filter(|(giver, _)| !self.gone.contains(giver)) {
             change(&mut self.share(giver).giving);
             change(&mut self.share(taker).taking);
         }

@@ -1,5 +1,6 @@
 //! Scripts and properties of the controller, played against members made of a few lines.
 
+mod chaos;
 mod configuration;
 mod keyspaces;
 mod leases;
@@ -8,5 +9,6 @@ mod member;
 mod membership;
 mod operators;
 mod orders;
+mod properties;
 mod switches;
 mod world;

@@ -158,6 +158,23 @@ fn a_controller_that_comes_back_waits_for_what_its_predecessor_may_have_granted(
 }
 
 #[test]
+fn a_member_that_is_heard_again_is_granted_a_lease_at_once() {
+    let mut world = World::with_keyspace(3, 1, 3, 3);
+    for it in world.members.values_mut() {
+        it.cut_off = true;
+    }
+    world.live_for(Duration::from_secs(1));
+    for it in world.members.values_mut() {
+        it.cut_off = false;
+    }
+    world.restart(world.config.clone());
+    let now = world.now;
+    world.settle();
+    assert_eq!(world.now, now);
+    assert!(world.members.values().all(|it| it.serves(now)));
+}
+
+#[test]
 fn a_longer_lease_of_a_predecessor_counts_until_it_is_over() {
     let mut world = World::with_keyspace(3, 1, 3, 3);
     let long = Duration::from_secs(5);

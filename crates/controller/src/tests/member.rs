@@ -131,8 +131,13 @@ impl Obedient {
         self.whole.extend(partition.since(me).map(|since| (partition.id, since)));
     }
 
-    fn is_whole(&self, partition: &Partition, me: NodeId) -> bool {
+    pub(super) fn is_whole(&self, partition: &Partition, me: NodeId) -> bool {
         partition.since(me).is_some_and(|since| self.whole.contains(&(partition.id, since)))
+    }
+
+    pub(super) fn is_settled(&self, closed: &Partition, now: Instant, settling: Duration) -> bool {
+        let entered = self.has_entered(closed);
+        !closed.open && entered.is_some_and(|at| at + settling <= now)
     }
 
     pub(super) fn counters(&self) -> SwitchCounters {

@@ -138,6 +138,20 @@ fn partitions_that_never_reached_a_node_are_not_held_against_it() {
 }
 
 #[test]
+fn a_late_word_of_a_process_that_was_replaced_does_not_lock_out_the_new_one() {
+    let mut world = World::settled(3, 1);
+    let late = world.report_of(node(1));
+    world.member(node(1)).wipe(999);
+    world.live();
+    assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    let now = world.now;
+    world.controller.handle_report(now, node(1), late);
+    world.live();
+    assert_eq!(world.state_of(node(1)), MemberState::Ready);
+    assert_eq!(world.saved.as_ref().unwrap().stores[&NodeId(1)], StoreId(999));
+}
+
+#[test]
 fn two_nodes_with_one_memory_are_not_both_believed() {
     let mut world = World::new(3, 1);
     let copied = world.members[&node(2)].store;
