@@ -6,38 +6,67 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A cluster of one switch, three nodes and a controller, in a file.
+/// A cluster of processes, in a file.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     directory: TempDir,
-    pub(crate) service: SocketAddr,
-    pub(crate) admin: SocketAddr,
+    /// Service addresses of its switches.
+    pub(crate) services: Vec<SocketAddr>,
+    /// Admin addresses of its controllers.
+    pub(crate) admins: Vec<SocketAddr>,
+    /// For each node from 1 on, where packets and where orders reach it.
+    pub(crate) nodes: Vec<[SocketAddr; 2]>,
     pub(crate) text: String,
+}
+
+/// What a cluster consists of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) nodes: u16,
+    pub(crate) switches: u16,
+    /// Whether there is an address for a second controller.
+    pub(crate) standby: bool,
 }
 
 pub(crate) const NODES: u16 = 3;
 
 impl Cluster {
+    /// One switch, three nodes and a controller.
     pub(crate) fn new() -> Self {
+        Self::with(Shape { nodes: NODES, switches: 1, standby: false })
+    }
+
+    pub(crate) fn with(shape: Shape) -> Self {
+        let Shape { nodes, switches, standby } = shape;
         let directory = TempDir::new().expect("a temporary directory");
-        let mut free = free_addresses(3 + 2 * usize::from(NODES)).into_iter();
+        let mut free = free_addresses(2 + 2 * usize::from(nodes + switches)).into_iter();
         let mut next = || free.next().expect("as many as asked for");
-        let (service, switch_admin, admin) = (next(), next(), next());
-        let data = directory.path().join("controller");
-        let mut text = format!(
-            "[cluster]\nseed = 7\n\n\
-             [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\n\
-             [controller]\nadmin = \"{admin}\"\ndata = \"{}\"\n\n",
-            data.display()
-        );
-        for id in 1..=NODES {
-            let (listen, admin) = (next(), next());
-            write!(text, "[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\n")
-                .expect("strings take everything");
+        let mut text = "[cluster]\nseed = 7\n\n".to_owned();
+        let table = if switches == 1 { "[switch]" } else { "[[switch]]" };
+        let mut services = Vec::new();
+        for _ in 0..switches {
+            let (service, admin) = (next(), next());
+            text.push_str(&format!("{table}\nservice = \"{service}\"\nadmin = \"{admin}\"\n"));
+            text.push_str("threads = 1\n\n");
+            services.push(service);
         }
-        text.push_str("[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 16\n\n");
-        text.push_str("[[keyspace]]\nname = \"words\"\nkind = \"range\"\npartitions = 8\n");
-        Self { directory, service, admin, text }
+        let data = directory.path().join("controller");
+        let mut admins = vec![next()];
+        text.push_str(&format!("[controller]\nadmin = \"{}\"\ndata = {data:?}\n", admins[0]));
+        if standby {
+            admins.push(next());
+            text.push_str(&format!("standby_admin = \"{}\"\n", admins[1]));
+        }
+        let mut places = Vec::new();
+        for id in 1..=nodes {
+            let [listen, admin] = [next(), next()];
+            write!(text, "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n")
+                .expect("strings take everything");
+            places.push([listen, admin]);
+        }
+        text.push_str("\n[[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 16\n");
+        text.push_str("\n[[keyspace]]\nname = \"words\"\nkind = \"range\"\npartitions = 8\n");
+        Self { directory, services, admins, nodes: places, text }
     }
 
     /// Writes the text into a file.
@@ -64,13 +93,23 @@ fn a_good_configuration_is_fine_for_every_role() {
     }
     let ran = check(&path, &["node", "--id", "9"]).expect(2);
     assert!(ran.stderr.contains("there are 1, 2, 3"), "{ran:?}");
+    let ran = check(&path, &["switch", "--index", "1"]).expect(2);
+    assert!(ran.stderr.contains("no switch 1"), "{ran:?}");
+    let ran = check(&path, &["controller", "--standby"]).expect(2);
+    assert!(ran.stderr.contains("add standby_admin"), "{ran:?}");
+    let two = Cluster::with(Shape { nodes: 3, switches: 2, standby: true });
+    let path = two.file(&two.text);
+    check(&path, &["switch", "--index", "1"]).expect(0);
+    check(&path, &["controller", "--standby"]).expect(0);
+    let ran = check(&path, &["switch"]).expect(2);
+    assert!(ran.stderr.contains("add --index 0 to 1"), "{ran:?}");
 }
 
 #[test]
 fn a_bad_configuration_is_refused_with_everything_that_is_wrong() {
     let cluster = Cluster::new();
     let good = &cluster.text;
-    let service = cluster.service.to_string();
+    let service = cluster.services[0].to_string();
     let changes: [(&str, String, &[&str]); 8] = [
         ("not TOML", "[cluster".to_owned(), &["not a configuration"]),
         ("an unknown field", good.replace("seed", "sead"), &["sead"]),

@@ -15,6 +15,7 @@ fn without_a_cluster_commands_say_how_to_start_one() {
         (&["status"], 5),
         (&["keyspace", "list"], 5),
         (&["explain", "x"], 5),
+        (&["cluster", "drain-node", "1"], 5),
     ] {
         let mut arguments = command.to_vec();
         arguments.extend(away);
@@ -49,6 +50,11 @@ fn wrong_command_lines_end_with_code_2() {
         &["up", "--nodes", "2", "--replicas", "3"],
         &["up", "--engine", "fjall"],
         &["up", "--data", "/tmp"],
+        &["up", "--service", "127.0.0.1:1,127.0.0.1:2"],
+        &["get", "k", "--service", "127.0.0.1:1,[::1]:2"],
+        &["cluster"],
+        &["cluster", "add-node", "4", "--listen", "127.0.0.1:1"],
+        &["cluster", "drain-node", "all"],
         &["node", "--config", "/does/not/exist.toml", "--id", "1"],
     ] {
         let ran = run(arguments).expect(2);

@@ -16,6 +16,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "scan",
         "status",
         "keyspace",
+        "cluster",
         "explain",
         "bench",
         "sim",
@@ -29,6 +30,12 @@ fn every_command_explains_itself_and_gives_an_example() {
         assert!(overview.contains(&format!("\n  {command} ")), "{command} is not listed");
         let help = run(&[command, "--help"]).expect(0).stdout;
         assert!(help.contains("Example") && help.contains(&format!("keyway {command}")), "{help}");
+    }
+    for sub in
+        ["add-node", "drain-node", "keep-node", "remove-node", "pause-copies", "resume-copies"]
+    {
+        let help = run(&["cluster", sub, "--help"]).expect(0).stdout;
+        assert!(help.contains(&format!("keyway cluster {sub}")), "{help}");
     }
     for sub in ["list", "create", "show"] {
         let help = run(&["keyspace", sub, "--help"]).expect(0).stdout;

@@ -9,11 +9,15 @@ mod crash;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
 mod keys;
+#[cfg(test)]
+mod processes;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]

@@ -14,8 +14,8 @@ fn run(cluster: &Cluster, arguments: &[&str]) -> Ran {
     let mut command = keyway();
     // Longer than any of the roles takes to find the others.
     command.args(arguments).args(["--timeout", "60s"]);
-    command.env("KEYWAY_SERVICE", cluster.service.to_string());
-    command.env("KEYWAY_ADMIN", cluster.admin.to_string());
+    command.env("KEYWAY_SERVICE", cluster.services[0].to_string());
+    command.env("KEYWAY_ADMIN", cluster.admins[0].to_string());
     Ran::from(command.output().expect("the binary runs"))
 }
 
