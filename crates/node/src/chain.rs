@@ -52,7 +52,10 @@ impl Replica {
                 self.handle_ack(ctx, header.object_version);
                 Ok(())
             }
-            Body::ChainCommit => self.handle_commit(ctx, header.object_version),
+            Body::ChainCommit => {
+                self.handle_commit(ctx, header.object_version);
+                Ok(())
+            }
             Body::ChainExpire { key } => {
                 self.handle_expire(ctx, header, key);
                 Ok(())
@@ -127,26 +130,25 @@ impl Replica {
         ctx.timers.insert((pending.due, id, version));
     }
 
-    /// The successor has committed a write. Commits overtake each other on the way; what was
-    /// computed from another write waits for that one, or the tail in front of a joiner would
-    /// answer from a state that it does not show yet.
-    fn handle_commit<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        version: u64,
-    ) -> Result<(), DropReason> {
-        let Some(pending) = self.pending.get(&version) else { return Ok(()) };
-        let fixed = pending.write().fixed;
-        let early = fixed.ordered != 0 && self.pending.contains_key(&fixed.base);
-        if early && ctx.plant != Some(Plant::IgnoreBase) {
-            return Err(DropReason::OutOfOrder);
-        }
+    /// The successor has committed a write, and so whatever that was computed from. Commits
+    /// overtake each other on the way: the bases come first here too, or the tail in front of a
+    /// joiner would answer from a state that it does not show yet.
+    fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let Some(pending) = self.pending.get(&version) else { return };
         if pending.resends == 0 {
             self.commit_rtt.sample(ctx.now.since(pending.sent_at));
         }
-        self.commit_pending(ctx, version);
+        let ignores = ctx.plant == Some(Plant::IgnoreBase);
+        let base_of = |version: &u64| {
+            let fixed = self.pending.get(version)?.write().fixed;
+            let waits = fixed.ordered != 0 && self.pending.contains_key(&fixed.base);
+            (waits && !ignores).then_some(fixed.base)
+        };
+        let mut line: Vec<u64> = std::iter::successors(Some(version), base_of).collect();
+        while let Some(next) = line.pop() {
+            self.commit_pending(ctx, next);
+        }
         self.settle(ctx);
-        Ok(())
     }
 
     /// Everybody behind this member has committed a write that is pending here.

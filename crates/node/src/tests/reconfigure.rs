@@ -245,3 +245,31 @@ fn data_of_another_cluster_is_left_alone() {
     let report = chain.nodes[0].report();
     assert_eq!((report.revision, report.cluster), (1, Some(ClusterId(1))));
 }
+
+#[test]
+fn a_commit_brings_what_it_was_computed_from() {
+    let mut chain = Chain::new(2);
+    chain.reconfigure(&[0], false, &[0], false);
+    chain.reconfigure(&[0], false, &[0, 1], true);
+    chain.replies.clear();
+    chain.put(b"a", b"1");
+    chain.incr(b"a", 1);
+    chain.incr(b"a", 1);
+    while chain.nodes[0].pending() > 0 {
+        // Of what the joiner says, the head hears only that the last one is committed.
+        let (from, to, bytes) = chain.wires.pop_back().unwrap();
+        let version = Header::read(Packet::parse(&bytes).unwrap().header()).object_version;
+        if to == port(101) {
+            chain.deliver(1, from, &bytes);
+        } else if version == 3 {
+            chain.deliver(0, from, &bytes);
+        }
+        if chain.wires.is_empty() {
+            chain.pass(Duration::from_millis(500));
+        }
+    }
+    let versions: Vec<u64> = chain.replies.iter().map(|reply| reply.version).collect();
+    assert_eq!(versions, [1, 2, 3], "in order, though only the last was heard of");
+    chain.replies.clear();
+    assert_eq!(chain.get(b"a").as_deref(), Some(&b"3"[..]));
+}
