@@ -2,7 +2,7 @@
 
 use crate::change::Plans;
 use crate::config::{ConfigError, ControllerConfig};
-use crate::decisions::Decisions;
+use crate::decisions::{Decision, Decisions};
 use crate::judge::{Verdict, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::peer::{Contact, Peer, Standing};
@@ -291,6 +291,18 @@ impl Controller {
             orders: self.orders,
             lease_ms: self.config.lease_ms(),
         })
+    }
+
+    /// How many decisions were made since this controller began.
+    #[must_use]
+    pub fn decisions_noted(&self) -> u64 {
+        self.decisions.noted()
+    }
+
+    /// The decisions after the first `seen`, oldest first, as far as they are remembered: for a
+    /// driver's log.
+    pub fn decisions_since(&self, seen: u64) -> impl Iterator<Item = &Decision> {
+        self.decisions.since(seen)
     }
 
     pub(crate) fn is_durable(&self) -> bool {

@@ -1,11 +1,12 @@
 //! Each role as a server of its own, reached by the controller over HTTP.
 
-use crate::setup::get;
+use crate::setup::{delete, get, post};
 use client::blocking::Client;
 use client::{Options, PutOptions};
 use cluster::NodeId;
-use runtime::config::Config;
+use runtime::config::{Config, EngineKind, NodeSection};
 use runtime::server::{Server, StartError};
+use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -118,4 +119,144 @@ fn a_node_that_is_not_configured_does_not_start() {
     let config = config(dir.path(), 1);
     let error = Server::start_node(&config, NodeId(9)).unwrap_err();
     assert!(matches!(error, StartError::UnknownNode(NodeId(9))));
+}
+
+/// Waits until the status is as wanted.
+fn wait(controller: &Server, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut status = Value::Null;
+    for _ in 0..600 {
+        status = get(controller.admin(), "/v1/status").json();
+        if wanted(&status) {
+            return status;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    panic!("after half a minute still not so: {what}; {status:#}");
+}
+
+fn member(status: &Value, member: &Value) -> Value {
+    let members = status["members"].as_array().unwrap();
+    members.iter().find(|it| it["member"] == *member).cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_member_that_hangs_keeps_nobody_else_waiting() {
+    let dir = tempdir().unwrap();
+    let mut config = config(dir.path(), 3);
+    // Long enough for a machine that is busy with other tests.
+    config.controller.lease_ms = 2_000;
+    let _switch = Server::start_switch(&config, 0).unwrap();
+    let nodes = [1, 2, 3].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
+    let controller = Server::start_controller(&config).unwrap();
+    wait_ready(&controller);
+    let [_first, _second, third] = nodes;
+    third.stop();
+    // Connections are made, and nothing is ever answered: as with a process that was stopped.
+    let hanging = TcpListener::bind(config.nodes[2].admin).unwrap();
+    wait(&controller, "the third is replaced", |status| {
+        let third = member(status, &json!({"node": 3}));
+        status["replicated"] == true && status["covered"] == true && third["lease_ms_left"] == 0
+    });
+    hanging.accept().expect("the controller goes on asking");
+    // Everybody else is asked all the time, whatever becomes of the orders to that one.
+    let orders = get(controller.admin(), "/v1/status").json()["orders"].as_u64().unwrap();
+    wait(&controller, "others are asked on", |status| {
+        for other in [json!({"switch": 0}), json!({"node": 1}), json!({"node": 2})] {
+            assert!(member(status, &other)["lease_ms_left"].as_u64() > Some(0), "{status:#}");
+        }
+        status["orders"].as_u64() > Some(orders + 20)
+    });
+}
+
+#[test]
+fn a_node_with_data_of_another_cluster_is_not_taken_in_and_the_status_says_why() {
+    let dir = tempdir().unwrap();
+    let mut config = config(dir.path(), 2);
+    for node in &mut config.nodes {
+        node.engine = EngineKind::Fjall;
+        node.data = Some(dir.path().join(format!("node-{}", node.id)));
+    }
+    let _switch = Server::start_switch(&config, 0).unwrap();
+    let nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
+    let controller = Server::start_controller(&config).unwrap();
+    wait_ready(&controller);
+    controller.stop();
+    nodes.into_iter().for_each(Server::stop);
+
+    // A controller that knows nothing of them, and so begins another cluster.
+    config.controller.data = dir.path().join("another");
+    let controller = Server::start_controller(&config).unwrap();
+    let _nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
+    let status = wait(&controller, "both are foreign", |status| {
+        [1, 2].iter().all(|id| member(status, &json!({"node": id}))["state"] == "foreign")
+    });
+    let detail = member(&status, &json!({"node": 1}))["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("cluster"), "{detail}");
+    assert_eq!(status["keyspaces"], json!([]));
+}
+
+#[test]
+fn a_node_added_by_command_is_reached_again_by_the_next_controller() {
+    let dir = tempdir().unwrap();
+    let all = config(dir.path(), 3);
+    let config = Config { nodes: all.nodes[..2].to_vec(), ..all.clone() };
+    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _nodes = [1, 2, 3].map(|id| Server::start_node(&all, NodeId(id)).unwrap());
+    let controller = Server::start_controller(&config).unwrap();
+    wait_ready(&controller);
+    let NodeSection { listen, admin, .. } = &all.nodes[2];
+    let add = json!({"id": 3, "listen": listen, "shards": 1, "control": admin}).to_string();
+    assert_eq!(post(controller.admin(), "/v1/nodes", &add).status, 200);
+    assert_eq!(post(controller.admin(), "/v1/nodes", &add).status, 409);
+    let ready = |status: &Value| {
+        status["ready"] == true && member(status, &json!({"node": 3}))["state"] == "ready"
+    };
+    wait(&controller, "it is taken in", ready);
+    controller.stop();
+    let controller = Server::start_controller(&config).unwrap();
+    wait(&controller, "it is reached again", ready);
+    let gone = post(controller.admin(), "/v1/nodes/3/drain", "").status;
+    assert_eq!(gone, 200);
+    wait(&controller, "it is empty", |status| {
+        let load = status["load"].as_array().unwrap();
+        load.iter().any(|node| node["node"] == 3 && node["partitions"] == 0)
+    });
+    assert_eq!(delete(controller.admin(), "/v1/nodes/3").status, 200);
+    let status = get(controller.admin(), "/v1/status").json();
+    assert_eq!(member(&status, &json!({"node": 3})), Value::Null);
+    assert_eq!(delete(controller.admin(), "/v1/nodes/three").status, 400);
+}
+
+#[test]
+fn a_controller_that_stands_by_says_so_and_takes_over() {
+    let dir = tempdir().unwrap();
+    let mut config = config(dir.path(), 2);
+    config.controller.standby_admin = Some(free_address());
+    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
+    let first = Server::start_controller(&config).unwrap();
+    wait_ready(&first);
+    let second = Server::start_standby(&config).unwrap();
+    assert!(second.stands_by());
+    assert_eq!(Some(second.admin()), config.controller.standby_admin);
+    let answer = get(second.admin(), "/v1/status");
+    assert_eq!(answer.status, 503);
+    assert!(answer.error().contains("stands by"), "{}", answer.body);
+    assert_eq!(get(second.admin(), "/healthz").status, 200);
+    assert!(get(second.admin(), "/metrics").body.contains("keyway_controller_active{} 0\n"));
+    let error = Server::start_controller(&config).unwrap_err();
+    assert!(matches!(error, StartError::Active { .. }), "{error}");
+
+    let map = get(first.admin(), "/v1/map").body;
+    first.stop();
+    let handle = second.roles().controller.clone().unwrap();
+    for _ in 0..600 {
+        if handle.is_active() {
+            break;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    wait_ready(&second);
+    assert_eq!(get(second.admin(), "/v1/map").body, map);
+    assert!(!second.stands_by());
 }

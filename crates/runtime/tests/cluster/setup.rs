@@ -61,6 +61,10 @@ pub(crate) fn post(admin: SocketAddr, path: &str, body: &str) -> Answer {
     answer(request.header("content-type", "application/json").send(body))
 }
 
+pub(crate) fn delete(admin: SocketAddr, path: &str) -> Answer {
+    answer(agent().delete(format!("http://{admin}{path}")).call())
+}
+
 fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(10)))

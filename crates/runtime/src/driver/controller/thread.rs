@@ -5,7 +5,7 @@ use super::{ControllerError, ControllerPlan, MapStore};
 use crate::clock::Clock;
 use crate::driver::delivery::{Courier, Delivery, over_http};
 use cluster::{Member, NodeSpec, Report};
-use controller::{CommandError, Controller, CreateError, KeyspaceSpec};
+use controller::{CommandError, Controller, CreateError, Decision, KeyspaceSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
@@ -24,6 +24,8 @@ pub(super) struct Thread {
     refused: Option<CreateError>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
     waiting: Vec<SyncSender<()>>,
+    /// Decisions that are in the log.
+    logged: u64,
 }
 
 impl Thread {
@@ -47,6 +49,7 @@ impl Thread {
             wanted: keyspaces.into_iter().rev().collect(),
             refused: None,
             waiting: Vec::new(),
+            logged: 0,
         };
         for (member, deliver) in members {
             thread.start_courier(member, deliver).map_err(ControllerError::Thread)?;
@@ -62,6 +65,7 @@ impl Thread {
             self.create_wanted();
             self.save()?;
             self.send_orders();
+            self.log_decisions();
             self.answer_waiting();
             let mail = match inbox.try_recv() {
                 Err(TryRecvError::Empty) => self.wait(inbox),
@@ -124,7 +128,6 @@ impl Thread {
 
     fn change(&mut self, change: Change) -> Result<(), CommandError> {
         let now = self.clock.now();
-        tracing::info!(?change, "an operator asks for a change");
         match change {
             Change::AddNode { node, control } => self.controller.add_node(now, node, control),
             Change::DrainNode(id) => self.controller.drain_node(now, id),
@@ -139,6 +142,13 @@ impl Thread {
                 Ok(())
             }
         }
+    }
+
+    fn log_decisions(&mut self) {
+        for Decision { saw, did, changed, .. } in self.controller.decisions_since(self.logged) {
+            tracing::info!(saw, did, changed, "decided");
+        }
+        self.logged = self.controller.decisions_noted();
     }
 
     fn save(&mut self) -> Result<(), String> {
