@@ -1,7 +1,7 @@
 //! A storage engine that loses in a crash what it had not synced, and nothing else.
 
-use cluster::{KeyspaceId, PartitionId, StoreId};
-use node::engine::{Engine, EngineError, Interval, KeyRef, Record};
+use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
@@ -52,7 +52,7 @@ impl Disk {
         }
     }
 
-    /// Loses what was not synced.
+    /// Loses what was not synced, all of it: a batch is never torn ([`Engine::sync`]).
     pub(crate) fn crash(&mut self) {
         self.unsynced.clear();
         self.live = self.synced.clone();
@@ -62,6 +62,17 @@ impl Disk {
     pub(crate) fn values(&self) -> impl Iterator<Item = (&RecordKey, u64, &[u8])> {
         let values = self.live.records.iter().filter(|(_, stored)| !stored.tombstone);
         values.map(|(key, stored)| (key, stored.version, stored.value.as_slice()))
+    }
+
+    /// The records of a keyspace from this key to this match value.
+    fn records_between(
+        &self,
+        from: RecordKey,
+        last: Match,
+    ) -> impl Iterator<Item = (&RecordKey, &Stored)> {
+        let (keyspace, ..) = from;
+        let records = self.live.records.range(from..);
+        records.take_while(move |((of, at, _), _)| *of == keyspace && *at <= last.0)
     }
 
     fn change(&mut self, change: Change) {
@@ -100,11 +111,19 @@ impl Stored {
     }
 }
 
+/// Before all records of a partition.
+fn start_of(area: &Area) -> RecordKey {
+    (area.keyspace, area.first.0, Vec::new())
+}
+
 fn record_key(key: &KeyRef<'_>) -> RecordKey {
     (key.keyspace, key.match_value.0, key.key.to_vec())
 }
 
 impl Engine for Disk {
+    /// The key to go on with; `None` when the walk is over.
+    type Cursor = Option<RecordKey>;
+
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
         with(self.live.records.get(&record_key(key)).map(Stored::as_record))
     }
@@ -138,9 +157,7 @@ impl Engine for Disk {
             };
             after_start && before_end
         };
-        let found = self.live.records.range(first..).take_while(|((keyspace, at, _), _)| {
-            *keyspace == interval.keyspace && *at <= interval.last.0
-        });
+        let found = self.records_between(first, interval.last);
         let mut found: Vec<_> = found.filter(|((.., key), _)| inside(key)).collect();
         if interval.reverse {
             found.reverse();
@@ -165,6 +182,41 @@ impl Engine for Disk {
                 return;
             }
         }
+    }
+
+    fn walk(&self, area: &Area) -> Self::Cursor {
+        Some(start_of(area))
+    }
+
+    fn walk_on(
+        &self,
+        area: &Area,
+        cursor: &mut Self::Cursor,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(from) = cursor.take() else { return ControlFlow::Continue(()) };
+        for (at, stored) in self.records_between(from, area.last) {
+            let (.., key) = at;
+            if visit(key, stored.as_record()).is_break() {
+                *cursor = Some(at.clone());
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn walked(&self, area: &Area, cursor: &Self::Cursor) -> u16 {
+        cursor.as_ref().map_or(1_000, |(_, at, _)| area.thousandths_before(Match(*at)))
+    }
+
+    fn clear(&mut self, area: &Area) {
+        let records = self.records_between(start_of(area), area.last);
+        let records = records.map(|(at, _)| Change::Record(at.clone(), None));
+        let notes = self.live.notes.range((area.partition, Vec::new())..);
+        let notes = notes.take_while(|((of, _), _)| *of == area.partition);
+        let notes = notes.map(|(at, _)| Change::Note(at.clone(), None));
+        let changes: Vec<_> = records.chain(notes).collect();
+        changes.into_iter().for_each(|change| self.change(change));
     }
 
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
@@ -197,10 +249,42 @@ impl Engine for Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cluster::Match;
+    use machine::Rng;
+    use node::engine::conformance::{Draw, Model, Notes, Step};
+
+    fn steps(rng: &mut Rng) -> Vec<Step> {
+        let count = rng.below(300);
+        let mut number = || u16::try_from(rng.below(1 << 16)).unwrap();
+        let draws = (0..count).map(|_| -> Draw { std::array::from_fn(|_| number()) });
+        draws.map(Step::from_draw).collect()
+    }
 
     #[test]
-    fn a_crash_takes_exactly_what_was_not_synced() {
+    fn does_what_every_engine_must_and_a_crash_takes_what_was_not_synced_and_nothing_else() {
+        for seed in 0..200 {
+            let mut rng = Rng::new(seed);
+            let steps = steps(&mut rng);
+            let crash_at = rng.below(300);
+            let mut disk = Disk::new(StoreId(1));
+            let mut model = Model::new(Notes::Kept);
+            let mut synced = model.clone();
+            for (index, step) in (0..).zip(&steps) {
+                if index == crash_at {
+                    disk.crash();
+                    model = synced.clone();
+                    model.check(&disk, &steps);
+                }
+                model.step(&mut disk, step);
+                if *step == Step::Sync {
+                    synced = model.clone();
+                }
+            }
+            model.check(&disk, &steps);
+        }
+    }
+
+    #[test]
+    fn values_are_those_of_keys_that_are_there() {
         let mut disk = Disk::new(StoreId(1));
         let at = |key| KeyRef {
             keyspace: KeyspaceId(1),
@@ -211,14 +295,11 @@ mod tests {
             key,
         };
         let record = Record { version: 1, expiry_ms: 0, tombstone: false, value: b"v" };
-        disk.write(&at(b"kept"), &record);
-        disk.sync().unwrap();
-        disk.write(&at(b"lost"), &record);
-        disk.note(PartitionId(1), b"n", Some(b"1"));
-        disk.remove(&at(b"kept"));
-        disk.crash();
-        let keys: Vec<_> = disk.values().map(|((.., key), ..)| key.clone()).collect();
-        assert_eq!(keys, [b"kept"]);
-        disk.notes(PartitionId(1), |_, _| panic!("the note was not synced"));
+        disk.write(&at(b"there"), &record);
+        disk.write(&at(b"deleted"), &Record { tombstone: true, value: b"", ..record });
+        disk.write(&at(b"removed"), &record);
+        disk.remove(&at(b"removed"));
+        let values: Vec<_> = disk.values().map(|((.., key), ..)| key.clone()).collect();
+        assert_eq!(values, [b"there"]);
     }
 }
