@@ -1,17 +1,32 @@
-//! A deterministic world: clients, switch, nodes and controller run together on virtual time, over
-//! a network that loses, doubles and reorders, and crash and come back; what the clients saw is
-//! checked against what they were promised.
+//! A deterministic world: clients, switches, nodes and controllers run together on virtual time,
+//! over a network that loses, doubles, delays and reorders, and crash and come back, stop and go
+//! on, forget, and are replaced; what the clients saw is checked against what they were promised.
 //!
 //! The machines are the real ones; only sockets, clocks and disks are simulated. One seed is one
 //! run, event for event.
+//!
+//! [`Options::draw`] says what a world is like, [`run`] lets it happen: [`world`] is who is there
+//! and what happens next, [`net`] and [`queue`] carry it, [`actor`] is a client's user, [`history`]
+//! and [`lincheck`] judge.
 
 mod actor;
+mod clock;
 mod disk;
 mod history;
 pub mod lincheck;
+mod many;
 mod net;
 mod options;
+mod outcome;
+mod plants;
+mod profile;
+mod queue;
+mod role;
 mod world;
 
-pub use options::Options;
-pub use world::{Outcome, Stats, run};
+pub use many::run_many;
+pub use options::{Faults, Links, Load, Options};
+pub use outcome::{Outcome, Stats};
+pub use plants::{Catch, hunt, plant_name, plant_named, planted};
+pub use profile::Profile;
+pub use world::{Outages, measure_outages, run};

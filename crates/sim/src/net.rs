@@ -1,143 +1,215 @@
-//! The network: loses, doubles, delays and so reorders what is sent over it.
+//! The network: links between roles that lose (also in bursts), double, delay and so reorder what
+//! is sent over them, that can be cut in either direction, and that can clog.
 
-use crate::options::Options;
-use cluster::{Member, Order, Report};
-use machine::{Instant, Rng, mix};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::clock::nanos;
+use crate::options::{Links, Options};
+use crate::role::{Cast, Role};
+use machine::{Instant, Rng};
 use std::time::Duration;
-use wire::Endpoint;
 
-/// Something that happens at an instant.
-#[derive(Clone, Debug)]
-pub(crate) enum Event {
-    /// A datagram arrives.
-    Datagram { from: Endpoint, to: Endpoint, bytes: Vec<u8> },
-    /// An order reaches its member.
-    Order { to: Member, order: Order },
-    /// A report reaches the controller; `None` if the member could not be reached.
-    Report { from: Member, report: Option<Report> },
-    /// A node shard makes durable what it handled and lets its answers go.
-    Flush { shard: usize },
-    /// Somebody crashes.
-    Crash,
-    /// Somebody comes back.
-    Restart(Role),
-}
-
-/// Who can crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Switch,
-    /// All shards of a node at once.
-    Node(u16),
-    Controller,
-}
-
+/// All links, one for each ordered pair of roles.
 pub(crate) struct Net {
     rng: Rng,
-    queue: BinaryHeap<Reverse<Entry>>,
-    scheduled: u64,
-    loss_permille: u64,
-    duplicate_permille: u64,
-    delay_min: Duration,
-    delay_max: Duration,
-    /// A hash over everything that arrived, and when.
-    pub(crate) fingerprint: u64,
+    cast: Cast,
+    behaviour: Links,
+    links: Vec<Link>,
 }
 
-/// Ordered by time, then by number: ties never depend on the heap's internals.
-struct Entry {
-    at: Instant,
-    number: u64,
-    event: Event,
+/// One direction between two roles.
+#[derive(Clone, Debug, Default)]
+struct Link {
+    /// By how many partitions it is cut at present.
+    cuts: u16,
+    /// What is sent before then arrives after then.
+    clogged_until: Instant,
+    /// Whether it is in a burst of losses, and when that changes (Gilbert and Elliott's channel).
+    bursting: bool,
+    changes_at: Instant,
 }
+
+/// Up to two copies of a packet, and when they arrive.
+pub(crate) type Arrivals = [Option<Instant>; 2];
 
 impl Net {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, cast: Cast) -> Self {
         Self {
             rng: Rng::new(options.seed).fork("net"),
-            queue: BinaryHeap::new(),
-            scheduled: 0,
-            loss_permille: options.loss_permille,
-            duplicate_permille: options.duplicate_permille,
-            delay_min: options.delay_min,
-            delay_max: options.delay_max,
-            fingerprint: 0,
+            cast,
+            behaviour: options.links,
+            links: vec![Link::default(); cast.len() * cast.len()],
         }
     }
 
-    /// Ends loss and duplication, and most of the delay.
+    /// Ends everything but a short delay. What is on its way stays so.
     pub(crate) fn heal(&mut self) {
-        self.loss_permille = 0;
-        self.duplicate_permille = 0;
-        self.delay_max = self.delay_min + Duration::from_micros(50);
-    }
-
-    /// Puts a datagram on the wire: none, one or two copies of it arrive.
-    pub(crate) fn send(&mut self, now: Instant, from: Endpoint, to: Endpoint, bytes: &[u8]) {
-        let copies = if self.rng.chance(self.loss_permille, 1_000) {
-            0
-        } else if self.rng.chance(self.duplicate_permille, 1_000) {
-            2
-        } else {
-            1
+        self.behaviour = Links {
+            delay_max: self.behaviour.delay_min + Duration::from_micros(50),
+            delay_min: self.behaviour.delay_min,
+            ..Links::default()
         };
-        for _ in 0..copies {
-            let delay = self.delay();
-            self.schedule(now + delay, Event::Datagram { from, to, bytes: bytes.to_vec() });
+        self.links.fill(Link::default());
+    }
+
+    /// When a datagram sent now arrives, if it does.
+    pub(crate) fn carry(&mut self, now: Instant, from: Role, to: Role) -> Arrivals {
+        if !self.cast.has(to) {
+            return [Some(now), None]; // For somebody to notice.
         }
-    }
-
-    /// A delay as the network gives it.
-    pub(crate) fn delay(&mut self) -> Duration {
-        let spread = (self.delay_max - self.delay_min).as_nanos();
-        let spread = u64::try_from(spread).expect("delays are far below 584 years");
-        self.delay_min + Duration::from_nanos(self.rng.below(spread + 1))
-    }
-
-    /// Whether a control message gets lost this time.
-    pub(crate) fn loses(&mut self) -> bool {
-        self.rng.chance(self.loss_permille, 1_000)
-    }
-
-    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
-        self.scheduled += 1;
-        self.queue.push(Reverse(Entry { at, number: self.scheduled, event }));
-    }
-
-    pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.queue.peek().map(|Reverse(entry)| entry.at)
-    }
-
-    /// Takes the next event.
-    pub(crate) fn pop(&mut self) -> Option<Event> {
-        let Reverse(entry) = self.queue.pop()?;
-        self.fingerprint = mix(self.fingerprint ^ entry.at.0);
-        if let Event::Datagram { to, bytes, .. } = &entry.event {
-            let bytes = bytes.iter().fold(u64::from(to.port), |hash, b| mix(hash ^ u64::from(*b)));
-            self.fingerprint = mix(self.fingerprint ^ bytes);
+        let Some(link) = self.usable(now, from, to) else { return [None; 2] };
+        if self.loses(link) {
+            return [None; 2];
         }
-        Some(entry.event)
+        let twice = self.rng.chance(self.behaviour.duplicate_permille, 1_000);
+        [Some(self.arrival(now, link)), twice.then(|| self.arrival(now, link))]
+    }
+
+    /// When something sent now over a connection arrives: what is lost is sent again, later and
+    /// later, as TCP does; `None` if the connection hangs. It may be sent twice, by whoever is
+    /// between and not sure of the first.
+    pub(crate) fn carry_stream(&mut self, now: Instant, from: Role, to: Role) -> Arrivals {
+        let Some(link) = self.usable(now, from, to) else { return [None; 2] };
+        let mut sent = now;
+        let mut wait = STREAM_RETRY_MIN;
+        for _ in 0..STREAM_RETRIES {
+            if !self.loses(link) {
+                let twice = self.rng.chance(self.behaviour.duplicate_permille, 4_000);
+                return [Some(self.arrival(sent, link)), twice.then(|| self.arrival(sent, link))];
+            }
+            sent = sent + wait;
+            wait *= 2;
+        }
+        [None; 2]
+    }
+
+    /// Cuts a link, once more if it is cut already.
+    pub(crate) fn cut(&mut self, from: Role, to: Role) {
+        let place = self.place(from, to);
+        self.link(place).cuts += 1;
+    }
+
+    /// Takes back one cut of a link, unless all were ended.
+    pub(crate) fn mend(&mut self, from: Role, to: Role) {
+        let place = self.place(from, to);
+        let link = self.link(place);
+        link.cuts = link.cuts.saturating_sub(1);
+    }
+
+    /// Lets nothing that is sent over a link arrive before `until`.
+    pub(crate) fn clog(&mut self, from: Role, to: Role, until: Instant) {
+        let place = self.place(from, to);
+        let link = self.link(place);
+        link.clogged_until = link.clogged_until.max(until);
+    }
+
+    fn place(&self, from: Role, to: Role) -> usize {
+        self.cast.index(from) * self.cast.len() + self.cast.index(to)
+    }
+
+    fn link(&mut self, place: usize) -> &mut Link {
+        self.links.get_mut(place).expect("there is a link for every pair of roles")
+    }
+
+    /// The link, brought up to date, unless it is cut.
+    fn usable(&mut self, now: Instant, from: Role, to: Role) -> Option<usize> {
+        let place = self.place(from, to);
+        let Links { burst_every, burst_length, .. } = self.behaviour;
+        let link = self.links.get_mut(place)?;
+        if !burst_every.is_zero() {
+            while link.changes_at <= now {
+                let first = link.changes_at == Instant::default();
+                link.bursting = !link.bursting && !first;
+                let mean = if link.bursting { burst_length } else { burst_every };
+                let stay = Duration::from_nanos(1 + self.rng.below(2 * nanos(mean)));
+                link.changes_at = if first { now + stay } else { link.changes_at + stay };
+            }
+        }
+        (link.cuts == 0).then_some(place)
+    }
+
+    fn loses(&mut self, place: usize) -> bool {
+        let bursting = self.link(place).bursting;
+        let Links { loss_permille, burst_loss_permille, .. } = self.behaviour;
+        self.rng.chance(if bursting { burst_loss_permille } else { loss_permille }, 1_000)
+    }
+
+    fn arrival(&mut self, sent: Instant, place: usize) -> Instant {
+        let Links { delay_min, delay_max, stray_permille, stray_max, .. } = self.behaviour;
+        let strays = self.rng.chance(stray_permille, 1_000);
+        let longest = if strays { delay_max.max(stray_max) } else { delay_max };
+        let delay = self.rng.below(nanos(longest.saturating_sub(delay_min)) + 1);
+        sent.max(self.link(place).clogged_until) + delay_min + Duration::from_nanos(delay)
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
+/// TCP's least retransmission timeout on Linux.
+const STREAM_RETRY_MIN: Duration = Duration::from_millis(200);
+/// By then whoever waits for an answer has long given up.
+const STREAM_RETRIES: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    const CAST: Cast = Cast { clients: 1, switches: 1, nodes: 1, controllers: 1 };
+    const HERE: Role = Role::Client(0);
+    const THERE: Role = Role::Switch(0);
+    const START: Instant = Instant::from_unix_ms(1_000_000);
+    const MS: Duration = Duration::from_millis(1);
+
+    fn net(links: Links) -> Net {
+        Net::new(&Options { links, ..Options::draw(Profile::Calm, 1) }, CAST)
     }
-}
 
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+    #[test]
+    fn cuts_are_one_way_and_add_up() {
+        let mut net = net(Links { delay_max: MS, ..Links::default() });
+        net.cut(HERE, THERE);
+        net.cut(HERE, THERE);
+        net.mend(HERE, THERE);
+        assert_eq!(net.carry(START, HERE, THERE), [None; 2]);
+        assert!(net.carry(START, THERE, HERE)[0].is_some());
+        assert_eq!(net.carry_stream(START, HERE, THERE), [None; 2]);
+        net.mend(HERE, THERE);
+        assert!(net.carry(START, HERE, THERE)[0].is_some());
     }
-}
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
+    #[test]
+    fn a_clogged_link_delivers_everything_when_it_clears() {
+        let mut net = net(Links { delay_max: MS, ..Links::default() });
+        net.clog(HERE, THERE, START + MS * 500);
+        for sent in [START, START + MS * 300, START + MS * 499] {
+            let at = net.carry(sent, HERE, THERE)[0].expect("nothing is lost");
+            assert!((START + MS * 500..=START + MS * 501).contains(&at));
+        }
+        assert!(net.carry(START, THERE, HERE)[0].unwrap() <= START + MS);
+    }
+
+    #[test]
+    fn losses_come_in_bursts() {
+        let bursts = Links {
+            burst_every: MS * 100,
+            burst_length: MS * 10,
+            burst_loss_permille: 1_000,
+            ..Links::default()
+        };
+        let mut net = net(bursts);
+        let arrives: Vec<bool> = (0..100_000)
+            .map(|n| net.carry(START + MS / 10 * n, HERE, THERE)[0].is_some())
+            .collect();
+        let lost = arrives.iter().filter(|arrived| !**arrived).count();
+        let ends = arrives.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        assert!((5_000..15_000).contains(&lost), "about one in eleven: {lost}");
+        assert!(lost / ends > 50, "together: {lost} in {ends} bursts");
+    }
+
+    #[test]
+    fn a_stream_delivers_late_what_a_datagram_loses() {
+        let mut net = net(Links { loss_permille: 500, ..Links::default() });
+        let arrivals: Vec<_> =
+            (0..1_000).map(|_| net.carry_stream(START, HERE, THERE)[0]).collect();
+        assert!(arrivals.iter().filter(|at| at.is_none()).count() < 50);
+        let late = arrivals.iter().flatten().filter(|at| **at >= START + STREAM_RETRY_MIN);
+        assert!((400..600).contains(&late.count()));
     }
 }

@@ -1,105 +1,225 @@
-//! What a run is like: everything is drawn from its seed, and printed.
+//! What a world is like: everything follows from these, and they are printed.
 
-use machine::Rng;
+use crate::profile::Profile;
+use cluster::{CLOCK_RATE_MAX_PERCENT, Plant};
 use std::fmt;
 use std::time::Duration;
 
-/// The options of one run. Two runs with equal options are equal, event for event.
+/// The options of one world. Two worlds with equal options are equal, event for event.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names and units say it all")]
 pub struct Options {
+    /// From what all randomness comes.
     pub seed: u64,
+    /// From what the options were drawn.
+    pub profile: Profile,
+    /// How long the cluster has to come up before the first fault and the first request.
+    pub lead: Duration,
+    /// How long there are faults; after that the world heals.
+    pub span: Duration,
+    /// Storage nodes that the cluster begins with.
     pub nodes: u16,
+    /// Nodes that run beside them and that an operator may add.
+    pub spares: u16,
+    /// Shards of each node.
     pub shards: u16,
+    /// Nodes of each chain.
     pub replicas: u8,
+    /// Partitions of each of both keyspaces.
     pub partitions: u32,
-    pub clients: usize,
-    pub in_flight: usize,
-    pub keys: u64,
-    /// Requests that each client starts before the network heals.
-    pub requests: usize,
-    pub loss_permille: u64,
-    pub duplicate_permille: u64,
-    pub delay_min: Duration,
-    pub delay_max: Duration,
+    /// Switches, one of them active: 1 or 2.
+    pub switches: u16,
+    /// Controllers, one of them at work: 1 or 2.
+    pub controllers: u16,
+    /// Length of the leases.
+    pub lease: Duration,
+    /// How often the controller asks each member how it is.
+    pub poll: Duration,
+    /// What each shard may send to joiners in a second.
+    pub copy_bytes_per_s: u64,
     /// How long a node may let answers wait for a sync.
     pub sync_delay_max: Duration,
-    /// Mean time between crashes of nodes, the switch and the controller; none if zero.
+    /// How far clocks are apart at most.
+    pub clock_skew_max: Duration,
+    /// What the fastest clock counts while the slowest counts 100. Beyond
+    /// [`CLOCK_RATE_MAX_PERCENT`] nothing is promised.
+    pub clock_rate_max_percent: u64,
+    /// What the clients do.
+    pub load: Load,
+    /// How the network is.
+    pub links: Links,
+    /// What breaks, and how often.
+    pub faults: Faults,
+    /// The rule of the protocol that is broken on purpose.
+    pub plant: Option<Plant>,
+}
+
+/// What the clients do.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// How many clients there are.
+    pub clients: u16,
+    /// Requests that each has in flight at most.
+    pub in_flight: usize,
+    /// Mean time between two requests of a client.
+    pub think: Duration,
+    /// Registers in the hash keyspace.
+    pub registers: u64,
+    /// How long a client waits before it gives a request up.
+    pub patience: Duration,
+    /// Writes that one client sends all at once, some time.
+    pub flood: usize,
+}
+
+/// How the network is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Links {
+    /// The shortest delay.
+    pub delay_min: Duration,
+    /// The usual longest delay.
+    pub delay_max: Duration,
+    /// Packets that go astray for a while.
+    pub stray_permille: u64,
+    /// The longest delay of those.
+    pub stray_max: Duration,
+    /// Packets lost between bursts of losses.
+    pub loss_permille: u64,
+    /// Mean time between bursts of losses on a link; none if zero.
+    pub burst_every: Duration,
+    /// Mean length of a burst.
+    pub burst_length: Duration,
+    /// Packets lost within a burst.
+    pub burst_loss_permille: u64,
+    /// Packets that arrive twice.
+    pub duplicate_permille: u64,
+}
+
+/// Mean times between the faults of each kind; none of it if zero.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// A node crashes and comes back.
     pub crash_every: Duration,
-    pub clock_skew_max_ms: u64,
-    pub plant: Option<node::Plant>,
+    /// How many of these lose the disk.
+    pub amnesia_percent: u64,
+    /// All nodes crash at once, and keep their disks.
+    pub power_cut_every: Duration,
+    /// A client goes away and another comes.
+    pub client_every: Duration,
+    /// A switch crashes.
+    pub switch_every: Duration,
+    /// The controller crashes.
+    pub controller_every: Duration,
+    /// A process stops for a while and then goes on (SIGSTOP, SIGCONT).
+    pub pause_every: Duration,
+    /// A process takes long for every packet, for a while.
+    pub slow_every: Duration,
+    /// Some cannot reach some others, for a while.
+    pub cut_every: Duration,
+    /// A link delivers nothing for a while, and then everything.
+    pub clog_every: Duration,
+    /// An operator adds, drains, keeps or removes a node, or pauses or resumes copies.
+    pub operator_every: Duration,
+    /// The longest that any of these lasts.
+    pub length_max: Duration,
 }
 
 impl Options {
-    /// Draws a run (a *swarm* of them covers more than one careful choice): each kind of fault is
-    /// on in some runs and off in others, in different strength.
+    /// Nodes that run, in the cluster or beside it.
     #[must_use]
-    pub fn from_seed(seed: u64) -> Self {
-        let mut rng = Rng::new(seed).fork("options");
-        let nodes = draw(&mut rng, 1, 6);
-        let delay_min = Duration::from_micros(draw(&mut rng, 1, 100));
-        let spread = pick(&mut rng, &[50, 500, 5_000, 50_000]);
-        let sync = pick(&mut rng, &[0, 0, 200, 5_000]);
-        let crash = pick(&mut rng, &[0, 0, 300, 1_000]);
-        let nodes = u16::try_from(nodes).expect("at most 6");
-        Self {
-            seed,
-            nodes,
-            shards: pick(&mut rng, &[1, 1, 2]),
-            replicas: u8::try_from(draw(&mut rng, 1, u64::from(nodes.min(4)))).expect("at most 4"),
-            partitions: pick(&mut rng, &[1, 3, 8]),
-            clients: pick(&mut rng, &[1, 2, 4]),
-            in_flight: pick(&mut rng, &[1, 3, 8]),
-            keys: pick(&mut rng, &[1, 3, 6]),
-            requests: pick(&mut rng, &[40, 80]),
-            loss_permille: pick(&mut rng, &[0, 10, 50, 200]),
-            duplicate_permille: pick(&mut rng, &[0, 10, 100, 300]),
-            delay_min,
-            delay_max: delay_min + Duration::from_micros(spread),
-            sync_delay_max: Duration::from_micros(sync),
-            crash_every: Duration::from_millis(crash),
-            clock_skew_max_ms: pick(&mut rng, &[0, 10]),
-            plant: None,
-        }
+    pub fn nodes_all(&self) -> u16 {
+        self.nodes + self.spares
     }
-}
 
-fn draw(rng: &mut Rng, least: u64, most: u64) -> u64 {
-    least + rng.below(most - least + 1)
-}
-
-fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
-    let index = usize::try_from(rng.below(from.len() as u64)).expect("below a length");
-    *from.get(index).expect("drawn below the length")
+    /// Whether the clocks are as the protocol asks for.
+    #[must_use]
+    pub fn clocks_are_allowed(&self) -> bool {
+        self.clock_rate_max_percent <= u64::from(CLOCK_RATE_MAX_PERCENT)
+    }
 }
 
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
+        writeln!(
             f,
-            "seed {}: {} nodes x {} shards, r = {}, {} partitions; {} clients x {} in flight, {} \
-             keys, {} requests; loss {}/1000, duplicates {}/1000, delay {:?}..{:?}, sync within \
-             {:?}, crash every {:?}, clock skew {} ms",
+            "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} shards, r = {}, \
+             {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, copies {} B/s, \
+             sync within {:?}",
             self.seed,
+            self.profile,
+            self.lead,
+            self.span,
             self.nodes,
+            self.spares,
             self.shards,
             self.replicas,
             self.partitions,
-            self.clients,
-            self.in_flight,
-            self.keys,
-            self.requests,
-            self.loss_permille,
-            self.duplicate_permille,
-            self.delay_min,
-            self.delay_max,
+            self.switches,
+            self.controllers,
+            self.lease,
+            self.poll,
+            self.copy_bytes_per_s,
             self.sync_delay_max,
-            self.crash_every,
-            self.clock_skew_max_ms,
         )?;
+        writeln!(
+            f,
+            "  clocks: within {:?}, rates within {} %",
+            self.clock_skew_max, self.clock_rate_max_percent
+        )?;
+        writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
         match self.plant {
-            Some(plant) => write!(f, "; planted: {plant:?}"),
+            Some(plant) => writeln!(f, "  planted: {plant:?}"),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clients, in_flight, think, registers, patience, flood } = self;
+        write!(
+            f,
+            "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
+             registers, patience {patience:?}, flood of {flood}"
+        )
+    }
+}
+
+impl fmt::Display for Links {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delay_min, delay_max, stray_permille, stray_max, .. } = self;
+        let Self { loss_permille, duplicate_permille, burst_loss_permille, .. } = self;
+        let Self { burst_every, burst_length, .. } = self;
+        write!(
+            f,
+            "links: delay {delay_min:?}..{delay_max:?}, {stray_permille}/1000 up to \
+             {stray_max:?}; loss {loss_permille}/1000"
+        )?;
+        if !burst_every.is_zero() {
+            write!(f, ", {burst_loss_permille}/1000 for {burst_length:?} each {burst_every:?}")?;
+        }
+        write!(f, "; duplicates {duplicate_permille}/1000")
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let crash = format!("crash ({} % lose the disk)", self.amnesia_percent);
+        let kinds = [
+            (crash.as_str(), self.crash_every),
+            ("power cut", self.power_cut_every),
+            ("client crash", self.client_every),
+            ("switch crash", self.switch_every),
+            ("controller crash", self.controller_every),
+            ("pause", self.pause_every),
+            ("slow", self.slow_every),
+            ("partition", self.cut_every),
+            ("clog", self.clog_every),
+            ("operator", self.operator_every),
+        ];
+        let on = kinds.iter().filter(|(_, every)| !every.is_zero());
+        let on: Vec<String> = on.map(|(kind, every)| format!("{kind} each {every:?}")).collect();
+        if on.is_empty() {
+            return f.write_str("faults: none");
+        }
+        write!(f, "faults: {}; up to {:?} long", on.join(", "), self.length_max)
     }
 }

@@ -1,365 +1,348 @@
 //! The world itself: who is there, who is up, and what happens next.
+//!
+//! All machines run on one queue of events in virtual time. A run has two phases. While there are
+//! faults, promises are watched and nothing needs to get anywhere. Then the world heals
+//! ([`finish`]), and everything must.
 
+mod budget;
 mod control;
 mod faults;
+mod finish;
+mod operator;
+mod outage;
+mod process;
+mod start;
+mod traffic;
 
-use crate::actor::{Actor, PATIENCE};
+pub(crate) use control::{Answer, Mandate};
+pub(crate) use faults::{Fault, Relief};
+pub use outage::{Outages, measure_outages};
+
+use crate::actor::{Actor, Keyspaces};
 use crate::disk::Disk;
 use crate::history::History;
-use crate::net::{Event, Net, Role};
+use crate::net::Net;
 use crate::options::Options;
-use cluster::{Keyspace, NodeId, NodeSpec, StoreId};
+use crate::outcome::{Outcome, Stats};
+use crate::queue::{Event, Queue};
+use crate::role::{Cast, Role};
+use cluster::{Member, SwitchTables};
+use control::Courier;
 use controller::{Controller, Saved};
 use machine::{Instant, Outbox, Rng};
 use node::Node;
-use std::sync::Arc;
-use std::time::Duration;
+use process::Process;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::panic::catch_unwind;
 use switch::Pipeline;
-use wire::{Endpoint, HEADER_LEN};
-
-/// What a run came to.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Every broken promise, in words; empty if all were kept.
-    pub violations: Vec<String>,
-    /// A hash over every event and its time: equal for equal options.
-    pub fingerprint: u64,
-    /// How much happened.
-    pub stats: Stats,
-}
-
-/// How much happened in a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stats {
-    /// Events taken from the queue.
-    pub events: u64,
-    /// Requests that ended done.
-    pub done: usize,
-    /// Requests whose outcome stayed unknown.
-    pub unknown: usize,
-    /// Operations on single keys that the checker looked at.
-    pub operations: usize,
-    /// Keys whose histories were too much for the checker's bound of work.
-    pub unchecked: usize,
-    /// Crashes of any role.
-    pub crashes: u64,
-    /// Virtual time that passed.
-    pub elapsed: Duration,
-}
-
-impl Stats {
-    /// Both runs together.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        Self {
-            events: self.events + other.events,
-            done: self.done + other.done,
-            unknown: self.unknown + other.unknown,
-            operations: self.operations + other.operations,
-            unchecked: self.unchecked + other.unchecked,
-            crashes: self.crashes + other.crashes,
-            elapsed: self.elapsed + other.elapsed,
-        }
-    }
-}
+use wire::Endpoint;
 
 /// Runs one world to its end: faults first, then a healed network on which everything must end.
+///
+/// A machine that panics has broken a promise like any other.
 #[must_use]
 pub fn run(options: &Options) -> Outcome {
-    let mut world = World::new(options);
-    world.run_until(|world| world.keyspaces.is_some());
-    world.run_until(|world| world.actors.iter().all(Actor::is_idle));
-    world.heal();
-    world.run_until(|world| world.actors.iter().all(Actor::is_idle));
-    for actor in &world.actors {
-        if actor.waiting() > 0 {
-            let left = actor.waiting();
-            world.history.violation(format!("{left} requests never ended"));
-        }
-    }
-    world.run_until(World::is_quiet);
-    world.check_replicas();
-    let stats = Stats {
-        done: world.actors.iter().map(|actor| actor.done).sum(),
-        unknown: world.actors.iter().map(|actor| actor.unknown).sum(),
-        operations: world.history.len(),
-        elapsed: world.now.since(START),
-        ..world.stats
-    };
-    let (violations, unchecked) = world.history.check(options.clock_skew_max_ms);
-    let stats = Stats { unchecked, ..stats };
-    Outcome { violations, fingerprint: world.net.fingerprint, stats }
+    catch_unwind(|| {
+        let mut world = World::new(options);
+        let end = world.now + options.lead + options.span;
+        world.run_until(end, |_| false);
+        world.finish();
+        world.outcome()
+    })
+    .unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let violation = format!("a machine panicked: {}", text.unwrap_or("without a text"));
+        let (journal, stats) = (Vec::new(), Stats::default());
+        Outcome { violations: vec![violation], journal, fingerprint: 0, stats }
+    })
 }
 
-struct World {
+pub(crate) struct World {
     now: Instant,
     options: Options,
+    cast: Cast,
     rng: Rng,
     net: Net,
-    switch: Option<Pipeline>,
-    outbox: Outbox,
+    queue: Queue,
+    /// By the cast's order of roles.
+    processes: Vec<Process>,
+    switches: Vec<Switch>,
+    /// All shards of the first node, then those of the second, and so on.
     shards: Vec<Shard>,
-    specs: Vec<NodeSpec>,
-    controller: Option<Controller>,
-    saved: Option<Saved>,
+    /// Orders that each node has carried out and will answer when that is durable.
+    asked: Vec<Vec<Mandate>>,
+    controllers: Vec<Master>,
     actors: Vec<Actor>,
-    /// The hash keyspace and the range keyspace, once they exist.
-    keyspaces: Option<[Arc<Keyspace>; 2]>,
+    /// When which machine wants to be called: see [`Unit`].
+    wakes: Vec<Instant>,
+    /// What the controllers' store holds, and whose turn it is.
+    saved: Option<Saved>,
+    leader: u16,
+    /// Both keyspaces, once they exist.
+    keyspaces: Option<Keyspaces>,
     history: History,
     healed: bool,
+    stores: u64,
+    outbox: Outbox,
+    /// Writes that a switch has sent on, where their retries are led astray.
+    sent_on: BTreeSet<(u64, u64)>,
+    journal: Vec<String>,
     stats: Stats,
+    /// Events at the present instant, to notice a machine that never comes to rest.
+    busy: u32,
+}
+
+/// A switch, up or down.
+#[derive(Default)]
+struct Switch {
+    pipeline: Option<Pipeline>,
+    /// What it was last given.
+    installed: Option<SwitchTables>,
 }
 
 /// One shard of a node, up or down.
 struct Shard {
-    node: NodeId,
     index: u16,
     endpoint: Endpoint,
     machine: Option<Node<Disk>>,
     /// What a crashed one comes back with.
     disk: Option<Disk>,
     flush_scheduled: bool,
-    /// How far its clock is ahead of the world's.
-    ahead: Duration,
 }
 
-impl Shard {
-    /// When its machine wants to be called, in the world's time.
-    fn timeout(&self) -> Option<Instant> {
-        Some(self.machine.as_ref()?.poll_timeout()? - self.ahead)
-    }
+/// A controller, at work or not.
+#[derive(Default)]
+struct Master {
+    machine: Option<Controller>,
+    couriers: BTreeMap<Member, Courier>,
+    orders: u64,
+}
+
+/// Whoever has timers, by the place of its wake time.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Actor(usize),
+    Shard(usize),
+    Master(usize),
 }
 
 impl World {
-    fn new(options: &Options) -> Self {
-        let specs: Vec<NodeSpec> = (0..options.nodes)
-            .map(|id| NodeSpec {
-                id: NodeId(id),
-                endpoint: endpoint(2_000 + id * 8),
-                shards: options.shards,
-            })
-            .collect();
-        let mut rng = Rng::new(options.seed).fork("clocks");
-        let mut shards = Vec::new();
-        for spec in &specs {
-            let ahead = Duration::from_millis(rng.below(options.clock_skew_max_ms + 1));
-            shards.extend((0..spec.shards).map(|index| Shard {
-                node: spec.id,
-                index,
-                endpoint: spec.endpoint.with_port_offset(index).expect("few shards"),
-                machine: None,
-                disk: Some(Disk::new(StoreId(u64::from(spec.id.0) + 1))),
-                flush_scheduled: false,
-                ahead,
-            }));
-        }
-        let actors = (0u16..).take(options.clients).map(|index| {
-            Actor::new(options, index.into(), endpoint(SERVICE), endpoint(3_000 + index))
-        });
-        let mut world = Self {
-            now: START,
-            rng: Rng::new(options.seed).fork("world"),
-            net: Net::new(options),
-            switch: None,
-            outbox: Outbox::default(),
-            shards,
-            specs,
-            controller: None,
-            saved: None,
-            actors: actors.collect(),
-            keyspaces: None,
-            history: History::default(),
-            healed: false,
-            stats: Stats::default(),
-            options: options.clone(),
-        };
-        world.restart(Role::Switch);
-        world.restart(Role::Controller);
-        for node in 0..options.nodes {
-            world.restart(Role::Node(node));
-        }
-        world.schedule_crash();
-        world
-    }
-
-    /// Lets the world go on until `done` or until patience ends.
-    fn run_until(&mut self, done: impl Fn(&Self) -> bool) {
-        let deadline = self.now + PATIENCE;
+    /// Lets the world go on until `done`, which this says, or until `end`.
+    pub(crate) fn run_until(&mut self, end: Instant, done: impl Fn(&Self) -> bool) -> bool {
         loop {
-            self.drain();
-            if done(self) || self.now > deadline {
-                return;
+            if done(self) {
+                return true;
             }
-            let event_at = self.net.next_at();
-            let Some(next) = self.next_timeout().into_iter().chain(event_at).min() else { return };
-            assert!(next >= self.now || event_at != Some(next), "time goes forward");
-            self.now = self.now.max(next);
-            if event_at.is_some_and(|at| at <= self.now) {
-                if let Some(event) = self.net.pop() {
-                    self.stats.events += 1;
-                    self.happen(event);
-                }
-            } else {
-                self.time_passes();
+            if !self.step(end) {
+                self.now = self.now.max(end);
+                return false;
             }
         }
     }
 
-    fn next_timeout(&self) -> Option<Instant> {
-        let nodes = self.shards.iter().filter_map(Shard::timeout);
-        let actors = self.actors.iter().filter_map(|actor| actor.machine.poll_timeout());
-        let controller = self.controller.as_ref().and_then(Controller::poll_timeout);
-        nodes.chain(actors).chain(controller).min()
-    }
-
-    fn time_passes(&mut self) {
-        let now = self.now;
-        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        for index in 0..self.shards.len() {
-            let shard = self.shards.get_mut(index).filter(|shard| due(shard.timeout()));
-            let Some(shard) = shard else { continue };
-            let local = now + shard.ahead;
-            if let Some(machine) = &mut shard.machine {
-                machine.handle_timeout(local);
+    /// Lets the next thing happen, unless that is after `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        let wakes = self.wakes.iter().copied().enumerate();
+        let (place, wake) = wakes.min_by_key(|(_, at)| *at).expect("there are machines");
+        let event_at = self.queue.next_at().unwrap_or(Instant(u64::MAX));
+        let next = wake.min(event_at);
+        if next > end || next == Instant(u64::MAX) {
+            return false;
+        }
+        if next > self.now {
+            (self.now, self.busy) = (next, 0);
+        }
+        self.busy += 1;
+        if self.busy >= BUSY_MAX {
+            if self.busy == BUSY_MAX {
+                let unit = self.unit(place);
+                let what = if event_at <= wake { "the queue".into() } else { format!("{unit:?}") };
+                self.history.violation(format!("something never comes to rest: {what}"));
             }
-            self.settle(index);
+            return false;
         }
-        for actor in self.actors.iter_mut().filter(|a| due(a.machine.poll_timeout())) {
-            actor.machine.handle_timeout(now);
+        if event_at <= wake {
+            let event = self.queue.pop().expect("it was seen");
+            self.stats.events += 1;
+            self.happen(event);
+        } else {
+            self.time_passes(self.unit(place));
         }
-        if let Some(controller) = self.controller.as_mut().filter(|c| due(c.poll_timeout())) {
-            controller.handle_timeout(now);
-        }
-    }
-
-    fn machine(&mut self, index: usize) -> Option<&mut Node<Disk>> {
-        self.shards.get_mut(index)?.machine.as_mut()
+        true
     }
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Datagram { from, to, bytes } => self.deliver(from, to, bytes),
-            Event::Order { to, order } => self.obey(to, &order),
-            Event::Report { from, report } => self.hear(from, report),
-            Event::Flush { shard } => self.flush(shard),
-            Event::Crash => {
-                self.crash();
-                self.schedule_crash();
-            }
-            Event::Restart(role) => self.restart(role),
+            Event::Datagram { from, to, bytes } => self.datagram_arrives(from, to, bytes),
+            Event::Order(mandate) => self.order_arrives(mandate),
+            Event::Answer(answer) => self.answer_arrives(answer),
+            Event::Flush { shard } => self.flush_is_due(shard),
+            Event::Serve { role, life } => self.serve_next(role, life),
+            Event::Fault(fault) => self.fault(fault),
+            Event::Relief(relief) => self.relieve(relief),
         }
     }
 
-    fn deliver(&mut self, from: Endpoint, to: Endpoint, mut bytes: Vec<u8>) {
-        let now = self.now;
-        if to == endpoint(SERVICE) {
-            let Some(switch) = &mut self.switch else { return };
-            // What it drops it counts; the world looks at what the clients see.
-            let _ = switch.process(from, &mut bytes, &mut self.outbox);
-            while let Some(datagram) = self.outbox.pop() {
-                self.net.send(now, to, datagram.to, datagram.payload);
+    /// Calls a machine whose time has come, or looks when it will.
+    fn time_passes(&mut self, unit: Unit) {
+        let local = self.local(self.role_of_unit(unit));
+        let is_due = self.timeout_of(unit).is_some_and(|at| at <= local);
+        match unit {
+            Unit::Actor(index) => {
+                let actor = self.actors.get_mut(index).filter(|_| is_due);
+                if let Some(actor) = actor {
+                    actor.machine.handle_timeout(local);
+                }
+                // It may as well want to start a request.
+                return self.pump(unit);
             }
-        } else if let Some(actor) = self.actors.iter_mut().find(|actor| actor.endpoint == to) {
-            actor.machine.handle_packet(now, from, &bytes);
-        } else if let Some(index) = self.shards.iter().position(|shard| shard.endpoint == to) {
-            let Some(shard) = self.shards.get_mut(index) else { return };
-            let local = now + shard.ahead;
-            let Some(machine) = &mut shard.machine else { return };
-            machine.handle_packet(local, from, 0, &bytes);
-            self.settle(index);
+            Unit::Shard(index) => {
+                let shard = self.shards.get_mut(index).filter(|_| is_due);
+                if let Some(machine) = shard.and_then(|shard| shard.machine.as_mut()) {
+                    machine.handle_timeout(local);
+                    return self.pump(unit);
+                }
+            }
+            Unit::Master(index) => {
+                let master = self.controllers.get_mut(index).filter(|_| is_due);
+                if let Some(machine) = master.and_then(|master| master.machine.as_mut()) {
+                    machine.handle_timeout(local);
+                    return self.pump(unit);
+                }
+            }
+        }
+        self.rearm(unit);
+    }
+
+    /// When a machine wants to be called, by its own clock.
+    fn timeout_of(&self, unit: Unit) -> Option<Instant> {
+        match unit {
+            Unit::Actor(index) => self.actors.get(index)?.machine.poll_timeout(),
+            Unit::Shard(index) => self.shards.get(index)?.machine.as_ref()?.poll_timeout(),
+            Unit::Master(index) => self.controllers.get(index)?.machine.as_ref()?.poll_timeout(),
+        }
+    }
+
+    /// Sends what a machine wants sent, and notes when it wants to be called.
+    fn pump(&mut self, unit: Unit) {
+        match unit {
+            Unit::Actor(index) => self.pump_actor(index),
+            Unit::Shard(index) => self.settle(index),
+            Unit::Master(index) => self.pump_controller(index),
+        }
+        self.rearm(unit);
+    }
+
+    /// Notes when a machine wants to be called.
+    fn rearm(&mut self, unit: Unit) {
+        let timeout = self.timeout_of(unit);
+        let role = self.role_of_unit(unit);
+        let process = self.process(role);
+        let is_free = process.is_free();
+        let timed = timeout.filter(|_| is_free).map(|local| process.clock.when(local));
+        let wanted = match unit {
+            Unit::Actor(index) if is_free && self.keyspaces.is_some() => {
+                self.actors.get(index).and_then(Actor::wants_at)
+            }
+            Unit::Actor(_) | Unit::Shard(_) | Unit::Master(_) => None,
+        };
+        let at = timed.into_iter().chain(wanted).min().unwrap_or(Instant(u64::MAX));
+        let place = self.place(unit);
+        if let Some(wake) = self.wakes.get_mut(place) {
+            *wake = at.max(self.now);
+        }
+    }
+
+    fn place(&self, unit: Unit) -> usize {
+        match unit {
+            Unit::Actor(index) => index,
+            Unit::Shard(index) => self.actors.len() + index,
+            Unit::Master(index) => self.actors.len() + self.shards.len() + index,
+        }
+    }
+
+    fn unit(&self, place: usize) -> Unit {
+        let (actors, shards) = (self.actors.len(), self.shards.len());
+        if place < actors {
+            Unit::Actor(place)
+        } else if place < actors + shards {
+            Unit::Shard(place - actors)
         } else {
-            let header = bytes.first_chunk::<HEADER_LEN>().is_some();
-            self.history.violation(format!("sent to nobody: {to}, whole header: {header}"));
+            Unit::Master(place - actors - shards)
         }
     }
 
-    /// After a node has handled something: its answers wait for the next sync.
-    fn settle(&mut self, index: usize) {
-        let most = u64::try_from(self.options.sync_delay_max.as_nanos()).expect("short");
-        if most == 0 {
-            self.flush(index);
-            return;
-        }
-        let delay = Duration::from_nanos(self.rng.below(most));
-        let Some(shard) = self.shards.get_mut(index) else { return };
-        if !std::mem::replace(&mut shard.flush_scheduled, true) {
-            self.net.schedule(self.now + delay, Event::Flush { shard: index });
+    fn role_of_unit(&self, unit: Unit) -> Role {
+        let number = |index| u16::try_from(index).expect("few of each");
+        match unit {
+            Unit::Actor(index) => Role::Client(number(index)),
+            Unit::Shard(index) => Role::Node(number(index / usize::from(self.options.shards))),
+            Unit::Master(index) => Role::Controller(number(index)),
         }
     }
 
-    fn flush(&mut self, index: usize) {
-        let Some(shard) = self.shards.get_mut(index) else { return };
-        shard.flush_scheduled = false;
-        let Some(machine) = &mut shard.machine else { return };
-        machine.flush().expect("simulated disks do not fail");
-        while let Some(datagram) = machine.poll_transmit() {
-            self.net.send(self.now, shard.endpoint, datagram.to, datagram.payload);
+    /// Everything of a role that has timers.
+    fn units_of(&self, role: Role) -> Vec<Unit> {
+        match role {
+            Role::Client(index) => vec![Unit::Actor(index.into())],
+            Role::Switch(_) => Vec::new(),
+            Role::Node(node) => self.shards_of(node).map(Unit::Shard).collect(),
+            Role::Controller(index) => vec![Unit::Master(index.into())],
         }
     }
 
-    /// Sends what the machines want sent.
-    fn drain(&mut self) {
-        self.save();
-        if let Some(controller) = &mut self.controller {
-            while let Some((to, order)) = controller.poll_order() {
-                let delay = self.net.delay();
-                self.net.schedule(self.now + delay, Event::Order { to, order });
-            }
-        }
-        let Some(keyspaces) = &self.keyspaces else { return };
-        for actor in &mut self.actors {
-            actor.advance(self.now, keyspaces, &mut self.history);
-            while let Some(datagram) = actor.machine.poll_transmit() {
-                self.net.send(self.now, actor.endpoint, datagram.to, datagram.payload);
-            }
-        }
+    /// The places of a node's shards.
+    fn shards_of(&self, node: u16) -> std::ops::Range<usize> {
+        let shards = usize::from(self.options.shards);
+        let first = usize::from(node) * shards;
+        first..first + shards
     }
 
-    /// Whether everybody has installed the newest map.
-    fn is_ready(&self) -> bool {
-        let Some(controller) = &self.controller else { return false };
-        let revision = controller.map().revision;
-        let switch = self.switch.as_ref().is_some_and(|s| s.revision() == revision);
-        let node = |s: &Shard| s.machine.as_ref().is_some_and(|m| m.report().revision == revision);
-        switch && self.shards.iter().all(node)
+    /// The present by the clock of a role.
+    fn local(&mut self, role: Role) -> Instant {
+        let now = self.now;
+        self.process_mut(role).clock.read(now)
     }
 
-    fn is_quiet(&self) -> bool {
-        self.shards.iter().all(|s| s.machine.as_ref().is_some_and(|m| m.pending() == 0))
+    fn process(&self, role: Role) -> &Process {
+        self.processes.get(self.cast.index(role)).expect("every role has a process")
     }
 
-    /// Once all is quiet, every member of a chain holds the same values.
-    fn check_replicas(&mut self) {
-        if !self.is_quiet() {
-            self.history.violation("writes stay pending on a healed network".into());
-        }
-        let Some(controller) = &self.controller else { return };
-        for partition in &controller.map().partitions {
-            let values = |node: NodeId| {
-                let shard = partition.id.0 % u32::from(self.options.shards);
-                let mut shards = self.shards.iter();
-                let found = shards.find(|s| s.node == node && u32::from(s.index) == shard)?;
-                let disk = found.machine.as_ref()?.engine();
-                let mine = disk.values().filter(|((keyspace, at, _), ..)| {
-                    *keyspace == partition.keyspace && partition.holds(cluster::Match(*at))
-                });
-                Some(
-                    mine.map(|(k, version, v)| (k.clone(), version, v.to_vec()))
-                        .collect::<Vec<_>>(),
-                )
-            };
-            let copies: Vec<_> = partition.chain.iter().map(|node| values(*node)).collect();
-            if copies.windows(2).any(|pair| pair.first() != pair.last()) {
-                self.history.violation(format!("replicas of {} differ: {copies:?}", partition.id));
-            }
-        }
+    fn process_mut(&mut self, role: Role) -> &mut Process {
+        self.processes.get_mut(self.cast.index(role)).expect("every role has a process")
+    }
+
+    /// The controller at work, if there is one.
+    fn controller(&self) -> Option<&Controller> {
+        self.controllers.get(usize::from(self.leader))?.machine.as_ref()
+    }
+
+    /// Writes down what happens to whom.
+    fn note(&mut self, what: impl Display) {
+        let ms = self.now.since(START).as_secs_f64() * 1_000.0;
+        self.journal.push(format!("{ms:9.2} ms  {what}"));
+    }
+
+    fn outcome(self) -> Outcome {
+        let stats = Stats {
+            done: self.actors.iter().map(|actor| actor.done).sum(),
+            unknown: self.actors.iter().map(|actor| actor.unknown).sum(),
+            operations: self.history.len(),
+            elapsed: self.now.since(START),
+            ..self.stats
+        };
+        let skew_ms = u64::try_from(self.options.clock_skew_max.as_millis()).expect("short");
+        let (violations, unchecked) = self.history.check(skew_ms);
+        let stats = Stats { unchecked, ..stats };
+        let (journal, fingerprint) = (self.journal, self.queue.fingerprint());
+        Outcome { violations, journal, fingerprint, stats }
     }
 }
 
-fn endpoint(port: u16) -> Endpoint {
-    Endpoint { addr: [10; 16], port }
-}
+/// Steps at one instant: more than any machine takes for all that can wait for it.
+const BUSY_MAX: u32 = 200_000;
 
-const SERVICE: u16 = 1_000;
 /// Not zero, so that nothing works by accident only at the beginning of time.
 const START: Instant = Instant::from_unix_ms(1_000_000);

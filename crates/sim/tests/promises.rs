@@ -1,71 +1,91 @@
-//! Goal: retries, loss, duplication, reordering and crashes never show through.
-//! Method: many seeds, each another world; then the same worlds with a bug planted, to know that
-//! it would have been seen.
+//! Goal: nothing that goes wrong ever shows through: not loss, not a crash, not a chain that changes.
+//! Method: many seeds of every profile, each another world.
+//!
+//! `SIM_PROFILE=crashes SIM_SEED=17 cargo test -p keyway-sim --test promises` replays one world,
+//! `SIM_SEEDS=20000` runs as many of each profile; without either there are 300.
 
-use node::Plant;
-use sim::{Options, run};
+use sim::{Options, Profile, Stats, run, run_many};
+use std::ops::{ControlFlow, RangeInclusive};
 
-/// `SIM_SEED=17 cargo test -p keyway-sim` replays one world, `SIM_SEEDS=20000` runs as many;
-/// without either there are 1,000.
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name| {
-        let text = std::env::var(name).ok()?;
-        Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
-    };
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+fn seeds() -> RangeInclusive<u64> {
     match number("SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SIM_SEEDS").unwrap_or(1_000),
+        Some(seed) => seed..=seed,
+        None => 1..=number("SIM_SEEDS").unwrap_or(300),
+    }
+}
+
+fn profiles() -> Vec<Profile> {
+    match std::env::var("SIM_PROFILE") {
+        Ok(name) => vec![name.parse().unwrap_or_else(|why| panic!("{why}"))],
+        Err(_) => Profile::ALL.to_vec(),
     }
 }
 
 #[test]
 fn the_promises_hold_in_every_world() {
-    let (mut done, mut unchecked) = (0, 0);
-    for seed in seeds() {
-        let options = Options::from_seed(seed);
-        let outcome = run(&options);
+    let profiles = profiles();
+    let of_seed = |seed| profiles.iter().map(move |profile| Options::draw(*profile, seed));
+    let worlds: Vec<Options> = seeds().flat_map(of_seed).collect();
+    let mut total = Stats::default();
+    let broken = run_many(&worlds, |options, outcome| {
+        total = total.plus(&outcome.stats);
+        if outcome.violations.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let Options { seed, profile, .. } = options;
         let violations = outcome.violations.join("\n");
-        assert!(violations.is_empty(), "SIM_SEED={seed}\n{options}\n{violations}");
-        done += outcome.stats.done;
-        unchecked += outcome.stats.unchecked;
-    }
-    assert!(done > 0, "nothing was ever done");
+        let replay = format!("keyway sim --seed {seed} --profile {profile}");
+        ControlFlow::Break(format!("{options}{violations}\nreplay: {replay}"))
+    });
+    assert_eq!(broken.break_value(), None);
+    assert!(total.done > 0, "nothing was ever done");
     // A history that the search gave up on is no evidence: one in a thousand worlds may have one.
-    let worlds = seeds().count();
+    let (worlds, unchecked) = (worlds.len(), total.unchecked);
     assert!(unchecked * 1_000 <= worlds, "{unchecked} keys of {worlds} worlds were unchecked");
 }
 
 #[test]
 fn a_seed_is_the_whole_story() {
-    for seed in 0..20 {
-        let options = Options::from_seed(seed);
-        assert_eq!(run(&options).fingerprint, run(&options).fingerprint, "seed {seed}");
+    for profile in Profile::ALL {
+        let first = run(&Options::draw(profile, 1)).fingerprint;
+        for seed in 2..6 {
+            let options = Options::draw(profile, seed);
+            let (one, other) = (run(&options), run(&options));
+            assert_eq!(one.fingerprint, other.fingerprint, "{options}");
+            assert_eq!(one.stats, other.stats, "{options}");
+            assert_ne!(one.fingerprint, first, "{options}");
+        }
     }
 }
 
+/// What every profile is for does happen in its worlds.
 #[test]
-fn every_planted_bug_is_caught() {
-    for plant in Plant::ALL {
-        let caught = (0..300).find(|&seed| {
-            let options = Options { plant: Some(plant), ..Options::from_seed(seed) };
-            !run(&options).violations.is_empty()
+fn profiles_do_what_they_are_for() {
+    for profile in Profile::ALL {
+        let worlds: Vec<Options> = (1..=20).map(|seed| Options::draw(profile, seed)).collect();
+        let mut total = Stats::default();
+        let all = run_many(&worlds, |_, outcome| {
+            total = total.plus(&outcome.stats);
+            ControlFlow::<()>::Continue(())
         });
-        assert!(caught.is_some(), "{plant:?}: the faults are too tame or the checker is blind");
-    }
-}
-
-/// Worlds that once broke a promise, by what went wrong in them.
-#[test]
-fn worlds_that_once_failed_hold() {
-    let bugbase = [
-        (17, "a node behind the switch refused a keyspace that it had not heard of, for good"),
-        (
-            104,
-            "a restarted head did not know how far it was stable, and its writes waited for ever",
-        ),
-    ];
-    for (seed, what) in bugbase {
-        let outcome = run(&Options::from_seed(seed));
-        assert!(outcome.violations.is_empty(), "seed {seed}: {what}: {:?}", outcome.violations);
+        assert!(all.is_continue());
+        let Stats { crashes, disks_lost, disturbances, interventions, epochs, .. } = total;
+        assert!(total.done > 2_000, "{profile}: {total:?}");
+        let needs = match profile {
+            Profile::Calm => crashes == 0 && disturbances == 0,
+            Profile::Network => disturbances > 0,
+            Profile::Partitions | Profile::Pauses => disturbances > 100 && epochs > 20,
+            Profile::Crashes => crashes > 100 && epochs > 20,
+            Profile::Amnesia => disks_lost > 20 && epochs > 100,
+            Profile::Membership => interventions > 50 && epochs > 100,
+            Profile::Switches => crashes > 100,
+            Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50,
+        };
+        assert!(needs, "{profile}: {total:?}");
     }
 }

@@ -1,84 +1,212 @@
 //! `keyway sim`: the deterministic world.
 
+use crate::chart::{grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
-use sim::{Options, Outcome, Stats};
+use cluster::Plant;
+use runtime::clock::Clock;
+use sim::{Catch, Options, Outages, Outcome, Profile, Stats};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Run the whole cluster in a simulated world full of faults and check its promises.
 ///
-/// One seed is one world: its clients, nodes, faults and the order of all events follow from it.
-/// Ends with exit code 1 if a promise was broken.
+/// One seed of one profile is one world: its clients, switches, nodes, controllers, faults and the
+/// order of all events follow from it. Ends with exit code 1 if a promise was broken. With --plants
+/// it is the other way round: a bug is planted on purpose, and the exit code is 1 unless it is seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, everything
+
 Examples:
   keyway sim --seed 17
+  keyway sim --seed 17 --profile amnesia
   keyway sim --seeds 1..2000
-  keyway sim --seeds 1..100 --json")]
+  keyway sim --seeds 1..100 --profile switches --json
+  keyway sim --seed 3 --plant drop-sessions
+  keyway sim --plants
+  keyway sim --outages")]
 pub(crate) struct Args {
     /// Run one world, and say what it is like.
-    #[arg(long, value_name = "N", required_unless_present = "seeds")]
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Run the worlds from A to B, the last one included.
-    #[arg(long, value_name = "A..B", conflicts_with = "seed", value_parser = parse_seeds)]
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds)]
     seeds: Option<(u64, u64)>,
+    /// What the worlds are about. Without it, --seed means everything and --seeds means all.
+    #[arg(long, value_name = "NAME|all", value_parser = parse_profile, conflicts_with_all = ["plants", "outages"])]
+    profile: Option<Profiles>,
+    /// Plant this bug in the machines.
+    #[arg(long, value_name = "NAME", value_parser = sim::plant_named, conflicts_with_all = ["plants", "outages"])]
+    plant: Option<Plant>,
+    /// Plant every bug in turn, and look for a world in which it is seen.
+    #[arg(long)]
+    plants: bool,
+    /// Measure how long keys are out of reach after a node has failed.
+    #[arg(long)]
+    outages: bool,
 }
+
+/// One profile, or all of them.
+#[derive(Clone, Debug)]
+struct Profiles(Vec<Profile>);
+
+/// Seeds of each profile in which a planted bug is looked for.
+const HUNT_SEEDS: u64 = 300;
+/// Worlds in which outages are measured.
+const OUTAGE_SEEDS: u64 = 200;
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let ways = usize::from(self.seed.is_some()) + usize::from(self.seeds.is_some());
+        if ways + usize::from(self.plants) + usize::from(self.outages) != 1 {
+            let what = "say which worlds: --seed N or --seeds A..B, or else --plants or --outages";
+            return Err(Failure::usage(what));
+        }
+        if self.plants {
+            return Ok(hunt(shared.json));
+        }
+        if self.outages {
+            outages(shared.json);
+            return Ok(Verdict::Yes);
+        }
+        Ok(self.run_worlds(shared.json))
+    }
+
+    fn run_worlds(self, json: bool) -> Verdict {
         let (first, last) = self.seeds.or(self.seed.map(|seed| (seed, seed))).unwrap_or((1, 1));
-        let mut total = Stats::default();
-        let mut broken = 0u64;
-        for seed in first..=last {
-            let options = Options::from_seed(seed);
-            let outcome = sim::run(&options);
+        let alone = self.seed.is_some();
+        let usual = if alone { vec![Profile::Everything] } else { Profile::ALL.to_vec() };
+        let Profiles(profiles) = self.profile.unwrap_or(Profiles(usual));
+        let of_seed = |seed| {
+            let draw = |profile| Options { plant: self.plant, ..Options::draw(profile, seed) };
+            profiles.iter().copied().map(draw).collect::<Vec<_>>()
+        };
+        let worlds: Vec<Options> = (first..=last).flat_map(of_seed).collect();
+        let mut clock = Clock::new();
+        let (began, mut total, mut broken) = (clock.now(), Stats::default(), 0u64);
+        let ran = sim::run_many(&worlds, |options, outcome| {
             broken += u64::from(!outcome.violations.is_empty());
-            if shared.json {
-                out::line(&as_json(&options, &outcome).to_string());
-            } else if self.seed.is_some() || !outcome.violations.is_empty() {
-                out::print(&describe(&options, &outcome));
+            if json {
+                out::line(&as_json(options, &outcome).to_string());
+            } else if alone || !outcome.violations.is_empty() {
+                out::print(&describe(options, &outcome));
             }
             total = total.plus(&outcome.stats);
+            ControlFlow::<()>::Continue(())
+        });
+        assert!(ran.is_continue(), "nothing breaks off");
+        if !json && !alone {
+            let took = clock.now().since(began);
+            out::line(&format!("{} worlds, {broken} with a broken promise", worlds.len()));
+            out::print(&of(&total));
+            out::line(&rate(worlds.len(), &total, took));
         }
-        if !shared.json && self.seed.is_none() {
-            let worlds = last - first + 1;
-            out::line(&format!("{worlds} worlds, {broken} with a broken promise; {}", of(&total)));
-        }
-        Ok(if broken == 0 { Verdict::Yes } else { Verdict::No })
+        if broken == 0 { Verdict::Yes } else { Verdict::No }
     }
 }
 
+fn hunt(json: bool) -> Verdict {
+    let mut missed = 0;
+    for plant in Plant::ALL {
+        let name = sim::plant_name(plant);
+        let caught = sim::hunt(plant, HUNT_SEEDS);
+        missed += u64::from(caught.is_none());
+        if json {
+            let profile = caught.as_ref().map(|it| it.profile.name());
+            let seed = caught.as_ref().map(|it| it.seed);
+            let line = serde_json::json!({ "plant": name, "profile": profile, "seed": seed });
+            out::line(&line.to_string());
+            continue;
+        }
+        out::line(&match caught {
+            Some(Catch { profile, seed, violation, .. }) => {
+                let what = violation.lines().next().unwrap_or_default();
+                format!("{name:22} caught by seed {seed:3} of {profile:11} {what}")
+            }
+            None => format!("{name:22} NOT CAUGHT by {HUNT_SEEDS} seeds of every profile"),
+        });
+    }
+    if missed == 0 { Verdict::Yes } else { Verdict::No }
+}
+
+fn outages(json: bool) {
+    let seeds: Vec<u64> = (1..=OUTAGE_SEEDS).collect();
+    let Outages { reads, writes } = sim::measure_outages(&seeds);
+    let ms =
+        |sorted: &[Duration], percent| Outages::percentile(sorted, percent).as_secs_f64() * 1_000.0;
+    let columns = [("p50", 50), ("p90", 90), ("p99", 99), ("max", 100)];
+    if json {
+        let of = |sorted: &[Duration]| {
+            let figures = columns.map(|(name, percent)| (name.to_owned(), ms(sorted, percent)));
+            serde_json::json!({
+                "keys": sorted.len(),
+                "ms": figures.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+            })
+        };
+        let line = serde_json::json!({ "reads": of(&reads), "writes": of(&writes) });
+        return out::line(&line.to_string());
+    }
+    let mut rows = vec![vec!["ms out of reach".to_owned(), "keys".to_owned()]];
+    if let Some(head) = rows.first_mut() {
+        head.extend(columns.map(|(name, _)| name.to_owned()));
+    }
+    for (name, sorted) in [("reads", &reads), ("writes", &writes)] {
+        let mut row = vec![name.to_owned(), sorted.len().to_string()];
+        row.extend(columns.map(|(_, percent)| format!("{:.0}", ms(sorted, percent))));
+        rows.push(row);
+    }
+    out::print(&table(&rows));
+}
+
 fn describe(options: &Options, outcome: &Outcome) -> String {
-    let mut text = format!("{options}\n{}\n", of(&outcome.stats));
+    let mut text = format!("{options}{}", of(&outcome.stats));
     text.push_str(&format!("fingerprint {:016x}\n", outcome.fingerprint));
     for violation in &outcome.violations {
         text.push_str(&format!("BROKEN: {violation}\n"));
     }
     if outcome.violations.is_empty() {
         text.push_str("every promise was kept\n");
+        return text;
     }
+    let plant = options.plant.map(|plant| format!(" --plant {}", sim::plant_name(plant)));
+    let (seed, profile, plant) = (options.seed, options.profile, plant.unwrap_or_default());
+    text.push_str(&format!("replay: keyway sim --seed {seed} --profile {profile}{plant}\n"));
     text
 }
 
 fn of(stats: &Stats) -> String {
+    let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
+    let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
     format!(
-        "{} requests done, {} unknown, {} operations checked, {} crashes, {} events, {:.1} \
-         simulated seconds; {} histories too long to check",
-        stats.done,
-        stats.unknown,
-        stats.operations,
-        stats.crashes,
-        stats.events,
-        stats.elapsed.as_secs_f64(),
-        stats.unchecked,
+        "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
+         histories too long to check\n{crashes} crashes, {disks_lost} disks lost, {disturbances} \
+         disturbances, {interventions} interventions, {epochs} new epochs; replicated within \
+         {healed_within:?} of the last fault\n{events} events in {:.1} simulated seconds\n",
+        elapsed.as_secs_f64(),
+    )
+}
+
+/// How fast the worlds went by.
+fn rate(worlds: usize, total: &Stats, took: Duration) -> String {
+    let seconds = took.as_secs_f64().max(1e-9);
+    let (worlds, events) = (worlds as f64 / seconds, total.events as f64 / seconds);
+    let simulated = total.elapsed.as_secs_f64() / seconds;
+    format!(
+        "{simulated:.0} simulated seconds, {worlds:.0} worlds, {} events a second",
+        grouped(events as u64)
     )
 }
 
 fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
-    let Stats { events, done, unknown, operations, unchecked, crashes, elapsed } = outcome.stats;
+    let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
+    let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
+    let Stats { healed_within, elapsed, .. } = outcome.stats;
     serde_json::json!({
         "seed": options.seed,
+        "profile": options.profile.name(),
+        "plant": options.plant.map(sim::plant_name),
         "options": options.to_string(),
         "violations": outcome.violations,
         "fingerprint": format!("{:016x}", outcome.fingerprint),
@@ -88,8 +216,17 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "operations": operations,
         "unchecked": unchecked,
         "crashes": crashes,
-        "simulated_ms": Duration::as_millis(&elapsed) as u64,
+        "disks_lost": disks_lost,
+        "disturbances": disturbances,
+        "interventions": interventions,
+        "epochs": epochs,
+        "healed_within_ms": millis(healed_within),
+        "simulated_ms": millis(elapsed),
     })
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
@@ -97,5 +234,13 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
     match parts {
         Some((first, last)) if first <= last => Ok((first, last)),
         _ => Err("write two numbers such as 1..2000, the smaller one first".into()),
+    }
+}
+
+fn parse_profile(name: &str) -> Result<Profiles, String> {
+    if name == "all" {
+        Ok(Profiles(Profile::ALL.to_vec()))
+    } else {
+        Ok(Profiles(vec![name.parse()?]))
     }
 }

@@ -1,67 +1,266 @@
-//! The control plane of the world: orders out, reports back, the map on a disk that survives.
+//! The control plane of the world: orders out, reports back, the map in a store that survives.
+//!
+//! Each controller has a courier for each member, as its driver has: one order is on its way at a
+//! time, one more may wait, and each is answered once, by a report or by silence. The order itself
+//! may reach its member late, twice, or after its controller is gone.
 
-use super::World;
+use super::process::Parcel;
+use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
-use crate::net::Event;
+use crate::clock::nanos;
 use crate::options::Options;
-use cluster::{KeyspaceKind, Member, NodeReport, Order, Report, SwitchControl};
-use controller::KeyspaceSpec;
+use crate::queue::Event;
+use crate::role::Role;
+use cluster::{
+    Epoch, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeReport, Order,
+    PartitionId, Report, SwitchControl,
+};
+use controller::{KeyspaceSpec, Saved};
+use node::engine::Engine as _;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// An order on its way to a member.
+#[derive(Clone, Debug)]
+pub(crate) struct Mandate {
+    controller: u16,
+    life: Life,
+    number: u64,
+    to: Member,
+    order: Arc<Order>,
+}
+
+/// What became of an order, on its way to the controller that gave it.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    controller: u16,
+    life: Life,
+    number: u64,
+    from: Member,
+    /// `None`: the member could not be reached, or took too long.
+    report: Option<Box<Report>>,
+}
+
+/// Who carries a controller's orders to one member.
+#[derive(Debug, Default)]
+pub(super) struct Courier {
+    /// The order on its way.
+    busy: Option<u64>,
+    /// The one to go next.
+    next: Option<Order>,
+}
+
 impl World {
-    pub(super) fn obey(&mut self, to: Member, order: &Order) {
-        let report = if self.net.loses() { None } else { self.carry_out(to, order) };
-        let wait = if report.is_some() { self.net.delay() } else { Duration::from_millis(50) };
-        self.net.schedule(self.now + wait, Event::Report { from: to, report });
+    pub(super) fn pump_controller(&mut self, index: usize) {
+        if self.keyspaces.is_none() {
+            self.create_keyspaces(index);
+        }
+        if !self.save(index) {
+            return;
+        }
+        loop {
+            let Some(master) = self.controllers.get_mut(index) else { return };
+            let Some((to, order)) = master.machine.as_mut().and_then(|it| it.poll_order()) else {
+                return;
+            };
+            let courier = master.couriers.entry(to).or_default();
+            if courier.busy.is_none() {
+                self.send_order(index, to, order);
+            } else if courier.next.is_none() {
+                courier.next = Some(order);
+            } else {
+                self.hear_silence(index, to);
+            }
+        }
     }
 
-    fn carry_out(&mut self, to: Member, order: &Order) -> Option<Report> {
-        match to {
-            Member::Switch(_) => {
-                let switch = self.switch.as_mut()?;
-                if let Order::Tables(tables) = order {
-                    switch.install(tables).expect("tables of a sound map");
-                }
-                Some(Report::Switch(switch.counters()))
+    /// Makes what the controller decided durable. A controller that may crash does so now and then
+    /// while it saves; the store then holds the one state or the other. Says whether it lives on.
+    fn save(&mut self, index: usize) -> bool {
+        let role = self.role_of_unit(Unit::Master(index));
+        loop {
+            let local = self.local(role);
+            let Some(master) = self.controllers.get_mut(index) else { return false };
+            let Some(machine) = &mut master.machine else { return false };
+            let Some(saved) = machine.poll_save() else { return true };
+            let fragile = !self.options.faults.controller_every.is_zero() && !self.healed;
+            let crashes = fragile && self.keyspaces.is_some() && self.rng.chance(1, 30);
+            let revision = saved.map.revision;
+            let reaches = !crashes || self.rng.chance(1, 2);
+            if !crashes {
+                machine.handle_saved(local, revision);
             }
-            Member::Node(id) => {
-                let now = self.now;
-                let mine = (0..self.shards.len())
-                    .filter(|i| self.shards.get(*i).is_some_and(|s| s.node == id));
-                let mine: Vec<usize> = mine.collect();
-                if let Order::Assign(assignment) = order {
-                    for index in &mine {
-                        let shard = self.shards.get_mut(*index)?;
-                        let local = now + shard.ahead;
-                        shard.machine.as_mut()?.install(local, assignment);
-                        self.settle(*index);
+            if reaches {
+                self.note_changes(&saved);
+                self.saved = Some(saved);
+            }
+            if crashes {
+                self.crash(role, false);
+                return false;
+            }
+        }
+    }
+
+    /// Writes down which chains a saved map changes.
+    fn note_changes(&mut self, saved: &Saved) {
+        let before = self.saved.take();
+        let before = before.iter().flat_map(|it| &it.map.partitions);
+        let before: BTreeSet<(PartitionId, Epoch)> = before.map(|it| (it.id, it.epoch)).collect();
+        for it in saved.map.partitions.iter().filter(|it| !before.contains(&(it.id, it.epoch))) {
+            let join = |nodes: &[NodeId]| {
+                nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" > ")
+            };
+            let joiner = it.joiner().map(|id| format!(" + {id}")).unwrap_or_default();
+            let open = if it.open { "open" } else { "closed" };
+            let (id, epoch, chain) = (it.id, it.epoch, join(it.members()));
+            self.note(format_args!("partition {id} epoch {epoch} {open}: {chain}{joiner}"));
+        }
+    }
+
+    /// Sends an order whose courier is free.
+    fn send_order(&mut self, index: usize, to: Member, order: Order) {
+        let role = self.role_of_unit(Unit::Master(index));
+        let life = self.process(role).life;
+        let Some(master) = self.controllers.get_mut(index) else { return };
+        master.orders += 1;
+        let number = master.orders;
+        master.couriers.entry(to).or_default().busy = Some(number);
+        let controller = u16::try_from(index).expect("few controllers");
+        let lost = Answer { controller, life, number, from: to, report: None };
+        self.queue.schedule(self.now + patience(&order), Event::Answer(lost));
+        let mandate = Mandate { controller, life, number, to, order: Arc::new(order) };
+        for at in self.net.carry_stream(self.now, role, to.into()).into_iter().flatten() {
+            self.queue.schedule(at, Event::Order(mandate.clone()));
+        }
+    }
+
+    pub(super) fn order_arrives(&mut self, mandate: Mandate) {
+        self.arrive(mandate.to.into(), Parcel::Order(mandate));
+    }
+
+    /// A member carries an order out.
+    pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
+        let local = self.local(role);
+        let Order { install, lease } = &*mandate.order;
+        match role {
+            Role::Switch(index) => {
+                let switch = self.switches.get_mut(usize::from(index));
+                let Some(switch) = switch else { return };
+                let Some(pipeline) = &mut switch.pipeline else { return };
+                if let Some(Install::Tables(tables)) = install {
+                    pipeline.install(tables).expect("tables of a sound map");
+                    if pipeline.revision() == tables.revision {
+                        switch.installed = Some(tables.clone());
                     }
                 }
-                let mut reports = Vec::new();
-                for index in &mine {
-                    reports.push(self.machine(*index)?.report());
+                if let Some(lease) = lease {
+                    pipeline.renew(lease);
                 }
-                merge_reports(&reports).map(Report::Node)
+                let state = MemberReport::Switch(pipeline.counters());
+                let report = Report { life: self.process(role).life, at: local, state };
+                self.answer(role, &mandate, Some(report));
             }
+            Role::Node(node) => {
+                if let Some(asked) = self.asked.get_mut(usize::from(node)) {
+                    asked.push(mandate.clone());
+                }
+                for index in self.shards_of(node) {
+                    let Some(shard) = self.shards.get_mut(index) else { return };
+                    let Some(machine) = &mut shard.machine else { return };
+                    // The driver's check: an assignment for another memory is not for this one.
+                    if let Some(Install::Assignment(assignment)) = install
+                        && machine.engine().store_id() == assignment.store
+                    {
+                        machine.install(local, assignment);
+                    }
+                    if let Some(lease) = lease {
+                        machine.renew(lease);
+                    }
+                    // Where there is no delay, the first must not answer before the last has it.
+                    shard.flush_scheduled |= nanos(self.options.sync_delay_max) == 0;
+                }
+                for index in self.shards_of(node) {
+                    self.pump(Unit::Shard(index));
+                }
+            }
+            Role::Client(_) | Role::Controller(_) => {}
         }
     }
 
-    pub(super) fn hear(&mut self, from: Member, report: Option<Report>) {
-        let Some(controller) = &mut self.controller else { return };
-        match report {
-            Some(report) => controller.handle_report(self.now, from, report),
-            None => controller.handle_silence(self.now, from),
+    /// A node answers the orders that it has carried out, once that is durable.
+    pub(super) fn answer_orders(&mut self, role: Role) {
+        let Role::Node(node) = role else { return };
+        let mine = self.shards_of(node);
+        let shards = self.shards.get(mine).unwrap_or_default();
+        let asked = self.asked.get_mut(usize::from(node));
+        let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return };
+        if shards.iter().any(|shard| shard.flush_scheduled) {
+            return;
         }
-        if self.keyspaces.is_none() {
-            self.create_keyspaces();
+        let reports = shards.iter().map(|shard| Some(shard.machine.as_ref()?.report()));
+        let Some(reports) = reports.collect::<Option<Vec<NodeReport>>>() else { return };
+        let asked = std::mem::take(asked);
+        let state = MemberReport::Node(merge(&reports));
+        let report = Report { life: self.process(role).life, at: self.local(role), state };
+        for mandate in asked {
+            self.answer(role, &mandate, Some(report.clone()));
+        }
+    }
+
+    /// Sends back what became of an order.
+    pub(super) fn answer(&mut self, from: Role, mandate: &Mandate, report: Option<Report>) {
+        let Mandate { controller, life, number, to, .. } = *mandate;
+        let report = report.map(Box::new);
+        let answer = Answer { controller, life, number, from: to, report };
+        let arrivals = self.net.carry_stream(self.now, from, Role::Controller(controller));
+        for at in arrivals.into_iter().flatten() {
+            self.queue.schedule(at, Event::Answer(answer.clone()));
+        }
+    }
+
+    pub(super) fn answer_arrives(&mut self, answer: Answer) {
+        self.arrive(Role::Controller(answer.controller), Parcel::Answer(answer));
+    }
+
+    /// A controller takes the answer to an order, if its courier still waits for that.
+    pub(super) fn take_answer(&mut self, answer: Answer) {
+        let Answer { controller, life, number, from, report } = answer;
+        let role = Role::Controller(controller);
+        if self.process(role).life != life {
+            return;
+        }
+        let (index, local) = (usize::from(controller), self.local(role));
+        let Some(master) = self.controllers.get_mut(index) else { return };
+        let Some(courier) = master.couriers.get_mut(&from) else { return };
+        if courier.busy != Some(number) {
+            return;
+        }
+        courier.busy = None;
+        let next = courier.next.take();
+        let Some(machine) = &mut master.machine else { return };
+        match report {
+            Some(report) => machine.handle_report(local, from, *report),
+            None => machine.handle_silence(local, from),
+        }
+        if let Some(order) = next {
+            self.send_order(index, from, order);
+        }
+        self.pump(Unit::Master(index));
+    }
+
+    fn hear_silence(&mut self, index: usize, from: Member) {
+        let local = self.local(self.role_of_unit(Unit::Master(index)));
+        let master = self.controllers.get_mut(index);
+        if let Some(machine) = master.and_then(|master| master.machine.as_mut()) {
+            machine.handle_silence(local, from);
         }
     }
 
     /// Creates both keyspaces as soon as the controller knows its nodes, and shows them to the
     /// clients once they are durable.
-    fn create_keyspaces(&mut self) {
-        let Some(controller) = &mut self.controller else { return };
+    fn create_keyspaces(&mut self, index: usize) {
+        let local = self.local(self.role_of_unit(Unit::Master(index)));
         let Options { partitions, replicas, .. } = self.options;
         let splits = (1..u64::from(partitions))
             .map(|n| format!("k{}", n * ORDERED_KEYS / u64::from(partitions)).into_bytes());
@@ -71,35 +270,45 @@ impl World {
             ("ordered", KeyspaceKind::Range { prefix }, splits.collect()),
         ];
         for (name, kind, splits) in kinds {
+            let master = self.controllers.get_mut(index);
+            let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return };
             if controller.map().keyspace(name).is_none() {
                 let name = name.to_owned();
                 let spec = KeyspaceSpec { name, kind, partitions, replicas, splits };
-                if controller.create_keyspace(self.now, spec).is_err() {
+                if controller.create_keyspace(local, spec).is_err() {
                     return; // A node has not been heard of yet.
                 }
             }
         }
-        self.save();
-        let Some(controller) = &self.controller else { return };
+        if !self.save(index) {
+            return;
+        }
+        let Some(controller) = self.controller() else { return };
         let keyspace = |name| controller.map().keyspace(name).cloned().map(Arc::new);
         self.keyspaces = keyspace("hashed").zip(keyspace("ordered")).map(<[_; 2]>::from);
-    }
-
-    pub(super) fn save(&mut self) {
-        let Some(controller) = &mut self.controller else { return };
-        while let Some(saved) = controller.poll_save() {
-            let revision = saved.map.revision;
-            self.saved = Some(saved);
-            controller.handle_saved(self.now, revision);
+        for index in 0..self.actors.len() {
+            self.rearm(Unit::Actor(index));
         }
     }
 }
 
-fn merge_reports(reports: &[NodeReport]) -> Option<NodeReport> {
-    Some(NodeReport {
-        revision: reports.iter().map(|r| r.revision).min()?,
-        store: reports.first()?.store,
-        requests: reports.iter().map(|r| r.requests).sum(),
-        pending: reports.iter().map(|r| r.pending).sum(),
-    })
+/// One report of all shards of a node.
+fn merge(reports: &[NodeReport]) -> NodeReport {
+    let all = || reports.iter();
+    NodeReport {
+        revision: all().map(|it| it.revision).min().unwrap_or(0),
+        store: reports.first().map_or_else(Default::default, |it| it.store),
+        cluster: all().find_map(|it| it.cluster),
+        settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
+        whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
+        copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
+        requests: all().map(|it| it.requests).sum(),
+        pending: all().map(|it| it.pending).sum(),
+    }
+}
+
+/// How long a courier waits for the answer to an order, as the real one does.
+fn patience(order: &Order) -> Duration {
+    let lease = order.lease.map_or(Duration::ZERO, |it| Duration::from_millis(it.duration_ms));
+    (lease * 2 / 5).max(Duration::from_millis(200))
 }

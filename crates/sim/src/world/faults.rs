@@ -1,94 +1,298 @@
-//! Who crashes, and who comes back with what.
+//! What breaks, for how long, and how it gets whole again.
 
-use super::{SERVICE, World, endpoint};
-use crate::net::{Event, Role};
-use cluster::NodeId;
-use controller::{Controller, ControllerConfig};
-use node::{Node, NodeConfig};
+use super::process::State;
+use super::{Unit, World};
+use crate::clock::nanos;
+use crate::options::Faults;
+use crate::queue::Event;
+use crate::role::Role;
+use machine::Instant;
 use std::time::Duration;
-use switch::Pipeline;
 
-impl World {
-    pub(super) fn schedule_crash(&mut self) {
-        let mean = u64::try_from(self.options.crash_every.as_nanos()).expect("short");
-        if mean > 0 && !self.healed {
-            let wait = Duration::from_nanos(mean / 2 + self.rng.below(mean));
-            self.net.schedule(self.now + wait, Event::Crash);
-        }
-    }
+/// Something breaks, or an operator acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Crash,
+    PowerCut,
+    ClientCrash,
+    SwitchCrash,
+    ControllerCrash,
+    Pause,
+    Slow,
+    Cut,
+    Clog,
+    Operator,
+    /// Not a fault: one client sends very much at once.
+    Flood,
+}
 
-    pub(super) fn crash(&mut self) {
-        if self.healed {
-            return;
-        }
-        let role = match self.rng.below(10) {
-            0..2 => Role::Switch,
-            2..4 => Role::Controller,
-            _ => {
-                let node = self.rng.below(u64::from(self.options.nodes));
-                Role::Node(u16::try_from(node).expect("below a 16-bit number"))
-            }
-        };
-        match role {
-            Role::Switch => self.switch = None,
-            Role::Controller => self.controller = None,
-            Role::Node(node) => {
-                for shard in self.shards.iter_mut().filter(|s| s.node == NodeId(node)) {
-                    let Some(machine) = shard.machine.take() else { continue };
-                    let mut disk = machine.into_engine();
-                    disk.crash();
-                    shard.disk = Some(disk);
-                }
-            }
-        }
-        self.stats.crashes += 1;
-        let wait = Duration::from_micros(100 + self.rng.below(400_000));
-        self.net.schedule(self.now + wait, Event::Restart(role));
-    }
+/// Something is whole again.
+#[derive(Clone, Debug)]
+pub(crate) enum Relief {
+    /// A process is started again.
+    Restart(Role),
+    /// A process that was stopped or slow goes on, if it still is that one.
+    GoOn(Role, u64),
+    /// These can reach those again.
+    Mend(Vec<(Role, Role)>),
+}
 
-    pub(super) fn restart(&mut self, role: Role) {
-        match role {
-            Role::Switch if self.switch.is_none() => self.switch = Some(Pipeline::new()),
-            Role::Controller if self.controller.is_none() => {
-                let config = ControllerConfig {
-                    seed: self.options.seed,
-                    switches: vec![endpoint(SERVICE)],
-                    nodes: self.specs.clone(),
-                    poll_interval: Duration::from_millis(100),
-                };
-                let controller = Controller::new(config, self.saved.clone(), self.now);
-                self.controller = Some(controller.expect("a sound configuration"));
-            }
-            Role::Node(node) => {
-                for shard in self.shards.iter_mut().filter(|s| s.node == NodeId(node)) {
-                    let Some(disk) = shard.disk.take() else { continue };
-                    let config = NodeConfig { shard: shard.index, shards: self.options.shards };
-                    let mut machine = Node::new(config, disk, self.now + shard.ahead);
-                    if let Some(plant) = self.options.plant {
-                        machine.plant(plant);
-                    }
-                    shard.machine = Some(machine);
-                }
-            }
-            Role::Switch | Role::Controller => {}
-        }
-    }
+impl Fault {
+    const ALL: [Self; 10] = [
+        Self::Crash,
+        Self::PowerCut,
+        Self::ClientCrash,
+        Self::SwitchCrash,
+        Self::ControllerCrash,
+        Self::Pause,
+        Self::Slow,
+        Self::Cut,
+        Self::Clog,
+        Self::Operator,
+    ];
 
-    /// Ends all faults and asks every client for some more requests.
-    pub(super) fn heal(&mut self) {
-        self.healed = true;
-        self.net.heal();
-        self.restart(Role::Switch);
-        self.restart(Role::Controller);
-        for node in 0..self.options.nodes {
-            self.restart(Role::Node(node));
-        }
-        self.run_until(World::is_ready);
-        for actor in &mut self.actors {
-            actor.heal(HEALED_REQUESTS);
+    /// The mean time between two of these; zero: there are none.
+    fn every(self, faults: &Faults) -> Duration {
+        match self {
+            Self::Crash => faults.crash_every,
+            Self::PowerCut => faults.power_cut_every,
+            Self::ClientCrash => faults.client_every,
+            Self::SwitchCrash => faults.switch_every,
+            Self::ControllerCrash => faults.controller_every,
+            Self::Pause => faults.pause_every,
+            Self::Slow => faults.slow_every,
+            Self::Cut => faults.cut_every,
+            Self::Clog => faults.clog_every,
+            Self::Operator => faults.operator_every,
+            Self::Flood => Duration::ZERO,
         }
     }
 }
 
-/// Requests of each client on the healed network.
-const HEALED_REQUESTS: usize = 10;
+impl World {
+    /// Lets every kind of fault come for the first time.
+    pub(super) fn begin_faults(&mut self) {
+        let begin = self.now + self.options.lead;
+        for fault in Fault::ALL {
+            self.schedule_fault(fault, begin);
+        }
+        if self.options.load.flood > 0 {
+            let at = begin + self.up_to(self.options.span);
+            self.queue.schedule(at, Event::Fault(Fault::Flood));
+        }
+    }
+
+    fn schedule_fault(&mut self, fault: Fault, after: Instant) {
+        let mean = fault.every(&self.options.faults);
+        if !mean.is_zero() {
+            let wait = mean / 2 + self.up_to(mean);
+            self.queue.schedule(after + wait, Event::Fault(fault));
+        }
+    }
+
+    pub(super) fn fault(&mut self, fault: Fault) {
+        if self.healed {
+            return;
+        }
+        match fault {
+            Fault::Crash => {
+                let node = self.any_node();
+                let forgets = self.rng.chance(self.options.faults.amnesia_percent, 100);
+                self.crash_for_a_while(Role::Node(node), forgets);
+            }
+            Fault::PowerCut => {
+                for node in 0..self.cast.nodes {
+                    self.crash_for_a_while(Role::Node(node), false);
+                }
+            }
+            Fault::ClientCrash => {
+                let index = self.below(self.cast.clients);
+                self.crash_for_a_while(Role::Client(index), false);
+            }
+            Fault::SwitchCrash => {
+                let index = self.below(self.cast.switches);
+                self.crash_for_a_while(Role::Switch(index), false);
+            }
+            Fault::ControllerCrash => self.crash_controller(),
+            Fault::Pause => self.disturb_someone(|_| State::Paused),
+            Fault::Slow => self.disturb_someone(|world| {
+                let most = Duration::from_micros(SLOW_US_MAX);
+                State::Slow(Duration::from_micros(100) + world.up_to(most))
+            }),
+            Fault::Cut => self.cut(),
+            Fault::Clog => self.clog(),
+            Fault::Operator => self.operate(),
+            Fault::Flood => self.flood(),
+        }
+        self.schedule_fault(fault, self.now);
+    }
+
+    pub(super) fn relieve(&mut self, relief: Relief) {
+        match relief {
+            Relief::Restart(role) => self.start(role),
+            Relief::GoOn(role, life) => {
+                let process = self.process(role);
+                let disturbed = matches!(process.state, State::Paused | State::Slow(_));
+                if disturbed && process.life.0 == life {
+                    self.go_on(role);
+                }
+            }
+            Relief::Mend(links) => {
+                if let Some((one, other)) = links.first() {
+                    self.note(format_args!("mended: {one}, {other} and {} links", links.len()));
+                }
+                for (from, to) in links {
+                    self.net.mend(from, to);
+                }
+            }
+        }
+    }
+
+    /// Ends a process that is up, and schedules its return. A node that is to forget what it knows
+    /// does so if the promise still holds then.
+    pub(super) fn crash_for_a_while(&mut self, role: Role, forgets: bool) {
+        if !self.process(role).is_up() {
+            return;
+        }
+        self.crash(role, forgets);
+        let back = self.now + self.length();
+        self.queue.schedule(back, Event::Relief(Relief::Restart(role)));
+    }
+
+    fn crash_controller(&mut self) {
+        let role = Role::Controller(self.leader);
+        if self.process(role).is_up() {
+            self.crash(role, false);
+        }
+    }
+
+    fn disturb_someone(&mut self, how: impl FnOnce(&mut Self) -> State) {
+        let role = self.any_role();
+        if self.process(role).state != State::Up {
+            return;
+        }
+        let state = how(self);
+        self.disturb(role, state);
+        self.stats.disturbances += 1;
+        let life = self.process(role).life.0;
+        let until = self.now + self.length();
+        self.queue.schedule(until, Event::Relief(Relief::GoOn(role, life)));
+    }
+
+    /// Cuts some links: around one role, between two groups, or between two roles; in both
+    /// directions or in one.
+    fn cut(&mut self) {
+        let roles: Vec<Role> = self.cast.roles().collect();
+        let controllers = |role: &Role| matches!(role, Role::Controller(_));
+        let (ones, others): (Vec<Role>, Vec<Role>) = match self.rng.below(5) {
+            0 | 1 => {
+                let alone = self.any_role();
+                roles.iter().partition(|role| **role == alone)
+            }
+            2 => roles.iter().partition(|_| self.rng.chance(1, 2)),
+            3 => {
+                // Only the control plane loses them.
+                let (masters, members): (Vec<Role>, Vec<Role>) =
+                    roles.iter().copied().partition(controllers);
+                let members = members.into_iter().filter(|_| self.rng.chance(1, 2)).collect();
+                (masters, members)
+            }
+            _ => {
+                let (one, other) = (self.any_role(), self.any_role());
+                (vec![one], vec![other])
+            }
+        };
+        let (there, back) = match self.rng.below(4) {
+            0 => (true, false),
+            1 => (false, true),
+            _ => (true, true),
+        };
+        let mut links = Vec::new();
+        for one in &ones {
+            for other in &others {
+                links.extend(there.then_some((*one, *other)));
+                links.extend(back.then_some((*other, *one)));
+            }
+        }
+        let list =
+            |roles: &[Role]| roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let arrow = if there && back {
+            "<->"
+        } else if there {
+            "->"
+        } else {
+            "<-"
+        };
+        self.note(format_args!("cut: {} {arrow} {}", list(&ones), list(&others)));
+        for (from, to) in &links {
+            self.net.cut(*from, *to);
+        }
+        self.stats.disturbances += 1;
+        let until = self.now + self.length();
+        self.queue.schedule(until, Event::Relief(Relief::Mend(links)));
+    }
+
+    /// Clogs a link, or all links to or from a role.
+    fn clog(&mut self) {
+        let (one, other) = (self.any_role(), self.any_role());
+        let until = self.now + self.length();
+        match self.rng.below(3) {
+            0 => {
+                self.note(format_args!("clogged: {one} -> {other}"));
+                self.net.clog(one, other, until);
+            }
+            1 => {
+                self.note(format_args!("clogged: all -> {one}"));
+                self.cast.roles().for_each(|from| self.net.clog(from, one, until));
+            }
+            _ => {
+                self.note(format_args!("clogged: {one} -> all"));
+                self.cast.roles().for_each(|to| self.net.clog(one, to, until));
+            }
+        }
+        self.stats.disturbances += 1;
+    }
+
+    fn flood(&mut self) {
+        let role = Role::Client(0);
+        let (now, local, writes) = (self.now, self.local(role), self.options.load.flood);
+        let Some(keyspaces) = &self.keyspaces else { return };
+        let actor = self.actors.first_mut().filter(|actor| actor.waiting() < writes);
+        if let Some(actor) = actor {
+            actor.flood(now, local, keyspaces, writes);
+        }
+        self.pump(Unit::Actor(0));
+    }
+
+    pub(super) fn any_node(&mut self) -> u16 {
+        self.below(self.cast.nodes)
+    }
+
+    fn any_role(&mut self) -> Role {
+        let index = self.rng.below(self.cast.len() as u64);
+        let index = usize::try_from(index).expect("below a length");
+        self.cast.roles().nth(index).expect("below the number of roles")
+    }
+
+    pub(super) fn below(&mut self, bound: u16) -> u16 {
+        u16::try_from(self.rng.below(bound.into())).expect("below a 16-bit number")
+    }
+
+    pub(super) fn up_to(&mut self, most: Duration) -> Duration {
+        Duration::from_nanos(self.rng.below(nanos(most) + 1))
+    }
+
+    /// How long a fault lasts: often short, sometimes long.
+    pub(super) fn length(&mut self) -> Duration {
+        let most = self.options.faults.length_max;
+        let most = if self.rng.chance(1, 3) { most } else { most / 5 };
+        Duration::from_micros(100) + self.up_to(most)
+    }
+
+    pub(super) fn schedule_restart(&mut self, role: Role, at: Instant) {
+        self.queue.schedule(at, Event::Relief(Relief::Restart(role)));
+    }
+}
+
+/// The longest that a slow process takes for a datagram: a few hundred a second.
+const SLOW_US_MAX: u64 = 5_000;

@@ -1,0 +1,158 @@
+//! Which requests a simulated user makes.
+
+use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
+use crate::history::Key;
+use crate::lincheck::OpKind;
+use crate::options::Load;
+use client::{Expect, Expiry, Request};
+use std::ops::Bound;
+
+/// Every key that any user may ever have written.
+pub(crate) fn keys(load: &Load) -> Vec<Key> {
+    let names = |letter: char, count: u64| (0..count).map(move |n| format!("{letter}{n}"));
+    let flooded = u64::try_from(load.flood).expect("a number of writes");
+    let hashed = names('r', load.registers).chain(names('c', COUNTERS)).chain(names('f', flooded));
+    let hashed = hashed.map(|name| Key { ordered: false, key: name.into_bytes() });
+    hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
+}
+
+impl Actor {
+    /// Starts a request, drawn from all kinds.
+    pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
+        self.started += 1;
+        let register = self.register();
+        match self.rng.below(100) {
+            0..25 => self.get(ask, register),
+            25..45 => {
+                let (expiry, expiry_ms) = self.draw_expiry(ask, &register);
+                let (value, text) = self.value_and_text();
+                let request = Request::Put { key: &register.key, value: text.as_bytes(), expiry };
+                let what = What::One(register.clone(), OpKind::Put { value, expiry_ms });
+                self.submit(ask, request, what);
+            }
+            45..55 => {
+                let what = What::One(register.clone(), OpKind::Del { existed: None });
+                self.submit(ask, Request::Del { key: &register.key }, what);
+            }
+            55..68 => self.cas(ask, &register),
+            68..80 => {
+                let counter = self.counter();
+                let delta = i64::try_from(self.rng.below(9)).expect("small") + 1;
+                let what = What::One(counter.clone(), OpKind::Incr { delta, sum: None });
+                self.submit(ask, Request::Incr { key: &counter.key, delta }, what);
+            }
+            80..85 => {
+                let counter = self.counter();
+                self.get(ask, counter);
+            }
+            85..93 => self.mget(ask),
+            _ => self.scan(ask),
+        }
+    }
+
+    /// A read and a write of every ordered key.
+    pub(super) fn probe_all(&mut self, ask: &mut Ask<'_>) {
+        for key in Self::ordered_keys() {
+            self.started += 1;
+            let key = Key { ordered: true, key };
+            self.get(ask, key.clone());
+            let value = self.value();
+            self.put(ask, key, value, OpKind::Put { value, expiry_ms: 0 });
+        }
+    }
+
+    fn get(&mut self, ask: &Ask<'_>, key: Key) {
+        let bytes = key.key.clone();
+        self.submit(ask, Request::Get { key: &bytes }, What::One(key, OpKind::Read(None)));
+    }
+
+    /// A write without an end.
+    pub(super) fn put(&mut self, ask: &Ask<'_>, key: Key, value: i64, kind: OpKind) {
+        let (bytes, text) = (key.key.clone(), value.to_string());
+        let expiry = Expiry::Never;
+        let request = Request::Put { key: &bytes, value: text.as_bytes(), expiry };
+        self.submit(ask, request, What::One(key, kind));
+    }
+
+    /// Expects what it last read, by version or by value.
+    fn cas(&mut self, ask: &Ask<'_>, register: &Key) {
+        let (value, text) = self.value_and_text();
+        let by_version = self.rng.chance(1, 2);
+        let seen = self.seen.get(&register.key).copied();
+        let expected = seen.map_or(String::new(), |(value, _)| value.to_string());
+        let (expect, wanted) = match seen {
+            Some((value, version)) if by_version => (Expect::Version(version), Some(value)),
+            Some((value, _)) => (Expect::Value(expected.as_bytes()), Some(value)),
+            None => (Expect::Version(0), None),
+        };
+        let (key, expiry) = (&*register.key, Expiry::Never);
+        let request = Request::Cas { key, expect, value: text.as_bytes(), expiry };
+        let kind = OpKind::Cas { expect: wanted, value, written: None };
+        self.submit(ask, request, What::One(register.clone(), kind));
+    }
+
+    fn mget(&mut self, ask: &Ask<'_>) {
+        let of_text = |key: String| Key { ordered: false, key: key.into_bytes() };
+        let mut keys: Vec<Key> = (0..self.registers).map(|n| of_text(format!("r{n}"))).collect();
+        keys.extend((0..COUNTERS).map(|n| of_text(format!("c{n}"))));
+        let slices: Vec<&[u8]> = keys.iter().map(|key| key.key.as_slice()).collect();
+        self.submit(ask, Request::Mget { keys: &slices }, What::Many(keys.clone()));
+    }
+
+    fn scan(&mut self, ask: &Ask<'_>) {
+        let (a, b) = (self.rng.below(ORDERED_KEYS), self.rng.below(ORDERED_KEYS));
+        let (first, last) = (a.min(b), a.max(b));
+        let limit = self.rng.chance(1, 2).then(|| self.rng.below(4) + 1);
+        let limit = limit.map(|limit| usize::try_from(limit).expect("small"));
+        let reverse = self.rng.chance(1, 2);
+        let (start, end) = (format!("k{first}"), format!("k{last}"));
+        let request = Request::Range {
+            start: Bound::Included(start.as_bytes()),
+            end: Bound::Included(end.as_bytes()),
+            reverse,
+            limit,
+        };
+        self.submit(ask, request, What::Scan { first, last, limit, reverse });
+    }
+
+    pub(super) fn submit(&mut self, ask: &Ask<'_>, request: Request<'_>, what: What) {
+        let [hashed, in_order] = ask.keyspaces;
+        let keyspace = match &what {
+            What::One(Key { ordered: true, .. }, _) | What::Scan { .. } => in_order,
+            What::One(..) | What::Many(_) => hashed,
+        };
+        let ticket = self.machine.start(ask.local, keyspace, request).expect("a sound request");
+        self.waiting.insert(ticket, Asked { at: ask.now, sure: self.is_sure(), what });
+    }
+
+    fn register(&mut self) -> Key {
+        if self.rng.chance(1, 3) {
+            let key = format!("k{}", self.rng.below(ORDERED_KEYS)).into_bytes();
+            Key { ordered: true, key }
+        } else {
+            Key { ordered: false, key: format!("r{}", self.rng.below(self.registers)).into_bytes() }
+        }
+    }
+
+    fn counter(&mut self) -> Key {
+        Key { ordered: false, key: format!("c{}", self.rng.below(COUNTERS)).into_bytes() }
+    }
+
+    fn value_and_text(&self) -> (i64, String) {
+        let value = self.value();
+        (value, value.to_string())
+    }
+
+    /// Now and then a value that goes by itself; not where it would be scanned, since a scan leaves
+    /// out a value whose time has come without waiting for its tombstone.
+    fn draw_expiry(&mut self, ask: &Ask<'_>, key: &Key) -> (Expiry, u64) {
+        if !key.ordered && self.rng.chance(1, 5) {
+            let at = ask.now.unix_ms() + 1 + self.rng.below(400);
+            (Expiry::AtMs(at), at)
+        } else {
+            (Expiry::Never, 0)
+        }
+    }
+}
+
+const COUNTERS: u64 = 2;

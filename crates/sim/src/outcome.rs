@@ -1,0 +1,66 @@
+//! What a run came to.
+
+use std::time::Duration;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Every broken promise, in words; empty if all were kept.
+    pub violations: Vec<String>,
+    /// What happened to the roles and the chains, a line for each, in the order of time.
+    pub journal: Vec<String>,
+    /// A hash over every event and its time: equal for equal options.
+    pub fingerprint: u64,
+    /// How much happened.
+    pub stats: Stats,
+}
+
+/// How much happened in a run, or in many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Requests that ended done.
+    pub done: usize,
+    /// Requests whose outcome stayed unknown.
+    pub unknown: usize,
+    /// Operations on single keys that the checker looked at.
+    pub operations: usize,
+    /// Keys whose histories were too much for the checker's bound of work.
+    pub unchecked: usize,
+    /// Crashes of any role.
+    pub crashes: u64,
+    /// Disks lost in these.
+    pub disks_lost: u64,
+    /// Other faults: pauses, slow processes, partitions, clogged links.
+    pub disturbances: u64,
+    /// Interventions of operators.
+    pub interventions: u64,
+    /// Changes of chains: epochs given out beyond the first of each partition.
+    pub epochs: u64,
+    /// From the end of all faults to full replication, the longest of all runs.
+    pub healed_within: Duration,
+    /// Virtual time that passed.
+    pub elapsed: Duration,
+}
+
+impl Stats {
+    /// Both runs together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            done: self.done + other.done,
+            unknown: self.unknown + other.unknown,
+            operations: self.operations + other.operations,
+            unchecked: self.unchecked + other.unchecked,
+            crashes: self.crashes + other.crashes,
+            disks_lost: self.disks_lost + other.disks_lost,
+            disturbances: self.disturbances + other.disturbances,
+            interventions: self.interventions + other.interventions,
+            epochs: self.epochs + other.epochs,
+            healed_within: self.healed_within.max(other.healed_within),
+            elapsed: self.elapsed + other.elapsed,
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Kinds of worlds. Within each, the options of a world are drawn from its seed: a *swarm* of worlds
+//! with some faults on and others off, in different strength, covers more than one careful choice.
+
+use crate::options::{Faults, Links, Load, Options};
+use cluster::CLOCK_RATE_MAX_PERCENT;
+use machine::Rng;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What a world is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Nothing fails.
+    Calm,
+    /// The network loses, also in bursts, doubles, reorders, delays and clogs.
+    Network,
+    /// Some cannot reach some others, in both directions or in one.
+    Partitions,
+    /// Nodes and clients crash and come back with their disks; power cuts.
+    Crashes,
+    /// Nodes lose their disks.
+    Amnesia,
+    /// Processes stop and go on or are slow, and clocks run at the edge of their rates.
+    Pauses,
+    /// Nodes are added, drained, kept and removed, and copies paused, while nodes crash.
+    Membership,
+    /// Switches and controllers fail, and others take over.
+    Switches,
+    /// Some of all that.
+    Everything,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 9] = [
+        Self::Calm,
+        Self::Network,
+        Self::Partitions,
+        Self::Crashes,
+        Self::Amnesia,
+        Self::Pauses,
+        Self::Membership,
+        Self::Switches,
+        Self::Everything,
+    ];
+
+    /// Its name, in one word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "calm",
+            Self::Network => "network",
+            Self::Partitions => "partitions",
+            Self::Crashes => "crashes",
+            Self::Amnesia => "amnesia",
+            Self::Pauses => "pauses",
+            Self::Membership => "membership",
+            Self::Switches => "switches",
+            Self::Everything => "everything",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|profile| profile.name()).collect();
+            format!("no profile is called {name:?}; there are {}", names.join(", "))
+        })
+    }
+}
+
+impl Options {
+    /// Draws a world of this profile.
+    #[must_use]
+    pub fn draw(profile: Profile, seed: u64) -> Self {
+        let mut draw = Draw(Rng::new(seed).fork("options").fork(profile.name()));
+        let mut options = draw.base(profile, seed);
+        match profile {
+            Profile::Calm => options.span = draw.ms(&[500, 2_000]),
+            Profile::Network => draw.network(&mut options),
+            Profile::Partitions => draw.partitions(&mut options),
+            Profile::Crashes => draw.crashes(&mut options),
+            Profile::Amnesia => draw.amnesia(&mut options),
+            Profile::Pauses => draw.pauses(&mut options),
+            Profile::Membership => draw.membership(&mut options),
+            Profile::Switches => draw.switches(&mut options),
+            Profile::Everything => draw.everything(&mut options),
+        }
+        options
+    }
+}
+
+struct Draw(Rng);
+
+impl Draw {
+    fn base(&mut self, profile: Profile, seed: u64) -> Options {
+        let nodes = self.small(1, 6);
+        let delay_min = Duration::from_micros(self.between(1, 100));
+        Options {
+            seed,
+            profile,
+            // The controller is patient with nodes that have just been started, for two seconds.
+            lead: self.ms(&[0, 2_200, 2_200]),
+            span: self.ms(&[3_000, 5_000, 8_000]),
+            nodes,
+            spares: self.pick(&[0, 0, 1, 2]),
+            shards: self.pick(&[1, 1, 2]),
+            replicas: u8::try_from(self.small(1, nodes.min(4))).expect("at most 4"),
+            partitions: self.pick(&[1, 1, 3]),
+            switches: self.pick(&[1, 2]),
+            controllers: self.pick(&[1, 2]),
+            lease: Duration::from_millis(500),
+            poll: Duration::from_millis(100),
+            copy_bytes_per_s: self.pick(&[1 << 24, 1 << 24, 20_000]),
+            sync_delay_max: self.us(&[0, 0, 200, 5_000]),
+            clock_skew_max: self.ms(&[0, 10, 20]),
+            clock_rate_max_percent: self.pick(&[100, CLOCK_RATE_MAX_PERCENT.into()]),
+            load: Load {
+                clients: self.pick(&[1, 2, 4]),
+                in_flight: self.pick(&[1, 3, 8]),
+                think: self.ms(&[20, 40, 80]),
+                registers: self.pick(&[1, 2, 5]),
+                patience: self.ms(&[1_000, 5_000]),
+                flood: 0,
+            },
+            links: Links {
+                delay_min,
+                delay_max: delay_min + self.us(&[50, 500, 5_000]),
+                ..Links::default()
+            },
+            faults: Faults { length_max: self.ms(&[300, 1_500, 3_000]), ..Faults::default() },
+            plant: None,
+        }
+    }
+
+    fn network(&mut self, options: &mut Options) {
+        let links = &mut options.links;
+        links.loss_permille = self.pick(&[0, 10, 50, 200]);
+        links.duplicate_permille = self.pick(&[0, 10, 100, 300]);
+        links.stray_permille = self.pick(&[0, 10, 100]);
+        links.stray_max = self.ms(&[50, 300, 2_000]);
+        links.burst_every = self.ms(&[0, 300, 1_000]);
+        links.burst_length = self.ms(&[10, 100, 600]);
+        links.burst_loss_permille = self.pick(&[700, 1_000]);
+        if self.0.chance(1, 3) {
+            links.delay_max = links.delay_min + Duration::from_millis(50);
+        }
+        options.faults.clog_every = self.ms(&[0, 300, 1_000]);
+    }
+
+    /// A network that is not perfect, where it is not the point.
+    fn some_noise(&mut self, options: &mut Options) {
+        options.links.loss_permille = self.pick(&[0, 0, 10, 50]);
+        options.links.duplicate_permille = self.pick(&[0, 0, 50]);
+        options.links.stray_permille = self.pick(&[0, 0, 20]);
+        options.links.stray_max = self.ms(&[100, 1_500]);
+    }
+
+    fn partitions(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.faults.cut_every = self.ms(&[200, 600, 1_500]);
+    }
+
+    fn crashes(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.faults.crash_every = self.ms(&[200, 600, 1_500]);
+        options.faults.power_cut_every = self.ms(&[0, 0, 1_500]);
+        options.faults.client_every = self.ms(&[0, 0, 500]);
+    }
+
+    fn amnesia(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.nodes = self.small(2, 6);
+        let most = options.nodes.min(4);
+        options.replicas = u8::try_from(self.small(2, most)).expect("at most 4");
+        options.faults.crash_every = self.ms(&[300, 600, 1_500]);
+        options.faults.amnesia_percent = self.pick(&[30, 70, 100]);
+    }
+
+    fn pauses(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.clock_rate_max_percent = CLOCK_RATE_MAX_PERCENT.into();
+        options.clock_skew_max = self.ms(&[20, 50]);
+        options.faults.pause_every = self.ms(&[150, 400, 1_000]);
+        options.faults.slow_every = self.ms(&[0, 400, 1_000]);
+        if self.0.chance(1, 16) {
+            options.load.flood = 6_000;
+            options.partitions = 1;
+        }
+    }
+
+    fn membership(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.nodes = self.small(2, 5);
+        let most = options.nodes.min(3);
+        options.replicas = u8::try_from(self.small(1, most)).expect("at most 3");
+        options.spares = self.pick(&[1, 2]);
+        options.faults.operator_every = self.ms(&[150, 400, 800]);
+        options.faults.crash_every = self.ms(&[0, 600, 1_500]);
+        options.faults.amnesia_percent = self.pick(&[0, 30]);
+        options.faults.pause_every = self.ms(&[0, 0, 800]);
+        options.copy_bytes_per_s = self.pick(&[1 << 24, 20_000, 5_000]);
+    }
+
+    fn switches(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.switches = self.pick(&[1, 2, 2, 2]);
+        options.controllers = self.pick(&[1, 2, 2]);
+        options.faults.switch_every = self.ms(&[0, 300, 1_000]);
+        options.faults.controller_every = self.ms(&[0, 300, 1_000]);
+        options.faults.pause_every = self.ms(&[0, 400]);
+        options.faults.cut_every = self.ms(&[0, 600]);
+    }
+
+    fn everything(&mut self, options: &mut Options) {
+        if self.0.chance(1, 2) {
+            self.network(options);
+        } else {
+            self.some_noise(options);
+        }
+        let every = &[0, 0, 0, 600, 1_500];
+        options.faults = Faults {
+            crash_every: self.ms(&[0, 400, 1_500]),
+            amnesia_percent: self.pick(&[0, 20, 60]),
+            power_cut_every: self.ms(&[0, 0, 0, 2_000]),
+            client_every: self.ms(every),
+            switch_every: self.ms(every),
+            controller_every: self.ms(every),
+            pause_every: self.ms(every),
+            slow_every: self.ms(every),
+            cut_every: self.ms(every),
+            clog_every: self.ms(every),
+            operator_every: self.ms(every),
+            length_max: options.faults.length_max,
+        };
+    }
+
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.0.below(most - least + 1)
+    }
+
+    fn small(&mut self, least: u16, most: u16) -> u16 {
+        let drawn = self.between(least.into(), most.into());
+        u16::try_from(drawn).expect("between 16-bit numbers")
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        let index = usize::try_from(self.0.below(from.len() as u64)).expect("below a length");
+        *from.get(index).expect("drawn below the length")
+    }
+
+    fn ms(&mut self, from: &[u64]) -> Duration {
+        Duration::from_millis(self.pick(from))
+    }
+
+    fn us(&mut self, from: &[u64]) -> Duration {
+        Duration::from_micros(self.pick(from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawn_options_make_sense() {
+        for profile in Profile::ALL {
+            for seed in 0..200 {
+                let options = Options::draw(profile, seed);
+                assert!(u16::from(options.replicas) <= options.nodes, "{options}");
+                assert!(options.clocks_are_allowed(), "{options}");
+                assert_eq!(options.to_string(), Options::draw(profile, seed).to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for profile in Profile::ALL {
+            assert_eq!(profile.name().parse(), Ok(profile));
+        }
+        assert!("stormy".parse::<Profile>().is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Who is in the world, and where.
+
+use cluster::{Member, NodeId, NodeSpec};
+use std::fmt;
+use wire::Endpoint;
+
+/// A process on a machine of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    Client(u16),
+    Switch(u16),
+    /// All shards of a node.
+    Node(u16),
+    Controller(u16),
+}
+
+/// How many there are of each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cast {
+    pub(crate) clients: u16,
+    pub(crate) switches: u16,
+    pub(crate) nodes: u16,
+    pub(crate) controllers: u16,
+}
+
+impl Cast {
+    pub(crate) fn roles(self) -> impl Iterator<Item = Role> + Clone {
+        let clients = (0..self.clients).map(Role::Client);
+        let switches = (0..self.switches).map(Role::Switch);
+        let nodes = (0..self.nodes).map(Role::Node);
+        let controllers = (0..self.controllers).map(Role::Controller);
+        clients.chain(switches).chain(nodes).chain(controllers)
+    }
+
+    pub(crate) fn len(self) -> usize {
+        usize::from(self.clients + self.switches + self.nodes + self.controllers)
+    }
+
+    /// Whether this role is one of them.
+    pub(crate) fn has(self, role: Role) -> bool {
+        match role {
+            Role::Client(index) => index < self.clients,
+            Role::Switch(index) => index < self.switches,
+            Role::Node(index) => index < self.nodes,
+            Role::Controller(index) => index < self.controllers,
+        }
+    }
+
+    /// The place of a role among [`Self::roles`].
+    pub(crate) fn index(self, role: Role) -> usize {
+        let before_nodes = self.clients + self.switches;
+        usize::from(match role {
+            Role::Client(index) => index,
+            Role::Switch(index) => self.clients + index,
+            Role::Node(index) => before_nodes + index,
+            Role::Controller(index) => before_nodes + self.nodes + index,
+        })
+    }
+}
+
+impl From<Member> for Role {
+    fn from(member: Member) -> Self {
+        match member {
+            Member::Switch(index) => Self::Switch(index),
+            Member::Node(NodeId(index)) => Self::Node(index),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(index) => write!(f, "client {index}"),
+            Self::Switch(index) => write!(f, "switch {index}"),
+            Self::Node(index) => write!(f, "node {index}"),
+            Self::Controller(index) => write!(f, "controller {index}"),
+        }
+    }
+}
+
+/// The service address of a switch.
+pub(crate) fn service(switch: u16) -> Endpoint {
+    endpoint(SWITCHES + switch)
+}
+
+/// Where a client takes its answers.
+pub(crate) fn client_endpoint(client: u16) -> Endpoint {
+    endpoint(CLIENTS + client)
+}
+
+/// The node of this index.
+pub(crate) fn node_spec(node: u16, shards: u16) -> NodeSpec {
+    NodeSpec { id: NodeId(node), endpoint: endpoint(NODES + node * PORTS_PER_NODE), shards }
+}
+
+/// Whose endpoint this is; a node's comes with the shard.
+pub(crate) fn role_of(endpoint: Endpoint) -> (Role, u16) {
+    match endpoint.port {
+        CLIENTS.. => (Role::Client(endpoint.port - CLIENTS), 0),
+        NODES.. => {
+            let offset = endpoint.port - NODES;
+            (Role::Node(offset / PORTS_PER_NODE), offset % PORTS_PER_NODE)
+        }
+        port => (Role::Switch(port.saturating_sub(SWITCHES)), 0),
+    }
+}
+
+fn endpoint(port: u16) -> Endpoint {
+    Endpoint { addr: [10; 16], port }
+}
+
+const SWITCHES: u16 = 1_000;
+const NODES: u16 = 2_000;
+const CLIENTS: u16 = 3_000;
+/// More than a node has shards.
+const PORTS_PER_NODE: u16 = 8;

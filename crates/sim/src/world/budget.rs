@@ -1,0 +1,68 @@
+//! How much memory may be lost: what the promise covers, and no more.
+//!
+//! A write that was answered survives any `r - 1` nodes that fail. So, for every partition as the
+//! durable map has it, with `m` full members and `r` wanted:
+//!
+//! > of its full members at most `min(m, r) - 1` may have failed when one loses its disk, that one
+//! > included.
+//!
+//! A member *has failed* if its disk is not the one that it was taken in with, whether it is up or
+//! down, and until the chain has gone on without it. It has failed as well if the controller at
+//! work has not heard it for [`UNHEARD_MAX`]: its lease may end, and the chain go on without it,
+//! before the controller can know of the disk.
+//!
+//! For `m <= r` the rule says that one full member is left. While a member changes places there are
+//! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of them
+//! go: hence `min(m, r)` and not `m`. Joiners do not count, for they hold nothing that the members
+//! do not.
+//!
+//! All nodes may be down at once, and a power cut may take all of them: what is on disks returns.
+
+use super::World;
+use crate::role::Role;
+use cluster::{Member, NodeId, StoreId};
+use controller::Saved;
+use node::engine::Engine as _;
+use std::collections::BTreeSet;
+
+impl World {
+    /// Whether the promise still holds if this node loses its disk.
+    pub(super) fn may_forget(&self, node: u16) -> bool {
+        let Some(saved) = &self.saved else { return true };
+        let mut failed = self.failed(saved);
+        failed.insert(NodeId(node));
+        saved.map.partitions.iter().all(|partition| {
+            let members = partition.members();
+            let keyspace = saved.map.keyspaces.iter().find(|it| it.id == partition.keyspace);
+            let wanted = keyspace.map_or(1, |it| usize::from(it.replicas));
+            let may_fail = members.len().min(wanted).saturating_sub(1);
+            let fails = members.iter().filter(|id| failed.contains(id)).count();
+            !members.contains(&NodeId(node)) || fails <= may_fail
+        })
+    }
+
+    fn failed(&self, saved: &Saved) -> BTreeSet<NodeId> {
+        let forgetful = saved.stores.iter().filter(|(id, store)| self.store(id.0) != Some(**store));
+        let mut failed: BTreeSet<NodeId> = forgetful.map(|(id, _)| *id).collect();
+        if let Some(controller) = self.controller() {
+            let local = self.process(Role::Controller(self.leader)).clock.clone().read(self.now);
+            let members = controller.status(local).members;
+            failed.extend(members.iter().filter_map(|it| match it.member {
+                Member::Node(id) if it.heard_ms_ago.is_none_or(|ms| ms > UNHEARD_MAX) => Some(id),
+                Member::Node(_) | Member::Switch(_) => None,
+            }));
+        }
+        failed
+    }
+
+    /// The memory that a node has, up or down.
+    fn store(&self, node: u16) -> Option<StoreId> {
+        let shard = self.shards.get(self.shards_of(node).start)?;
+        let running = shard.machine.as_ref().map(|machine| machine.engine().store_id());
+        running.or_else(|| Some(shard.disk.as_ref()?.store_id()))
+    }
+}
+
+/// Milliseconds: a lease, less the time in which the next order to a node that is gone is sent and
+/// given up, less some.
+const UNHEARD_MAX: u64 = 150;

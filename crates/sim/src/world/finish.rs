@@ -1,0 +1,211 @@
+//! The second phase: all faults end, and what was promised for that must come true within a bounded
+//! time.
+
+use super::{Unit, World};
+use crate::actor::{Actor, keys};
+use cluster::{Match, NodeId, Partition};
+use std::time::Duration;
+
+impl World {
+    /// Heals the world and looks at what becomes of it: replication is back, everybody agrees, every
+    /// request is answered, replicas are equal, and all that was written can be read.
+    pub(super) fn finish(&mut self) {
+        for actor in &mut self.actors {
+            actor.rest();
+        }
+        self.heal();
+        let began = self.now;
+        if self.settles_within(HEALED_MAX, Self::has_recovered) {
+            self.stats.healed_within = self.now.since(began);
+        } else {
+            let why = self.status_in_words();
+            let text = format!("not recovered {HEALED_MAX:?} after the last fault: {why}");
+            return self.history.violation(text);
+        }
+        let now = self.now;
+        for actor in &mut self.actors {
+            actor.be_patient(now, &mut self.history);
+        }
+        for index in 0..self.actors.len() {
+            self.actor_goes_on(index, |actor| actor.work_on(now, HEALED_REQUESTS));
+        }
+        self.wait_for_actors();
+        let (now, keys) = (self.now, keys(&self.options.load));
+        self.actor_goes_on(0, |actor| actor.read(now, keys));
+        self.wait_for_actors();
+        let rests = |world: &Self| world.is_quiet() && world.has_recovered();
+        if !self.settles_within(QUIET_MAX, rests) {
+            let why = self.status_in_words();
+            self.history.violation(format!("no rest in a healed world: {why}"));
+        }
+        self.check_switches();
+        self.check_replicas();
+        self.count_epochs();
+    }
+
+    /// Ends all faults: everybody is up again, with what is left.
+    fn heal(&mut self) {
+        self.healed = true;
+        self.net.heal();
+        for role in self.cast.roles() {
+            self.go_on(role);
+            self.start(role);
+        }
+        self.resume_copies();
+    }
+
+    fn actor_goes_on(&mut self, index: usize, how: impl FnOnce(&mut Actor)) {
+        if let Some(actor) = self.actors.get_mut(index) {
+            how(actor);
+        }
+        self.pump(Unit::Actor(index));
+    }
+
+    fn wait_for_actors(&mut self) {
+        let end = self.now + ANSWERED_MAX;
+        let idle = |world: &Self| world.actors.iter().all(Actor::is_idle);
+        if !self.run_until(end, idle) {
+            let left: usize = self.actors.iter().map(Actor::waiting).sum();
+            self.history.violation(format!("{left} requests never ended"));
+        }
+    }
+
+    /// Lets time pass until this is so; looks every now and then, for it may take long to tell.
+    fn settles_within(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + most;
+        while self.now < end {
+            if is_so(self) {
+                return true;
+            }
+            self.run_until(self.now + LOOK_EVERY, |_| false);
+        }
+        is_so(self)
+    }
+
+    /// Whether the controller says that every partition has all its replicas and everybody follows,
+    /// and nobody holds anything who is to hold nothing.
+    fn has_recovered(&self) -> bool {
+        let Some(controller) = self.controller() else { return false };
+        if self.keyspaces.is_none() {
+            return false;
+        }
+        let Some(saved) = &self.saved else { return false };
+        let departs = |node: &NodeId| saved.departing.contains(node);
+        let mut partitions = controller.map().partitions.iter();
+        let whole = |it: &Partition| it.open && !it.joining && !it.chain.iter().any(departs);
+        if !partitions.all(whole) {
+            return false;
+        }
+        // By the world's time, which is near enough for what is asked here.
+        let status = controller.status(self.now);
+        status.replicated && status.ready
+    }
+
+    fn status_in_words(&self) -> String {
+        let Some(controller) = self.controller() else { return "there is no controller".into() };
+        let status = controller.status(self.now);
+        let members =
+            status.members.iter().map(|it| format!("{}: {:?}: {}", it.member, it.state, it.detail));
+        let partitions = status.keyspaces.iter().flat_map(|it| &it.partitions).map(|it| {
+            let (chain, joiner, open) = (&it.chain, it.joiner, it.open);
+            format!("{} epoch {}: {chain:?} + {joiner:?}, open: {open}", it.id, it.epoch)
+        });
+        let lines: Vec<String> = members.chain(partitions).collect();
+        let decisions = status.decisions.iter().rev().take(12).rev();
+        let decisions = decisions.map(|it| format!("{}: {} -> {}", it.at_ms, it.saw, it.did));
+        let decisions: Vec<String> = decisions.collect();
+        format!(
+            "replicated: {}, ready: {}\n    {}\n    {}",
+            status.replicated,
+            status.ready,
+            lines.join("\n    "),
+            decisions.join("\n    ")
+        )
+    }
+
+    /// Whether no node has anything pending.
+    fn is_quiet(&self) -> bool {
+        self.shards.iter().all(|s| s.machine.as_ref().is_some_and(|m| m.pending() == 0))
+    }
+
+    /// Every switch has what the controller decided, and exactly one forwards.
+    fn check_switches(&mut self) {
+        let Some(controller) = self.controller() else { return };
+        let map = controller.map();
+        let mut wrong = Vec::new();
+        for (index, switch) in (0..).zip(&self.switches) {
+            let revision = switch.pipeline.as_ref().map(switch::Pipeline::revision);
+            let wanted = map.switch_tables(index);
+            if revision != Some(map.revision) || switch.installed.as_ref() != Some(&wanted) {
+                wrong.push(format!("switch {index} has {:?}, not {wanted:?}", switch.installed));
+            }
+        }
+        let known = |index: &u16| *index < self.cast.switches;
+        if Some(map.active_switch).filter(known).is_none() {
+            wrong.push(format!("there is no switch {}", map.active_switch));
+        }
+        for text in wrong {
+            self.history.violation(text);
+        }
+    }
+
+    /// Every member of a chain holds the same values, and nobody else holds any.
+    fn check_replicas(&mut self) {
+        let Some(controller) = self.controller() else { return };
+        let map = controller.map();
+        let mut wrong = Vec::new();
+        for partition in &map.partitions {
+            let mut copies = Vec::new();
+            for node in map.nodes.iter().map(|node| node.id) {
+                let values = self.values(node, partition);
+                if partition.chain.contains(&node) {
+                    copies.push((node, values));
+                } else if !values.is_empty() {
+                    wrong.push(format!(
+                        "node {node} holds values of partition {} without a seat in its chain: \
+                         {values:?}",
+                        partition.id
+                    ));
+                }
+            }
+            let first = copies.first().map(|(_, values)| values);
+            if copies.iter().any(|(_, values)| Some(values) != first) {
+                wrong.push(format!("replicas of partition {} differ: {copies:?}", partition.id));
+            }
+        }
+        for text in wrong {
+            self.history.violation(text);
+        }
+    }
+
+    /// Keys, versions and values of a partition on the disk of a node.
+    fn values(&self, node: NodeId, partition: &Partition) -> Vec<(Vec<u8>, u64, Vec<u8>)> {
+        let shards = self.shards.get(self.shards_of(node.0)).unwrap_or_default();
+        let shard = partition.id.0 % u32::from(self.options.shards);
+        let mut mine = shards.iter().filter(|it| u32::from(it.index) == shard);
+        let disk = mine.next().and_then(|it| it.machine.as_ref()).map(node::Node::engine);
+        let values = disk.into_iter().flat_map(crate::disk::Disk::values);
+        let inside = values.filter(|((keyspace, at, _), ..)| {
+            *keyspace == partition.keyspace && partition.holds(Match(*at))
+        });
+        inside.map(|((.., key), version, value)| (key.clone(), version, value.to_vec())).collect()
+    }
+
+    fn count_epochs(&mut self) {
+        let Some(controller) = self.controller() else { return };
+        let epochs = controller.map().partitions.iter().map(|it| u64::from(it.epoch.0) - 1);
+        self.stats.epochs = epochs.sum();
+    }
+}
+
+/// Requests of each client in the healed world.
+const HEALED_REQUESTS: usize = 10;
+/// From the last fault to full replication at most: leases to end, a few copies one after another
+/// at the slowest rate, and what is late on the network.
+const HEALED_MAX: Duration = Duration::from_secs(30);
+/// For all answers: more than a client's patience.
+const ANSWERED_MAX: Duration = Duration::from_secs(15);
+/// For what is pending to be committed.
+const QUIET_MAX: Duration = Duration::from_secs(10);
+/// How often to look whether the world has recovered.
+const LOOK_EVERY: Duration = Duration::from_millis(20);

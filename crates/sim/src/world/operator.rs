@@ -1,0 +1,91 @@
+//! What operators do in the middle of everything.
+
+use super::{Unit, World};
+use crate::role::{Role, node_spec};
+use cluster::NodeId;
+
+/// What an operator asks of the controller.
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Add(u16),
+    Drain(u16),
+    Keep(u16),
+    Remove(u16),
+    PauseCopies,
+    ResumeCopies,
+}
+
+impl World {
+    /// Some operator gives the controller a command; whether it is taken is the controller's
+    /// business.
+    pub(super) fn operate(&mut self) {
+        let role = Role::Controller(self.leader);
+        if !self.process(role).is_free() || self.keyspaces.is_none() {
+            return;
+        }
+        let Some(command) = self.draw_command() else { return };
+        if !self.command(command) {
+            return;
+        }
+        self.stats.interventions += 1;
+        self.note(format_args!("operator: {command:?}"));
+        self.pump(Unit::Master(self.leader.into()));
+        // A machine that is taken out of the cluster is made ready for another use.
+        if let Command::Remove(node) = command {
+            self.crash_for_a_while(Role::Node(node), true);
+        }
+    }
+
+    fn draw_command(&mut self) -> Option<Command> {
+        let node = self.any_node();
+        let departing = self.any_departing();
+        let known = self.saved.as_ref()?.map.nodes.iter().any(|it| it.id == NodeId(node));
+        Some(match self.rng.below(10) {
+            0..3 if !known => Command::Add(node),
+            0..5 => Command::Drain(node),
+            5 => Command::Keep(departing?),
+            6..8 => Command::Remove(departing?),
+            8 => Command::PauseCopies,
+            _ => Command::ResumeCopies,
+        })
+    }
+
+    /// One of the nodes that are to hold nothing in the end.
+    fn any_departing(&mut self) -> Option<u16> {
+        let departing = &self.saved.as_ref()?.departing;
+        let place = self.rng.below(departing.len() as u64);
+        let NodeId(node) = *departing.iter().nth(usize::try_from(place).ok()?)?;
+        Some(node)
+    }
+
+    /// Says whether the controller takes it.
+    fn command(&mut self, command: Command) -> bool {
+        let local = self.local(Role::Controller(self.leader));
+        let shards = self.options.shards;
+        let master = self.controllers.get_mut(usize::from(self.leader));
+        let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return false };
+        match command {
+            Command::Add(node) => {
+                let spec = node_spec(node, shards);
+                controller.add_node(local, spec, spec.endpoint.into()).is_ok()
+            }
+            Command::Drain(node) => controller.drain_node(local, NodeId(node)).is_ok(),
+            Command::Keep(node) => controller.keep_node(local, NodeId(node)).is_ok(),
+            Command::Remove(node) => controller.remove_node(local, NodeId(node)).is_ok(),
+            Command::PauseCopies => {
+                controller.pause_copies(local);
+                true
+            }
+            Command::ResumeCopies => {
+                controller.resume_copies(local);
+                true
+            }
+        }
+    }
+
+    /// Ends a pause of copies that somebody left behind.
+    pub(super) fn resume_copies(&mut self) {
+        self.command(Command::ResumeCopies);
+        self.pump(Unit::Master(self.leader.into()));
+    }
+}

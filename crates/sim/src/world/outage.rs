@@ -1,0 +1,152 @@
+//! How long keys are out of reach after a node has failed.
+//!
+//! A calm cluster with default leases; a few clients read and write every ordered key every few
+//! milliseconds, whatever is still unanswered; then a node crashes. For each key of the chains that
+//! it was in, an *outage* is the longest time, from the crash until long after, in which no read
+//! (or no write) of the key was answered. So it counts what a client sees: detection, closing,
+//! settling, opening, and the client's own wait before it asks again.
+
+use super::{START, World};
+use crate::actor::Actor;
+use crate::many::in_parallel;
+use crate::options::{Faults, Links, Load, Options};
+use crate::profile::Profile;
+use crate::role::Role;
+use cluster::NodeId;
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// Outages of keys of failed chains, each list in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outages {
+    /// The longest time without an answer to a read, key by key.
+    pub reads: Vec<Duration>,
+    /// The longest time without an answer to a write, key by key.
+    pub writes: Vec<Duration>,
+}
+
+impl Outages {
+    /// The outage that so many percent of all do not exceed.
+    #[must_use]
+    pub fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+        let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+        sorted.get(rank).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.reads.extend(other.reads);
+        self.writes.extend(other.writes);
+    }
+}
+
+/// Lets a node fail in a world for each of these seeds and measures what that does.
+#[must_use]
+pub fn measure_outages(seeds: &[u64]) -> Outages {
+    let mut all = Outages::default();
+    let measured = in_parallel(
+        seeds,
+        |seed| measure(*seed),
+        |_, one| {
+            all.add(one);
+            ControlFlow::<()>::Continue(())
+        },
+    );
+    assert!(measured.is_continue(), "nothing breaks off");
+    all.reads.sort();
+    all.writes.sort();
+    all
+}
+
+fn measure(seed: u64) -> Outages {
+    let mut world = World::new(&options(seed));
+    world.run_until(START + LEAD, |_| false);
+    let now = world.now;
+    for actor in &mut world.actors {
+        actor.probe(now, PROBE_EVERY);
+    }
+    let at = now + LEAD + world.up_to(Duration::from_millis(100));
+    world.run_until(at, |_| false);
+    let node = world.any_node();
+    let keys = world.keys_of(NodeId(node));
+    world.crash(Role::Node(node), false);
+    let crashed = world.now;
+    world.run_until(crashed + WATCH, |_| false);
+    let answers = world.actors.iter().flat_map(|actor| actor.answers.iter().flatten());
+    let mut times: BTreeMap<(&[u8], bool), Vec<Instant>> = BTreeMap::new();
+    for answer in answers {
+        times.entry((&answer.key.key, answer.write)).or_default().push(answer.at);
+    }
+    let outage = |key: &Vec<u8>, write| {
+        let mut times = times.get(&(key.as_slice(), write)).cloned().unwrap_or_default();
+        times.sort();
+        let after = times.into_iter().filter(|at| *at > crashed).chain([world.now]);
+        let gaps = after.scan(crashed, |before, at| Some(at.since(std::mem::replace(before, at))));
+        gaps.max().unwrap_or_default()
+    };
+    Outages {
+        reads: keys.iter().map(|key| outage(key, false)).collect(),
+        writes: keys.iter().map(|key| outage(key, true)).collect(),
+    }
+}
+
+/// Five nodes, three replicas, a network as in a rack, and no faults but the one.
+fn options(seed: u64) -> Options {
+    Options {
+        lead: LEAD,
+        span: Duration::ZERO,
+        nodes: 5,
+        spares: 0,
+        shards: 1,
+        replicas: 3,
+        partitions: 4,
+        switches: 2,
+        controllers: 1,
+        lease: controller::LEASE,
+        poll: controller::POLL_INTERVAL,
+        copy_bytes_per_s: controller::COPY_BYTES_PER_S,
+        sync_delay_max: Duration::from_micros(200),
+        clock_rate_max_percent: cluster::CLOCK_RATE_MAX_PERCENT.into(),
+        clock_skew_max: Duration::from_millis(20),
+        load: Load {
+            clients: 2,
+            in_flight: 8,
+            think: Duration::from_millis(20),
+            registers: 2,
+            patience: Duration::from_secs(5),
+            flood: 0,
+        },
+        links: Links {
+            delay_min: Duration::from_micros(30),
+            delay_max: Duration::from_micros(300),
+            ..Links::default()
+        },
+        faults: Faults::default(),
+        plant: None,
+        ..Options::draw(Profile::Calm, seed)
+    }
+}
+
+impl World {
+    /// The ordered keys of which a node holds a copy.
+    fn keys_of(&self, node: NodeId) -> Vec<Vec<u8>> {
+        let Some((controller, [_, ordered])) = self.controller().zip(self.keyspaces.as_ref())
+        else {
+            return Vec::new();
+        };
+        let held = |key: &Vec<u8>| {
+            let partition = controller.map().partition_of(ordered.id, ordered.match_value(key));
+            partition.is_some_and(|it| it.chain.contains(&node))
+        };
+        Actor::ordered_keys().filter(held).collect()
+    }
+}
+
+/// How often each client reads and writes each key.
+const PROBE_EVERY: Duration = Duration::from_millis(10);
+/// Time for the cluster to come up, and again for the clients to get used to it. Together they are
+/// more than the grace that the controller grants to nodes that have just been started.
+const LEAD: Duration = Duration::from_millis(1_500);
+/// How long to look: until replication is long back.
+const WATCH: Duration = Duration::from_secs(4);

@@ -1,0 +1,170 @@
+//! Processes: up or down, stopped for a while, or slow; what comes meanwhile waits in a bounded
+//! buffer.
+
+use super::{Answer, Mandate, World};
+use crate::clock::Clock;
+use crate::queue::Event;
+use crate::role::Role;
+use cluster::Life;
+use std::collections::VecDeque;
+use std::time::Duration;
+use wire::Endpoint;
+
+/// One process and the machine it runs on.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) state: State,
+    /// Which life this is; meaningless while down.
+    pub(super) life: Life,
+    /// The machine's clock: it goes on whatever the process does.
+    pub(super) clock: Clock,
+    /// What has arrived and was not taken yet.
+    inbox: VecDeque<Parcel>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Down,
+    Up,
+    /// It was stopped from outside and does nothing until it is let go on.
+    Paused,
+    /// Each datagram takes it this long.
+    Slow(Duration),
+}
+
+/// Something that has arrived.
+#[derive(Debug)]
+pub(super) enum Parcel {
+    Datagram { from: Endpoint, to: Endpoint, bytes: Vec<u8> },
+    Order(Mandate),
+    Answer(Answer),
+}
+
+impl Process {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { state: State::Down, life: Life::default(), clock, inbox: VecDeque::new() }
+    }
+
+    /// Whether it does what is due when it is due.
+    pub(super) fn is_free(&self) -> bool {
+        match self.state {
+            State::Up => true,
+            State::Slow(_) => self.inbox.is_empty(),
+            State::Down | State::Paused => false,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.state != State::Down
+    }
+
+    /// Parcels that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.inbox.len()
+    }
+
+    /// Ends it, and whatever it has not taken.
+    pub(super) fn end(&mut self) {
+        self.state = State::Down;
+        self.inbox.clear();
+    }
+}
+
+impl World {
+    /// Something has arrived: it is taken now, or waits, or is lost.
+    pub(super) fn arrive(&mut self, role: Role, parcel: Parcel) {
+        let now = self.now;
+        let process = self.process_mut(role);
+        match process.state {
+            State::Up => self.take(role, parcel),
+            State::Down => self.turn_away(role, parcel),
+            // What is sent over a connection is not lost for lack of room.
+            State::Paused | State::Slow(_)
+                if process.inbox.len() >= INBOX_MAX
+                    && matches!(parcel, Parcel::Datagram { .. }) => {}
+            State::Paused => process.inbox.push_back(parcel),
+            State::Slow(takes) => {
+                process.inbox.push_back(parcel);
+                if process.inbox.len() == 1 {
+                    let life = process.life.0;
+                    self.queue.schedule(now + takes, Event::Serve { role, life });
+                    self.rearm_all(role);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, role: Role, parcel: Parcel) {
+        match parcel {
+            Parcel::Datagram { from, to, bytes } => self.take_datagram(role, from, to, bytes),
+            Parcel::Order(mandate) => self.take_order(role, mandate),
+            Parcel::Answer(answer) => self.take_answer(answer),
+        }
+    }
+
+    /// Nobody is there: whoever sent an order is told so.
+    fn turn_away(&mut self, role: Role, parcel: Parcel) {
+        if let Parcel::Order(mandate) = parcel {
+            self.answer(role, &mandate, None);
+        }
+    }
+
+    /// A slow process takes its next parcel.
+    pub(super) fn serve_next(&mut self, role: Role, life: u64) {
+        let now = self.now;
+        let process = self.process_mut(role);
+        let State::Slow(takes) = process.state else { return };
+        if process.life.0 != life {
+            return;
+        }
+        let Some(parcel) = process.inbox.pop_front() else { return };
+        if !process.inbox.is_empty() {
+            self.queue.schedule(now + takes, Event::Serve { role, life });
+        }
+        self.take(role, parcel);
+        // Between two parcels it looks at its clock.
+        for unit in self.units_of(role) {
+            self.time_passes(unit);
+        }
+    }
+
+    /// Stops a process, or makes it slow.
+    pub(super) fn disturb(&mut self, role: Role, state: State) {
+        self.note(format_args!("{role} is {state:?}"));
+        self.process_mut(role).state = state;
+        self.rearm_all(role);
+    }
+
+    /// A process that was stopped or slow goes on as usual, and takes at once what has come
+    /// meanwhile.
+    pub(super) fn go_on(&mut self, role: Role) {
+        let process = self.process_mut(role);
+        if matches!(process.state, State::Up | State::Down) {
+            return;
+        }
+        process.state = State::Up;
+        let inbox = std::mem::take(&mut process.inbox);
+        self.note(format_args!("{role} goes on, {} parcels wait", inbox.len()));
+        for parcel in inbox {
+            // One of them may have ended it.
+            if self.process(role).is_up() {
+                self.take(role, parcel);
+            }
+        }
+        for unit in self.units_of(role) {
+            if let super::Unit::Shard(index) = unit {
+                self.flush_late(index);
+            }
+            self.time_passes(unit);
+        }
+    }
+
+    fn rearm_all(&mut self, role: Role) {
+        for unit in self.units_of(role) {
+            self.rearm(unit);
+        }
+    }
+}
+
+/// Datagrams that wait in a socket buffer at most. Real ones hold some hundred kilobytes.
+const INBOX_MAX: usize = 256;

@@ -1,0 +1,209 @@
+//! How roles come to life, and how they end.
+
+use super::process::{Process, State};
+use super::{Master, START, Shard, Switch, World};
+use crate::actor::Actor;
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::history::History;
+use crate::net::Net;
+use crate::options::Options;
+use crate::outcome::Stats;
+use crate::queue::Queue;
+use crate::role::{Cast, Role, node_spec, service};
+use cluster::{ClusterId, Life, StoreId};
+use controller::{Controller, ControllerConfig};
+use machine::{Instant, Outbox, Rng};
+use node::{Node, NodeConfig};
+use std::collections::{BTreeMap, BTreeSet};
+use switch::Pipeline;
+
+impl World {
+    pub(crate) fn new(options: &Options) -> Self {
+        let cast = Cast {
+            clients: options.load.clients,
+            switches: options.switches,
+            nodes: options.nodes_all(),
+            controllers: options.controllers,
+        };
+        let mut clocks = Rng::new(options.seed).fork("clocks");
+        let mut clock = || {
+            let Options { clock_skew_max, clock_rate_max_percent, .. } = *options;
+            Clock::draw(&mut clocks, START, clock_skew_max, clock_rate_max_percent)
+        };
+        let processes: Vec<Process> = cast.roles().map(|_| Process::new(clock())).collect();
+        let begin = START + options.lead;
+        let actors: Vec<Actor> =
+            (0..cast.clients).map(|index| Actor::new(options, index, begin)).collect();
+        let shards = (0..cast.nodes).flat_map(|node| shards(options, node)).collect::<Vec<_>>();
+        let units = actors.len() + shards.len() + usize::from(cast.controllers);
+        let mut world = Self {
+            now: START,
+            options: options.clone(),
+            cast,
+            rng: Rng::new(options.seed).fork("world"),
+            net: Net::new(options, cast),
+            queue: Queue::default(),
+            processes,
+            switches: (0..cast.switches).map(|_| Switch::default()).collect(),
+            shards,
+            asked: vec![Vec::new(); usize::from(cast.nodes)],
+            controllers: (0..cast.controllers).map(|_| Master::default()).collect(),
+            actors,
+            wakes: vec![Instant(u64::MAX); units],
+            saved: None,
+            leader: 0,
+            keyspaces: None,
+            history: History::default(),
+            healed: false,
+            stores: u64::from(cast.nodes),
+            outbox: Outbox::default(),
+            sent_on: BTreeSet::new(),
+            journal: Vec::new(),
+            stats: Stats::default(),
+            busy: 0,
+        };
+        for role in cast.roles() {
+            world.start(role);
+        }
+        world.begin_faults();
+        world
+    }
+
+    /// Starts what is down. Of the controllers, only the one whose turn it is: the others wait for
+    /// the lock on the store.
+    pub(super) fn start(&mut self, role: Role) {
+        if self.process(role).is_up() {
+            return;
+        }
+        if matches!(role, Role::Controller(index) if index != self.leader) {
+            return;
+        }
+        self.note(format_args!("{role} starts"));
+        let life = Life(self.rng.next_u64());
+        let process = self.process_mut(role);
+        (process.state, process.life) = (State::Up, life);
+        let local = self.local(role);
+        match role {
+            Role::Client(index) => {
+                // The first life began with the actor.
+                if self.now != START
+                    && let Some(actor) = self.actors.get_mut(usize::from(index))
+                {
+                    actor.start_over(self.now, &mut self.history);
+                }
+            }
+            Role::Switch(index) => {
+                if let Some(switch) = self.switches.get_mut(usize::from(index)) {
+                    *switch = Switch { pipeline: Some(Pipeline::new(life)), installed: None };
+                }
+            }
+            Role::Node(node) => self.start_node(node, life, local),
+            Role::Controller(index) => self.start_controller(index, local),
+        }
+        for unit in self.units_of(role) {
+            self.pump(unit);
+        }
+    }
+
+    fn start_node(&mut self, node: u16, life: Life, local: Instant) {
+        for index in self.shards_of(node) {
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            let Some(disk) = shard.disk.take() else { continue };
+            let config = NodeConfig { shard: shard.index, shards: self.options.shards, life };
+            let mut machine = Node::new(config, disk, local);
+            if let Some(plant) = self.options.plant {
+                machine.plant(plant);
+            }
+            shard.machine = Some(machine);
+        }
+    }
+
+    fn start_controller(&mut self, index: u16, local: Instant) {
+        let config = ControllerConfig {
+            seed: self.options.seed,
+            switches: (0..self.options.switches).map(service).collect(),
+            nodes: (0..self.options.nodes).map(|id| node_spec(id, self.options.shards)).collect(),
+            cluster: ClusterId(self.options.seed),
+            controls: BTreeMap::new(),
+            poll_interval: self.options.poll,
+            lease: self.options.lease,
+            copy_bytes_per_s: self.options.copy_bytes_per_s,
+        };
+        let controller = Controller::new(config, self.saved.clone(), local);
+        let mut machine = controller.expect("a sound configuration");
+        if let Some(plant) = self.options.plant {
+            machine.plant(plant);
+        }
+        if let Some(master) = self.controllers.get_mut(usize::from(index)) {
+            *master = Master { machine: Some(machine), ..Master::default() };
+        }
+    }
+
+    /// Ends a process. A node that is to forget loses its disk with all that is on it, if the
+    /// promise still holds then ([`budget`](super::budget)).
+    pub(super) fn crash(&mut self, role: Role, forgets: bool) {
+        self.stats.crashes += 1;
+        self.process_mut(role).end();
+        self.note(format_args!("{role} crashes"));
+        match role {
+            Role::Client(_) => {}
+            Role::Switch(index) => {
+                if let Some(switch) = self.switches.get_mut(usize::from(index)) {
+                    *switch = Switch::default();
+                }
+            }
+            Role::Node(node) => self.crash_node(node, forgets && self.may_forget(node)),
+            Role::Controller(index) => {
+                if let Some(master) = self.controllers.get_mut(usize::from(index)) {
+                    *master = Master::default();
+                }
+                // Whoever stands by takes over as soon as the lock is free.
+                self.leader = (index + 1) % self.cast.controllers;
+                let at = self.now + self.length();
+                self.schedule_restart(Role::Controller(self.leader), at);
+            }
+        }
+        for unit in self.units_of(role) {
+            self.rearm(unit);
+        }
+    }
+
+    fn crash_node(&mut self, node: u16, forgets: bool) {
+        if let Some(asked) = self.asked.get_mut(usize::from(node)) {
+            asked.clear();
+        }
+        if forgets {
+            self.stores += 1;
+            self.stats.disks_lost += 1;
+            self.note(format_args!("node {node} has lost its disk"));
+        }
+        let store = StoreId(self.stores);
+        // A crash after a sync and before the answers have left leaves everything on the disk.
+        let synced = self.rng.chance(1, 2);
+        for index in self.shards_of(node) {
+            let Some(shard) = self.shards.get_mut(index) else { continue };
+            shard.flush_scheduled = false;
+            let Some(mut machine) = shard.machine.take() else { continue };
+            if synced {
+                machine.flush().expect("simulated disks do not fail");
+            }
+            let mut disk = machine.into_engine();
+            disk.crash();
+            shard.disk = Some(if forgets { Disk::new(store) } else { disk });
+        }
+    }
+}
+
+/// The shards of a node, with empty disks.
+fn shards(options: &Options, node: u16) -> Vec<Shard> {
+    let spec = node_spec(node, options.shards);
+    let shard = |index| Shard {
+        index,
+        endpoint: spec.endpoint.with_port_offset(index).expect("few shards"),
+        machine: None,
+        disk: Some(Disk::new(StoreId(u64::from(node) + 1))),
+        flush_scheduled: false,
+    };
+    (0..spec.shards).map(shard).collect()
+}

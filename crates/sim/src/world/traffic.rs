@@ -1,0 +1,159 @@
+//! Datagrams: from the network to the machines, and from the machines to the network.
+
+use super::process::{Parcel, State};
+use super::{Unit, World};
+use crate::clock::nanos;
+use crate::net::Net;
+use crate::queue::{Event, Queue};
+use crate::role::{Role, role_of, service};
+use cluster::Plant;
+use machine::{Datagram, Instant};
+use std::time::Duration;
+use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
+
+impl World {
+    pub(super) fn datagram_arrives(&mut self, from: Endpoint, to: Endpoint, bytes: Vec<u8>) {
+        let (role, _) = role_of(to);
+        if self.cast.has(role) {
+            self.arrive(role, Parcel::Datagram { from, to, bytes });
+        } else {
+            self.history.violation(format!("something was sent to nobody: {to}"));
+        }
+    }
+
+    /// A process takes a datagram.
+    pub(super) fn take_datagram(
+        &mut self,
+        role: Role,
+        from: Endpoint,
+        to: Endpoint,
+        mut bytes: Vec<u8>,
+    ) {
+        let local = self.local(role);
+        match role {
+            Role::Switch(index) => self.forward(index, local, from, &mut bytes),
+            Role::Client(index) => {
+                let index = usize::from(index);
+                let Some(actor) = self.actors.get_mut(index) else { return };
+                actor.machine.handle_packet(local, from, &bytes);
+                self.pump(Unit::Actor(index));
+            }
+            Role::Node(node) => {
+                let (_, offset) = role_of(to);
+                let index = self.shards_of(node).start + usize::from(offset);
+                let waiting = u16::try_from(self.process(role).waiting()).unwrap_or(u16::MAX);
+                let shard = self.shards.get_mut(index).filter(|shard| shard.endpoint == to);
+                let Some(shard) = shard else {
+                    self.history.violation(format!("something was sent to no shard: {to}"));
+                    return;
+                };
+                let Some(machine) = &mut shard.machine else { return };
+                machine.handle_packet(local, from, waiting, &bytes);
+                self.pump(Unit::Shard(index));
+            }
+            Role::Controller(_) => {}
+        }
+    }
+
+    fn forward(&mut self, index: u16, local: Instant, from: Endpoint, bytes: &mut [u8]) {
+        let switch = self.switches.get_mut(usize::from(index));
+        let Some(pipeline) = switch.and_then(|switch| switch.pipeline.as_mut()) else { return };
+        // What it drops it counts; the world looks at what the clients see.
+        let _ = pipeline.process(local, from, bytes, &mut self.outbox);
+        let mut out = std::mem::take(&mut self.outbox);
+        while let Some(Datagram { mut to, payload }) = out.pop() {
+            if self.options.plant == Some(Plant::RetryElsewhere) {
+                to = self.lead_astray(to, payload);
+            }
+            let datagram = Datagram { to, payload };
+            let from = (Role::Switch(index), service(index));
+            post(&mut self.net, &mut self.queue, self.now, from, datagram);
+        }
+        self.outbox = out;
+    }
+
+    /// Where a switch with a planted bug sends a write: the first copy to the head, every other to
+    /// the last of the chain.
+    fn lead_astray(&mut self, to: Endpoint, payload: &[u8]) -> Endpoint {
+        let Some(header) = payload.first_chunk::<HEADER_LEN>() else { return to };
+        let is_write = Op::from_wire(header.op()).is_some_and(|op| op.is_write());
+        if !is_write || self.sent_on.insert((header.client(), header.seq())) {
+            return to;
+        }
+        let chain = header.chain();
+        let (chain, _) = chain.as_chunks::<2>();
+        let last = usize::from(header.chain_len()).checked_sub(1).and_then(|at| chain.get(at));
+        let Some(last) = last else { return to };
+        let spec = crate::role::node_spec(u16::from_be_bytes(*last), self.options.shards);
+        spec.endpoint_of(cluster::PartitionId(header.partition()))
+    }
+
+    pub(super) fn pump_actor(&mut self, index: usize) {
+        let role = self.role_of_unit(Unit::Actor(index));
+        let (now, local) = (self.now, self.local(role));
+        let Some(actor) = self.actors.get_mut(index) else { return };
+        let Some(keyspaces) = &self.keyspaces else { return };
+        actor.advance(now, local, keyspaces, &mut self.history);
+        let endpoint = actor.endpoint;
+        while let Some(datagram) = actor.machine.poll_transmit() {
+            post(&mut self.net, &mut self.queue, now, (role, endpoint), datagram);
+        }
+    }
+
+    /// After a node has handled something: its answers wait for the next sync.
+    pub(super) fn settle(&mut self, index: usize) {
+        let most = nanos(self.options.sync_delay_max);
+        if most == 0 {
+            self.flush(index);
+            return;
+        }
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        if !std::mem::replace(&mut shard.flush_scheduled, true) {
+            let delay = Duration::from_nanos(self.rng.below(most));
+            self.queue.schedule(self.now + delay, Event::Flush { shard: index });
+        }
+    }
+
+    pub(super) fn flush_is_due(&mut self, index: usize) {
+        let role = self.role_of_unit(Unit::Shard(index));
+        // A stopped process does it when it goes on.
+        if self.process(role).state != State::Paused {
+            self.flush_late(index);
+        }
+    }
+
+    /// Flushes a shard that has something to flush.
+    pub(super) fn flush_late(&mut self, index: usize) {
+        if self.shards.get(index).is_some_and(|shard| shard.flush_scheduled) {
+            self.flush(index);
+            self.rearm(Unit::Shard(index));
+        }
+    }
+
+    fn flush(&mut self, index: usize) {
+        let role = self.role_of_unit(Unit::Shard(index));
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        shard.flush_scheduled = false;
+        let Some(machine) = &mut shard.machine else { return };
+        machine.flush().expect("simulated disks do not fail");
+        let from = (role, shard.endpoint);
+        while let Some(datagram) = machine.poll_transmit() {
+            post(&mut self.net, &mut self.queue, self.now, from, datagram);
+        }
+        self.answer_orders(role);
+    }
+}
+
+/// Puts a datagram on the wire: none, one or two copies of it will arrive.
+fn post(
+    net: &mut Net,
+    queue: &mut Queue,
+    now: Instant,
+    (role, from): (Role, Endpoint),
+    Datagram { to, payload }: Datagram<'_>,
+) {
+    let arrivals = net.carry(now, role, role_of(to).0);
+    for at in arrivals.into_iter().flatten() {
+        queue.schedule(at, Event::Datagram { from, to, bytes: payload.to_vec() });
+    }
+}
