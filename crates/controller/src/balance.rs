@@ -30,7 +30,7 @@ pub(crate) fn moves(map: &Map, outlook: &Outlook, mut tally: Tally) -> Vec<(Part
         let best = offers.max_by_key(|(id, (from, _))| (tally.of(*from).seats, Reverse(*id)));
         let Some((partition, (from, intent))) = best else { continue };
         moving.insert(partition);
-        tally.move_seat(from, &intent);
+        tally.move_seat(from, intent);
         moves.push((partition, intent));
     }
     moves
@@ -60,6 +60,6 @@ fn offer(
         return None;
     }
     let free = chain.iter().copied().filter(|node| tally.of(*node).can_give());
-    let giver = free.min_by_key(|node| (tally.of(*node).tails, *node))?;
+    let giver = free.min_by_key(|node| (tally.of(*node).tail_permille(), *node))?;
     Some((from, Intent { giver, taker }))
 }

@@ -4,7 +4,7 @@ use crate::balance;
 use crate::controller::Controller;
 use crate::peer::{Contact, Peer, Standing};
 use crate::plan::{Case, Outlook, Reason, Sight, Step};
-use crate::seats::{Intents, Tally};
+use crate::seats::{Intent, Intents, Tally};
 use cluster::{
     KeyspaceId, Map, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Plant,
 };
@@ -55,6 +55,22 @@ impl Plans {
     fn is_whole(&self, partition: &Partition) -> bool {
         let joiner = partition.joiner().and_then(|node| Some((node, partition.since(node)?)));
         joiner.is_some() && self.whole.get(&partition.id) == joiner.as_ref()
+    }
+
+    /// The copy that takes the time of its giver and its taker: one that has ended does not, nor
+    /// one that nobody gives. (A chain that has lost all its members keeps its joiner, which others
+    /// may need.)
+    fn copy(
+        &self,
+        partition: &Partition,
+        intent: Option<Intent>,
+        outlook: &Outlook,
+    ) -> Option<Intent> {
+        let ends = partition.tail().zip(partition.joiner());
+        let running = ends.map(|(giver, taker)| Intent { giver, taker });
+        let running = running.filter(|_| !self.is_whole(partition));
+        let copy = if partition.joining { running } else { intent };
+        copy.filter(|copy| !outlook.of(copy.giver).gone)
     }
 
     /// Forgets what has been carried out, or has come to nothing.
@@ -147,36 +163,41 @@ impl Controller {
         let replicas: BTreeMap<KeyspaceId, usize> = keyspaces.collect();
         let wanted = |p: &Partition| replicas.get(&p.keyspace).copied().unwrap_or(1);
         let revision = self.state.next_revision(self.now);
-        let next = |partition: &Partition, intents: &Intents, tally: &Tally| {
+        let next = |partition: &Partition, intent: Option<Intent>, tally: &Tally| {
             let replicas = wanted(partition);
             let settled = !partition.open && self.has_settled(partition);
             let whole = self.plans.is_whole(partition);
-            let intent = intents.get(&partition.id).copied();
             Case { partition, replicas, settled, whole, intent, outlook, tally, revision }.next()
         };
+        let copy = |p: &Partition, intent| self.plans.copy(p, intent, outlook);
         let mut order: Vec<(usize, &Partition)> = map.partitions.iter().enumerate().collect();
         order.sort_by_key(|(_, p)| Reverse(wanted(p).saturating_sub(p.members().len())));
         let intents = &self.plans.intents;
-        let mut tally = Tally::new(map, intents, outlook.gone().collect());
+        let intent_of = |p: &Partition| intents.get(&p.id).copied();
+        let mut tally = Tally::default();
+        for partition in &map.partitions {
+            tally.add(partition, copy(partition, intent_of(partition)));
+        }
         let mut steps = Vec::new();
         for (index, partition) in &order {
-            let intent = intents.get(&partition.id);
-            tally.remove(partition, intent);
-            match next(partition, intents, &tally) {
+            let intent = intent_of(partition);
+            tally.remove(partition, copy(partition, intent));
+            match next(partition, intent, &tally) {
                 Some(step) => {
-                    tally.add(&step.next, step.intent.as_ref());
+                    tally.add(&step.next, copy(&step.next, step.intent));
                     steps.push((*index, step));
                 }
-                None => tally.add(partition, intent),
+                None => tally.add(partition, copy(partition, intent)),
             }
         }
         if !steps.is_empty() {
             return steps;
         }
         let moves: Intents = balance::moves(map, outlook, tally.clone()).into_iter().collect();
-        for (index, partition) in order.iter().filter(|(_, p)| moves.contains_key(&p.id)) {
+        for (index, partition) in order {
+            let Some(intent) = moves.get(&partition.id) else { continue };
             tally.remove(partition, None);
-            steps.extend(next(partition, &moves, &tally).map(|step| (*index, step)));
+            steps.extend(next(partition, Some(*intent), &tally).map(|step| (index, step)));
             tally.add(partition, None);
         }
         steps

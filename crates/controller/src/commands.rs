@@ -57,7 +57,7 @@ impl fmt::Display for CommandError {
             ),
             Self::SharedEndpoint(at) => write!(
                 f,
-                "another member receives packets at {at}: a node needs one port per shard for itself"
+                "another member receives packets at {at}: a node needs its own port per shard"
             ),
             Self::NodeInUse { node, partitions } => write!(
                 f,
@@ -66,8 +66,8 @@ impl fmt::Display for CommandError {
             ),
             Self::TooFewNodes { keyspace, replicas, left } => write!(
                 f,
-                "keyspace {keyspace:?} wants {replicas} replicas and {left} nodes would be left: add \
-                 a node first"
+                "keyspace {keyspace:?} wants {replicas} replicas and {left} nodes would be left: \
+                 add a node first"
             ),
             Self::Foreign(member) => write!(
                 f,

@@ -21,8 +21,8 @@ pub const LEASE: Duration = Duration::from_millis(500);
 /// How often each member is asked how it is, unless configured otherwise.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Bytes that each shard may send to joiners in a second, unless configured otherwise: about half of
-/// what a gigabit link carries, so that clients keep the other half.
+/// Bytes that each shard may send to joiners in a second, unless configured otherwise: about half
+/// of what a gigabit link carries, so that clients keep the other half.
 pub const COPY_BYTES_PER_S: u64 = 64 << 20;
 
 /// A lease lasts at least that many poll intervals, so that a lost answer does not end it.
@@ -37,8 +37,8 @@ pub struct ControllerConfig {
     pub cluster: ClusterId,
     /// Service endpoint of each switch; at least one. One of them is active, the others stand by.
     pub switches: Vec<Endpoint>,
-    /// Storage nodes, in any order. Those that are known but not named here stay: they may have been
-    /// added by command, and only a command takes them out.
+    /// Storage nodes, in any order. Those that are known but not named here stay: they may have
+    /// been added by command, and only a command takes them out.
     pub nodes: Vec<NodeSpec>,
     /// Where orders reach nodes. Only kept, for a driver that comes back and has to reach a node
     /// that its configuration does not name.
@@ -96,12 +96,12 @@ impl fmt::Display for ConfigError {
             Self::PollInterval => f.write_str("the poll interval is zero: 100 ms is usual"),
             Self::Lease => write!(
                 f,
-                "the lease is shorter than {LEASE_POLLS_MIN} poll intervals, so that one lost answer \
-                 would end it: five times as long is usual"
+                "the lease is shorter than {LEASE_POLLS_MIN} poll intervals, so that one lost \
+                 answer would end it: five times as long is usual"
             ),
             Self::CopyRate => f.write_str(
-                "the rate of copying is zero, so that no copy would end: give one, and pause copies \
-                 by command",
+                "the rate of copying is zero, so that no copy would end: give one, and pause \
+                 copies by command",
             ),
             Self::SharedEndpoint(at) => write!(
                 f,

@@ -23,8 +23,8 @@ use std::time::Duration;
 const PATIENCE_POLLS: u32 = 3;
 
 /// How long others have to come back after a node that was started anew and is the first of its
-/// chain to answer. Without it, the first to be up after a power cut would be the only one that does
-/// not need its data copied.
+/// chain to answer. Without it, the first to be up after a power cut would be the only one that
+/// does not need its data copied.
 const RETURN_GRACE: Duration = Duration::from_secs(2);
 
 /// The control plane of one cluster.

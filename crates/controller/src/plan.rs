@@ -1,7 +1,7 @@
 //! What a partition's chain is to become: pure functions of the map and of what is seen.
 //!
-//! Nothing is remembered about why a partition was closed. When all of it has settled, what it is to
-//! open as is worked out from what is seen then, by the same rules by which it was closed.
+//! Nothing is remembered about why a partition was closed. When all of it has settled, what it is
+//! to open as is worked out from what is seen then, by the same rules by which it was closed.
 
 use crate::seats::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
@@ -231,7 +231,7 @@ impl Case<'_> {
     /// Who gives a copy: one that gives no other.
     fn giver(&self, members: &[NodeId]) -> Option<NodeId> {
         let free = members.iter().filter(|node| self.tally.of(**node).can_give());
-        free.min_by_key(|node| (self.tally.of(**node).tails, **node)).copied()
+        free.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied()
     }
 
     /// Whether these members had better be joined by that node.
@@ -265,12 +265,13 @@ impl Case<'_> {
         Some(if leaving { Reason::Leaving } else { Reason::Uneven })
     }
 
-    /// Opens it with the chain that it ought to have. The roles go to those who have the fewest.
+    /// Opens it with the chain that it ought to have. The roles go to those who have the fewest for
+    /// the seats that they have.
     fn open(&self) -> Step {
         let Target { members, copy } = self.target();
         let share = |node: &NodeId| self.tally.of(*node);
         let (head, tail) = (self.partition.head(), self.partition.tail());
-        let by_tails = |node: &&NodeId| (share(node).tails, Some(**node) != tail, **node);
+        let by_tails = |node: &&NodeId| (share(node).tail_permille(), Some(**node) != tail, **node);
         let tail = match copy {
             Some(Intent { giver, .. }) => Some(giver),
             None => members.iter().min_by_key(by_tails).copied(),
@@ -278,7 +279,7 @@ impl Case<'_> {
         let mut rest: Vec<NodeId> =
             members.iter().copied().filter(|node| Some(*node) != tail).collect();
         rest.sort_unstable();
-        let by_heads = |node: &&NodeId| (share(node).heads, Some(**node) != head, **node);
+        let by_heads = |node: &&NodeId| (share(node).head_permille(), Some(**node) != head, **node);
         let head = rest.iter().min_by_key(by_heads).copied();
         rest.retain(|node| Some(*node) != head);
         let joiner = copy.map(|copy| copy.taker);

@@ -215,7 +215,7 @@ fn all_partitions_that_a_node_leaves_close_in_one_revision() {
     let tails: Vec<usize> = status.load.iter().map(|node| node.tails).collect();
     for roles in [heads, tails] {
         let (least, most) = (roles.iter().min().unwrap(), roles.iter().max().unwrap());
-        assert!(most - least <= 4, "{roles:?}");
+        assert!(most - least <= 3, "{roles:?}");
     }
 }
 

@@ -62,7 +62,8 @@ fn check_rest(chaos: &mut Chaos) -> Result<(), TestCaseError> {
         let ready = status.members.iter().all(|m| m.state == MemberState::Ready);
         prop_assert!(ready && status.replicated && status.covered, "{status:#?}");
         let counts: BTreeSet<usize> = usable.iter().map(|node| seats(&map, *node)).collect();
-        let (least, most) = (counts.first().unwrap(), counts.last().unwrap());
+        // Where nobody has to hold anything, all may leave.
+        let (least, most) = (counts.first().unwrap_or(&0), counts.last().unwrap_or(&0));
         prop_assert!(most - least <= 1, "{status:#?}");
         let gone = map.nodes.iter().map(|n| n.id).filter(|id| chaos.is_departing(*id));
         prop_assert!(gone.map(|id| seats(&map, id)).sum::<usize>() == 0, "{status:#?}");
@@ -107,7 +108,7 @@ fn every_planted_bug_is_found() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_change_of_a_chain_harms_and_in_the_end_everything_is_replicated(
