@@ -15,8 +15,9 @@ use nix::time::{ClockId, clock_gettime};
 use std::sync::Once;
 use std::time::Duration;
 
-/// A thread's own clock. Clocks of one process agree but for the little that they slew apart.
-#[derive(Debug)]
+/// A thread's own clock. The threads of one member are given clones of one clock, which agree but for
+/// the little that they slew apart; others may begin at a moment at which the wall clock is set.
+#[derive(Clone, Debug)]
 pub struct Clock {
     started: Reading,
     /// The most that the machine is known to have been suspended since the start, in nanoseconds.
@@ -105,7 +106,7 @@ fn say_that_the_wall_clock_was_set(now: Instant, wall: u64) {
 }
 
 /// The last reading, from which the next one goes on. All in nanoseconds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Anchor {
     steady: u64,
     shown: u64,

@@ -68,9 +68,10 @@ impl<C> Drop for Worker<C> {
     }
 }
 
-/// Starts a thread for the machine that `make` makes of the present.
+/// Starts a thread for the machine that `make` makes of the present by this clock.
 pub(crate) fn spawn<D: Driven>(
     name: &str,
+    mut clock: Clock,
     socket: Socket,
     make: impl FnOnce(Instant) -> D + Send + 'static,
 ) -> io::Result<Worker<D::Command>> {
@@ -82,7 +83,6 @@ pub(crate) fn spawn<D: Driven>(
     let title = name.to_owned();
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let _guard = fatal::EndOnPanic;
-        let mut clock = Clock::new();
         let machine = make(clock.now());
         let inbound = Inbound::new(socket.family());
         let outbound = Outbound::new(socket.family());

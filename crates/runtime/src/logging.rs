@@ -1,6 +1,6 @@
 //! Logs to standard error.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -40,6 +40,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|why| LogError::Filter { filter: filter.to_owned(), why: why.to_string() })?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Colours are for people at a terminal; a file is searched.
+    let builder = builder.with_ansi(io::stderr().is_terminal());
     match format {
         LogFormat::Text => builder.finish().try_init()?,
         LogFormat::Json => builder.json().finish().try_init()?,

@@ -1,5 +1,6 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
@@ -97,12 +98,13 @@ impl NodeDriver {
         let spec = NodeSpec { id, endpoint, shards };
         let store = joint_store(engines.iter().map(Engine::store_id));
         let overflow = Overflow::of(&sockets)?;
+        let clock = Clock::new();
         let mut workers = Vec::new();
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
             let config = NodeConfig { shard, shards, life };
-            workers.push(spawn(&name, socket, move |now| {
+            workers.push(spawn(&name, clock.clone(), socket, move |now| {
                 let node = Node::new(config, engine, now);
                 Shard { node, asked: Vec::new(), persist_at: None, unsent: 0 }
             })?);

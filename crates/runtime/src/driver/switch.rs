@@ -3,6 +3,7 @@
 //! Each thread has a socket of its own on the service address; the kernel spreads clients over
 //! them. Nothing is shared between them but the compiled tables, which never change.
 
+use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
@@ -65,9 +66,10 @@ impl SwitchDriver {
         let sockets = Socket::bind_group(service, threads)?;
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
+        let clock = Clock::new();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
-            spawn(&name, socket, move |_| Thread::new(life))
+            spawn(&name, clock.clone(), socket, move |_| Thread::new(life))
         });
         Ok(Self { life, workers: workers.collect::<io::Result<_>>()?, service: local, overflow })
     }
