@@ -186,12 +186,13 @@ impl Case<'_> {
         Some(members)
     }
 
-    /// The first to go when there are too many: the departing, else who has the most seats, else
-    /// who came first.
+    /// The first to go when there are too many: who does not answer, else the departing, else who
+    /// has the most seats, else who came first.
     fn least_wanted(&self, members: &[NodeId]) -> Option<NodeId> {
         let rank = |node: &&NodeId| {
-            let seats = self.tally.of(**node).seats;
-            (self.sight(**node).departing, seats, Reverse(self.partition.since(**node)), **node)
+            let Sight { serving, departing, .. } = self.sight(**node);
+            let (seats, since) = (self.tally.of(**node).seats, self.partition.since(**node));
+            (!serving, departing, seats, Reverse(since), **node)
         };
         members.iter().max_by_key(rank).copied()
     }
@@ -230,7 +231,8 @@ impl Case<'_> {
 
     /// Who gives a copy: one that gives no other.
     fn giver(&self, members: &[NodeId]) -> Option<NodeId> {
-        let free = members.iter().filter(|node| self.tally.of(**node).can_give());
+        let fit = |node: &NodeId| self.sight(*node).serving && self.tally.of(*node).can_give();
+        let free = members.iter().filter(|node| fit(node));
         free.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied()
     }
 
@@ -271,7 +273,10 @@ impl Case<'_> {
         let Target { members, copy } = self.target();
         let share = |node: &NodeId| self.tally.of(*node);
         let (head, tail) = (self.partition.head(), self.partition.tail());
-        let by_tails = |node: &&NodeId| (share(node).tail_permille(), Some(**node) != tail, **node);
+        let by_tails = |node: &&NodeId| {
+            let silent = !self.sight(**node).serving;
+            (silent, share(node).tail_permille(), Some(**node) != tail, **node)
+        };
         let tail = match copy {
             Some(Intent { giver, .. }) => Some(giver),
             None => members.iter().min_by_key(by_tails).copied(),

@@ -122,6 +122,22 @@ fn the_last_member_is_never_dropped() {
 }
 
 #[test]
+fn nobody_is_left_out_while_those_who_stay_may_have_forgotten() {
+    // Node 0 is cut off, and node 1 loses its memory while its lease still runs.
+    let mut world = World::with_keyspace(2, 1, 1, 2);
+    world.member(node(0)).cut_off = true;
+    world.live_for(Duration::from_millis(400));
+    world.kill(node(1));
+    world.live_for(Duration::from_millis(300));
+    world.member(node(1)).wipe(999);
+    world.member(node(1)).alive = true;
+    world.live_for(Duration::from_secs(3));
+    assert!(world.partition(0).chain.contains(&NodeId(0)), "the only one who has it all");
+    world.member(node(0)).cut_off = false;
+    world.live_until_replicated();
+}
+
+#[test]
 fn a_joiner_that_is_lost_is_dropped_and_another_is_found() {
     let mut world = one_chain_of_three(5);
     world.copying = Duration::from_secs(5);
