@@ -5,9 +5,8 @@ mod draw;
 
 pub(crate) use draw::keys;
 
+use crate::check::{History, Key, OpKind};
 use crate::clock::nanos;
-use crate::history::{History, Key};
-use crate::lincheck::OpKind;
 use crate::options::Options;
 use crate::role::{client_endpoint, service};
 use client::{Client, ClientConfig, Outcome, Request, Ticket, UnknownReason};

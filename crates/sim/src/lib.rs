@@ -6,14 +6,13 @@
 //! run, event for event.
 //!
 //! [`Options::draw`] says what a world is like, [`run`] lets it happen: [`world`] is who is there
-//! and what happens next, [`net`] and [`queue`] carry it, [`actor`] is a client's user, [`history`]
-//! and [`lincheck`] judge.
+//! and what happens next, [`net`] and [`queue`] carry it, [`actor`] is a client's user, and
+//! [`check`] judges.
 
 mod actor;
+pub mod check;
 mod clock;
 mod disk;
-mod history;
-pub mod lincheck;
 mod many;
 mod net;
 mod options;

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use crate::check::Violation;
 use std::time::Duration;
 
 /// What a run came to.
@@ -7,6 +8,8 @@ use std::time::Duration;
 pub struct Outcome {
     /// Every broken promise, in words; empty if all were kept.
     pub violations: Vec<String>,
+    /// Those that the history of a key shows, each shrunk to be looked at.
+    pub pictures: Vec<Violation>,
     /// What happened to the roles and the chains, a line for each, in the order of time.
     pub journal: Vec<String>,
     /// A hash over every event and its time: equal for equal options.

@@ -19,8 +19,8 @@ pub(crate) use faults::{Fault, Relief};
 pub use outage::{Outages, measure_outages};
 
 use crate::actor::{Actor, Keyspaces};
+use crate::check::{History, Judgement};
 use crate::disk::Disk;
-use crate::history::History;
 use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
@@ -55,7 +55,13 @@ pub fn run(options: &Options) -> Outcome {
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         let violation = format!("a machine panicked: {}", text.unwrap_or("without a text"));
         let (journal, stats) = (Vec::new(), Stats::default());
-        Outcome { violations: vec![violation], journal, fingerprint: 0, stats }
+        Outcome {
+            violations: vec![violation],
+            pictures: Vec::new(),
+            journal,
+            fingerprint: 0,
+            stats,
+        }
     })
 }
 
@@ -334,10 +340,10 @@ impl World {
             ..self.stats
         };
         let skew_ms = u64::try_from(self.options.clock_skew_max.as_millis()).expect("short");
-        let (violations, unchecked) = self.history.check(skew_ms);
+        let Judgement { violations, pictures, unchecked } = self.history.check(skew_ms);
         let stats = Stats { unchecked, ..stats };
         let (journal, fingerprint) = (self.journal, self.queue.fingerprint());
-        Outcome { violations, journal, fingerprint, stats }
+        Outcome { violations, pictures, journal, fingerprint, stats }
     }
 }
 

@@ -1,8 +1,7 @@
 //! What a simulated user makes of the outcome of a request: operations on single keys.
 
 use super::{Actor, Answered, Asked, What};
-use crate::history::{History, Key};
-use crate::lincheck::{Op, OpKind};
+use crate::check::{History, Key, Op, OpKind};
 use client::{CasReply, IncrReply, Outcome, Reply, Value};
 use cluster::Plant;
 use machine::Instant;

@@ -1,8 +1,7 @@
 //! Which requests a simulated user makes.
 
 use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
-use crate::history::Key;
-use crate::lincheck::OpKind;
+use crate::check::{Key, OpKind};
 use crate::options::Load;
 use client::{Expect, Expiry, Request};
 use std::ops::Bound;

@@ -3,9 +3,9 @@
 use super::process::{Process, State};
 use super::{Master, START, Shard, Switch, World};
 use crate::actor::Actor;
+use crate::check::History;
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::history::History;
 use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::Stats;

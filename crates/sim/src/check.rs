@@ -1,0 +1,18 @@
+//! Checks what clients saw against what they were promised.
+//!
+//! A [`History`] takes [`Op`]s key by key, from a simulated world or from real processes. Its
+//! [`check`](History::check) looks for one order of each key's operations ([`linear`]) and for the
+//! promises that versions and sums tell of ([`properties`]); what fails is shrunk ([`shrink`]) and
+//! can be drawn ([`draw_text`], [`draw_html`]).
+
+mod draw;
+mod history;
+pub mod linear;
+mod op;
+pub mod properties;
+pub mod shrink;
+
+pub use draw::{Violation, draw_html, draw_text};
+pub use history::{History, Judgement, Key};
+pub use linear::{Finding, Verdict};
+pub use op::{Op, OpKind};

@@ -1,0 +1,168 @@
+//! What one key may hold, and what an operation does to it.
+
+use crate::check::{Op, OpKind};
+use machine::{Instant, mix};
+
+/// What a key holds at one point of an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) held: Option<Held>,
+    /// Version of the last write if `exact`, else the least that it can have: versions are whole
+    /// numbers that grow with each write of the key.
+    pub(super) version: u64,
+    pub(super) exact: bool,
+}
+
+/// A value and when it expires (Unix milliseconds; 0: never).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) value: i64,
+    pub(super) expiry_ms: u64,
+}
+
+/// What an operation must have found to have seen what it saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It was not told.
+    Any,
+    /// This value, or none.
+    Exactly(Option<i64>),
+    /// This number, where no value counts as 0.
+    Amount(i64),
+    /// Any value.
+    Something,
+    /// Anything else, which may be nothing.
+    Other(Option<i64>),
+    /// Any other value.
+    OtherValue(Option<i64>),
+    /// What no key can hold.
+    Impossible,
+}
+
+impl Held {
+    /// Whether an operation can have found it: not once its time has come.
+    fn is_visible_to(self, op: &Op) -> bool {
+        self.expiry_ms == 0 || op.called.unix_ms() < self.expiry_ms
+    }
+}
+
+impl Need {
+    pub(super) fn of(op: &Op) -> Self {
+        match op.kind {
+            OpKind::Read(seen) => Self::Exactly(seen),
+            OpKind::Put { .. }
+            | OpKind::Del { existed: None }
+            | OpKind::Cas { written: None, .. }
+            | OpKind::Incr { sum: None, .. } => Self::Any,
+            OpKind::Del { existed: Some(true) } => Self::Something,
+            OpKind::Del { existed: Some(false) } => Self::Exactly(None),
+            OpKind::Cas { expect, written: Some(true), .. } => Self::Exactly(expect),
+            OpKind::Cas { expect, written: Some(false), .. } if op.version == 0 => {
+                Self::Other(expect)
+            }
+            // What it found had a version, so it was there.
+            OpKind::Cas { expect, written: Some(false), .. } => Self::OtherValue(expect),
+            OpKind::Incr { delta, sum: Some(sum) } => {
+                sum.checked_sub(delta).map_or(Self::Impossible, Self::Amount)
+            }
+        }
+    }
+
+    fn admits(self, present: Option<i64>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exactly(wanted) => present == wanted,
+            Self::Amount(amount) => present.unwrap_or(0) == amount,
+            Self::Something => present.is_some(),
+            Self::Other(unwanted) => present != unwanted,
+            Self::OtherValue(unwanted) => present.is_some() && present != unwanted,
+            Self::Impossible => false,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn present(self) -> Option<i64> {
+        self.held.map(|held| held.value)
+    }
+
+    /// The state after an operation that found this one, if what it saw fits. `written_by_other`
+    /// says that its version is that of a write of another client that was answered.
+    pub(super) fn take(self, op: &Op, written_by_other: bool) -> Option<Self> {
+        let hidden = self.held.is_some_and(|held| !held.is_visible_to(op));
+        if hidden || !Need::of(op).admits(self.present()) {
+            return None;
+        }
+        match self.written(op.kind)? {
+            Some(held) => self.after_write(held, op.version),
+            None => self.after_look(op.version, written_by_other),
+        }
+    }
+
+    /// What an operation writes; the inner `None` if it leaves the key as it is, the outer one if
+    /// it cannot be.
+    fn written(self, kind: OpKind) -> Option<Option<Option<Held>>> {
+        let value = |value, expiry_ms| Some(Some(Held { value, expiry_ms }));
+        Some(match kind {
+            OpKind::Read(_) => None,
+            OpKind::Put { value: written, expiry_ms } => value(written, expiry_ms),
+            OpKind::Del { .. } => self.held.is_some().then_some(None),
+            OpKind::Cas { expect, value: written, .. } => {
+                if self.present() == expect {
+                    value(written, 0)
+                } else {
+                    None
+                }
+            }
+            OpKind::Incr { delta, .. } => {
+                let Held { value: old, expiry_ms } =
+                    self.held.unwrap_or(Held { value: 0, expiry_ms: 0 });
+                value(old.checked_add(delta)?, expiry_ms)
+            }
+        })
+    }
+
+    fn after_write(self, held: Option<Held>, version: u64) -> Option<Self> {
+        match version {
+            0 => Some(Self { held, version: self.version + 1, exact: false }),
+            _ => (version > self.version).then_some(Self { held, version, exact: true }),
+        }
+    }
+
+    /// Whoever saw a version saw the write of that version; who saw nothing at a version looked
+    /// when the key was no older.
+    fn after_look(self, version: u64, written_by_other: bool) -> Option<Self> {
+        if version == 0 || self.exact && version == self.version {
+            return Some(self);
+        }
+        if version < self.version {
+            return None;
+        }
+        match self.held {
+            None => Some(Self { version, exact: false, ..self }),
+            Some(_) if self.exact || written_by_other => None,
+            Some(_) => Some(Self { version, exact: true, ..self }),
+        }
+    }
+
+    /// A fingerprint of it.
+    pub(super) fn print(self) -> u128 {
+        let (value, expiry_ms) =
+            self.held.map_or((0, 0), |held| (held.value.cast_unsigned(), held.expiry_ms));
+        let bits = u64::from(self.exact) | u64::from(self.held.is_some()) << 1;
+        fingerprint([value, expiry_ms, self.version, bits])
+    }
+
+    /// The state once the value's time has come, if that may be at `now`.
+    pub(super) fn expired(self, now: Instant, skew_ms: u64) -> Option<Self> {
+        let Held { expiry_ms, .. } = self.held.filter(|held| held.expiry_ms != 0)?;
+        let may_be = now.unix_ms() >= expiry_ms.saturating_sub(skew_ms);
+        may_be.then_some(Self { held: None, exact: false, ..self })
+    }
+}
+
+/// 128 bits that differ wherever the words do, as far as anybody will live to see.
+pub(super) fn fingerprint<const N: usize>(words: [u64; N]) -> u128 {
+    let hash = |seed: u64| words.iter().fold(seed, |hash, word| mix(hash ^ word));
+    u128::from(hash(0x51)) << 64 | u128::from(hash(0xa7))
+}

@@ -1,0 +1,243 @@
+//! Ways: sequences of unknown writes that lead from what a key holds to what an operation has found.
+
+use super::pool::{Expiring, Pool, Step};
+use super::state::Need;
+use crate::check::OpKind;
+use machine::Instant;
+
+/// Looks for ways. Every write of a way matters to the next step: one that does not might as well
+/// not have happened.
+pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
+    pub(super) pool: &'p Pool<'a>,
+    /// What the key holds.
+    pub(super) present: Option<i64>,
+    /// How many of a class have been called and have not taken effect.
+    pub(super) available: A,
+    pub(super) now: Instant,
+    pub(super) skew_ms: u64,
+    pub(super) found: Found,
+    /// The way so far, its end first.
+    way: Vec<Step>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Ways, their beginning first; whether each fits is for the caller to see.
+    pub(super) ways: Vec<Vec<Step>>,
+    /// Classes looked at.
+    pub(super) visited: u64,
+    /// There may be longer ways.
+    pub(super) goes_on: bool,
+    /// There are more ways than are tried.
+    pub(super) is_cut: bool,
+}
+
+/// Most unknown writes on one way. Only increments whose outcomes are unknown make long ways, and
+/// more of them than this between two answers is more than any fault leaves.
+const LENGTH_MAX: u32 = 64;
+
+/// Most ways of one round; there are more only among increments of many sizes.
+const WAYS_MAX: usize = 2_000;
+
+impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
+    pub(super) fn new(
+        pool: &'p Pool<'a>,
+        present: Option<i64>,
+        available: A,
+        (now, skew_ms): (Instant, u64),
+    ) -> Self {
+        Self { pool, present, available, now, skew_ms, found: Found::default(), way: Vec::new() }
+    }
+
+    /// Finds the ways to what is needed, the shortest in round 1 and longer ones in later rounds.
+    pub(super) fn find(mut self, need: Need, round: u32) -> Found {
+        match need {
+            Need::Any | Need::Impossible => {}
+            Need::Exactly(wanted) => self.to_value(wanted, round),
+            Need::Amount(amount) => {
+                self.to_value(Some(amount), round);
+                if amount == 0 {
+                    self.to_value(None, round);
+                }
+            }
+            Need::Something | Need::OtherValue(_) | Need::Other(_) => {
+                self.to_any(round, matches!(need, Need::Other(_)));
+            }
+        }
+        if round >= LENGTH_MAX {
+            self.found.is_cut |= self.found.goes_on;
+            self.found.goes_on = false;
+        }
+        self.found
+    }
+
+    /// Almost anything will do. First the values that nobody else cares about; then one write; then
+    /// one that makes what is of no use, and a swap or an increment or both that change that.
+    fn to_any(&mut self, round: u32, may_be_nothing: bool) {
+        let pool = self.pool;
+        let longest = 2 + u32::from(pool.has_swappers()) + u32::from(!pool.adders.is_empty());
+        self.found.goes_on = round < longest;
+        match round {
+            0 => {}
+            1 => {
+                if let Some(class) = pool.nameless {
+                    self.before(class, Self::found_one);
+                }
+            }
+            _ if may_be_nothing => self.to_other(round - 1),
+            _ => self.to_anything(round - 1),
+        }
+    }
+
+    fn found_one(&mut self) {
+        if self.found.ways.len() >= WAYS_MAX {
+            self.found.is_cut = true;
+            return;
+        }
+        self.found.ways.push(self.way.iter().rev().copied().collect());
+    }
+
+    fn is_free(&self, class: u32) -> bool {
+        let taken = self.way.iter().filter(|step| **step == Step::Take(class)).count();
+        (self.available)(class) as usize > taken
+    }
+
+    /// Goes on backwards, with `class` as the step before those of the way.
+    fn before(&mut self, class: u32, go_on: impl FnOnce(&mut Self)) {
+        if !self.found.is_cut && self.is_free(class) {
+            self.found.visited += 1;
+            self.way.push(Step::Take(class));
+            go_on(self);
+            self.way.pop();
+        }
+    }
+
+    fn to_value(&mut self, wanted: Option<i64>, length: u32) {
+        let Some(rest) = length.checked_sub(1) else {
+            if self.present == wanted {
+                self.found_one();
+            } else {
+                self.found.goes_on |= self.pool.may_leave(wanted);
+            }
+            return;
+        };
+        let Some(value) = wanted else {
+            if rest == 0 {
+                self.to_nothing();
+            }
+            return;
+        };
+        let pool = self.pool;
+        for class in pool.by_value.get(&value).into_iter().flatten() {
+            match pool.member(*class, 0).map(|op| op.kind) {
+                // What was there before does not matter.
+                Some(OpKind::Put { .. }) if rest == 0 => self.before(*class, Self::found_one),
+                Some(OpKind::Cas { expect, .. }) => {
+                    self.before(*class, |ways| ways.to_value(expect, rest));
+                }
+                _ => {}
+            }
+        }
+        self.to_sum(value, rest);
+    }
+
+    /// The way ends with an increment. Of two increments in a row the order does not matter: only
+    /// ways on which they come in the order of their classes are tried.
+    fn to_sum(&mut self, value: i64, rest: u32) {
+        let pool = self.pool;
+        let last = match self.way.last() {
+            Some(Step::Take(class)) => pool.adders.iter().position(|it| it == class),
+            Some(Step::Expire) | None => None,
+        };
+        for class in pool.adders.iter().skip(last.unwrap_or(0)) {
+            let delta = pool.delta(*class);
+            if self.is_out_of_reach(value, delta, rest) {
+                continue;
+            }
+            let Some(before) = value.checked_sub(delta) else { continue };
+            self.before(*class, |ways| {
+                ways.to_value(Some(before), rest);
+                if before == 0 {
+                    ways.to_value(None, rest);
+                }
+            });
+        }
+    }
+
+    /// Whether this increment and `rest` more, each at most as large, cannot make up for what is
+    /// missing; where only increments can have changed the key.
+    fn is_out_of_reach(&mut self, value: i64, delta: i64, rest: u32) -> bool {
+        let pool = self.pool;
+        let smallest = pool.adders.last().map_or(0, |class| pool.delta(*class));
+        if !pool.by_value.is_empty() || !pool.deleters.is_empty() || smallest <= 0 {
+            return false;
+        }
+        let missing = i128::from(value) - i128::from(self.present.unwrap_or(0));
+        let (most, least) = (i128::from(delta), i128::from(smallest));
+        let more_may_do = missing > most * i128::from(rest + 1);
+        self.found.goes_on |= more_may_do;
+        more_may_do || missing < most + least * i128::from(rest)
+    }
+
+    /// The way is a delete, or a value whose time came.
+    fn to_nothing(&mut self) {
+        let pool = self.pool;
+        if self.present.is_some() {
+            for class in &pool.deleters {
+                self.before(*class, Self::found_one);
+            }
+        }
+        self.to_the_end_of_a_value();
+    }
+
+    fn to_the_end_of_a_value(&mut self) {
+        let pool = self.pool;
+        let mut has_nameless = false;
+        for Expiring { expiry_ms, class, nameless } in &pool.expiring {
+            if self.now.unix_ms() < expiry_ms.saturating_sub(self.skew_ms) {
+                return;
+            }
+            // Of values that nobody looks for, the first to go is of the least use later.
+            if (*nameless && has_nameless) || !self.is_free(*class) {
+                continue;
+            }
+            has_nameless |= nameless;
+            self.way.push(Step::Expire);
+            self.before(*class, Self::found_one);
+            self.way.pop();
+        }
+    }
+
+    /// Any writes at all, or nothing where there was a value.
+    fn to_other(&mut self, length: u32) {
+        self.to_anything(length);
+        if length == 1 {
+            self.to_the_end_of_a_value();
+        }
+    }
+
+    /// Any writes at all; after the first only such that depend on it.
+    fn to_anything(&mut self, length: u32) {
+        let Some(rest) = length.checked_sub(1) else {
+            self.found_one();
+            return;
+        };
+        let pool = self.pool;
+        for class in &pool.adders {
+            self.before(*class, |ways| ways.to_other(rest));
+        }
+        if rest > 0 {
+            for (expect, class) in pool.swappers() {
+                self.before(class, |ways| ways.to_value(expect, rest));
+            }
+            return;
+        }
+        for class in pool.swappers_of(self.present) {
+            self.before(class, Self::found_one);
+        }
+        for class in pool.putters.iter().chain(&pool.deleters) {
+            self.before(*class, Self::found_one);
+        }
+    }
+}
