@@ -1,0 +1,88 @@
+//! Rules of the protocol that the model can be told to break, each with the bounds that show it.
+
+use crate::history::Kind::{Append, Create, Delete, Put};
+use crate::scope::Scope;
+use crate::state::Faults;
+use cluster::Plant;
+
+/// A deliberate bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// One that the machines can be told to have as well.
+    Plant(Plant),
+    /// A member takes a CHAIN_COMMIT while that of the write's base is still on its way.
+    CommitBeforeBase,
+    /// A joiner that is whole goes on taking pieces of the copy.
+    WholeTakesPieces,
+    /// Low-water marks are not copied to a joiner.
+    MarksStayBehind,
+}
+
+impl From<Plant> for Bug {
+    fn from(plant: Plant) -> Self {
+        Self::Plant(plant)
+    }
+}
+
+impl Bug {
+    /// All that the model knows.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let plants = Plant::ALL.into_iter().filter(|plant| is_modelled(*plant)).map(Self::Plant);
+        let own = [Self::CommitBeforeBase, Self::WholeTakesPieces, Self::MarksStayBehind];
+        plants.chain(own).collect()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Plant(plant) => format!("{plant:?}"),
+            own => format!("{own:?}"),
+        }
+    }
+
+    /// The smallest bounds in which clients see what it does.
+    #[must_use]
+    pub fn scope(self) -> Scope {
+        let cut = Faults { cuts: 1, ..Faults::default() };
+        let loss = Faults { losses: 1, ..Faults::default() };
+        let quiet = |kinds: &[_]| Scope::quiet("smallest", kinds);
+        let joining = |kinds: &[_]| Scope { joining: true, ..quiet(kinds) };
+        match self {
+            Self::CommitBeforeBase => joining(&[Put, Create]),
+            Self::WholeTakesPieces => Scope { epochs: 3, ..joining(&[Put, Delete]) },
+            Self::MarksStayBehind => {
+                let scope = quiet(&[Put, Put]).of_one_client();
+                Scope { epochs: 5, faults: cut, reorders: true, ..scope }
+            }
+            Self::Plant(plant) => match plant {
+                Plant::ForgetRequests => quiet(&[Put]),
+                Plant::RetryElsewhere => quiet(&[Put, Put]),
+                Plant::AnswerAtHead | Plant::AnswerUnsynced => quiet(&[Put]),
+                Plant::IgnoreBase => Scope { epochs: 3, faults: loss, ..quiet(&[Append, Append]) },
+                Plant::IgnoreEpoch => Scope { epochs: 5, faults: loss, ..joining(&[Put]) },
+                Plant::IgnoreLease => Scope { epochs: 3, faults: cut, ..quiet(&[Put]) },
+                Plant::ReadPending => joining(&[Put, Put]),
+                Plant::DropPending => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
+                Plant::DropSessions | Plant::WholeTooSoon => {
+                    Scope { epochs: 5, faults: cut, reorders: true, ..quiet(&[Put]) }
+                }
+                Plant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
+                Plant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
+                Plant::KeepLeftovers => Scope { epochs: 5, faults: cut, ..quiet(&[Put, Delete]) },
+                Plant::OpenUnsettled => {
+                    Scope { epochs: 3, moves: true, reorders: true, ..quiet(&[Put]) }
+                }
+                Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
+                Plant::TrustTheForgetful => Scope { faults: loss, ..quiet(&[Put]) },
+                Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
+            },
+        }
+    }
+}
+
+/// All but one: here a node writes to its disk whenever it takes something, in the same step.
+fn is_modelled(plant: Plant) -> bool {
+    plant != Plant::AnswerUnsynced
+}

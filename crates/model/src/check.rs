@@ -1,0 +1,73 @@
+//! Runs the checker and tells what it found.
+
+use crate::bug::Bug;
+use crate::protocol::Protocol;
+use crate::scope::Scope;
+use crate::story::Story;
+use stateright::{Checker, HasDiscoveries, Model};
+use std::collections::BTreeSet;
+
+/// What became of one run.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Different states.
+    pub states: usize,
+    /// Steps between them.
+    pub steps: usize,
+    /// The promise that was broken and the story of how, if one was.
+    pub broken: Option<(&'static str, Story)>,
+    /// What must be possible and was not.
+    pub unreached: Vec<&'static str>,
+}
+
+/// Visits every state of a scope.
+#[must_use]
+pub fn exhaust(scope: &Scope, threads: usize) -> Verdict {
+    run(Protocol::new(scope.clone(), None), threads, None)
+}
+
+/// Looks for the shortest story in which clients see what a bug does, in its own scope.
+#[must_use]
+pub fn hunt(bug: Bug) -> Verdict {
+    let protocol = || Protocol::new(bug.scope(), Some(bug)).seen_by_clients();
+    let mut verdict = run(protocol(), 1, None);
+    // The checker goes on for a while after the first story, and tells the last that it came upon.
+    while let Some((_, story)) = &verdict.broken {
+        let shorter = run(protocol(), 1, Some(story.0.len()));
+        if shorter.broken.is_none() {
+            break;
+        }
+        verdict = shorter;
+    }
+    verdict
+}
+
+/// Runs until a promise is broken, or through all states in less than `depth` steps of the first.
+fn run(protocol: Protocol, threads: usize, depth: Option<usize>) -> Verdict {
+    let properties = protocol.properties();
+    let kept: Vec<&str> = properties
+        .iter()
+        .filter(|property| property.expectation.discovery_is_failure())
+        .map(|property| property.name)
+        .collect();
+    let builder = protocol.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
+    // The checker counts states on the way, of which there is one more than steps.
+    let builder = match depth {
+        Some(depth) => builder.target_max_depth(depth + 1),
+        None => builder,
+    };
+    let checker = builder.spawn_bfs().join();
+    let mut found = checker.discoveries();
+    let reached: BTreeSet<&str> = found.keys().copied().collect();
+    let broken = kept.iter().find_map(|name| {
+        let path = found.remove(name)?;
+        Some((*name, Story(path.into_actions())))
+    });
+    let possible = properties.iter().filter(|p| !kept.contains(&p.name)).map(|p| p.name);
+    Verdict {
+        states: checker.unique_state_count(),
+        steps: checker.state_count(),
+        broken,
+        unreached: possible.filter(|name| !reached.contains(name)).collect(),
+    }
+}

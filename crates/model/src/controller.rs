@@ -1,0 +1,139 @@
+//! The rules of the controller: close, settle, open (section 6 of the protocol).
+//!
+//! Each decision is one step: it is durable before anybody hears of it, so a controller that stops
+//! between the two has only been slow. What it heard is lost when it stops; what it decided is not.
+
+use crate::bug::Bug;
+use crate::scope::Scope;
+use crate::state::{Bits, Chain, NODES, Seat, State};
+use arrayvec::ArrayVec;
+use cluster::Plant;
+
+impl State {
+    /// What reports tell the controller by now. That it hears them at once loses nothing: it may
+    /// wait as long as it likes before it acts on them, and they do not become untrue.
+    pub(crate) fn hear_reports(&mut self) {
+        for node in self.map.clone().nodes() {
+            let Some(place) = &self.node(node).place else { continue };
+            if !self.node(node).lease || place.chain.epoch != self.map.epoch {
+                continue;
+            }
+            let whole = self.map.joiner() == Some(node) && self.node(node).whole;
+            if place.settled {
+                self.settled.insert(node);
+            }
+            self.whole |= whole;
+        }
+    }
+
+    /// The ways to close the chain now.
+    pub(crate) fn closings(&self, scope: &Scope, bug: Option<Bug>) -> Vec<Chain> {
+        if self.map.epoch >= scope.epochs {
+            return Vec::new();
+        }
+        let impatient = bug == Some(Plant::ImpatientController.into());
+        let silent = self.map.nodes().filter(|node| impatient || !self.node(*node).lease);
+        let silent: Bits = silent.collect();
+        let chosen = (0..1 << NODES).map(Bits).filter(|set| set.and(silent) == *set);
+        let closings = chosen.filter_map(|without| {
+            let planned = without == Bits::default();
+            if planned && !(self.map.open && self.wants_change(scope)) {
+                return None;
+            }
+            let stays = |seat: &&Seat| !without.has(seat.node);
+            if !self.map.members().iter().any(|seat| stays(&seat)) {
+                return None;
+            }
+            Some(Chain {
+                epoch: self.map.epoch + 1,
+                open: false,
+                joining: self.map.joiner().is_some_and(|joiner| !without.has(joiner)),
+                seats: self.map.seats.iter().filter(stays).copied().collect(),
+            })
+        });
+        closings.collect()
+    }
+
+    /// Whether there is a reason to change a chain that nobody is missing from.
+    fn wants_change(&self, scope: &Scope) -> bool {
+        let lacking = self.map.members().len() < scope.replicas;
+        scope.moves || self.whole || lacking && !self.map.joining && self.map.seats.len() < NODES
+    }
+
+    /// The ways to open the chain now: some settled members in some order, and perhaps a joiner.
+    pub(crate) fn openings(&self, scope: &Scope, bug: Option<Bug>) -> Vec<Chain> {
+        let settled = self.map.nodes().all(|node| self.settled.has(node));
+        let ready = settled || bug == Some(Plant::OpenUnsettled.into());
+        if self.map.open || self.map.epoch >= scope.epochs || !ready {
+            return Vec::new();
+        }
+        let joiner = self.map.joiner().filter(|_| !self.whole).and_then(|node| self.map.seat(node));
+        let full = if joiner.is_some() { self.map.members() } else { &self.map.seats };
+        let size = full.len().min(scope.replicas);
+        let mut openings = Vec::new();
+        for members in arrangements(full, size) {
+            let same = full.iter().filter(|seat| members.contains(seat)).eq(members.iter());
+            if !same && !scope.reorders {
+                continue;
+            }
+            let room = members.len() < NODES && (scope.moves || members.len() < scope.replicas);
+            let joiners = match joiner {
+                Some(seat) if scope.moves => vec![None, Some(seat)],
+                Some(seat) => vec![Some(seat)],
+                None if room => self.candidates(&members),
+                None => vec![None],
+            };
+            for joiner in joiners {
+                openings.push(Chain {
+                    epoch: self.map.epoch + 1,
+                    open: true,
+                    joining: joiner.is_some(),
+                    seats: members.iter().copied().chain(joiner).collect(),
+                });
+            }
+        }
+        openings
+    }
+
+    /// Nobody, or one of the nodes that are not in the chain, with the memory that it has now.
+    fn candidates(&self, members: &[Seat]) -> Vec<Option<Seat>> {
+        let outside = (0..).zip(&self.nodes).filter(|(node, _)| {
+            self.map.seat(*node).is_none() && members.iter().all(|seat| seat.node != *node)
+        });
+        let since = self.map.epoch + 1;
+        let seats = outside.map(|(node, state)| Some(Seat { node, since, store: state.store }));
+        std::iter::once(None).chain(seats).collect()
+    }
+
+    /// Decides: from now on this is the chain.
+    pub(crate) fn decide(&mut self, scope: &Scope, chain: Chain) {
+        let before = std::mem::replace(&mut self.map, chain);
+        if scope.late_orders {
+            self.earlier.push(before);
+        }
+        self.settled = Bits::default();
+        self.whole = false;
+    }
+
+    /// Stops, and comes back with its map.
+    pub(crate) fn take_over(&mut self) {
+        self.settled = Bits::default();
+        self.whole = false;
+    }
+}
+
+/// All orders of all choices of `size` seats.
+fn arrangements(seats: &[Seat], size: usize) -> Vec<ArrayVec<Seat, NODES>> {
+    if size == 0 {
+        return vec![ArrayVec::new()];
+    }
+    let shorter = arrangements(seats, size - 1);
+    let longer = shorter.iter().flat_map(|begun| {
+        seats.iter().filter(|seat| !begun.contains(seat)).map(|seat| {
+            let mut begun = begun.clone();
+            begun.push(*seat);
+            begun
+        })
+    });
+    longer.collect()
+}

@@ -1,0 +1,68 @@
+//! Runs the model checker on chosen bounds, or tells the stories of bugs.
+
+use clap::Parser;
+use model::{Bug, Scope, Verdict, exhaust, hunt, stuck};
+use std::process::ExitCode;
+
+/// Visits every state of the model within the named bounds.
+#[derive(Parser)]
+struct Options {
+    /// A part of the names of the bounds; all of them if it is missing.
+    scope: Option<String>,
+    /// Take the long ones, which need minutes each and gigabytes.
+    #[arg(long)]
+    long: bool,
+    /// Look for states in which a request can never be answered.
+    #[arg(long)]
+    stuck: bool,
+    /// Tell the shortest story of every bug.
+    #[arg(long, conflicts_with_all = ["scope", "long", "stuck"])]
+    bugs: bool,
+    /// Threads of the checker.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let holds = if options.bugs {
+        Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
+    } else {
+        let scopes = if options.long { Scope::long() } else { Scope::everyday() };
+        let part = options.scope.unwrap_or_default();
+        let named = scopes.iter().filter(|scope| scope.name.contains(&part));
+        let failed = named.filter(|scope| {
+            if options.stuck {
+                !goes_on(scope)
+            } else {
+                !tell(scope.name, &exhaust(scope, options.threads))
+            }
+        });
+        failed.count() == 0
+    };
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Tells what the checker found, and whether all is well.
+fn tell(name: &str, verdict: &Verdict) -> bool {
+    let Verdict { states, steps, broken, unreached } = verdict;
+    println!("{name}: {states} states, {steps} steps between them");
+    if let Some((promise, story)) = broken {
+        print!("  broken after {} steps: {promise}\n{story}", story.0.len());
+        return false;
+    }
+    for what in unreached {
+        println!("  never: {what}");
+    }
+    unreached.is_empty()
+}
+
+/// Tells whether every request can be answered from every state.
+fn goes_on(scope: &Scope) -> bool {
+    let (states, story) = stuck(scope);
+    println!("{}: {states} states", scope.name);
+    if let Some(story) = &story {
+        print!("  stuck after {} steps:\n{story}", story.0.len());
+    }
+    story.is_none()
+}
