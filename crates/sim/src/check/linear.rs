@@ -70,16 +70,6 @@ pub fn check(history: &[Op], skew_ms: u64) -> Finding {
         let mut search = Search::new(&plan, bookkeeping);
         let end = search.run(steps_max);
         steps += search.steps;
-        eprintln!(
-            "{bookkeeping:?} end {end:?} steps {} turns {} distance {} ways-calls {} visited {} choices {} {:?}",
-            search.steps,
-            search.dbg[0],
-            search.dbg[1],
-            search.dbg[2],
-            search.dbg[3],
-            search.dbg[4],
-            search.dbg2
-        );
         (end, search.farthest)
     };
     let first = STEPS_FIRST * (plan.events.len() as u64 + 1_000);

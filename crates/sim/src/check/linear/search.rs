@@ -64,8 +64,6 @@ pub(super) struct Search<'p, 'a> {
     is_cut: bool,
     pub(super) steps: u64,
     pub(super) farthest: DeadEnd,
-    pub(super) dbg: [u64; 8],
-    pub(super) dbg2: [(u64, u64, u64); 8],
 }
 
 /// What is taken back when the search turns around.
@@ -124,8 +122,6 @@ impl<'p, 'a> Search<'p, 'a> {
             is_cut: false,
             steps: 0,
             farthest: DeadEnd::default(),
-            dbg: [0; 8],
-            dbg2: [(0, 0, 0); 8],
         }
     }
 
@@ -220,7 +216,6 @@ impl<'p, 'a> Search<'p, 'a> {
         if self.failed.contains(&(self.event, print)) {
             return false;
         }
-        self.dbg[4] += 1;
         self.go_on(Choice { event: self.event, op, print, log: self.log.len(), round: 0, moves })
     }
 
@@ -244,10 +239,8 @@ impl<'p, 'a> Search<'p, 'a> {
 
     /// Back to the last choice that has another way; false if there is none.
     fn turn_around(&mut self) -> bool {
-        self.dbg[0] += 1;
         while let Some(choice) = self.choices.pop() {
-            self.dbg[1] += (self.event - choice.event) as u64;
-            self.take_back(choice.log);
+                self.take_back(choice.log);
             self.event = choice.event;
             if self.go_on(choice) {
                 return true;
@@ -425,20 +418,6 @@ impl<'p, 'a> Search<'p, 'a> {
         let ways = Ways::new(&plan.unknown, present, available, when);
         let need = Need::of(plan.op(op));
         let found = ways.find(need, round);
-        self.dbg[2] += 1;
-        self.dbg[3] += found.visited;
-        let k = match need {
-            Need::Any | Need::Impossible => 0,
-            Need::Exactly(None) => 1,
-            Need::Exactly(_) => 2,
-            Need::Amount(_) => 3,
-            Need::Something => 4,
-            Need::Other(_) => 5,
-            Need::OtherValue(_) => 6,
-        };
-        self.dbg2[k].0 += 1;
-        self.dbg2[k].1 += found.visited;
-        self.dbg2[k].2 += found.ways.len() as u64;
         self.steps += found.visited;
         self.is_cut |= found.is_cut;
         // If they are not used up, the first will always do to have something to delete.

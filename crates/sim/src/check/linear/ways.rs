@@ -54,15 +54,15 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     pub(super) fn find(mut self, need: Need, round: u32) -> Found {
         match need {
             Need::Any | Need::Impossible => {}
-            Need::Exactly(wanted) => self.to_value(wanted, round),
+            Need::Exactly(wanted) => self.reach_value(wanted, round),
             Need::Amount(amount) => {
-                self.to_value(Some(amount), round);
+                self.reach_value(Some(amount), round);
                 if amount == 0 {
-                    self.to_value(None, round);
+                    self.reach_value(None, round);
                 }
             }
             Need::Something | Need::OtherValue(_) | Need::Other(_) => {
-                self.to_any(round, matches!(need, Need::Other(_)));
+                self.reach_any(round, matches!(need, Need::Other(_)));
             }
         }
         if round >= LENGTH_MAX {
@@ -74,7 +74,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
 
     /// Almost anything will do. First the values that nobody else cares about; then one write; then
     /// one that makes what is of no use, and a swap or an increment or both that change that.
-    fn to_any(&mut self, round: u32, may_be_nothing: bool) {
+    fn reach_any(&mut self, round: u32, may_be_nothing: bool) {
         let pool = self.pool;
         let longest = 2 + u32::from(pool.has_swappers()) + u32::from(!pool.adders.is_empty());
         self.found.goes_on = round < longest;
@@ -85,8 +85,8 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
                     self.before(class, Self::found_one);
                 }
             }
-            _ if may_be_nothing => self.to_other(round - 1),
-            _ => self.to_anything(round - 1),
+            _ if may_be_nothing => self.reach_other(round - 1),
+            _ => self.reach_anything(round - 1),
         }
     }
 
@@ -113,7 +113,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         }
     }
 
-    fn to_value(&mut self, wanted: Option<i64>, length: u32) {
+    fn reach_value(&mut self, wanted: Option<i64>, length: u32) {
         let Some(rest) = length.checked_sub(1) else {
             if self.present == wanted {
                 self.found_one();
@@ -124,7 +124,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         };
         let Some(value) = wanted else {
             if rest == 0 {
-                self.to_nothing();
+                self.reach_nothing();
             }
             return;
         };
@@ -134,17 +134,17 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
                 // What was there before does not matter.
                 Some(OpKind::Put { .. }) if rest == 0 => self.before(*class, Self::found_one),
                 Some(OpKind::Cas { expect, .. }) => {
-                    self.before(*class, |ways| ways.to_value(expect, rest));
+                    self.before(*class, |ways| ways.reach_value(expect, rest));
                 }
                 _ => {}
             }
         }
-        self.to_sum(value, rest);
+        self.reach_sum(value, rest);
     }
 
     /// The way ends with an increment. Of two increments in a row the order does not matter: only
     /// ways on which they come in the order of their classes are tried.
-    fn to_sum(&mut self, value: i64, rest: u32) {
+    fn reach_sum(&mut self, value: i64, rest: u32) {
         let pool = self.pool;
         let last = match self.way.last() {
             Some(Step::Take(class)) => pool.adders.iter().position(|it| it == class),
@@ -157,9 +157,9 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             }
             let Some(before) = value.checked_sub(delta) else { continue };
             self.before(*class, |ways| {
-                ways.to_value(Some(before), rest);
+                ways.reach_value(Some(before), rest);
                 if before == 0 {
-                    ways.to_value(None, rest);
+                    ways.reach_value(None, rest);
                 }
             });
         }
@@ -181,17 +181,17 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     }
 
     /// The way is a delete, or a value whose time came.
-    fn to_nothing(&mut self) {
+    fn reach_nothing(&mut self) {
         let pool = self.pool;
         if self.present.is_some() {
             for class in &pool.deleters {
                 self.before(*class, Self::found_one);
             }
         }
-        self.to_the_end_of_a_value();
+        self.reach_expiry();
     }
 
-    fn to_the_end_of_a_value(&mut self) {
+    fn reach_expiry(&mut self) {
         let pool = self.pool;
         let mut has_nameless = false;
         for Expiring { expiry_ms, class, nameless } in &pool.expiring {
@@ -210,26 +210,26 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     }
 
     /// Any writes at all, or nothing where there was a value.
-    fn to_other(&mut self, length: u32) {
-        self.to_anything(length);
+    fn reach_other(&mut self, length: u32) {
+        self.reach_anything(length);
         if length == 1 {
-            self.to_the_end_of_a_value();
+            self.reach_expiry();
         }
     }
 
     /// Any writes at all; after the first only such that depend on it.
-    fn to_anything(&mut self, length: u32) {
+    fn reach_anything(&mut self, length: u32) {
         let Some(rest) = length.checked_sub(1) else {
             self.found_one();
             return;
         };
         let pool = self.pool;
         for class in &pool.adders {
-            self.before(*class, |ways| ways.to_other(rest));
+            self.before(*class, |ways| ways.reach_other(rest));
         }
         if rest > 0 {
             for (expect, class) in pool.swappers() {
-                self.before(class, |ways| ways.to_value(expect, rest));
+                self.before(class, |ways| ways.reach_value(expect, rest));
             }
             return;
         }
