@@ -62,15 +62,18 @@ impl Admin {
         self.ask(|at| self.agent.post(url(at, path)).send_empty()).map(|_| ())
     }
 
-    /// Waits until every member follows the present map.
-    pub(crate) fn wait_ready(&self, timeout: Duration) -> Result<(), Failure> {
+    /// Waits until all keys of the present map can be read and written.
+    pub(crate) fn wait_covered(&self, timeout: Duration) -> Result<(), Failure> {
         self.wait_for(timeout, |status| {
-            if status.ready {
+            if status.durable_revision != status.revision {
+                return Err("the map is not durable yet".to_owned());
+            }
+            if status.covered {
                 return Ok(());
             }
             let late = status.members.iter().find(|m| m.state != MemberState::Ready);
             Err(late.map_or_else(
-                || "the map is not durable yet".to_owned(),
+                || format!("{} partitions are closed for a moment", status.closed),
                 |late| format!("{}: {}", late.member, late.detail),
             ))
         })

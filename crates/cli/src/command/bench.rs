@@ -157,7 +157,7 @@ impl Args {
         let spec = KeyspaceSpec { name, kind, partitions, replicas, splits };
         let admin = Admin::new(&[embedded.admin()], READY_WAIT_MAX);
         admin.create(&spec)?;
-        admin.wait_ready(READY_WAIT_MAX)?;
+        admin.wait_covered(READY_WAIT_MAX)?;
         Ok(embedded)
     }
 }

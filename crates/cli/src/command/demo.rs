@@ -130,7 +130,7 @@ impl Demo {
             replicas: REPLICAS,
             splits: number_splits(PREFIX, KEY_SIZE, KEYS, PARTITIONS)?,
         })?;
-        admin.wait_ready(STEP_WAIT_MAX)?;
+        admin.wait_covered(STEP_WAIT_MAX)?;
         say(format!(
             "Keyspace {NAME:?} keeps keys in order: {PARTITIONS} partitions, each on a chain of \
              {REPLICAS} nodes."

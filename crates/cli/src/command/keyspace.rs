@@ -92,7 +92,7 @@ impl Create {
     fn run(self, admin: &Admin, shared: &Shared) -> Result<Verdict, Failure> {
         let spec = self.spec()?;
         admin.create(&spec)?;
-        admin.wait_ready(shared.timeout)?;
+        admin.wait_covered(shared.timeout)?;
         if shared.json {
             Answer::new("done").with("name", &spec.name).print();
         } else {
