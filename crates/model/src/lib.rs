@@ -12,7 +12,8 @@
 //!
 //! - What clients see has an order: the history of the key is linearizable.
 //! - Every write is applied once: all answers to one request are the same.
-//! - What is acknowledged is kept: every full member that has its memory has it and its outcome.
+//! - What is acknowledged is kept: every full member that has its memory has it and its outcome,
+//!   and there is such a member while fewer nodes have failed than there were members.
 //! - What is read is kept: no full member that has its memory lacks it.
 //!
 //! Besides, whatever has happened, every request can still be answered, as long as a full member

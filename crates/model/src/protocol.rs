@@ -5,7 +5,7 @@ use crate::history::{Possible, Request, Ways};
 use crate::node::Turn;
 use crate::scope::Scope;
 use crate::state::{
-    Bits, Breach, Chain, Effect, Message, Node, Outcome, Seat, State, Status, Value,
+    Bits, Breach, Chain, Effect, Faults, Message, Node, Outcome, Seat, State, Status, Value,
 };
 use cluster::Plant;
 
@@ -266,17 +266,23 @@ impl Protocol {
         state.map.members().iter().copied().filter(|seat| state.remembers(*seat))
     }
 
-    /// Whether an acknowledged write is missing at a full member that has its memory.
+    /// Whether an acknowledged write is missing at a full member that has its memory, or there is
+    /// no such member although fewer nodes have failed than there were members.
     pub(crate) fn loses(&self, state: &State) -> bool {
-        self.strict
-            && self.requests().any(|(number, _)| {
-                let Status::Done(outcome) = state.status(number) else { return false };
-                self.full(state).any(|seat| {
-                    let node = state.node(seat.node);
-                    !node.knows(number)
-                        || outcome.result > 0 && node.state_version() < outcome.version
-                })
+        let left = state.faults;
+        let Faults { cuts, restarts, losses, .. } = self.scope.faults;
+        let failures = cuts + restarts + losses - (left.cuts + left.restarts + left.losses);
+        let members = self.scope.chain.len() - usize::from(self.scope.joining);
+        let survives = usize::from(failures) < members;
+        let missing = self.requests().any(|(number, _)| {
+            let Status::Done(outcome) = state.status(number) else { return false };
+            self.full(state).any(|seat| {
+                let node = state.node(seat.node);
+                let older = outcome.result > 0 && node.state_version() < outcome.version;
+                older || !node.knows(number)
             })
+        });
+        self.strict && (missing || survives && self.full(state).next().is_none())
     }
 
     /// Forgets what can have no effect any more, so that states that differ in nothing else are

@@ -190,6 +190,13 @@ impl Scope {
                 ..quiet("a cut and two losses", &[Put, Append])
             },
             Self {
+                chain: vec![0, 1, 2],
+                replicas: 3,
+                epochs: 5,
+                faults: Faults { losses: 2, ..Faults::default() },
+                ..quiet("two of three members", &[Append, Create])
+            },
+            Self {
                 epochs: 5,
                 faults: Faults { losses: 1, ..cut },
                 ..quiet("one client's three writes", &[Put, Append, Append]).of_one_client()

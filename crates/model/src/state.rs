@@ -320,7 +320,8 @@ pub enum Breach {
     Order,
     /// Two answers to one request differ: it was applied twice.
     Twice,
-    /// An acknowledged write is missing at a full member that has its memory.
+    /// An acknowledged write is missing at a full member that has its memory, or no full member
+    /// has its memory although fewer nodes have failed than there were members.
     Lost,
     /// A read returned what a full member that has its memory does not have.
     Dirty,
