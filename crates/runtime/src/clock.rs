@@ -15,8 +15,8 @@ use nix::time::{ClockId, clock_gettime};
 use std::sync::Once;
 use std::time::Duration;
 
-/// A thread's own clock. The threads of one member are given clones of one clock, which agree but for
-/// the little that they slew apart; others may begin at a moment at which the wall clock is set.
+/// A thread's own clock. The threads of one member are given clones of one clock, which agree but
+/// for the little that they slew apart; others may begin while the wall clock is being set.
 #[derive(Clone, Debug)]
 pub struct Clock {
     started: Reading,
