@@ -6,8 +6,10 @@ use crate::exit::{Failure, Verdict};
 use crate::out;
 use cluster::Plant;
 use runtime::clock::Clock;
+use sim::check::Violation;
 use sim::{Catch, Options, Outages, Outcome, Profile, Stats};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Run the whole cluster in a simulated world full of faults and check its promises.
@@ -24,7 +26,7 @@ Examples:
   keyway sim --seed 17 --profile amnesia
   keyway sim --seeds 1..2000
   keyway sim --seeds 1..100 --profile switches --json
-  keyway sim --seed 3 --plant drop-sessions
+  keyway sim --seed 3 --plant drop-sessions --html broken.html
   keyway sim --plants
   keyway sim --outages")]
 pub(crate) struct Args {
@@ -40,6 +42,9 @@ pub(crate) struct Args {
     /// Plant this bug in the machines.
     #[arg(long, value_name = "NAME", value_parser = sim::plant_named, conflicts_with_all = ["plants", "outages"])]
     plant: Option<Plant>,
+    /// Draw the histories that break a promise into this file, for a browser.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plants", "outages"])]
+    html: Option<PathBuf>,
     /// Plant every bug in turn, and look for a world in which it is seen.
     #[arg(long)]
     plants: bool,
@@ -71,10 +76,10 @@ impl Args {
             outages(shared.json);
             return Ok(Verdict::Yes);
         }
-        Ok(self.run_worlds(shared.json))
+        self.run_worlds(shared.json)
     }
 
-    fn run_worlds(self, json: bool) -> Verdict {
+    fn run_worlds(self, json: bool) -> Result<Verdict, Failure> {
         let (first, last) = self.seeds.or(self.seed.map(|seed| (seed, seed))).unwrap_or((1, 1));
         let alone = self.seed.is_some();
         let usual = if alone { vec![Profile::Everything] } else { Profile::ALL.to_vec() };
@@ -86,6 +91,7 @@ impl Args {
         let worlds: Vec<Options> = (first..=last).flat_map(of_seed).collect();
         let mut clock = Clock::new();
         let (began, mut total, mut broken) = (clock.now(), Stats::default(), 0u64);
+        let mut pictures = Vec::new();
         let ran = sim::run_many(&worlds, |options, outcome| {
             broken += u64::from(!outcome.violations.is_empty());
             if json {
@@ -94,6 +100,13 @@ impl Args {
                 out::print(&describe(options, &outcome));
             }
             total = total.plus(&outcome.stats);
+            if pictures.len() < PICTURES_MAX {
+                let (seed, profile) = (options.seed, options.profile);
+                pictures.extend(outcome.pictures.into_iter().map(|it| Violation {
+                    key: format!("{} of seed {seed}, {profile}", it.key),
+                    ..it
+                }));
+            }
             ControlFlow::<()>::Continue(())
         });
         assert!(ran.is_continue(), "nothing breaks off");
@@ -103,9 +116,20 @@ impl Args {
             out::print(&of(&total));
             out::line(&rate(worlds.len(), &total, took));
         }
-        if broken == 0 { Verdict::Yes } else { Verdict::No }
+        if let Some(file) = self.html {
+            std::fs::write(&file, sim::check::draw_html("keyway sim", &pictures)).map_err(
+                |error| {
+                    let file = file.display();
+                    Failure::usage(&format!("cannot write {file}: {error}; name another file"))
+                },
+            )?;
+        }
+        Ok(if broken == 0 { Verdict::Yes } else { Verdict::No })
     }
 }
+
+/// Histories in one drawing: more than anybody looks at.
+const PICTURES_MAX: usize = 50;
 
 fn hunt(json: bool) -> Verdict {
     let mut missed = 0;
@@ -165,6 +189,9 @@ fn describe(options: &Options, outcome: &Outcome) -> String {
     text.push_str(&format!("fingerprint {:016x}\n", outcome.fingerprint));
     for violation in &outcome.violations {
         text.push_str(&format!("BROKEN: {violation}\n"));
+    }
+    for picture in &outcome.pictures {
+        text.push_str(&sim::check::draw_text(picture));
     }
     if outcome.violations.is_empty() {
         text.push_str("every promise was kept\n");
