@@ -200,8 +200,13 @@ impl Case<'_> {
     /// The copy that runs, if it is still of use.
     fn running(&self, members: &[NodeId], joiner: Option<NodeId>) -> Option<Intent> {
         let taker = joiner.filter(|node| self.is_wanted(members, *node))?;
-        let tail = self.partition.tail().filter(|node| members.contains(node));
-        let giver = tail.or_else(|| self.giver(members)).or(members.first().copied())?;
+        let goes_on = |node: &NodeId| members.contains(node) && self.sight(*node).serving;
+        let giver = self
+            .partition
+            .tail()
+            .filter(goes_on)
+            .or_else(|| self.giver(members))
+            .or(members.first().copied())?;
         Some(Intent { giver, taker })
     }
 
