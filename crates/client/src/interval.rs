@@ -167,7 +167,8 @@ mod tests {
             reverse in any::<bool>(),
         ) {
             let kind = KeyspaceKind::Range { prefix: Vec::new() };
-            let keyspace = Keyspace { id: KeyspaceId(1), name: "r".into(), kind, seed: 0, replicas: 1 };
+            let (id, name) = (KeyspaceId(1), "r".into());
+            let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1 };
             let bounds = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
             let whole = Interval::new(&keyspace, bounds.0, bounds.1);
             let matched = |key: &[u8]| keyspace.match_value(key);

@@ -10,9 +10,11 @@ mod history;
 pub mod linear;
 mod op;
 pub mod properties;
+mod reply;
 pub mod shrink;
 
 pub use draw::{Violation, draw_html, draw_text};
 pub use history::{History, Judgement, Key};
 pub use linear::{Finding, Verdict};
 pub use op::{Op, OpKind};
+pub use reply::{Scan, complete, read};

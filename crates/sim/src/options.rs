@@ -140,8 +140,8 @@ impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} shards, r = {}, \
-             {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, copies {} B/s, \
+            "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
+             shards, r = {}, {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, copies {} B/s, \
              sync within {:?}",
             self.seed,
             self.profile,

@@ -1,5 +1,6 @@
-//! Kinds of worlds. Within each, the options of a world are drawn from its seed: a *swarm* of worlds
-//! with some faults on and others off, in different strength, covers more than one careful choice.
+//! Kinds of worlds. Within each, the options of a world are drawn from its seed: a *swarm* of
+//! worlds with some faults on and others off, in different strength, covers more than one careful
+//! choice.
 
 use crate::options::{Faults, Links, Load, Options};
 use cluster::CLOCK_RATE_MAX_PERCENT;

@@ -1,5 +1,5 @@
-//! Goal: nothing that goes wrong ever shows through: not loss, not a crash, not a chain that changes.
-//! Method: many seeds of every profile, each another world.
+//! Goal: nothing that goes wrong ever shows through: not loss, not a crash, not a chain that
+//! changes. Method: many seeds of every profile, each another world.
 //!
 //! `SIM_PROFILE=crashes SIM_SEED=17 cargo test -p keyway-sim --test promises` replays one world,
 //! `SIM_SEEDS=20000` runs as many of each profile; without either there are 300.

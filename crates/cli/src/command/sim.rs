@@ -16,7 +16,8 @@ use std::time::Duration;
 ///
 /// One seed of one profile is one world: its clients, switches, nodes, controllers, faults and the
 /// order of all events follow from it. Ends with exit code 1 if a promise was broken. With --plants
-/// it is the other way round: a bug is planted on purpose, and the exit code is 1 unless it is seen.
+/// it is the other way round: a bug is planted on purpose, and the exit code is 1 unless it is
+/// seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, everything
@@ -37,10 +38,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "A..B", value_parser = parse_seeds)]
     seeds: Option<(u64, u64)>,
     /// What the worlds are about. Without it, --seed means everything and --seeds means all.
-    #[arg(long, value_name = "NAME|all", value_parser = parse_profile, conflicts_with_all = ["plants", "outages"])]
+    #[arg(long, value_name = "NAME|all", value_parser = parse_profile)]
+    #[arg(conflicts_with_all = ["plants", "outages"])]
     profile: Option<Profiles>,
     /// Plant this bug in the machines.
-    #[arg(long, value_name = "NAME", value_parser = sim::plant_named, conflicts_with_all = ["plants", "outages"])]
+    #[arg(long, value_name = "NAME", value_parser = sim::plant_named)]
+    #[arg(conflicts_with_all = ["plants", "outages"])]
     plant: Option<Plant>,
     /// Draw the histories that break a promise into this file, for a browser.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plants", "outages"])]

@@ -118,7 +118,8 @@ fn why(history: &[Op], end: DeadEnd) -> String {
         (version, false) => format!(" (version {version} or later)"),
     };
     format!(
-        "no order lets client {} end with `{}`{}: when it has to take effect, the key {holds}{version}",
+        "no order lets client {} end with `{}`{}: when it has to take effect, the key \
+         {holds}{version}",
         op.client,
         op.kind,
         if op.version == 0 { String::new() } else { format!(" at version {}", op.version) },

@@ -12,9 +12,9 @@
 //! before the controller can know of the disk.
 //!
 //! For `m <= r` the rule says that one full member is left. While a member changes places there are
-//! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of them
-//! go: hence `min(m, r)` and not `m`. Joiners do not count, for they hold nothing that the members
-//! do not.
+//! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of
+//! them go: hence `min(m, r)` and not `m`. Joiners do not count, for they hold nothing that the
+//! members do not.
 //!
 //! All nodes may be down at once, and a power cut may take all of them: what is on disks returns.
 

@@ -7,8 +7,8 @@ use cluster::{Match, NodeId, Partition};
 use std::time::Duration;
 
 impl World {
-    /// Heals the world and looks at what becomes of it: replication is back, everybody agrees, every
-    /// request is answered, replicas are equal, and all that was written can be read.
+    /// Heals the world and looks at what becomes of it: replication is back, everybody agrees,
+    /// every request is answered, replicas are equal, and all that was written can be read.
     pub(super) fn finish(&mut self) {
         for actor in &mut self.actors {
             actor.rest();

@@ -2,6 +2,7 @@
 //! versions, and what there is of operations whose outcome is unknown.
 
 use super::pool::Pool;
+use super::state::Need;
 use crate::check::{Op, OpKind};
 use machine::Instant;
 use std::collections::BTreeSet;
@@ -33,6 +34,7 @@ pub(super) enum Event {
 struct Role {
     called_at: usize,
     written_by_other: bool,
+    need: Need,
 }
 
 impl<'a> Plan<'a> {
@@ -44,11 +46,18 @@ impl<'a> Plan<'a> {
             timed.extend(op.returned.map(|returned| (returned, true, index)));
         }
         timed.sort_unstable();
-        let written: BTreeSet<u64> =
-            ops.iter().filter(|op| op.is_acknowledged_write()).map(|op| op.version).collect();
+        let written = ops.iter().filter(|op| op.is_acknowledged_write()).map(|op| op.version);
+        let written: BTreeSet<u64> = written.chain(unknown.versions()).collect();
         let role = |op: &Op| Role {
             called_at: usize::MAX,
             written_by_other: !op.may_write() && written.contains(&op.version),
+            need: match (Need::of(op), unknown.value_at(op.version)) {
+                // What a comparison found at a version is what reads saw there.
+                (Need::OtherValue(unwanted), Some(value)) if unwanted != Some(value) => {
+                    Need::Exactly(Some(value))
+                }
+                (need, _) => need,
+            },
         };
         let mut roles: Vec<Role> = ops.iter().map(role).collect();
         let mut events = Vec::with_capacity(timed.len());
@@ -81,13 +90,18 @@ impl<'a> Plan<'a> {
         self.roles.get(index).is_some_and(|role| role.called_at < event)
     }
 
-    /// Whether an operation saw the value of somebody's answered write: then nothing can come
+    /// What an operation must have found.
+    pub(super) fn need(&self, index: usize) -> Need {
+        self.roles.get(index).map_or(Need::Impossible, |role| role.need)
+    }
+
+    /// Whether an operation saw the value of a write whose version is known: then nothing can come
     /// between the two.
     pub(super) fn is_seen_write(&self, index: usize) -> bool {
         self.is_written_by_other(index) && rank(self.op(index)) == 1
     }
 
-    /// Whether the version that an operation saw is that of somebody's answered write.
+    /// Whether the version that an operation saw is known to be that of some write.
     pub(super) fn is_written_by_other(&self, index: usize) -> bool {
         self.roles.get(index).is_some_and(|role| role.written_by_other)
     }

@@ -12,6 +12,8 @@ pub(super) struct Pool<'a> {
     class_of: BTreeMap<usize, u32>,
     /// Those that leave a value, by it.
     pub(super) by_value: BTreeMap<i64, Vec<u32>>,
+    /// Those that took effect at a known version.
+    by_version: BTreeMap<u64, u32>,
     /// Those that add, the largest addend first.
     pub(super) adders: Vec<u32>,
     pub(super) putters: Vec<u32>,
@@ -37,8 +39,18 @@ pub(super) struct Expiring {
 struct Class<'a> {
     /// In the order of their calls.
     ops: Vec<&'a Op>,
-    /// Somebody may have seen what it left.
-    named: bool,
+    sight: Sight,
+}
+
+/// Who may have seen what an unknown write left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// Nobody.
+    Nameless,
+    /// Somebody.
+    Named,
+    /// Somebody at this version: no other operation leaves that value, so it took effect then.
+    At(u64),
 }
 
 /// One step on the way to what an operation has seen.
@@ -55,25 +67,19 @@ impl<'a> Pool<'a> {
         let mut called: Vec<(usize, &Op)> =
             ops.iter().enumerate().filter(|(_, op)| op.is_unknown() && op.may_write()).collect();
         called.sort_by_key(|(_, op)| op.called);
-        let looked_for = looked_for(ops);
+        let sights = Sights::of(ops);
         let mut kinds: BTreeMap<OpKind, u32> = BTreeMap::new();
         let mut pool = Self::default();
         for (index, op) in called {
-            let named = match (&looked_for, op.kind) {
-                (Some(values), OpKind::Put { value, .. } | OpKind::Cas { value, .. }) => {
-                    values.contains(&value)
-                }
-                (Some(_), OpKind::Del { .. }) => false,
-                _ => true,
-            };
+            let sight = sights.sight(op.kind);
             let class = match op.kind {
                 // A value that nobody could tell from another is as good as any of its like.
-                OpKind::Put { expiry_ms: 0, .. } if !named => {
-                    let class = pool.nameless.unwrap_or_else(|| pool.add(op.kind, named));
+                OpKind::Put { expiry_ms: 0, .. } if sight == Sight::Nameless => {
+                    let class = pool.nameless.unwrap_or_else(|| pool.add(op.kind, sight));
                     pool.nameless = Some(class);
                     class
                 }
-                _ => *kinds.entry(op.kind).or_insert_with(|| pool.add(op.kind, named)),
+                _ => *kinds.entry(op.kind).or_insert_with(|| pool.add(op.kind, sight)),
             };
             pool.class_of.insert(index, class);
             let members = pool.classes.get_mut(class as usize).map(|class| &mut class.ops);
@@ -85,19 +91,26 @@ impl<'a> Pool<'a> {
         Self { adders, ..pool }
     }
 
-    fn add(&mut self, kind: OpKind, named: bool) -> u32 {
+    fn add(&mut self, kind: OpKind, sight: Sight) -> u32 {
         let class = u32::try_from(self.classes.len()).expect("fewer classes than operations");
-        self.classes.push(Class { ops: Vec::new(), named });
+        self.classes.push(Class { ops: Vec::new(), sight });
+        if let OpKind::Put { value, .. } | OpKind::Cas { value, .. } = kind {
+            self.by_value.entry(value).or_default().push(class);
+            if let Sight::At(version) = sight {
+                self.by_version.insert(version, class);
+            }
+        }
         match kind {
-            OpKind::Put { value, expiry_ms } => {
+            // It is looked for by its value, where it was seen.
+            _ if matches!(sight, Sight::At(_)) => {}
+            OpKind::Put { expiry_ms, .. } => {
                 self.putters.push(class);
-                self.by_value.entry(value).or_default().push(class);
                 if expiry_ms != 0 {
-                    self.expiring.push(Expiring { expiry_ms, class, nameless: !named });
+                    let nameless = sight == Sight::Nameless;
+                    self.expiring.push(Expiring { expiry_ms, class, nameless });
                 }
             }
-            OpKind::Cas { expect, value, .. } => {
-                self.by_value.entry(value).or_default().push(class);
+            OpKind::Cas { expect, .. } => {
                 self.swappers.insert((expect, class));
             }
             OpKind::Incr { .. } => self.adders.push(class),
@@ -122,7 +135,37 @@ impl<'a> Pool<'a> {
 
     /// Whether somebody may have seen what a class left.
     pub(super) fn is_named(&self, class: u32) -> bool {
-        self.classes.get(class as usize).is_some_and(|class| class.named)
+        self.sight(class) != Sight::Nameless
+    }
+
+    /// The version at which a class took effect, if it did and that is known.
+    pub(super) fn version(&self, class: u32) -> Option<u64> {
+        match self.sight(class) {
+            Sight::At(version) => Some(version),
+            Sight::Nameless | Sight::Named => None,
+        }
+    }
+
+    /// All versions at which unknown writes took effect, as far as they are known.
+    pub(super) fn versions(&self) -> impl Iterator<Item = u64> {
+        self.by_version.keys().copied()
+    }
+
+    /// The class that took effect at this version, if that is known.
+    pub(super) fn class_at(&self, version: u64) -> Option<u32> {
+        self.by_version.get(&version).copied()
+    }
+
+    /// What an unknown write left at this version, if that is known.
+    pub(super) fn value_at(&self, version: u64) -> Option<i64> {
+        match self.member(self.class_at(version)?, 0)?.kind {
+            OpKind::Put { value, .. } | OpKind::Cas { value, .. } => Some(value),
+            OpKind::Del { .. } | OpKind::Incr { .. } | OpKind::Read(_) => None,
+        }
+    }
+
+    fn sight(&self, class: u32) -> Sight {
+        self.classes.get(class as usize).map_or(Sight::Named, |class| class.sight)
     }
 
     /// Whether any of them may leave this value, or nothing.
@@ -154,17 +197,51 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// The values of a register that somebody looks for; `None` if it is counted with, so that any may
-/// matter.
-fn looked_for(ops: &[Op]) -> Option<BTreeSet<i64>> {
-    let mut values = BTreeSet::new();
-    for op in ops {
-        match op.kind {
-            OpKind::Read(seen) => values.extend(seen),
-            OpKind::Cas { expect, .. } => values.extend(expect),
-            OpKind::Incr { .. } => return None,
-            OpKind::Put { .. } | OpKind::Del { .. } => {}
+/// Who saw and who left which values.
+#[derive(Default)]
+struct Sights {
+    /// Any value may matter to a key that is counted with.
+    counted: bool,
+    /// Values that somebody saw or compared with, and the versions at which they were read.
+    seen: BTreeMap<i64, BTreeSet<u64>>,
+    /// How many operations may leave a value.
+    left: BTreeMap<i64, usize>,
+}
+
+impl Sights {
+    fn of(ops: &[Op]) -> Self {
+        let mut sights = Self::default();
+        for op in ops {
+            match op.kind {
+                OpKind::Read(Some(value)) => {
+                    let versions = sights.seen.entry(value).or_default();
+                    versions.extend(Some(op.version).filter(|version| *version != 0));
+                }
+                OpKind::Cas { expect: Some(value), .. } => {
+                    sights.seen.entry(value).or_default();
+                }
+                OpKind::Incr { .. } => sights.counted = true,
+                _ => {}
+            }
+            if let OpKind::Put { value, .. } | OpKind::Cas { value, .. } = op.kind {
+                *sights.left.entry(value).or_default() += 1;
+            }
+        }
+        sights
+    }
+
+    fn sight(&self, kind: OpKind) -> Sight {
+        let value = match kind {
+            _ if self.counted => return Sight::Named,
+            OpKind::Put { value, .. } | OpKind::Cas { value, .. } => value,
+            OpKind::Del { .. } | OpKind::Incr { .. } | OpKind::Read(_) => return Sight::Nameless,
+        };
+        let Some(versions) = self.seen.get(&value) else { return Sight::Nameless };
+        match versions.first() {
+            Some(version) if versions.len() == 1 && self.left.get(&value) == Some(&1) => {
+                Sight::At(*version)
+            }
+            _ => Sight::Named,
         }
     }
-    Some(values)
 }

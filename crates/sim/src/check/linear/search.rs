@@ -176,8 +176,7 @@ impl<'p, 'a> Search<'p, 'a> {
     /// What fits and changes nothing may as well take effect now: wherever a valid order has it,
     /// that order stays valid with it moved here.
     fn look(&mut self, op: usize) {
-        let by_other = self.plan.is_written_by_other(op);
-        if self.state.take(self.plan.op(op), by_other) == Some(self.state)
+        if self.take(self.state, op) == Some(self.state)
             && let Some(done) = self.done.get_mut(op)
         {
             *done = true;
@@ -240,7 +239,7 @@ impl<'p, 'a> Search<'p, 'a> {
     /// Back to the last choice that has another way; false if there is none.
     fn turn_around(&mut self) -> bool {
         while let Some(choice) = self.choices.pop() {
-                self.take_back(choice.log);
+            self.take_back(choice.log);
             self.event = choice.event;
             if self.go_on(choice) {
                 return true;
@@ -323,11 +322,17 @@ impl<'p, 'a> Search<'p, 'a> {
                     let used = self.used.get(*class as usize).copied().unwrap_or_default();
                     let member = self.plan.unknown.member(*class, used + earlier)?;
                     taken.push(*class);
-                    state.take(member, false).filter(|next| next.version != state.version)?
+                    let version = self.plan.unknown.version(*class).unwrap_or(0);
+                    state.take(member, version, false).filter(|it| it.version != state.version)?
                 }
             };
         }
-        state.take(self.plan.op(chosen.op), self.plan.is_written_by_other(chosen.op))
+        self.take(state, chosen.op)
+    }
+
+    fn take(&self, state: State, op: usize) -> Option<State> {
+        let answered = self.plan.op(op);
+        state.take(answered, answered.version, self.plan.is_written_by_other(op))
     }
 
     fn now(&self) -> Instant {
@@ -393,7 +398,7 @@ impl<'p, 'a> Search<'p, 'a> {
     /// Whether unknown writes may bring about what an operation has found.
     fn may_find(&self, op: usize) -> bool {
         let unknown = &self.plan.unknown;
-        match Need::of(self.plan.op(op)) {
+        match self.plan.need(op) {
             Need::Any | Need::Impossible => false,
             Need::Exactly(wanted) => unknown.may_leave(wanted),
             Need::Amount(0) => unknown.may_leave(Some(0)) || unknown.may_leave(None),
@@ -405,7 +410,12 @@ impl<'p, 'a> Search<'p, 'a> {
     /// Adds the moves that go a way after these first steps.
     fn add_moves(&mut self, moves: &mut Moves, op: usize, first: &[Step], round: u32) {
         let plan = self.plan;
+        let next = plan.order.get(self.next).map(|next| plan.op(*next).version);
         let available = |class: u32| {
+            // One whose version is known has its place in the order of versions.
+            if plan.unknown.version(class).is_some_and(|version| next != Some(version)) {
+                return 0;
+            }
             let of = |counts: &[u32]| counts.get(class as usize).copied().unwrap_or_default();
             match (self.is_counted(class), of(&self.called)) {
                 (true, called) => called - of(&self.used),
@@ -415,8 +425,8 @@ impl<'p, 'a> Search<'p, 'a> {
         };
         let present = if first.is_empty() { self.state.present() } else { None };
         let when = (self.now(), plan.skew_ms);
-        let ways = Ways::new(&plan.unknown, present, available, when);
-        let need = Need::of(plan.op(op));
+        let ways = Ways::new(&plan.unknown, present, next, available, when);
+        let need = plan.need(op);
         let found = ways.find(need, round);
         self.steps += found.visited;
         self.is_cut |= found.is_cut;
@@ -453,17 +463,22 @@ impl<'p, 'a> Search<'p, 'a> {
         }
     }
 
-    /// The move, if all of it fits and what was seen at the version that is then the key's last can
-    /// still be seen.
+    /// The move, if all of it fits and what comes next in the order of versions still can.
     fn fitting(&self, it: Move) -> Option<Move> {
-        let after = self.state_after(&it)?;
+        let State { version, exact, .. } = self.state_after(&it)?;
         let rest = self.plan.order.get(self.next..).unwrap_or_default();
-        let next = rest.iter().find(|op| **op != it.op && !self.is_done(**op));
-        let Some(next) = next.filter(|next| self.plan.is_seen_write(**next)) else {
+        let Some(next) = rest.iter().copied().find(|op| *op != it.op && !self.is_done(*op)) else {
             return Some(it);
         };
-        let version = self.plan.op(*next).version;
-        (after.exact && after.version == version).then_some(it)
+        let at = self.plan.op(next).version;
+        let is_ahead = version < at;
+        let is_there = match self.plan.op(next).may_write() {
+            true => false,
+            // Nothing can come between a write and those that saw it.
+            false if self.plan.is_seen_write(next) => version == at && exact,
+            false => version == at,
+        };
+        (is_ahead || is_there).then_some(it)
     }
 
     /// All that matters for what comes, but for the event.

@@ -86,16 +86,16 @@ impl State {
         self.held.map(|held| held.value)
     }
 
-    /// The state after an operation that found this one, if what it saw fits. `written_by_other`
-    /// says that its version is that of a write of another client that was answered.
-    pub(super) fn take(self, op: &Op, written_by_other: bool) -> Option<Self> {
+    /// The state after an operation of this version that found this one, if what it saw fits.
+    /// `written_by_other` says that the version is known to be that of some other operation.
+    pub(super) fn take(self, op: &Op, version: u64, written_by_other: bool) -> Option<Self> {
         let hidden = self.held.is_some_and(|held| !held.is_visible_to(op));
         if hidden || !Need::of(op).admits(self.present()) {
             return None;
         }
         match self.written(op.kind)? {
-            Some(held) => self.after_write(held, op.version),
-            None => self.after_look(op.version, written_by_other),
+            Some(held) => self.after_write(held, version),
+            None => self.after_look(version, written_by_other),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Ways: sequences of unknown writes that lead from what a key holds to what an operation has found.
+//! Ways: sequences of unknown writes that lead from what a key holds to what an operation has
+//! found.
 
 use super::pool::{Expiring, Pool, Step};
 use super::state::Need;
@@ -8,14 +9,16 @@ use machine::Instant;
 /// Looks for ways. Every write of a way matters to the next step: one that does not might as well
 /// not have happened.
 pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
-    pub(super) pool: &'p Pool<'a>,
+    pool: &'p Pool<'a>,
     /// What the key holds.
-    pub(super) present: Option<i64>,
+    present: Option<i64>,
+    /// The version that comes next: the class that took effect at it is at hand as well.
+    next: Option<u64>,
     /// How many of a class have been called and have not taken effect.
-    pub(super) available: A,
-    pub(super) now: Instant,
-    pub(super) skew_ms: u64,
-    pub(super) found: Found,
+    available: A,
+    now: Instant,
+    skew_ms: u64,
+    found: Found,
     /// The way so far, its end first.
     way: Vec<Step>,
 }
@@ -44,10 +47,12 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     pub(super) fn new(
         pool: &'p Pool<'a>,
         present: Option<i64>,
+        next: Option<u64>,
         available: A,
         (now, skew_ms): (Instant, u64),
     ) -> Self {
-        Self { pool, present, available, now, skew_ms, found: Found::default(), way: Vec::new() }
+        let (found, way) = (Found::default(), Vec::new());
+        Self { pool, present, next, available, now, skew_ms, found, way }
     }
 
     /// Finds the ways to what is needed, the shortest in round 1 and longer ones in later rounds.
@@ -224,6 +229,15 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             return;
         };
         let pool = self.pool;
+        if let Some(class) = self.next.and_then(|next| pool.class_at(next)) {
+            match pool.member(class, 0).map(|op| op.kind) {
+                Some(OpKind::Cas { expect, .. }) => {
+                    self.before(class, |ways| ways.reach_value(expect, rest));
+                }
+                _ if rest == 0 => self.before(class, Self::found_one),
+                _ => {}
+            }
+        }
         for class in &pool.adders {
             self.before(*class, |ways| ways.reach_other(rest));
         }
