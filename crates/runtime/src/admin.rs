@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -119,7 +120,8 @@ fn router(roles: Roles) -> Router {
     let mut router = Router::new();
     if let Some(member) = roles.member() {
         let limit = DefaultBodyLimit::max(ORDER_SIZE_MAX);
-        let order = put(take_order).layer(limit).with_state(member);
+        let state = Orders { member, refused: Arc::default() };
+        let order = put(take_order).layer(limit).with_state(state);
         router = router.route("/v1/order", order);
     }
     if let Some(controller) = roles.controller.clone() {
@@ -160,19 +162,41 @@ async fn check_health(State(roles): State<Roles>) -> Response {
     }
 }
 
+/// The member that takes orders here.
+#[derive(Clone)]
+struct Orders {
+    member: MemberHandle,
+    /// Why the last one was not carried out, if it was not.
+    refused: Arc<Mutex<Option<OrderError>>>,
+}
+
+impl Orders {
+    /// Notes how an order ended; whether that is news. A controller asks many times a second.
+    fn note(&self, refused: Option<OrderError>) -> bool {
+        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = *last != refused;
+        *last = refused;
+        news
+    }
+}
+
 async fn take_order(
-    State(mut member): State<MemberHandle>,
+    State(orders): State<Orders>,
     order: Result<Json<Order>, JsonRejection>,
 ) -> Response {
     let Json(order) = match order {
         Ok(order) => order,
         Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
     };
+    let mut member = orders.member.clone();
     let obeyed: Result<Report, OrderError> = blocking(move || member.obey(order)).await;
+    let news = orders.note(obeyed.as_ref().err().cloned());
     match obeyed {
         Ok(report) => Json(report).into_response(),
         Err(error) => {
-            tracing::warn!(%error, "an order was not carried out");
+            if news {
+                tracing::warn!(%error, "an order was not carried out");
+            }
             let status = match &error {
                 OrderError::Unreached(_) => StatusCode::SERVICE_UNAVAILABLE,
                 OrderError::WrongRole { .. }

@@ -110,13 +110,12 @@ impl MemberHandle {
 /// How long an order may take, to be carried out here or to be answered from afar: well below the
 /// lease that it renews, so that another one can follow.
 pub(super) fn patience(order: &Order) -> Duration {
-    let lease = order.lease.map_or(Duration::ZERO, |it| Duration::from_millis(it.duration_ms));
-    (lease * 2 / 5).max(PATIENCE_MIN)
+    order.lease.map_or(PATIENCE, |lease| Duration::from_millis(lease.duration_ms) * 2 / 5)
 }
 
-/// Two fifths of the usual lease. Threads answer after each batch, within a few milliseconds; a
-/// busy machine, or a disk, makes that tens.
-const PATIENCE_MIN: Duration = Duration::from_millis(200);
+/// The same of the usual lease, for an order without one. Threads answer after each batch, within a
+/// few milliseconds; a busy machine, or a disk, makes that tens.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The assignment, if it is sound and for this node as it is now.
 fn accept(

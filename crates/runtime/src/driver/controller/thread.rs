@@ -26,6 +26,8 @@ pub(super) struct Thread {
     waiting: Vec<SyncSender<()>>,
     /// Decisions that are in the log.
     logged: u64,
+    /// Why the last order to a member was not carried out, if it was not.
+    failures: BTreeMap<Member, String>,
 }
 
 impl Thread {
@@ -50,6 +52,7 @@ impl Thread {
             refused: None,
             waiting: Vec::new(),
             logged: 0,
+            failures: BTreeMap::new(),
         };
         for (member, deliver) in members {
             thread.start_courier(member, deliver).map_err(ControllerError::Thread)?;
@@ -118,9 +121,16 @@ impl Thread {
     fn take_answer(&mut self, member: Member, answer: Result<Report, String>) {
         let now = self.clock.now();
         match answer {
-            Ok(report) => self.controller.handle_report(now, member, report),
+            Ok(report) => {
+                self.failures.remove(&member);
+                self.controller.handle_report(now, member, report);
+            }
             Err(why) => {
-                tracing::debug!(%member, why, "an order was not carried out");
+                // Said once, for it is asked again many times a second.
+                if self.failures.get(&member) != Some(&why) {
+                    tracing::info!(%member, why, "an order was not carried out");
+                    self.failures.insert(member, why);
+                }
                 self.controller.handle_silence(now, member);
             }
         }
