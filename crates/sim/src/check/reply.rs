@@ -1,0 +1,96 @@
+//! Replies as operations on single keys.
+
+use super::{History, Key, OpKind};
+use client::{CasReply, IncrReply, Reply, Value};
+use std::collections::BTreeMap;
+
+/// A scan of the keys k0, k1, ... of an ordered keyspace, as it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// Number of the first key of the interval.
+    pub first: u64,
+    /// Number of the last, inclusive, and of one digit like the first.
+    pub last: u64,
+    /// Most entries wanted.
+    pub limit: Option<usize>,
+    /// From the last to the first.
+    pub reverse: bool,
+}
+
+impl Scan {
+    /// The keys that it has read, with what it saw and at which version: those of its interval that
+    /// it did not return were not there. Entries that no such scan could return are violations.
+    #[must_use]
+    pub fn reads(
+        &self,
+        entries: Vec<(Vec<u8>, Value)>,
+        history: &mut History,
+    ) -> Vec<(Key, OpKind, u64)> {
+        let Self { first, last, limit, reverse } = *self;
+        let in_order = entries.is_sorted_by(|(a, _), (b, _)| if reverse { a > b } else { a < b });
+        if !in_order || limit.is_some_and(|limit| entries.len() > limit) {
+            history.violation(format!("scan out of order or over its limit: {entries:?}"));
+        }
+        let cut = limit.is_some_and(|limit| entries.len() == limit);
+        let reached = entries.last().filter(|_| cut).map(|(key, _)| key.clone());
+        let mut found: BTreeMap<Vec<u8>, Value> = entries.into_iter().collect();
+        let mut reads = Vec::new();
+        for n in first..=last {
+            let key = format!("k{n}").into_bytes();
+            let beyond = |end: &Vec<u8>| if reverse { key < *end } else { key > *end };
+            let value = found.remove(&key);
+            if reached.as_ref().is_some_and(beyond) {
+                continue;
+            }
+            let (kind, version) = read(value.as_ref(), history);
+            reads.push((Key { ordered: true, key }, kind, version));
+        }
+        if !found.is_empty() {
+            history.violation(format!("a scan gave keys outside its interval: {found:?}"));
+        }
+        reads
+    }
+}
+
+/// Fills in what the reply says was seen, and at which version. A reply to something else is a
+/// violation.
+#[must_use]
+pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, u64) {
+    match (kind, reply) {
+        (OpKind::Read(_), Reply::Get(value)) => read(value.as_ref(), history),
+        (OpKind::Put { .. }, Reply::Put { version }) => (kind, *version),
+        (OpKind::Del { .. }, Reply::Del(del)) => {
+            let version = if del.existed { del.version } else { 0 };
+            (OpKind::Del { existed: Some(del.existed) }, version)
+        }
+        (OpKind::Cas { expect, value, .. }, Reply::Cas(CasReply::Written { version })) => {
+            (OpKind::Cas { expect, value, written: Some(true) }, *version)
+        }
+        (OpKind::Cas { expect, value, .. }, Reply::Cas(CasReply::Mismatch { .. })) => {
+            (OpKind::Cas { expect, value, written: Some(false) }, 0)
+        }
+        (OpKind::Incr { delta, .. }, Reply::Incr(IncrReply::Sum { sum, version })) => {
+            (OpKind::Incr { delta, sum: Some(*sum) }, *version)
+        }
+        (kind, reply) => {
+            history.violation(format!("{kind:?} answered by {reply:?}"));
+            (kind, 0)
+        }
+    }
+}
+
+/// The read that saw this, and at which version. A value that is no number is a violation: all that
+/// is written are numbers.
+#[must_use]
+pub fn read(value: Option<&Value>, history: &mut History) -> (OpKind, u64) {
+    let seen = value.map(|value| number(value, history));
+    (OpKind::Read(seen), value.map_or(0, |value| value.version))
+}
+
+fn number(value: &Value, history: &mut History) -> i64 {
+    let text = String::from_utf8_lossy(&value.value);
+    text.parse().unwrap_or_else(|_| {
+        history.violation(format!("a value that nobody wrote: {text:?}"));
+        -1
+    })
+}
