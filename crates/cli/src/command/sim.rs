@@ -123,7 +123,7 @@ impl Args {
             std::fs::write(&file, sim::check::draw_html("keyway sim", &pictures)).map_err(
                 |error| {
                     let file = file.display();
-                    Failure::usage(&format!("cannot write {file}: {error}; name another file"))
+                    Failure::usage(format!("cannot write {file}: {error}; name another file"))
                 },
             )?;
         }
