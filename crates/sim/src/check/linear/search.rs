@@ -423,9 +423,9 @@ impl<'p, 'a> Search<'p, 'a> {
                 (false, _) => u32::MAX,
             }
         };
-        let present = if first.is_empty() { self.state.present() } else { None };
+        let held = self.state.held.filter(|_| first.is_empty());
         let when = (self.now(), plan.skew_ms);
-        let ways = Ways::new(&plan.unknown, present, next, available, when);
+        let ways = Ways::new(&plan.unknown, held, next, available, when);
         let need = plan.need(op);
         let found = ways.find(need, round);
         self.steps += found.visited;

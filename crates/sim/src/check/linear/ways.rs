@@ -2,7 +2,7 @@
 //! found.
 
 use super::pool::{Expiring, Pool, Step};
-use super::state::Need;
+use super::state::{Held, Need};
 use crate::check::OpKind;
 use machine::Instant;
 
@@ -12,6 +12,8 @@ pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
     pool: &'p Pool<'a>,
     /// What the key holds.
     present: Option<i64>,
+    /// Values may have an end.
+    expires: bool,
     /// The version that comes next: the class that took effect at it is at hand as well.
     next: Option<u64>,
     /// How many of a class have been called and have not taken effect.
@@ -46,13 +48,16 @@ const WAYS_MAX: usize = 2_000;
 impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     pub(super) fn new(
         pool: &'p Pool<'a>,
-        present: Option<i64>,
+        held: Option<Held>,
         next: Option<u64>,
         available: A,
         (now, skew_ms): (Instant, u64),
     ) -> Self {
         let (found, way) = (Found::default(), Vec::new());
-        Self { pool, present, next, available, now, skew_ms, found, way }
+        let present = held.map(|held| held.value);
+        let ends = held.is_some_and(|held| held.expiry_ms != 0);
+        let expires = ends || !pool.expiring.is_empty();
+        Self { pool, present, expires, next, available, now, skew_ms, found, way }
     }
 
     /// Finds the ways to what is needed, the shortest in round 1 and longer ones in later rounds.
@@ -120,11 +125,12 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
 
     fn reach_value(&mut self, wanted: Option<i64>, length: u32) {
         let Some(rest) = length.checked_sub(1) else {
-            if self.present == wanted {
+            let is_there = self.present == wanted;
+            if is_there {
                 self.found_one();
-            } else {
-                self.found.goes_on |= self.pool.may_leave(wanted);
             }
+            // The same value with another expiry may do where this one does not.
+            self.found.goes_on |= (!is_there || self.expires) && self.pool.may_leave(wanted);
             return;
         };
         let Some(value) = wanted else {
