@@ -88,7 +88,9 @@ pub(crate) const ORDERED_KEYS: u64 = 8;
 impl Actor {
     pub(crate) fn new(options: &Options, index: u16, now: Instant) -> Self {
         let mut rng = Rng::new(options.seed).fork(&format!("actor {index}"));
-        let services: Vec<Endpoint> = (0..options.switches).map(service).collect();
+        let mut services: Vec<Endpoint> = (0..options.switches).map(service).collect();
+        // Not all of them begin with the same.
+        services.rotate_left(usize::from(index % options.switches));
         let mut config = ClientConfig::new(services, 0);
         config.deadline = options.load.patience;
         config.in_flight_max = client::IN_FLIGHT_MAX;

@@ -2,7 +2,7 @@
 //! the checker is blind.
 
 use crate::many::run_many;
-use crate::{Options, Profile};
+use crate::{Options, Profile, run};
 use cluster::Plant;
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ pub struct Catch {
 }
 
 /// Looks for a world in which this bug is seen, seed by seed over all profiles, until `seeds` of
-/// each have been tried.
+/// each have been tried. Without the bug the same world must keep its promises.
 #[must_use]
 pub fn hunt(plant: Plant, seeds: u64) -> Option<Catch> {
     let worlds: Vec<Options> =
@@ -29,6 +29,10 @@ pub fn hunt(plant: Plant, seeds: u64) -> Option<Catch> {
         let Some(violation) = outcome.violations.into_iter().next() else {
             return ControlFlow::Continue(());
         };
+        let sound = Options { plant: None, ..options.clone() };
+        if !run(&sound).violations.is_empty() {
+            return ControlFlow::Continue(());
+        }
         let (profile, seed) = (options.profile, options.seed);
         ControlFlow::Break(Catch { plant, profile, seed, violation })
     });

@@ -163,13 +163,14 @@ impl Draw {
     fn some_noise(&mut self, options: &mut Options) {
         options.links.loss_permille = self.pick(&[0, 0, 10, 50]);
         options.links.duplicate_permille = self.pick(&[0, 0, 50]);
-        options.links.stray_permille = self.pick(&[0, 0, 20]);
-        options.links.stray_max = self.ms(&[100, 1_500]);
+        options.links.stray_permille = self.pick(&[0, 0, 20, 150]);
+        options.links.stray_max = self.ms(&[100, 2_000]);
     }
 
     fn partitions(&mut self, options: &mut Options) {
         self.some_noise(options);
         options.faults.cut_every = self.ms(&[200, 600, 1_500]);
+        options.switches = self.pick(&[1, 2, 2]);
     }
 
     fn crashes(&mut self, options: &mut Options) {
@@ -186,6 +187,7 @@ impl Draw {
         options.replicas = u8::try_from(self.small(2, most)).expect("at most 4");
         options.faults.crash_every = self.ms(&[300, 600, 1_500]);
         options.faults.amnesia_percent = self.pick(&[30, 70, 100]);
+        options.faults.clog_every = self.ms(&[0, 0, 400]);
     }
 
     fn pauses(&mut self, options: &mut Options) {

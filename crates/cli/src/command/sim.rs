@@ -29,7 +29,7 @@ Examples:
   keyway sim --seeds 1..100 --profile switches --json
   keyway sim --seed 3 --plant drop-sessions --html broken.html
   keyway sim --plants
-  keyway sim --outages")]
+  keyway sim --unavailability")]
 pub(crate) struct Args {
     /// Run one world, and say what it is like.
     #[arg(long, value_name = "N")]
@@ -39,21 +39,24 @@ pub(crate) struct Args {
     seeds: Option<(u64, u64)>,
     /// What the worlds are about. Without it, --seed means everything and --seeds means all.
     #[arg(long, value_name = "NAME|all", value_parser = parse_profile)]
-    #[arg(conflicts_with_all = ["plants", "outages"])]
+    #[arg(conflicts_with_all = ["plants", "unavailability"])]
     profile: Option<Profiles>,
     /// Plant this bug in the machines.
     #[arg(long, value_name = "NAME", value_parser = sim::plant_named)]
-    #[arg(conflicts_with_all = ["plants", "outages"])]
+    #[arg(conflicts_with_all = ["plants", "unavailability"])]
     plant: Option<Plant>,
+    /// Say what happened to processes, links and chains. A world that breaks a promise says so anyway.
+    #[arg(long, conflicts_with_all = ["plants", "unavailability"])]
+    journal: bool,
     /// Draw the histories that break a promise into this file, for a browser.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["plants", "outages"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plants", "unavailability"])]
     html: Option<PathBuf>,
     /// Plant every bug in turn, and look for a world in which it is seen.
     #[arg(long)]
     plants: bool,
     /// Measure how long keys are out of reach after a node has failed.
     #[arg(long)]
-    outages: bool,
+    unavailability: bool,
 }
 
 /// One profile, or all of them.
@@ -68,14 +71,15 @@ const OUTAGE_SEEDS: u64 = 200;
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let ways = usize::from(self.seed.is_some()) + usize::from(self.seeds.is_some());
-        if ways + usize::from(self.plants) + usize::from(self.outages) != 1 {
-            let what = "say which worlds: --seed N or --seeds A..B, or else --plants or --outages";
+        if ways + usize::from(self.plants) + usize::from(self.unavailability) != 1 {
+            let what =
+                "say which worlds: --seed N or --seeds A..B, or else --plants or --unavailability";
             return Err(Failure::usage(what));
         }
         if self.plants {
             return Ok(hunt(shared.json));
         }
-        if self.outages {
+        if self.unavailability {
             outages(shared.json);
             return Ok(Verdict::Yes);
         }
@@ -99,7 +103,10 @@ impl Args {
             broken += u64::from(!outcome.violations.is_empty());
             if json {
                 out::line(&as_json(options, &outcome).to_string());
-            } else if alone || !outcome.violations.is_empty() {
+            } else if alone || self.journal || !outcome.violations.is_empty() {
+                if self.journal || (alone && !outcome.violations.is_empty()) {
+                    out::line(&outcome.journal.join("\n"));
+                }
                 out::print(&describe(options, &outcome));
             }
             total = total.plus(&outcome.stats);

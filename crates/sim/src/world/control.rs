@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
-    Epoch, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeReport, Order,
-    PartitionId, Report, SwitchControl,
+    Epoch, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport, Order,
+    PartitionId, Plant, Report, SwitchControl,
 };
 use controller::{KeyspaceSpec, Saved};
 use node::engine::Engine as _;
@@ -155,7 +155,10 @@ impl World {
                     }
                 }
                 if let Some(lease) = lease {
-                    pipeline.renew(lease);
+                    // Switch and node guard each other: both must break the rule to do harm.
+                    let ignores = self.options.plant == Some(Plant::IgnoreLease);
+                    let duration_ms = if ignores { u64::MAX } else { lease.duration_ms };
+                    pipeline.renew(&Lease { duration_ms, ..*lease });
                 }
                 let state = MemberReport::Switch(pipeline.counters());
                 let report = Report { life: self.process(role).life, at: local, state };

@@ -184,13 +184,13 @@ impl World {
     fn cut(&mut self) {
         let roles: Vec<Role> = self.cast.roles().collect();
         let controllers = |role: &Role| matches!(role, Role::Controller(_));
-        let (ones, others): (Vec<Role>, Vec<Role>) = match self.rng.below(5) {
-            0 | 1 => {
+        let (ones, others): (Vec<Role>, Vec<Role>) = match self.rng.below(8) {
+            0..3 => {
                 let alone = self.any_role();
                 roles.iter().partition(|role| **role == alone)
             }
-            2 => roles.iter().partition(|_| self.rng.chance(1, 2)),
-            3 => {
+            3..6 => roles.iter().partition(|_| self.rng.chance(1, 2)),
+            6 => {
                 // Only the control plane loses them.
                 let (masters, members): (Vec<Role>, Vec<Role>) =
                     roles.iter().copied().partition(controllers);
@@ -232,23 +232,23 @@ impl World {
         self.queue.schedule(until, Event::Relief(Relief::Mend(links)));
     }
 
-    /// Clogs a link, or all links to or from a role.
+    /// Clogs a link, all links to or from a role, or all between nodes.
     fn clog(&mut self) {
         let (one, other) = (self.any_role(), self.any_role());
+        let roles = self.cast.roles();
+        let nodes = roles.clone().filter(|role| matches!(role, Role::Node(_)));
+        let links: Vec<(Role, Role)> = match self.rng.below(4) {
+            0 => vec![(one, other)],
+            1 => roles.map(|from| (from, one)).collect(),
+            2 => roles.map(|to| (one, to)).collect(),
+            _ => nodes.clone().flat_map(|from| nodes.clone().map(move |to| (from, to))).collect(),
+        };
         let until = self.now + self.length();
-        match self.rng.below(3) {
-            0 => {
-                self.note(format_args!("clogged: {one} -> {other}"));
-                self.net.clog(one, other, until);
-            }
-            1 => {
-                self.note(format_args!("clogged: all -> {one}"));
-                self.cast.roles().for_each(|from| self.net.clog(from, one, until));
-            }
-            _ => {
-                self.note(format_args!("clogged: {one} -> all"));
-                self.cast.roles().for_each(|to| self.net.clog(one, to, until));
-            }
+        if let (Some((from, _)), Some((_, to))) = (links.first(), links.last()) {
+            self.note(format_args!("clogged: {} links, {from} ... -> ... {to}", links.len()));
+        }
+        for (from, to) in links {
+            self.net.clog(from, to, until);
         }
         self.stats.disturbances += 1;
     }

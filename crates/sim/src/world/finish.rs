@@ -3,7 +3,7 @@
 
 use super::{Unit, World};
 use crate::actor::{Actor, keys};
-use cluster::{Match, NodeId, Partition};
+use cluster::{Map, Match, NodeId, Partition};
 use std::time::Duration;
 
 impl World {
@@ -98,7 +98,18 @@ impl World {
         }
         // By the world's time, which is near enough for what is asked here.
         let status = controller.status(self.now);
-        status.replicated && status.ready
+        status.replicated && status.ready && self.all_follow(controller.map())
+    }
+
+    /// Whether every switch, and every node of the map, has installed it: what the controller says
+    /// of them may be a moment old.
+    fn all_follow(&self, map: &Map) -> bool {
+        let mut switches = self.switches.iter().map(|it| it.pipeline.as_ref());
+        let mut nodes = map.nodes.iter().flat_map(|it| self.shards_of(it.id.0));
+        let installed =
+            |index: usize| Some(self.shards.get(index)?.machine.as_ref()?.report().revision);
+        switches.all(|it| it.is_some_and(|it| it.revision() == map.revision))
+            && nodes.all(|index| installed(index) == Some(map.revision))
     }
 
     fn status_in_words(&self) -> String {
