@@ -1,0 +1,80 @@
+//! Real processes and real faults: `kill -9`, SIGSTOP, lost packets and cut links, while clients
+//! write down what they see.
+
+#[cfg(test)]
+mod ballast;
+#[cfg(test)]
+mod cluster;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod folder;
+#[cfg(test)]
+mod link;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod rack;
+#[cfg(test)]
+mod run;
+#[cfg(test)]
+mod script;
+#[cfg(test)]
+mod skip;
+#[cfg(test)]
+mod user;
+#[cfg(test)]
+mod watch;
+
+#[cfg(test)]
+mod tests {
+    use crate::folder::Folder;
+    use crate::outage;
+    use crate::run::run;
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Duration;
+
+    /// One cluster at a time: they would take each other's time.
+    static MACHINE: Mutex<()> = Mutex::new(());
+
+    /// Kills of which the outages are measured.
+    const KILLS: u8 = 21;
+    /// What is measured on an idle machine is well below a second; a busy one is given more.
+    const OUTAGE_P99_MAX: Duration = Duration::from_secs(5);
+
+    /// Time of faults of one run.
+    const FAULTS_FOR: Duration = Duration::from_secs(45);
+
+    fn setting(name: &str) -> Option<u64> {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text}: give a number")))
+    }
+
+    /// `CHAOS_SEED` is the seed of the first run, `CHAOS_RUNS` how many there are, `CHAOS_SECS` the
+    /// time of faults of each.
+    #[test]
+    fn histories_are_linearizable_and_chains_complete_again_whatever_fails() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "histories_are_linearizable_and_chains_complete_again_whatever_fails";
+        let first = setting("CHAOS_SEED").unwrap_or(1);
+        let faults_for = setting("CHAOS_SECS").map_or(FAULTS_FOR, Duration::from_secs);
+        for seed in (first..).take(setting("CHAOS_RUNS").map_or(1, |runs| runs as usize)) {
+            println!("seed {seed} ...");
+            let report = run(test, seed, faults_for);
+            println!("{report}");
+            assert!(report.failures.is_empty(), "CHAOS_SEED={seed} failed:\n{report}");
+        }
+    }
+
+    #[test]
+    fn the_keys_of_a_killed_node_soon_answer_again() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let outages = outage::measure(KILLS, Folder::new("outage"));
+        println!(
+            "{KILLS} nodes killed one after the other; until a key answered again:\n{outages}"
+        );
+        assert!(outages.p99() < OUTAGE_P99_MAX, "{outages}");
+    }
+}

@@ -1,0 +1,257 @@
+//! Where the processes of a cluster stand: hosts with an address each, and the network in between.
+//!
+//! Every host is a network namespace, joined by a veth pair to one more that routes:
+//!
+//! ```text
+//!   host n  10.77.n.2 ── eth0 ═══ v<n> ──┐
+//!                                        router: forwards, and drops what the links say
+//!   host m  10.77.m.2 ── eth0 ═══ v<m> ──┘
+//! ```
+//!
+//! The namespaces have no names: each is there as long as the thread that made it, or a process
+//! that this thread started. Those processes are killed by the kernel when the thread ends. So
+//! nothing is left behind, however the test ends.
+//!
+//! Where namespaces are not allowed, hosts are addresses of the loopback interface. Their links
+//! cannot fail.
+
+use crate::link::{self, Link};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::gettid;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+/// A host, by what stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A switch, by its position in the configuration.
+    Switch(u8),
+    /// Both controllers: they share a directory.
+    Controllers,
+    /// A storage node, by its id.
+    Node(u8),
+    /// A client.
+    Client(u8),
+}
+
+impl Place {
+    /// Its number in addresses and names of interfaces.
+    fn number(self) -> u8 {
+        match self {
+            Self::Switch(index) => 10 + index,
+            Self::Controllers => 20,
+            Self::Node(id) => 30 + id,
+            Self::Client(index) => 60 + index,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch(index) => write!(f, "switch-{index}"),
+            Self::Controllers => f.write_str("controllers"),
+            Self::Node(id) => write!(f, "node-{id}"),
+            Self::Client(index) => write!(f, "client-{index}"),
+        }
+    }
+}
+
+/// All hosts, and the router between them if they have networks of their own.
+#[derive(Debug)]
+pub(crate) struct Rack {
+    hosts: BTreeMap<Place, Host>,
+    /// Or why there is none.
+    router: Result<Host, String>,
+    plan: Plan,
+}
+
+/// The first two bytes of all addresses.
+#[derive(Clone, Copy, Debug)]
+struct Plan([u8; 2]);
+
+impl Plan {
+    fn address(self, place: Place, last: u8) -> Ipv4Addr {
+        let Self([first, second]) = self;
+        Ipv4Addr::new(first, second, place.number(), last)
+    }
+
+    fn host(self, place: Place) -> Ipv4Addr {
+        self.address(place, 2)
+    }
+
+    fn gateway(self, place: Place) -> Ipv4Addr {
+        self.address(place, 1)
+    }
+}
+
+impl Rack {
+    /// Hosts with networks of their own, or else on the loopback interface.
+    pub(crate) fn new(places: &[Place]) -> Self {
+        match start_router() {
+            Ok(router) => Self::networked(router, places),
+            Err(why) => Self::on_loopback(places, why),
+        }
+    }
+
+    fn networked(router: Host, places: &[Place]) -> Self {
+        let plan = Plan([10, 77]);
+        let start = |place: &Place| {
+            let host = Host::start(&place.to_string(), true).expect("the router has one, too");
+            connect(&router, &host, *place, plan).unwrap_or_else(|why| panic!("{place}: {why}"));
+            (*place, host)
+        };
+        let hosts = places.iter().map(start).collect();
+        Self { hosts, router: Ok(router), plan }
+    }
+
+    fn on_loopback(places: &[Place], why: String) -> Self {
+        // Two runs at once should not meet.
+        let second = std::process::id() % 250 + 2;
+        let plan = Plan([127, u8::try_from(second).expect("below 252")]);
+        let start = |place: &Place| {
+            let host = Host::start(&place.to_string(), false).expect("a thread");
+            (*place, host)
+        };
+        Self { hosts: places.iter().map(start).collect(), router: Err(why), plan }
+    }
+
+    /// Whether links can fail, or why they cannot.
+    pub(crate) fn has_links(&self) -> Result<(), &str> {
+        self.router.as_ref().map(|_| ()).map_err(String::as_str)
+    }
+
+    /// All hosts.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.hosts.keys().copied().collect()
+    }
+
+    /// This port of this host.
+    pub(crate) fn at(&self, place: Place, port: u16) -> SocketAddr {
+        (self.plan.host(place), port).into()
+    }
+
+    /// The host, to run something there.
+    pub(crate) fn host(&self, place: Place) -> &Host {
+        self.hosts.get(&place).unwrap_or_else(|| panic!("there is no {place}"))
+    }
+
+    /// From now on exactly these links are bad.
+    pub(crate) fn set_links(&self, links: &[Link]) {
+        let Ok(router) = &self.router else { return };
+        let rules = link::rules(links, |place| self.plan.host(place));
+        let set = router.run(move || feed("nft", &["-f", "-"], &rules));
+        set.unwrap_or_else(|why| panic!("the links cannot be set: {why}"));
+    }
+}
+
+/// The namespace that routes; or why there cannot be one.
+fn start_router() -> Result<Host, String> {
+    let router = Host::start("router", true)?;
+    let table = link::table();
+    router.run(move || {
+        feed("ip", &["-batch", "-"], "link set lo up\n")?;
+        feed("nft", &["-f", "-"], &table)?;
+        // What this file is depends on who opens it: here it belongs to the router.
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|why| why.to_string())
+    })?;
+    Ok(router)
+}
+
+fn connect(router: &Host, host: &Host, place: Place, plan: Plan) -> Result<(), String> {
+    let (port, far_end) = (format!("v{}", place.number()), host.namespace());
+    let (address, gateway) = (plan.host(place), plan.gateway(place));
+    let there = format!(
+        "link add {port} type veth peer name eth0 netns {far_end}\n\
+         address add {gateway}/24 dev {port}\n\
+         link set {port} up\n"
+    );
+    router.run(move || feed("ip", &["-batch", "-"], &there))?;
+    let here = format!(
+        "link set lo up\n\
+         address add {address}/24 dev eth0\n\
+         link set eth0 up\n\
+         route add default via {gateway}\n"
+    );
+    host.run(move || feed("ip", &["-batch", "-"], &here))
+}
+
+/// Runs a program in the network of the calling thread; what it complains about if it fails.
+fn feed(program: &str, arguments: &[&str], input: &str) -> Result<(), String> {
+    let say = |why: std::io::Error| format!("{program}: {why}");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(say)?;
+    let mut stdin = child.stdin.take().expect("piped");
+    // One that ends before it has read all says why.
+    stdin.write_all(input.as_bytes()).ok();
+    drop(stdin);
+    let output = child.wait_with_output().map_err(say)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread with, perhaps, a network of its own. Sockets that it opens and processes that it starts
+/// belong to that network.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Taken only when the host goes away.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    namespace: String,
+}
+
+impl Host {
+    fn start(name: &str, own_network: bool) -> Result<Self, String> {
+        let (jobs, to_do) = channel::<Job>();
+        let (ready, started) = channel();
+        let body = move || {
+            let made = if own_network { unshare(CloneFlags::CLONE_NEWNET) } else { Ok(()) };
+            let failed = made.is_err();
+            let namespace = format!("/proc/{}/task/{}/ns/net", std::process::id(), gettid());
+            ready.send(made.map(|()| namespace)).expect("the starter waits");
+            if !failed {
+                to_do.iter().for_each(|job| job());
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body);
+        let thread = thread.map_err(|why| format!("no thread: {why}"))?;
+        let namespace = started.recv().expect("it says how it went");
+        let namespace = namespace.map_err(|why| {
+            let advice = "network namespaces are not allowed here; run the tests as root";
+            format!("{advice} ({why})")
+        })?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), namespace })
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Runs this on the host, and waits for it.
+    pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (sender, result) = channel();
+        let job = Box::new(move || drop(sender.send(job())));
+        self.jobs.as_ref().expect("the host is there").send(job).expect("its thread runs");
+        result.recv().expect("the job on the host does not panic")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of a job has been printed.
+            thread.join().ok();
+        }
+    }
+}

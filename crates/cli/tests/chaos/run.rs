@@ -1,0 +1,246 @@
+//! One run: a cluster, its users, what goes wrong, and what must be true of what the users saw.
+
+use crate::ballast;
+use crate::cluster::{Cluster, Size};
+use crate::faults::Faults;
+use crate::folder::Folder;
+use crate::script::{Cast, REPLICAS, Script};
+use crate::skip;
+use crate::user::{HASHED, ORDERED, Spaces, User};
+use crate::watch::RaiseOnDrop;
+use client::Options;
+use machine::{Instant, Rng};
+use sim::check::{History, Key, Op, OpKind, draw_html, draw_text};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Five nodes for chains of three: there is always somebody to replace a lost one.
+const SIZE: Size = Size { nodes: 5, clients: 3 };
+/// Users of one client share its socket and its numbering of requests.
+const USERS_PER_CLIENT: usize = 2;
+/// How long a user waits for an answer while things go wrong; each draws its own.
+const PATIENCE_MS: std::ops::Range<u64> = 200..3_000;
+/// How long a user waits once all is mended. Whoever is not answered by then never will be.
+const PATIENCE_WHEN_MENDED: Duration = Duration::from_secs(30);
+/// Requests of each user once all is mended.
+const REQUESTS_WHEN_MENDED: u32 = 30;
+/// What the issue of every failure is held to: full replication within a minute.
+const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// What a run was like.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) seed: u64,
+    pub(crate) done: usize,
+    pub(crate) unknown: usize,
+    /// Faults that took place, by kind.
+    pub(crate) faults: BTreeMap<&'static str, usize>,
+    /// How long it took until every chain was complete again after the last fault.
+    pub(crate) complete_after: Duration,
+    /// What was wrong; nothing if all is well.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Runs a cluster with faults for about this long. On failure the folder stays.
+pub(crate) fn run(test: &str, seed: u64, faults_for: Duration) -> Report {
+    let folder = Folder::new(&format!("seed-{seed}"));
+    let mut cluster = Cluster::start(SIZE, &keyspaces(), folder);
+    if let Err(why) = cluster.rack.has_links() {
+        skip::report(&format!("{test}: faults of the network"), why);
+    }
+    let mut report = Report::new(seed);
+    let calm = spaces(&cluster, 0, PATIENCE_WHEN_MENDED);
+    ballast::load(calm.hashed());
+    let mut users = users(seed, &cluster);
+    let mended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Users stop also if what goes on here panics.
+        let _mended = RaiseOnDrop(&mended);
+        for user in &mut users {
+            let mended = &mended;
+            scope.spawn(move || {
+                while !mended.load(Ordering::Relaxed) {
+                    user.ask();
+                }
+            });
+        }
+        play(&mut cluster, faults_for, &mut report);
+    });
+    if report.failures.is_empty() {
+        finish(&mut cluster, &mut users, &mut report);
+        report.failures.extend(ballast::check(calm.hashed()).err());
+    }
+    let mut history = History::default();
+    for user in users {
+        report.done += user.done;
+        report.unknown += user.unknown;
+        history.merge(user.history);
+    }
+    judge(history, &cluster.folder, &mut report);
+    report.demand_activity(faults_for);
+    if !report.failures.is_empty() {
+        cluster.folder.keep();
+    }
+    report
+}
+
+fn keyspaces() -> String {
+    format!(
+        "[[keyspace]]\nname = \"{HASHED}\"\nkind = \"hash\"\npartitions = 4\n\
+         replicas = {REPLICAS}\n\n\
+         [[keyspace]]\nname = \"{ORDERED}\"\nkind = \"range\"\nprefix = \"k\"\n\
+         splits = [\"k2\", \"k5\"]\npartitions = 3\nreplicas = {REPLICAS}\n"
+    )
+}
+
+/// Users of a few clients, each with a patience of its own.
+fn users(seed: u64, cluster: &Cluster) -> Vec<User> {
+    let mut rng = Rng::new(seed).fork("patience");
+    let mut users = Vec::new();
+    for host in 0..SIZE.clients {
+        let patience = PATIENCE_MS.start + rng.below(PATIENCE_MS.end - PATIENCE_MS.start);
+        let spaces = spaces(cluster, host, Duration::from_millis(patience));
+        for _ in 0..USERS_PER_CLIENT {
+            let watch = Arc::clone(&cluster.watch);
+            users.push(User::new(seed, users.len(), watch, spaces.clone()));
+        }
+    }
+    users
+}
+
+fn spaces(cluster: &Cluster, host: u8, deadline: Duration) -> Spaces {
+    Spaces::of(&cluster.client(host, Options { deadline, ..Options::default() }))
+}
+
+/// Round after round, until the time is over. Everything is mended then.
+fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
+    let links = cluster.rack.has_links().is_ok();
+    let cast = Cast { nodes: SIZE.nodes, clients: SIZE.clients, links };
+    let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
+    let begun = cluster.watch.now();
+    let mut forgot = false;
+    while cluster.watch.now().since(begun) < faults_for && report.failures.is_empty() {
+        let round = script.next_round();
+        let complete = if round.forgets() || forgot {
+            cluster.wait_until_complete(COMPLETE_WAIT_MAX).map(|_| ())
+        } else {
+            Ok(())
+        };
+        forgot = round.forgets();
+        let played = complete.and_then(|()| faults.play(cluster, &round));
+        report.failures.extend(played.err());
+    }
+    report.faults = faults.counts;
+}
+
+/// Everything is mended: every chain becomes complete, and every request is answered.
+fn finish(cluster: &mut Cluster, users: &mut [User], report: &mut Report) {
+    let begun = cluster.watch.now();
+    std::thread::scope(|scope| {
+        for (user, host) in users.iter_mut().zip((0..SIZE.clients).cycle()) {
+            user.be_sure(spaces(cluster, host, PATIENCE_WHEN_MENDED));
+            scope.spawn(move || {
+                for _ in 0..REQUESTS_WHEN_MENDED {
+                    user.ask();
+                }
+                user.read_all();
+            });
+        }
+        match cluster.wait_until_complete(COMPLETE_WAIT_MAX) {
+            Ok(complete_at) => report.complete_after = complete_at.since(begun),
+            Err(why) => report.failures.push(format!("the cluster is not complete: {why}")),
+        }
+    });
+    // Once more, with nothing else going on.
+    users.iter_mut().take(1).for_each(User::read_all);
+    report.failures.extend(cluster.all_run().err());
+}
+
+/// Looks for what contradicts the promises, and draws it for people to look at.
+fn judge(history: History, folder: &Folder, report: &mut Report) {
+    let judgement = history.check(CLOCK_SKEW_MS);
+    if !judgement.pictures.is_empty() {
+        let title = format!("chaos, seed {}", report.seed);
+        folder.write("violations.html", &draw_html(&title, &judgement.pictures));
+        let text: Vec<String> = judgement.pictures.iter().map(draw_text).collect();
+        folder.write("violations.txt", &text.join("\n"));
+    }
+    report.failures.extend(judgement.violations);
+    if judgement.unchecked > 0 {
+        let what = "keys have histories that the checker gave up on: too many outcomes are unknown";
+        report.failures.push(format!("{} {what}", judgement.unchecked));
+    }
+}
+
+impl Report {
+    fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            done: 0,
+            unknown: 0,
+            faults: BTreeMap::new(),
+            complete_after: Duration::ZERO,
+            failures: Vec::new(),
+        }
+    }
+
+    fn demand_activity(&mut self, faults_for: Duration) {
+        let faults: usize = self.faults.values().sum();
+        let (faults, done) = (faults as u64, self.done as u128);
+        if faults * SECS_PER_FAULT_MAX < faults_for.as_secs()
+            || done * MS_PER_ANSWER_MAX < faults_for.as_millis()
+        {
+            self.failures.push("too little has happened to prove anything".into());
+        }
+    }
+}
+
+/// A run in which less happens proves little: one fault in so many seconds.
+const SECS_PER_FAULT_MAX: u64 = 5;
+/// One answer in so many milliseconds of faults, of all users together.
+const MS_PER_ANSWER_MAX: u128 = 50;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, done, unknown, faults, complete_after, failures } = self;
+        let took_place: usize = faults.values().sum();
+        writeln!(
+            f,
+            "seed {seed}: {took_place} faults, {done} requests answered, {unknown} unknown, \
+             complete after {} ms",
+            complete_after.as_millis()
+        )?;
+        for (fault, times) in faults {
+            writeln!(f, "  {times:>3} {fault}")?;
+        }
+        failures.iter().try_for_each(|failure| writeln!(f, "FAILED: {failure}"))
+    }
+}
+
+/// How far the clocks of nodes may differ. They are those of one machine, but each process follows
+/// the wall clock in its own way.
+const CLOCK_SKEW_MS: u64 = 20;
+
+#[test]
+fn a_run_with_a_write_that_is_gone_fails_and_shows_it() {
+    let folder = Folder::new("judge");
+    let op = |at: u64, kind, version| {
+        let (called, returned) = (Instant(at), Some(Instant(at + 1)));
+        Op { client: 0, called, returned, kind, version }
+    };
+    let key = Key { ordered: false, key: b"r0".to_vec() };
+    let mut history = History::default();
+    history.record(&key, op(1, OpKind::Put { value: 5, expiry_ms: 0 }, 1));
+    history.record(&key, op(3, OpKind::Read(Some(5)), 1));
+    let mut report = Report::new(1);
+    judge(history.clone(), &folder, &mut report);
+    assert!(report.failures.is_empty(), "{report}");
+    history.record(&key, op(5, OpKind::Read(None), 0));
+    judge(history, &folder, &mut report);
+    assert_eq!(report.failures.len(), 1, "{report}");
+    let picture = std::fs::read_to_string(folder.path().join("violations.txt"));
+    assert!(picture.expect("it was drawn").contains("put 5"));
+}
