@@ -30,4 +30,4 @@ prerequisites:
 	@sh tools/prerequisites.sh cc
 
 prerequisites-test:
-	@sh tools/prerequisites.sh cc c++
+	@sh tools/prerequisites.sh cc c++ network

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes sure that there is a Rust toolchain, and the compilers named as arguments: `cc`, with which
-# Rust links, and `c++`, with which the fuzzer's runtime is built. Installs compilers on Debian and
-# Ubuntu if it may; otherwise says exactly what to install and how. All else cargo fetches.
+# Makes sure that there is a Rust toolchain, and what is named as arguments: `cc`, with which Rust
+# links, `c++`, with which the fuzzer's runtime is built, and `network`, the programs with which
+# root builds networks that fail. Installs them on Debian and Ubuntu if it may; otherwise says
+# exactly what to install and how. All else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -41,6 +42,14 @@ install() {
     $as_root apt-get update -qq && $as_root apt-get install -qqy "$@" >&2
 }
 
+# Without it tests say what they had to skip, and so they do for anybody but root.
+network() {
+    [ "$(id -u)" = 0 ] || return 0
+    { command -v ip && command -v nft; } >/dev/null && return
+    install iproute2 nftables ||
+        echo 'Without ip and nft some tests are skipped: apt-get install iproute2 nftables' >&2
+}
+
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"
 command -v cargo >/dev/null || missing "Rust $rust_needed or newer" "$rustup"
 
@@ -50,14 +59,18 @@ found=$(rustc --version | cut -d ' ' -f 2)
 at_least "$found" "$rust_needed" ||
     missing "Rust $rust_needed or newer, and this is $found: install it with rustup" "$rustup"
 
-for compiler in "$@"; do
-    case $compiler in
+for needed in "$@"; do
+    case $needed in
+        network)
+            network
+            continue
+            ;;
         cc) packages='gcc libc6-dev' ;;
         c++) packages='g++' ;;
     esac
-    if ! works "$compiler"; then
+    if ! works "$needed"; then
         # Unquoted: two packages are two words.
-        { install $packages && works "$compiler"; } ||
-            missing "a working $compiler" "sudo apt-get install -y $packages"
+        { install $packages && works "$needed"; } ||
+            missing "a working $needed" "sudo apt-get install -y $packages"
     fi
 done
