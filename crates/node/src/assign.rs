@@ -15,8 +15,8 @@ use wire::Header;
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
-    /// installed one changes nothing, nor does one of another cluster than that whose data is
-    /// held here.
+    /// installed one changes nothing, nor does one that is older than what an earlier life
+    /// installed, or one of another cluster than that whose data is held here.
     ///
     /// # Panics
     ///
@@ -24,11 +24,13 @@ impl<E: Engine> Node<E> {
     pub fn install(&mut self, now: Instant, assignment: &Assignment) {
         let foreign = self.seats.cluster.is_some_and(|cluster| cluster != assignment.cluster);
         let newest = self.directory.as_ref().map_or(0, |d| d.revision);
-        if foreign || newest >= assignment.revision {
+        let overtaken = newest >= assignment.revision || self.seats.revision > assignment.revision;
+        if foreign || overtaken {
             return;
         }
         self.dirty = true;
         self.seats.belong_to(&mut self.engine, assignment.cluster);
+        self.seats.follow(&mut self.engine, assignment.revision);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         let directory = Directory::new(assignment);
         let mine: Vec<&Partition> =
@@ -65,7 +67,6 @@ impl<E: Engine> Node<E> {
         self.replicas.retain(|id, _| seats.get(*id).is_some_and(stays));
         let replicas = &self.replicas;
         self.timers.retain(|(_, id, _)| replicas.contains_key(id));
-        self.unnoted.retain(|id| replicas.contains_key(id));
         self.copies.retain(|id, _| replicas.contains_key(id));
         self.seats.vacate(&mut self.engine, |seat| keeps || stays(seat));
     }

@@ -175,7 +175,7 @@ impl Replica {
             ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
         }
         self.mark_committed(version);
-        self.counters_changed(ctx);
+        self.note_counters(ctx.engine);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
             let Header { client, seq, .. } = write.header;
             self.keep_outcome(ctx, client, seq, write.floor(), outcome);

@@ -68,7 +68,7 @@ impl Replica {
     ) -> Result<(), DropReason> {
         self.last_version = self.last_version.max(stable);
         self.raise_stable(stable);
-        self.counters_changed(ctx);
+        self.note_counters(ctx.engine);
         if !self.partition.open && self.pending.is_empty() {
             self.settled = true;
         }
@@ -91,7 +91,7 @@ impl Replica {
     }
 
     fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        self.counters_changed(ctx);
+        self.note_counters(ctx.engine);
         let members = self.partition.chain.clone();
         for (place, member) in members.iter().enumerate().skip(1) {
             self.tell(ctx, *member, place, Op::ChainStable, self.stable);

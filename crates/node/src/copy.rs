@@ -312,7 +312,7 @@ impl Replica {
                 self.last_version = self.last_version.max(end.last_version);
                 self.collected = self.collected.max(end.collected);
                 self.raise_stable(end.stable);
-                self.counters_changed(ctx);
+                self.note_counters(ctx.engine);
                 self.whole = true;
             }
         }

@@ -25,7 +25,7 @@ impl Replica {
             if collectable && self.newest_pending(&due.key).is_none() {
                 ctx.engine.remove(&self.key_ref(header, &due.key));
                 self.collected = self.collected.max(due.version);
-                self.counters_changed(ctx);
+                self.note_counters(ctx.engine);
                 ctx.counters.collected += 1;
             }
         } else if self.may_expire(&due.key) {

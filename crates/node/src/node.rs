@@ -53,7 +53,6 @@ pub struct Node<E: Engine> {
     ready: Outbox,
     pub(crate) counters: Counters,
     pub(crate) plant: Option<Plant>,
-    pub(crate) unnoted: Vec<PartitionId>,
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -86,7 +85,6 @@ macro_rules! context {
             counters: &mut $node.counters,
             directory: $directory,
             plant: $node.plant,
-            unnoted: &mut $node.unnoted,
             scratch: &mut $node.scratch,
         }
     };
@@ -114,7 +112,6 @@ impl<E: Engine> Node<E> {
             ready: Outbox::default(),
             counters: Counters::default(),
             plant: None,
-            unnoted: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -262,11 +259,6 @@ impl<E: Engine> Node<E> {
     /// in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         if std::mem::take(&mut self.dirty) {
-            for id in self.unnoted.drain(..) {
-                if let Some(replica) = self.replicas.get_mut(&id) {
-                    replica.note_counters(&mut self.engine);
-                }
-            }
             if self.plant != Some(Plant::AnswerUnsynced) {
                 self.engine.sync()?;
             }

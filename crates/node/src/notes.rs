@@ -3,7 +3,7 @@
 //! request id.
 
 use crate::engine::Engine;
-use crate::replica::{Context, Replica, Timers, Write};
+use crate::replica::{Replica, Timers, Write};
 use crate::session::Outcome;
 use machine::Instant;
 use wire::{Body, Header, Packet};
@@ -40,22 +40,15 @@ impl Replica {
         }
     }
 
-    /// The counters have changed: they are noted once, before the next sync.
-    pub(crate) fn counters_changed<E>(&mut self, ctx: &mut Context<'_, E>) {
-        if std::mem::replace(&mut self.noted, false) {
-            ctx.unnoted.push(self.id());
-        }
-    }
-
-    /// Keeps the partition's counters as a note.
-    pub(crate) fn note_counters<E: Engine>(&mut self, engine: &mut E) {
+    /// Keeps the partition's counters as a note, with the change that they count: an engine may
+    /// keep what was not synced yet, and a version must not be given out twice.
+    pub(crate) fn note_counters<E: Engine>(&self, engine: &mut E) {
         let mut note = [0; 24];
         let words = [self.last_version, self.stable, self.collected];
         for (to, word) in note.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_be_bytes());
         }
         engine.note(self.id(), b"c", Some(&note));
-        self.noted = true;
     }
 }
 

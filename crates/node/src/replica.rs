@@ -25,8 +25,6 @@ pub(crate) struct Context<'a, E> {
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
-    /// Partitions whose counters have to be noted before the next sync.
-    pub(crate) unnoted: &'a mut Vec<PartitionId>,
     /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
     /// back.
     pub(crate) scratch: &'a mut Vec<u8>,
@@ -148,8 +146,6 @@ pub(crate) struct Replica {
     pub(crate) commit_rtt: RttEstimator,
     /// CHAIN_STABLE still to be sent for the present `stable`.
     pub(crate) announcements_left: u8,
-    /// Whether the note of the counters says what they are.
-    pub(crate) noted: bool,
 }
 
 impl Replica {
@@ -176,7 +172,6 @@ impl Replica {
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             announcements_left: 0,
-            noted: true,
         };
         replica.take_place(partition, me);
         replica

@@ -22,12 +22,16 @@ pub(crate) struct Seat {
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
     pub(crate) cluster: Option<ClusterId>,
+    /// Revision of the newest assignment that was installed here, in any life. An older one that
+    /// arrives after a restart must not be followed: what it says was changed since.
+    pub(crate) revision: u64,
     seats: BTreeMap<PartitionId, Seat>,
 }
 
 /// Notes of the shard itself: no partition has this id.
 const SHARD: PartitionId = PartitionId(0);
 const CLUSTER: &[u8] = b"cluster";
+const REVISION: &[u8] = b"revision";
 
 impl Seats {
     /// Those that the engine has on record.
@@ -36,6 +40,9 @@ impl Seats {
         engine.notes(SHARD, |name, note| match name.split_first_chunk::<4>() {
             _ if name == CLUSTER => {
                 found.cluster = note.try_into().ok().map(|id| ClusterId(u64::from_be_bytes(id)));
+            }
+            _ if name == REVISION => {
+                found.revision = note.try_into().map_or(0, u64::from_be_bytes);
             }
             Some((id, [])) => {
                 let id = PartitionId(u32::from_be_bytes(*id));
@@ -53,6 +60,11 @@ impl Seats {
             self.cluster = Some(cluster);
             engine.note(SHARD, CLUSTER, Some(&cluster.0.to_be_bytes()));
         }
+    }
+
+    pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, revision: u64) {
+        self.revision = revision;
+        engine.note(SHARD, REVISION, Some(&revision.to_be_bytes()));
     }
 
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Seat> {

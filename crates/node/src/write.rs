@@ -122,7 +122,7 @@ impl Replica {
                 answer_write(ctx, &header, &outcome);
             }
         }
-        self.counters_changed(ctx);
+        self.note_counters(ctx.engine);
     }
 
     /// The newest state of a key, to compute from. A value whose time has come is turned into a
