@@ -141,8 +141,8 @@ impl fmt::Display for Options {
         writeln!(
             f,
             "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
-             shards, r = {}, {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, copies {} B/s, \
-             sync within {:?}",
+             shards, r = {}, {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, \
+             copies {} B/s, sync within {:?}",
             self.seed,
             self.profile,
             self.lead,

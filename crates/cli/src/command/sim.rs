@@ -45,7 +45,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = sim::plant_named)]
     #[arg(conflicts_with_all = ["plants", "unavailability"])]
     plant: Option<Plant>,
-    /// Say what happened to processes, links and chains. A world that breaks a promise says so anyway.
+    /// Say what happened to processes, links and chains. A world that breaks a promise says so
+    /// anyway.
     #[arg(long, conflicts_with_all = ["plants", "unavailability"])]
     journal: bool,
     /// Draw the histories that break a promise into this file, for a browser.

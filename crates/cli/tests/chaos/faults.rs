@@ -20,7 +20,7 @@ pub(crate) struct Faults {
 /// What one fault has done, to be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wrong {
-    /// These processes are gone, and this one has nothing on disk.
+    /// These processes are gone.
     Killed(Vec<Role>),
     Stopped(Role),
     Links(Vec<Link>),

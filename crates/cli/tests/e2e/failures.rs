@@ -102,10 +102,11 @@ fn copies_can_be_paused_and_a_drain_cancelled() {
     let processes = Processes::start(Cluster::with(shape()), &[1, 2, 3, 4]);
     processes.ask("cluster pause-copies").expect(0);
     assert_eq!(processes.status().unwrap()["paused"], true);
-    let text = processes.ask("status").expect(0).stdout;
+    // Its exit code says whether all keys are served, which changes for a moment.
+    let text = processes.ask("status").stdout;
     assert!(text.contains("keyway cluster resume-copies"), "{text}");
     processes.ask("cluster drain-node 2").expect(0);
-    let text = processes.ask("status").expect(0).stdout;
+    let text = processes.ask("status").stdout;
     assert!(text.contains("leaving"), "{text}");
     processes.ask("cluster keep-node 2").expect(0);
     processes.ask("cluster resume-copies").expect(0);

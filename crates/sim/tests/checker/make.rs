@@ -1,0 +1,43 @@
+//! Short ways to write a history down.
+
+use machine::Instant;
+use sim::check::{Op, OpKind};
+
+/// An operation of client 0 between two milliseconds, `None` for never answered.
+pub(crate) fn op(called: u64, returned: impl Into<Option<u64>>, kind: OpKind) -> Op {
+    let ms = Instant::from_unix_ms;
+    Op { client: 0, called: ms(called), returned: returned.into().map(ms), kind, version: 0 }
+}
+
+/// The same at a version.
+pub(crate) fn at(version: u64, op: Op) -> Op {
+    Op { version, ..op }
+}
+
+pub(crate) fn put(value: i64) -> OpKind {
+    OpKind::Put { value, expiry_ms: 0 }
+}
+
+pub(crate) fn until(value: i64, expiry_ms: u64) -> OpKind {
+    OpKind::Put { value, expiry_ms }
+}
+
+pub(crate) fn read(value: impl Into<Option<i64>>) -> OpKind {
+    OpKind::Read(value.into())
+}
+
+pub(crate) fn del(existed: impl Into<Option<bool>>) -> OpKind {
+    OpKind::Del { existed: existed.into() }
+}
+
+pub(crate) fn cas(
+    expect: impl Into<Option<i64>>,
+    value: i64,
+    written: impl Into<Option<bool>>,
+) -> OpKind {
+    OpKind::Cas { expect: expect.into(), value, written: written.into() }
+}
+
+pub(crate) fn incr(delta: i64, sum: impl Into<Option<i64>>) -> OpKind {
+    OpKind::Incr { delta, sum: sum.into() }
+}
