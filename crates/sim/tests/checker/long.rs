@@ -110,8 +110,11 @@ fn long_histories_are_judged_and_a_fault_in_them_is_found() {
         let ops = generate::history(mix, &mut Rng::new(0));
         let finding = check(&ops, skew_ms);
         assert_eq!(finding.verdict, Verdict::Linearizable, "{mix:?}: {}", finding.why);
-        if mix.workload == Workload::Counter && mix.unknown > 0 {
-            continue; // An increment of unknown outcome may be what a fault looks like.
+        let counts = mix.workload == Workload::Counter;
+        if mix.unknown > 5 || mix.skew_ms.is_some() || counts && mix.unknown > 0 {
+            // An increment of unknown outcome may be what a fault looks like; and where much is
+            // open, the search gives up on a fault only after a minute.
+            continue;
         }
         let last: fn(&mut [Op], &mut Rng) -> usize =
             if mix.workload == Workload::Counter { counted_twice } else { applied_again };
@@ -121,8 +124,7 @@ fn long_histories_are_judged_and_a_fault_in_them_is_found() {
             let (mut spoiled, mut rng) = (ops.clone(), Rng::new(9));
             fault(&mut spoiled, &mut rng);
             let finding = check(&spoiled, skew_ms);
-            // With three in ten unknown the search may give up; it never says that all is well.
-            assert_ne!(finding.verdict, Verdict::Linearizable, "{name} in {mix:?}");
+            assert_eq!(finding.verdict, Verdict::Violation, "{name} in {mix:?}");
         }
     }
 }
