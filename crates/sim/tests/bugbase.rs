@@ -41,31 +41,6 @@ fn old_orders_reach_nodes_that_have_just_come_back() {
     });
 }
 
-/// Commits overtook those of the writes that theirs were computed from, and resends came in another
-/// order than the writes: one a second got through.
-#[test]
-fn counters_recover_from_heavy_reordering() {
-    hold(Profile::Network, |options| {
-        (options.nodes, options.replicas, options.partitions) = (5, 4, 1);
-        options.links.delay_max = 50 * MS;
-        options.links.duplicate_permille = 300;
-        (options.load.clients, options.load.in_flight) = (4, 8);
-        (options.load.think, options.load.registers) = (20 * MS, 1);
-    });
-}
-
-/// Many writes of one key, each computed from the one before, wait for a tail that comes back.
-#[test]
-fn writes_that_wait_for_a_tail_come_through_together() {
-    hold(Profile::Crashes, |options| {
-        (options.nodes, options.replicas, options.partitions) = (3, 3, 1);
-        (options.load.clients, options.load.in_flight) = (4, 8);
-        (options.load.think, options.load.registers) = (10 * MS, 1);
-        options.faults.crash_every = 200 * MS;
-        options.faults.length_max = 400 * MS;
-    });
-}
-
 /// A tail that lost its lease, or its seat, in the middle of giving a copy never came to rest.
 #[test]
 fn copies_end_with_the_lease_or_the_seat_of_who_gives_them() {
