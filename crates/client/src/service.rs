@@ -12,7 +12,7 @@ use wire::Endpoint;
 pub struct Services(pub(crate) Vec<Endpoint>);
 
 /// Most service addresses: a cluster has a few switches, and each address that does not answer
-/// costs a client [`SILENCE_MIN`] when it looks for the active one.
+/// costs a client `SILENCE_MIN` when it looks for the active one.
 pub const SERVICES_MAX: usize = 8;
 
 /// How long nothing at all must have been heard before the next address is tried. The lease of a

@@ -5,8 +5,8 @@
 //! The machines are the real ones; only sockets, clocks and disks are simulated. One seed is one
 //! run, event for event.
 //!
-//! [`Options::draw`] says what a world is like, [`run`] lets it happen: [`world`] is who is there
-//! and what happens next, [`net`] and [`queue`] carry it, [`actor`] is a client's user, and
+//! [`Options::draw`] says what a world is like, [`run`] lets it happen: `world` is who is there
+//! and what happens next, `net` and `queue` carry it, `actor` is a client's user, and
 //! [`check`] judges.
 
 mod actor;

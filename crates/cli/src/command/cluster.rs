@@ -66,7 +66,7 @@ Examples:
 
 /// Make a node known, which is then given its share of the partitions.
 ///
-/// Start it before or after, from a configuration file that has it as a [[node]]; the controller's
+/// Start it before or after, from a configuration file that has it as a node; the controller's
 /// own file need not have it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
