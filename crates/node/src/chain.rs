@@ -128,6 +128,21 @@ impl Replica {
         ctx.timers.remove(&(pending.due, id, version));
         pending.due = ctx.now + self.commit_rtt.timeout(pending.resends);
         ctx.timers.insert((pending.due, id, version));
+        let dependents = self.held_up_by(version);
+        self.send_held_up(ctx, dependents);
+    }
+
+    /// Sends at once what was computed from a write that the successor now has. It dropped the
+    /// copies that came before their base; left to their own timers, a line of such writes would
+    /// get through one by one.
+    fn send_held_up<E: Engine>(&mut self, ctx: &mut Context<'_, E>, dependents: Vec<u64>) {
+        for version in dependents {
+            if let Some(pending) = self.pending.get_mut(&version) {
+                // The way is open: what it was backed off for is over.
+                pending.resends = 1;
+                self.send_again(ctx, version);
+            }
+        }
     }
 
     /// The successor has committed a write, and so whatever that was computed from. Commits
@@ -138,6 +153,7 @@ impl Replica {
         if pending.resends == 0 {
             self.commit_rtt.sample(ctx.now.since(pending.sent_at));
         }
+        let dependents = self.held_up_by(version);
         let ignores = ctx.plant == Some(Plant::IgnoreBase);
         let base_of = |version: &u64| {
             let fixed = self.pending.get(version)?.write().fixed;
@@ -148,6 +164,7 @@ impl Replica {
         while let Some(next) = line.pop() {
             self.commit_pending(ctx, next);
         }
+        self.send_held_up(ctx, dependents);
         self.settle(ctx);
     }
 
@@ -260,12 +277,18 @@ impl Replica {
         header
     }
 
-    /// Sends a write again that the successor has not acknowledged, or not committed, in time.
+    /// The successor has not acknowledged a write, or not committed it, in time.
     pub(crate) fn handle_overdue<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let id = self.id();
         let Some(pending) = self.pending.get_mut(&version) else { return };
         pending.resends += 1;
+        self.send_again(ctx, version);
+    }
+
+    fn send_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let id = self.id();
+        let Some(pending) = self.pending.get_mut(&version) else { return };
         let rtt = if pending.acknowledged { &self.commit_rtt } else { &self.acknowledge_rtt };
+        ctx.timers.remove(&(pending.due, id, version));
         pending.due = ctx.now + rtt.timeout(pending.resends);
         ctx.timers.insert((pending.due, id, version));
         ctx.counters.resends += 1;

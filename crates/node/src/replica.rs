@@ -253,6 +253,21 @@ impl Replica {
         pending.into_iter().find(|p| p.fixed.effect != Effect::None as u8)
     }
 
+    /// Pending writes that were computed from the pending write `base`, and of which a copy may
+    /// have come to the successor before it: either was sent more than once.
+    pub(crate) fn held_up_by(&self, base: u64) -> Vec<u64> {
+        let Some(before) = self.pending.get(&base) else { return Vec::new() };
+        let versions = self.by_key.get(&before.key).map_or(&[][..], Vec::as_slice);
+        let later = versions.iter().copied().skip_while(|version| *version <= base);
+        let held_up = |version: &u64| {
+            self.pending.get(version).is_some_and(|p| {
+                let depends = p.fixed.ordered != 0 && p.fixed.base == base;
+                depends && !p.acknowledged && before.resends + p.resends > 0
+            })
+        };
+        later.filter(held_up).collect()
+    }
+
     pub(crate) fn pending_of(&self, client: u64, seq: u64) -> Option<u64> {
         self.by_request.get(&(client, seq)).copied()
     }

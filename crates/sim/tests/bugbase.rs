@@ -61,3 +61,26 @@ fn nobody_is_left_behind_for_a_member_that_does_not_answer() {
         options.faults.controller_every = 1_000 * MS;
     });
 }
+
+/// Additions to one counter that were computed from each other, and whose copies overtook each
+/// other all the time, got through one at a time.
+#[test]
+fn counters_recover_from_heavy_reordering() {
+    hold(Profile::Network, |options| {
+        (options.nodes, options.replicas, options.partitions) = (5, 4, 1);
+        (options.links.delay_max, options.links.duplicate_permille) = (50 * MS, 300);
+        (options.load.clients, options.load.in_flight) = (4, 8);
+        (options.load.think, options.load.registers) = (20 * MS, 1);
+    });
+}
+
+/// The same behind a member that came back: each had a timer of its own, backed off to a second.
+#[test]
+fn writes_that_wait_for_a_tail_come_through_together() {
+    hold(Profile::Crashes, |options| {
+        (options.nodes, options.replicas, options.partitions) = (3, 3, 1);
+        (options.load.clients, options.load.in_flight) = (4, 8);
+        (options.load.think, options.load.registers) = (10 * MS, 1);
+        (options.faults.crash_every, options.faults.length_max) = (200 * MS, 400 * MS);
+    });
+}

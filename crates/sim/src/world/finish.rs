@@ -15,11 +15,12 @@ impl World {
         }
         self.heal();
         let began = self.now;
-        if self.settles_within(HEALED_MAX, Self::has_recovered) {
+        let healed_max = self.healed_max();
+        if self.settles_within(healed_max, Self::has_recovered) {
             self.stats.healed_within = self.now.since(began);
         } else {
             let why = self.status_in_words();
-            let text = format!("not recovered {HEALED_MAX:?} after the last fault: {why}");
+            let text = format!("not recovered {healed_max:?} after the last fault: {why}");
             return self.history.violation(text);
         }
         let now = self.now;
@@ -52,6 +53,14 @@ impl World {
             self.start(role);
         }
         self.resume_copies();
+    }
+
+    /// How long a healed world may take to full replication. Copies of a flooded partition made one
+    /// after another are to be waited for.
+    fn healed_max(&self) -> Duration {
+        let flood = self.options.load.flood as u64 * FLOODED_BYTES;
+        let copies = u64::from(self.options.replicas) * flood;
+        HEALED_MAX + Duration::from_secs(copies / self.options.copy_bytes_per_s)
     }
 
     fn actor_goes_on(&mut self, index: usize, how: impl FnOnce(&mut Actor)) {
@@ -211,9 +220,11 @@ impl World {
 
 /// Requests of each client in the healed world.
 const HEALED_REQUESTS: usize = 10;
-/// From the last fault to full replication at most: leases to end, a few copies one after another
-/// at the slowest rate, and what is late on the network.
+/// From the last fault to full replication at most, without a flood: leases to end, a few copies
+/// one after another at the slowest rate, and what is late on the network.
 const HEALED_MAX: Duration = Duration::from_secs(30);
+/// What one write of a flood is in a copy: its record and its session.
+const FLOODED_BYTES: u64 = 64;
 /// For all answers: more than a client's patience.
 const ANSWERED_MAX: Duration = Duration::from_secs(15);
 /// For what is pending to be committed.
