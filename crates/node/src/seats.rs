@@ -3,8 +3,8 @@
 //! An assignment says since which revision of the map the node has been in each chain. What lies in
 //! the engine from an earlier stay may lack deletes that have been collected since, so it must be
 //! forgotten before the node joins again; this record tells the two apart, also after a restart.
-//! Forgetting a large partition takes seconds, and a node that did nothing else meanwhile would lose
-//! its lease for all of them: so it is done piece by piece.
+//! Forgetting a large partition takes seconds, and a node that did nothing else meanwhile would
+//! lose its lease for all of them: so it is done piece by piece.
 
 use crate::engine::{Area, Engine};
 use cluster::{ClusterId, KeyspaceId, Match, PartitionId};
@@ -119,8 +119,8 @@ impl Seats {
     }
 
     /// Forgets a piece of what is held without a seat. A piece may be gone for good before the next
-    /// sync, so that the loss of the seat must be durable by now: a node that ended in between would
-    /// not know of it, and an old assignment that is still on its way could give the seat back.
+    /// sync, so that the loss of the seat must be durable by now: a node that ended in between
+    /// would not know of it, and an old assignment still on its way could give the seat back.
     pub(crate) fn forget_piece<E: Engine>(&mut self, engine: &mut E) {
         let Some((id, area)) = self.vacating.first_key_value() else { return };
         let id = *id;

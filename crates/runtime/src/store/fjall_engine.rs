@@ -257,8 +257,8 @@ impl FjallEngine {
         Ok(ControlFlow::Break(()))
     }
 
-    /// Commits that these records are gone, and what was changed of the partition's notes. The next sync makes it
-    /// as durable as itself, because it comes later in the journal.
+    /// Commits that these records are gone, and what was changed of the partition's notes. The next
+    /// sync makes it as durable as itself, because it comes later in the journal.
     fn clear_now(
         &mut self,
         partition: PartitionId,

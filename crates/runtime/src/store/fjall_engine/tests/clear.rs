@@ -2,6 +2,7 @@
 
 use super::crash::{copy, journal, used};
 use super::open;
+use crate::clock::Clock;
 use crate::store::fjall_engine::{CLEARED_MAX, FjallEngine};
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Engine, KeyRef, Record};
@@ -195,13 +196,13 @@ fn no_piece_of_a_very_large_partition_takes_more_than_it_may() {
     }
     engine.sync().unwrap();
 
-    let mut took = Vec::new();
+    let (mut clock, mut took) = (Clock::new(), Vec::new());
     loop {
         let before = (engine.len(), self::notes(&engine, &LARGE).len());
-        let began = std::time::Instant::now();
+        let began = clock.now();
         let flow = engine.clear_on(&LARGE, AT_MOST);
         engine.sync().unwrap();
-        took.push(began.elapsed());
+        took.push(clock.now().since(began));
         let after = (engine.len(), self::notes(&engine, &LARGE).len());
         let removed = before.0 + before.1 - after.0 - after.1;
         if flow.is_continue() {
