@@ -213,7 +213,8 @@ impl Engine for Disk {
         cursor.as_ref().map_or(1_000, |(_, at, _)| area.thousandths_before(Match(*at)))
     }
 
-    /// Pieces are as small as they may be, and gone for good as soon as they may be.
+    /// A bounded piece is smaller than it might be, and gone for good as soon as it may be; without
+    /// a bound all goes at once, like any other change.
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
         let records = self.records_between(start_of(area), area.last);
         let records = records.map(|(at, _)| Change::Record(at.clone(), None));
@@ -221,7 +222,10 @@ impl Engine for Disk {
         let notes = notes.take_while(|((of, _), _)| *of == area.partition);
         let notes = notes.map(|(at, _)| Change::Note(at.clone(), None));
         let mut changes: Vec<_> = notes.chain(records).collect();
-        let piece = (changes.len() / CLEARED_PART).clamp(1, at_most);
+        let piece = match at_most {
+            usize::MAX => changes.len(),
+            _ => (changes.len() / CLEARED_PART).clamp(1, at_most),
+        };
         let more = changes.len() > piece;
         changes.truncate(piece);
         for change in changes {
