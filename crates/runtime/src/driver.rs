@@ -4,6 +4,7 @@ mod controller;
 mod delivery;
 mod node;
 mod orders;
+mod service;
 mod switch;
 
 pub use controller::{

@@ -1,0 +1,38 @@
+//! Which data plane the rack's switch has.
+
+use crate::exit::Failure;
+use crate::lab::rack::{Place, Rack};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Where packets are switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Plane {
+    /// In the switch's process, over a UDP socket.
+    User,
+    /// In the kernel, at the drivers of the switch's ports.
+    Xdp,
+}
+
+impl Plane {
+    /// What `keyway switch` is told for it.
+    pub(crate) fn arguments(self, rack: &Rack) -> Result<Vec<String>, Failure> {
+        match self {
+            Self::User => Ok(Vec::new()),
+            Self::Xdp if !XDP => {
+                Err(Failure::usage("this build has no XDP plane: choose --plane user"))
+            }
+            Self::Xdp => Ok(["--plane", "xdp", "--ports", &ports(rack)].map(str::to_owned).into()),
+        }
+    }
+}
+
+/// Whether `keyway switch` has a plane in the kernel.
+const XDP: bool = false;
+
+/// Ports that requests and replies come through.
+pub(crate) fn ports(rack: &Rack) -> String {
+    let ports: Vec<String> = rack.clients().chain(rack.nodes()).map(Place::port).collect();
+    ports.join(",")
+}
