@@ -38,7 +38,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct Name {
     /// Name of the lab: small letters and digits.
-    #[arg(long, value_name = "NAME", default_value = "lab", value_parser = rack::name)]
+    #[arg(long, value_name = "NAME", default_value = rack::NAME, value_parser = rack::name)]
     name: String,
 }
 
@@ -89,6 +89,6 @@ impl Down {
 
 /// There is no such lab.
 fn no_lab(lab: &str) -> Failure {
-    let name = if lab == "lab" { String::new() } else { format!(" --name {lab}") };
-    Failure::usage(format!("there is no lab {lab}; to build it:  keyway lab up{name}"))
+    let option = rack::name_option(lab);
+    Failure::usage(format!("there is no lab {lab}; to build it:  keyway lab up{option}"))
 }

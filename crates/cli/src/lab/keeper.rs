@@ -5,7 +5,7 @@ use crate::lab::cluster::Cluster;
 use crate::lab::guard::Guard;
 use crate::lab::network;
 use crate::lab::process::{self, Plan, Process};
-use crate::lab::rack::Place;
+use crate::lab::rack::{Place, name_option};
 use crate::lab::ready::{self, Progress};
 use crate::lab::state::{self, Held, State};
 use anyhow::{Context, Result, anyhow};
@@ -183,11 +183,11 @@ impl Lab {
         down.map(|_| ())
     }
 
-    /// Leaves it as it is; from now on nobody keeps it.
-    pub(crate) fn leave(mut self) -> Result<()> {
+    /// From now on nobody keeps it: it stays when this process ends.
+    pub(crate) fn leave(&mut self) -> Result<()> {
         (self.state.keeper, self.state.guard) = (None, None);
         self.held.write(&self.state)?;
-        if let Some(guard) = self.guard {
+        if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }
         Ok(())
@@ -217,5 +217,6 @@ fn listen(sender: Sender<Event>) -> Result<()> {
 }
 
 fn is_up(lab: &str) -> Failure {
-    Failure::usage(format!("lab {lab} is up; to take it down:  keyway lab down --name {lab}"))
+    let option = name_option(lab);
+    Failure::usage(format!("lab {lab} is up; to take it down:  keyway lab down{option}"))
 }

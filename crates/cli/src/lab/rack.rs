@@ -110,6 +110,14 @@ impl Rack {
     }
 }
 
+/// The name that a lab has if it is given none.
+pub(crate) const NAME: &str = "lab";
+
+/// What a command for this lab is told besides, for people.
+pub(crate) fn name_option(lab: &str) -> String {
+    if lab == NAME { String::new() } else { format!(" --name {lab}") }
+}
+
 /// Reads a lab's name. Without hyphens, so that no two labs have namespaces of the same name.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -8,10 +8,12 @@ use runtime::config::{Config, EngineKind, NodeSection};
 use runtime::server::{Server, StartError};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
+use wire::{DropReason, Op};
 
 /// An address that nobody uses, and that the system gives to nobody by itself: those begin at port
 /// 32768.
@@ -259,4 +261,33 @@ fn a_controller_that_stands_by_says_so_and_takes_over() {
     wait_ready(&second);
     assert_eq!(get(second.admin(), "/v1/map").body, map);
     assert!(!second.stands_by());
+}
+
+#[test]
+fn what_finds_the_queue_of_a_limited_node_full_is_dropped_counted_and_asked_again() {
+    // More than a queue holds, all at once.
+    const REQUESTS: usize = 300;
+    const RATE: u32 = 200;
+    let dir = tempdir().unwrap();
+    let mut config = config(dir.path(), 1);
+    config.nodes[0].max_rate = NonZero::new(RATE);
+    let _switch = Server::start_switch(&config, 0).unwrap();
+    let node = Server::start_node(&config, NodeId(1)).unwrap();
+    let controller = Server::start_controller(&config).unwrap();
+    wait_ready(&controller);
+    let options = Options { deadline: Duration::from_secs(60), ..Options::default() };
+    let client = Client::connect(config.switches[0].service, options).unwrap();
+    let users = client.keyspace("users").unwrap();
+
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let ask = || users.get(b"ada").into_result().unwrap();
+        let threads: Vec<_> = (0..REQUESTS).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), None));
+    });
+    let least = Duration::from_secs_f64(REQUESTS as f64 / f64::from(RATE));
+    assert!(began.elapsed() >= least, "{:?} for {REQUESTS} requests", began.elapsed());
+    let counted = node.roles().nodes[0].snapshot().unwrap().shards[0].counters.clone();
+    assert!(counted.dropped(DropReason::QueueFull) > 0, "{counted:?}");
+    assert!(counted.requests(Op::Get) >= REQUESTS as u64);
 }

@@ -8,7 +8,7 @@ use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{Cluster, admin, service};
 use crate::lab::keeper::Lab;
 use crate::lab::plane::{self, Plane};
-use crate::lab::rack::{CLIENTS_MAX, NODES_MAX, Place, Rack};
+use crate::lab::rack::{CLIENTS_MAX, NODES_MAX, Place, Rack, name_option};
 use crate::out;
 use crate::parse;
 use anyhow::Context;
@@ -64,6 +64,9 @@ impl Args {
             lab.take_down()?;
             return Err(failure);
         }
+        if self.detach {
+            lab.leave()?;
+        }
         let took = clock.now().since(began);
         if shared.json {
             let answer = Answer::new("ready").with("ready_ms", took.as_millis() as u64);
@@ -72,7 +75,6 @@ impl Args {
             out::print(&self.ready_screen(&cluster.rack, took));
         }
         if self.detach {
-            lab.leave()?;
             return Ok(Verdict::Yes);
         }
         let signal = lab.wait(tell);
@@ -107,7 +109,7 @@ impl Args {
     fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
         let Rack { lab, nodes, clients } = rack;
         let (service, admin, seconds) = (service(), admin(Place::Controller), took.as_secs_f64());
-        let option = if lab == "lab" { String::new() } else { format!(" --name {lab}") };
+        let option = name_option(lab);
         let rate = self.node_rate.map_or_else(String::new, |rate| {
             format!(", each shard serves {rate} requests per second")
         });
@@ -122,7 +124,7 @@ impl Args {
             "\
 Lab {lab} is ready after {seconds:.1} s.
 
-  clients    {clients}, in namespaces {} and on
+  clients    {clients}, the first in namespace {}
   service    {service}, UDP, in namespace {}; ports {ports}
   nodes      {nodes}, from {} on, {engine}{rate}
   keeps      each key on {replicas} nodes
