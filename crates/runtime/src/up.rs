@@ -206,13 +206,14 @@ impl UpOptions {
         }
         if !(1..=SHARDS_MAX).contains(shards) || !(1..=THREADS_MAX).contains(switch_threads) {
             found.push(format!(
-                "{shards} shards and {switch_threads} switch threads: choose 1 to {SHARDS_MAX} of each"
+                "{shards} shards and {switch_threads} switch threads: choose 1 to {SHARDS_MAX} of \
+                 each"
             ));
         }
         match (engine, data) {
             (EngineKind::Memory, Some(_)) => found.push(
-                "the engine \"memory\" keeps nothing in a data directory: leave the directory out, or \
-                 choose the engine \"fjall\""
+                "the engine \"memory\" keeps nothing in a data directory: leave the directory out, \
+                 or choose the engine \"fjall\""
                     .into(),
             ),
             (EngineKind::Fjall, None) => {

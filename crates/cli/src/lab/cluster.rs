@@ -100,3 +100,54 @@ impl Cluster {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::rack::{CLIENTS_MAX, NODES_MAX};
+    use cluster::NodeId;
+    use runtime::config::Config;
+
+    /// What roles would make of it.
+    fn load(engine: EngineKind, data: Option<&str>, rate: u32) -> Config {
+        let size = UpOptions {
+            nodes: NODES_MAX,
+            replicas: 3,
+            partitions: 128,
+            shards: 2,
+            switch_threads: 1,
+            engine,
+            data: data.map(Into::into),
+            sync: SyncPolicy::Interval,
+            service: service(),
+            admin: admin(Place::Controller),
+        };
+        let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, clients: CLIENTS_MAX };
+        let node_rate = NonZero::new(rate);
+        let cluster = Cluster { rack, plane: Plane::User, size, node_rate };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.toml");
+        std::fs::write(&path, cluster.config(directory.path())).unwrap();
+        Config::load(&path).unwrap()
+    }
+
+    #[test]
+    fn a_lab_without_a_directory_keeps_everything_in_its_own() {
+        let config = load(EngineKind::Memory, None, 0);
+        assert_eq!(config.nodes.len(), usize::from(NODES_MAX));
+        assert!(config.controller.data.is_absolute());
+        assert!(config.nodes.iter().all(|node| node.data.is_none() && node.max_rate.is_none()));
+        assert_eq!(config.switches[0].service.to_string(), "10.77.255.1:7700");
+        assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "10.77.1.32:7801");
+    }
+
+    #[test]
+    fn a_lab_with_a_directory_keeps_all_data_there() {
+        let config = load(EngineKind::Fjall, Some("/data"), 20_000);
+        assert_eq!(config.controller.data, Path::new("/data/controller"));
+        let node = config.node(NodeId(7)).unwrap();
+        assert_eq!(node.data.as_deref(), Some(Path::new("/data/node-7")));
+        assert_eq!((node.sync, node.shards), (SyncPolicy::Interval, 2));
+        assert_eq!(node.max_rate, NonZero::new(20_000));
+    }
+}

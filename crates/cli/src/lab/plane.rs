@@ -36,3 +36,15 @@ pub(crate) fn ports(rack: &Rack) -> String {
     let ports: Vec<String> = rack.clients().chain(rack.nodes()).map(Place::port).collect();
     ports.join(",")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ports_of_clients_and_nodes_are_named_and_not_the_controllers() {
+        let rack = Rack { lab: "lab".into(), nodes: 2, clients: 1 };
+        assert_eq!(ports(&rack), "p-c0,p-n1,p-n2");
+        assert!(Plane::User.arguments(&rack).unwrap().is_empty());
+    }
+}
