@@ -7,7 +7,7 @@ use crate::command::cluster_size::ClusterSize;
 use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{Cluster, admin, service};
 use crate::lab::keeper::Lab;
-use crate::lab::plane::{self, Plane};
+use crate::lab::plane::Plane;
 use crate::lab::rack::{CLIENTS_MAX, NODES_MAX, Place, Rack, name_option};
 use crate::out;
 use crate::parse;
@@ -113,8 +113,7 @@ impl Args {
         let rate = self.node_rate.map_or_else(String::new, |rate| {
             format!(", each shard serves {rate} requests per second")
         });
-        let (replicas, engine, ports) =
-            (self.size.replicas, self.size.engine_name(), plane::ports(rack));
+        let (replicas, engine) = (self.size.replicas, self.size.engine_name());
         let end = if self.detach {
             format!("keyway lab down{option} ends it.")
         } else {
@@ -125,7 +124,7 @@ impl Args {
 Lab {lab} is ready after {seconds:.1} s.
 
   clients    {clients}, the first in namespace {}
-  service    {service}, UDP, in namespace {}; ports {ports}
+  service    {service}, UDP, in namespace {}
   nodes      {nodes}, from {} on, {engine}{rate}
   keeps      each key on {replicas} nodes
   admin      http://{admin}
