@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes sure that there is a Rust toolchain, and what is named as arguments: `cc`, with which Rust
 # links, `c++`, with which the fuzzer's runtime is built, and `network`, the programs with which
-# root builds networks that fail. Installs them on Debian and Ubuntu if it may; otherwise says
-# exactly what to install and how. All else cargo fetches.
+# root builds networks and lets them fail. Installs them on Debian and Ubuntu if it may; otherwise
+# says exactly what to install and how. All else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -45,9 +45,11 @@ install() {
 # Without it tests say what they had to skip, and so they do for anybody but root.
 network() {
     [ "$(id -u)" = 0 ] || return 0
-    { command -v ip && command -v nft; } >/dev/null && return
-    install iproute2 nftables ||
-        echo 'Without ip and nft some tests are skipped: apt-get install iproute2 nftables' >&2
+    { command -v ip && command -v nft && command -v ethtool && command -v setpriv; } >/dev/null &&
+        return
+    install iproute2 nftables ethtool util-linux ||
+        echo 'Without ip, nft, ethtool and setpriv some tests are skipped:' \
+            'apt-get install iproute2 nftables ethtool util-linux' >&2
 }
 
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"

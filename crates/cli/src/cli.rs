@@ -1,7 +1,7 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, cluster, controller, del, demo, explain, get, incr, keyspace, mget, node, put,
+    bench, cas, cluster, controller, del, demo, explain, get, incr, keyspace, lab, mget, node, put,
     scan, sim, status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
@@ -67,6 +67,7 @@ enum Command {
     Explain(explain::Args),
     Bench(bench::Args),
     Sim(sim::Args),
+    Lab(lab::Args),
     Switch(switch::Args),
     Node(node::Args),
     Controller(controller::Args),
@@ -93,6 +94,7 @@ impl Cli {
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),
             Command::Sim(args) => args.run(&shared),
+            Command::Lab(args) => args.run(&shared),
             Command::Switch(args) => args.run(),
             Command::Node(args) => args.run(),
             Command::Controller(args) => args.run(),

@@ -11,6 +11,7 @@ pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod incr;
 pub(crate) mod keyspace;
+pub(crate) mod lab;
 pub(crate) mod logs;
 pub(crate) mod mget;
 pub(crate) mod node;

@@ -12,6 +12,7 @@ mod cli;
 mod command;
 mod connect;
 mod exit;
+mod lab;
 mod out;
 mod parse;
 

@@ -142,6 +142,11 @@ impl<E: Engine> Node<E> {
         }
     }
 
+    /// Counts a datagram that the driver has dropped, so that all are counted in one place.
+    pub fn count_drop(&mut self, reason: DropReason) {
+        self.counters.count_drop(reason);
+    }
+
     fn try_packet(
         &mut self,
         now: Instant,

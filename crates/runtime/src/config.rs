@@ -10,6 +10,7 @@ use cluster::{ClusterId, KeyspaceKind, NodeId, NodeSpec};
 use controller::{ControllerConfig, KeyspaceSpec};
 use serde::Deserialize;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs, io};
@@ -78,6 +79,9 @@ pub struct NodeSection {
     /// What a durable engine's writes are safe from when they are answered.
     #[serde(default)]
     pub sync: SyncPolicy,
+    /// Requests per second that each shard serves at most; without it as many as it can.
+    #[serde(default)]
+    pub max_rate: Option<NonZero<u32>>,
 }
 
 /// `[controller]`
@@ -281,7 +285,7 @@ fn default_copy_bytes_per_s() -> u64 {
 }
 
 fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(check::THREADS_MAX)
+    std::thread::available_parallelism().map_or(1, NonZero::get).min(check::THREADS_MAX)
 }
 
 fn default_shards() -> u16 {

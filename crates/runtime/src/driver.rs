@@ -5,6 +5,7 @@ mod delivery;
 mod fast_path;
 mod node;
 mod orders;
+mod service;
 mod switch;
 
 pub use controller::{

@@ -14,9 +14,12 @@ use crate::net::{Inbound, Outbound, Received, Socket};
 use machine::{Datagram, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 /// A machine as the loop sees it.
 pub(crate) trait Driven {
@@ -78,6 +81,9 @@ pub(crate) fn spawn<D: Driven>(
     let poll = Poll::new()?;
     let fd = socket.as_raw_fd();
     poll.registry().register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
+    let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
+    let fd = alarm.as_fd().as_raw_fd();
+    poll.registry().register(&mut SourceFd(&fd), ALARM, Interest::READABLE)?;
     let waker = Waker::new(poll.registry(), WAKER)?;
     let (mailbox, inbox) = mailbox(waker);
     let title = name.to_owned();
@@ -88,7 +94,7 @@ pub(crate) fn spawn<D: Driven>(
         let outbound = Outbound::new(socket.family());
         let events = Events::with_capacity(EVENTS_MAX);
         let event_loop =
-            EventLoop { poll, events, clock, inbox, socket, inbound, outbound, machine };
+            EventLoop { poll, events, alarm, clock, inbox, socket, inbound, outbound, machine };
         if let Err(why) = event_loop.run() {
             fatal::end(&title, &why);
         }
@@ -98,12 +104,18 @@ pub(crate) fn spawn<D: Driven>(
 
 const SOCKET: Token = Token(0);
 const WAKER: Token = Token(1);
-/// The socket and the waker.
-const EVENTS_MAX: usize = 2;
+const ALARM: Token = Token(2);
+/// The socket, the waker and the alarm.
+const EVENTS_MAX: usize = 3;
+
+/// Nanoseconds of a millisecond: the poll waits for some of these, what is shorter is left to the
+/// alarm.
+const MS: u64 = 1_000_000;
 
 struct EventLoop<D: Driven> {
     poll: Poll,
     events: Events,
+    alarm: TimerFd,
     clock: Clock,
     inbox: Inbox<D::Command>,
     socket: Socket,
@@ -171,7 +183,17 @@ impl<D: Driven> EventLoop<D> {
 
     fn wait(&mut self) -> Result<(), String> {
         let now = self.clock.now();
-        let timeout = self.machine.poll_timeout().map(|at| at.since(now));
+        let timeout = match self.machine.poll_timeout().map(|at| at.since(now)) {
+            Some(wait) if !wait.is_zero() && wait < Duration::from_nanos(MS) => {
+                let once = Expiration::OneShot(TimeSpec::from_duration(wait));
+                let set = self.alarm.set(once, TimerSetTimeFlags::empty());
+                set.map_err(|errno| format!("cannot set a timer: {errno}"))?;
+                None
+            }
+            // Never too long: what is left after that is shorter than the poll can wait.
+            Some(wait) => Some(wait - Duration::from_nanos(u64::from(wait.subsec_nanos()) % MS)),
+            None => None,
+        };
         match self.poll.poll(&mut self.events, timeout) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),

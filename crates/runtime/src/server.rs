@@ -13,6 +13,7 @@ use crate::store::{FjallEngine, RedbMapStore, ShardIdentity, StoreError, SyncPol
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::net::{SocketAddr, SocketAddrV6};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -121,7 +122,7 @@ impl Server {
     pub fn start_node(config: &Config, id: NodeId) -> Result<Self, StartError> {
         let section = config.node(id).ok_or(StartError::UnknownNode(id))?;
         let sockets = open_sockets(id, section.listen, section.shards)?;
-        let driver = open_node(id, sockets, &Storage::of(section))?;
+        let driver = open_node(id, sockets, &Storage::of(section), section.max_rate)?;
         let roles = Roles { nodes: vec![driver.handle()], ..Roles::default() };
         let admin = open_admin("node", section.admin, roles.clone())?;
         let listen = section.listen;
@@ -242,17 +243,19 @@ pub(crate) fn open_sockets(
     NodeDriver::bind(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
 }
 
-/// Starts a node on these sockets, one for each shard.
+/// Starts a node on these sockets, one for each shard, each of which serves so many requests per
+/// second at most.
 pub(crate) fn open_node(
     id: NodeId,
     sockets: Vec<Socket>,
     storage: &Storage,
+    max_rate: Option<NonZero<u32>>,
 ) -> Result<NodeDriver, StartError> {
     let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
     match storage {
         Storage::Memory => {
             let open = |_| Ok(MemoryEngine::new(draw_store_id()?));
-            start_node(id, sockets, (0..shards).map(open))
+            start_node(id, sockets, (0..shards).map(open), max_rate)
         }
         Storage::Fjall(data, policy) => {
             let open = |shard: u16| {
@@ -260,7 +263,7 @@ pub(crate) fn open_node(
                 let dir = data.join(format!("shard-{shard}"));
                 Ok(FjallEngine::open(&dir, identity, draw_store_id()?, *policy)?)
             };
-            start_node(id, sockets, (0..shards).map(open))
+            start_node(id, sockets, (0..shards).map(open), max_rate)
         }
     }
 }
@@ -269,9 +272,10 @@ fn start_node<E: ShardEngine>(
     id: NodeId,
     sockets: Vec<Socket>,
     engines: impl Iterator<Item = Result<E, StartError>>,
+    max_rate: Option<NonZero<u32>>,
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
-    NodeDriver::start(id, draw_life()?, sockets, engines)
+    NodeDriver::start(id, draw_life()?, sockets, engines, max_rate)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 

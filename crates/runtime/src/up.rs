@@ -108,7 +108,7 @@ impl Embedded {
     ///
     /// If options or data do not go together, an address is taken, or a store cannot be opened.
     pub fn start(options: &UpOptions) -> Result<Self, UpError> {
-        let problems = problems(options);
+        let problems = options.problems();
         if !problems.is_empty() {
             return Err(UpError::Options(problems));
         }
@@ -123,7 +123,7 @@ impl Embedded {
         plan.save(options)?;
         let mut nodes = Vec::new();
         for (id, sockets) in (1..).map(NodeId).zip(sockets) {
-            nodes.push(open_node(id, sockets, &storage(options, id))?);
+            nodes.push(open_node(id, sockets, &storage(options, id), None)?);
         }
         let config = ControllerConfig {
             seed: plan.seed,
@@ -183,49 +183,52 @@ const LEASE: Duration = Duration::from_secs(10);
 /// How long a start may take once everything runs. Nodes with much data open it before that.
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// What is wrong with the options, in words that say what to do.
-fn problems(options: &UpOptions) -> Vec<String> {
-    let UpOptions { nodes, replicas, partitions, shards, switch_threads, engine, data, .. } =
-        options;
-    let mut found = Vec::new();
-    if !(1..wire::NODES_MAX).contains(&usize::from(*nodes)) {
-        found.push(format!("{nodes} nodes: choose 1 to {}", wire::NODES_MAX - 1));
-    }
-    let most = usize::from(*nodes).min(wire::CHAIN_MAX);
-    if !(1..=most).contains(&usize::from(*replicas)) {
-        found.push(format!(
-            "{replicas} replicas: choose 1 to {most}, one per node and at most {}",
-            wire::CHAIN_MAX
-        ));
-    }
-    let keyspaces = keyspaces(options).len();
-    let partitions_max = u32::try_from(wire::PARTITIONS_MAX / keyspaces).unwrap_or(u32::MAX);
-    if !(1..=partitions_max).contains(partitions) {
-        found.push(format!("{partitions} partitions: choose 1 to {partitions_max}"));
-    }
-    if !(1..=SHARDS_MAX).contains(shards) || !(1..=THREADS_MAX).contains(switch_threads) {
-        found.push(format!(
-            "{shards} shards and {switch_threads} switch threads: choose 1 to {SHARDS_MAX} of each"
-        ));
-    }
-    match (engine, data) {
-        (EngineKind::Memory, Some(_)) => found.push(
-            "the engine \"memory\" keeps nothing in a data directory: leave the directory out, or \
-             choose the engine \"fjall\""
-                .into(),
-        ),
-        (EngineKind::Fjall, None) => {
-            found.push("the engine \"fjall\" needs a data directory: name one".into());
+impl UpOptions {
+    /// What is wrong with them, in words that say what to do.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let Self { nodes, replicas, partitions, shards, switch_threads, engine, data, .. } = self;
+        let mut found = Vec::new();
+        if !(1..wire::NODES_MAX).contains(&usize::from(*nodes)) {
+            found.push(format!("{nodes} nodes: choose 1 to {}", wire::NODES_MAX - 1));
         }
-        (EngineKind::Memory, None) | (EngineKind::Fjall, Some(_)) => {}
+        let most = usize::from(*nodes).min(wire::CHAIN_MAX);
+        if !(1..=most).contains(&usize::from(*replicas)) {
+            found.push(format!(
+                "{replicas} replicas: choose 1 to {most}, one per node and at most {}",
+                wire::CHAIN_MAX
+            ));
+        }
+        let keyspaces = keyspaces(self).len();
+        let partitions_max = u32::try_from(wire::PARTITIONS_MAX / keyspaces).unwrap_or(u32::MAX);
+        if !(1..=partitions_max).contains(partitions) {
+            found.push(format!("{partitions} partitions: choose 1 to {partitions_max}"));
+        }
+        if !(1..=SHARDS_MAX).contains(shards) || !(1..=THREADS_MAX).contains(switch_threads) {
+            found.push(format!(
+                "{shards} shards and {switch_threads} switch threads: choose 1 to {SHARDS_MAX} of \
+                 each"
+            ));
+        }
+        match (engine, data) {
+            (EngineKind::Memory, Some(_)) => found.push(
+                "the engine \"memory\" keeps nothing in a data directory: leave the directory out, \
+                 or choose the engine \"fjall\""
+                    .into(),
+            ),
+            (EngineKind::Fjall, None) => {
+                found.push("the engine \"fjall\" needs a data directory: name one".into());
+            }
+            (EngineKind::Memory, None) | (EngineKind::Fjall, Some(_)) => {}
+        }
+        if self.service.ip().is_unspecified() {
+            found.push(format!(
+                "{} is a wildcard: name the one address that clients send to",
+                self.service
+            ));
+        }
+        found
     }
-    if options.service.ip().is_unspecified() {
-        found.push(format!(
-            "{} is a wildcard: name the one address that clients send to",
-            options.service
-        ));
-    }
-    found
 }
 
 /// More shards than any machine has cores.

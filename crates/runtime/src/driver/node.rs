@@ -1,5 +1,6 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+use super::service::{Full, Served, Service};
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
@@ -12,9 +13,11 @@ use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
+use wire::DropReason;
 
 /// A running node. Dropping it ends its threads after the batch in hand.
 #[derive(Debug)]
@@ -76,7 +79,8 @@ struct Command {
 
 impl NodeDriver {
     /// Starts a node in this life on bound sockets, one for each shard, on consecutive ports in
-    /// that order, with one engine each.
+    /// that order, with one engine each. With a `max_rate` each shard serves that many requests
+    /// per second and no more.
     ///
     /// # Errors
     ///
@@ -91,6 +95,7 @@ impl NodeDriver {
         life: Life,
         sockets: Vec<Socket>,
         engines: Vec<E>,
+        max_rate: Option<NonZero<u32>>,
     ) -> io::Result<Self> {
         assert_eq!(sockets.len(), engines.len(), "one engine for each shard");
         let endpoint = sockets.first().expect("a node has a shard").local().into();
@@ -106,7 +111,8 @@ impl NodeDriver {
             let config = NodeConfig { shard, shards, life };
             workers.push(spawn(&name, clock.clone(), socket, move |now| {
                 let node = Node::new(config, engine, now);
-                Shard { node, asked: Vec::new(), persist_at: None, unsent: 0 }
+                let service = max_rate.map(Service::new);
+                Shard { node, service, asked: Vec::new(), persist_at: None, unsent: 0 }
             })?);
         }
         Ok(Self { spec, life, store, workers, overflow })
@@ -262,6 +268,8 @@ impl ShardEngine for FjallEngine {
 /// The machine of one shard.
 struct Shard<E: Engine> {
     node: Node<E>,
+    /// What work goes through before the machine gets it, if the rate is limited.
+    service: Option<Service>,
     /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
     /// durable.
     asked: Vec<SyncSender<ShardSnapshot>>,
@@ -284,10 +292,21 @@ impl<E: ShardEngine> Driven for Shard<E> {
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
-        self.node.handle_packet(now, received.from, received.waiting, received.payload);
+        match &mut self.service {
+            Some(service) if Service::is_work(received.payload) => {
+                if let Err(Full) = service.take(now, &received) {
+                    self.node.count_drop(DropReason::QueueFull);
+                }
+            }
+            _ => self.node.handle_packet(now, received.from, received.waiting, received.payload),
+        }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        while let Some(served) = self.service.as_mut().and_then(|service| service.finish(now)) {
+            let Served { from, payload, waiting } = served;
+            self.node.handle_packet(now, from, waiting, &payload);
+        }
         if self.node.poll_timeout().is_some_and(|at| at <= now) {
             self.node.handle_timeout(now);
         }
@@ -306,7 +325,8 @@ impl<E: ShardEngine> Driven for Shard<E> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.node.poll_timeout().into_iter().chain(self.persist_at).min()
+        let served_at = self.service.as_ref().and_then(Service::next_end);
+        self.node.poll_timeout().into_iter().chain(self.persist_at).chain(served_at).min()
     }
 }
 

@@ -4,14 +4,17 @@ use crate::setup::{delete, get, post};
 use client::blocking::Client;
 use client::{Options, PutOptions};
 use cluster::NodeId;
+use runtime::clock::Clock;
 use runtime::config::{Config, EngineKind, NodeSection};
 use runtime::server::{Server, StartError};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::tempdir;
+use wire::{DropReason, Op};
 
 /// An address that nobody uses, and that the system gives to nobody by itself: those begin at port
 /// 32768.
@@ -259,4 +262,35 @@ fn a_controller_that_stands_by_says_so_and_takes_over() {
     wait_ready(&second);
     assert_eq!(get(second.admin(), "/v1/map").body, map);
     assert!(!second.stands_by());
+}
+
+#[test]
+fn what_finds_the_queue_of_a_limited_node_full_is_dropped_counted_and_asked_again() {
+    // More than a queue holds, all at once.
+    const REQUESTS: usize = 300;
+    const RATE: u32 = 200;
+    let dir = tempdir().unwrap();
+    let mut config = config(dir.path(), 1);
+    config.nodes[0].max_rate = NonZero::new(RATE);
+    let _switch = Server::start_switch(&config, 0).unwrap();
+    let node = Server::start_node(&config, NodeId(1)).unwrap();
+    let controller = Server::start_controller(&config).unwrap();
+    wait_ready(&controller);
+    let options = Options { deadline: Duration::from_secs(60), ..Options::default() };
+    let client = Client::connect(config.switches[0].service, options).unwrap();
+    let users = client.keyspace("users").unwrap();
+
+    let mut clock = Clock::new();
+    let began = clock.now();
+    std::thread::scope(|scope| {
+        let ask = || users.get(b"ada").into_result().unwrap();
+        let threads: Vec<_> = (0..REQUESTS).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), None));
+    });
+    let least = Duration::from_secs_f64(REQUESTS as f64 / f64::from(RATE));
+    let took = clock.now().since(began);
+    assert!(took >= least, "{REQUESTS} requests in {took:?}");
+    let counted = node.roles().nodes[0].snapshot().unwrap().shards[0].counters.clone();
+    assert!(counted.dropped(DropReason::QueueFull) > 0, "{counted:?}");
+    assert!(counted.requests(Op::Get) >= REQUESTS as u64);
 }

@@ -14,7 +14,7 @@ const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
 fn start_node() -> NodeDriver {
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = STORES.map(MemoryEngine::new).into();
-    NodeDriver::start(NodeId(1), LIFE, sockets, engines).unwrap()
+    NodeDriver::start(NodeId(1), LIFE, sockets, engines, None).unwrap()
 }
 
 fn start_switch() -> SwitchDriver {
@@ -208,7 +208,7 @@ fn one_shard_without_its_memory_makes_another_node() {
     let first = start_node().handle().store();
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = [StoreId(1), StoreId(3)].map(MemoryEngine::new).into();
-    let driver = NodeDriver::start(NodeId(1), LIFE, sockets, engines).unwrap();
+    let driver = NodeDriver::start(NodeId(1), LIFE, sockets, engines, None).unwrap();
     assert_ne!(driver.handle().store(), first);
     assert_eq!(start_node().handle().store(), first);
 }

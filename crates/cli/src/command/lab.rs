@@ -1,0 +1,94 @@
+//! `keyway lab`: a rack in network namespaces, and a cluster in it.
+
+mod run;
+mod status;
+mod up;
+
+use crate::answer::Answer;
+use crate::cli::Shared;
+use crate::exit::{Failure, Verdict};
+use crate::lab::{guard, rack, state};
+use crate::out;
+
+/// Build a rack of network namespaces on this machine and run a cluster in it.
+///
+/// Clients, nodes, the controller and the switch each have a host of their own, with a link to the
+/// switch's. Takes root. What is left of a lab whose process was killed is taken down by itself.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway lab up --nodes 16                                   in one shell,
+  keyway lab run -- keyway bench --load --workload b         in another
+  keyway lab up --nodes 8 --node-rate 20k --detach && keyway lab run -- keyway status
+  keyway lab down")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Up(up::Args),
+    Run(run::Args),
+    Status(status::Args),
+    Down(Down),
+}
+
+/// Which lab.
+#[derive(Debug, clap::Args)]
+struct Name {
+    /// Name of the lab: small letters and digits.
+    #[arg(long, value_name = "NAME", default_value = rack::NAME, value_parser = rack::name)]
+    name: String,
+}
+
+/// End everything that runs in a lab and remove its namespaces, links and files.
+///
+/// A durable engine's --data stays.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway lab down
+  keyway lab down --name other")]
+struct Down {
+    #[command(flatten)]
+    lab: Name,
+    /// Wait until standard input ends.
+    #[arg(long, hide = true)]
+    after_stdin: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        match self.command {
+            Command::Up(args) => args.run(shared),
+            Command::Run(args) => args.run(),
+            Command::Status(args) => args.run(shared),
+            Command::Down(args) => args.run(shared),
+        }
+    }
+}
+
+impl Down {
+    fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let lab = &self.lab.name;
+        if self.after_stdin {
+            guard::wait();
+        }
+        let was_there = state::take_down(lab)?;
+        if shared.json {
+            Answer::new("done").with("lab", lab).with("was_there", was_there).print();
+        } else if was_there {
+            out::line(&format!("lab {lab} is down"));
+        } else {
+            out::line(&format!("there is no lab {lab}: nothing to take down"));
+        }
+        Ok(Verdict::Yes)
+    }
+}
+
+/// There is no such lab.
+fn no_lab(lab: &str) -> Failure {
+    let option = rack::name_option(lab);
+    Failure::usage(format!("there is no lab {lab}; to build it:  keyway lab up{option}"))
+}

@@ -1,0 +1,145 @@
+//! `keyway lab up`.
+
+use super::{Name, status};
+use crate::answer::Answer;
+use crate::cli::Shared;
+use crate::command::cluster_size::ClusterSize;
+use crate::exit::{Failure, Verdict};
+use crate::lab::cluster::{Cluster, admin, service};
+use crate::lab::keeper::Lab;
+use crate::lab::plane::Plane;
+use crate::lab::rack::{CLIENTS_MAX, NODES_MAX, Place, Rack, name_option};
+use crate::out;
+use crate::parse;
+use anyhow::Context;
+use runtime::clock::Clock;
+use std::num::NonZero;
+use std::time::Duration;
+
+/// Build the rack, start the cluster, and keep both until Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway lab up
+  keyway lab up --nodes 16 --clients 2
+  keyway lab up --nodes 32 --replicas 1 --node-rate 5k --detach
+  keyway lab up --engine fjall --data ./data
+  keyway lab up --name other --json                          for scripts and tests")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    lab: Name,
+    /// Hosts for clients.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    clients: u16,
+    /// Where packets are switched.
+    #[arg(long, value_enum, default_value_t = Plane::User)]
+    plane: Plane,
+    /// Requests that each shard of a node serves in a second at most, one after the other.
+    ///
+    /// Many slow servers fit on a few cores, and what is measured is where load goes. A write
+    /// counts at each node of its chain; up to 256 requests wait, and more are dropped.
+    #[arg(long, value_name = "PER_SECOND", value_parser = rate)]
+    node_rate: Option<NonZero<u32>>,
+    /// Return when the cluster is ready, and leave the lab until: keyway lab down
+    #[arg(long)]
+    detach: bool,
+    #[command(flatten)]
+    size: ClusterSize,
+}
+
+fn rate(text: &str) -> Result<NonZero<u32>, String> {
+    let rate = u32::try_from(parse::count(text)?).ok().and_then(NonZero::new);
+    rate.ok_or_else(|| format!("choose 1 to {}", u32::MAX))
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let mut clock = Clock::new();
+        let began = clock.now();
+        let cluster = self.cluster()?;
+        let name = cluster.rack.lab.clone();
+        let tell = |text: &str| eprintln!("keyway: lab {name}: {text}");
+        let mut lab = Lab::claim(cluster.clone())?;
+        if let Err(failure) = lab.start(self.detach, tell) {
+            lab.take_down()?;
+            return Err(failure);
+        }
+        if self.detach {
+            lab.leave()?;
+        }
+        let took = clock.now().since(began);
+        if shared.json {
+            let answer = Answer::new("ready").with("ready_ms", took.as_millis() as u64);
+            status::describe(answer, &name, lab.state()).print();
+        } else {
+            out::print(&self.ready_screen(&cluster.rack, took));
+        }
+        if self.detach {
+            return Ok(Verdict::Yes);
+        }
+        let signal = lab.wait(tell);
+        tell(&format!("{signal}: taking it down"));
+        lab.take_down()?;
+        Ok(Verdict::Yes)
+    }
+
+    /// What is asked for, if it can be had.
+    fn cluster(&self) -> Result<Cluster, Failure> {
+        let mut size = self.size.options(service(), admin(Place::Controller));
+        if let Some(data) = &mut size.data {
+            *data = std::path::absolute(&data).context("there is no present directory")?;
+        }
+        let mut problems = size.problems();
+        for (what, count, most) in
+            [("nodes", size.nodes, NODES_MAX), ("clients", self.clients, CLIENTS_MAX)]
+        {
+            if !(1..=most).contains(&count) {
+                problems.push(format!("{count} {what}: choose 1 to {most} in a lab"));
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Failure::usage(problems.join("; ")));
+        }
+        let rack = Rack { lab: self.lab.name.clone(), nodes: size.nodes, clients: self.clients };
+        // What this build does not have is said before anything is made.
+        Ok(Cluster { rack, plane: self.plane, size, node_rate: self.node_rate })
+    }
+
+    fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
+        let Rack { lab, nodes, clients } = rack;
+        let (service, admin, seconds) = (service(), admin(Place::Controller), took.as_secs_f64());
+        let option = name_option(lab);
+        let rate = self.node_rate.map_or_else(String::new, |rate| {
+            format!(", each shard serves {rate} requests per second")
+        });
+        let (replicas, engine) = (self.size.replicas, self.size.engine_name());
+        let end = if self.detach {
+            format!("keyway lab down{option} ends it.")
+        } else {
+            "Ctrl-C ends it.".to_owned()
+        };
+        format!(
+            "\
+Lab {lab} is ready after {seconds:.1} s.
+
+  clients    {clients}, the first in namespace {}
+  service    {service}, UDP, in namespace {}
+  nodes      {nodes}, from {} on, {engine}{rate}
+  keeps      each key on {replicas} nodes
+  admin      http://{admin}
+
+Try in another shell:
+
+  keyway lab run{option} -- keyway put greeting hello
+  keyway lab run{option} -- keyway bench --load --workload b
+  keyway lab run{option} -- keyway status
+  keyway lab status{option}
+
+{end}
+",
+            rack.namespace(Place::Client(0)),
+            rack.namespace(Place::Switch),
+            Place::Node(1).address(),
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! Namespaces and links. The switch's namespace routes: every host has an address of its own and
+//! nothing else on its link, so that the kernel's forwarding and a program in the driver that asks
+//! the kernel's routes find the same way. Neighbours are written down, not asked for: nobody
+//! answers ARP for the service address when packets never reach the kernel.
+
+use crate::lab::namespace::{self, inside};
+use crate::lab::rack::{Place, Rack, SERVICE};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Namespaces of this rack that are there already: somebody else's, or left behind.
+pub(crate) fn existing(rack: &Rack) -> Vec<String> {
+    let names = rack.places().map(|place| rack.namespace(place));
+    names.filter(|name| namespace::exists(name)).collect()
+}
+
+/// Makes all namespaces and links of the rack.
+pub(crate) fn build(rack: &Rack) -> Result<()> {
+    let add = rack.places().map(|place| format!("netns add {}\n", rack.namespace(place)));
+    ip(&[], &add.collect::<String>())?;
+    for place in rack.places() {
+        let name = rack.namespace(place);
+        // Interfaces that are made later begin with these.
+        inside(&name, || set(place)).with_context(|| format!("cannot set up {name}"))?;
+    }
+    let name = rack.namespace(Place::Switch);
+    inside(&name, || ip(&[], &switch_links(rack))).context("cannot link the rack")?;
+    for place in rack.hosts() {
+        let name = rack.namespace(place);
+        let link = || {
+            ip(&[], &host_link(place))?;
+            // A packet that is redirected to a veth by a program in the driver is delivered only
+            // if the far end polls, which this makes it do.
+            run("ethtool", &["-K", "eth0", "gro", "on"], "")
+        };
+        inside(&name, link).with_context(|| format!("cannot link {name}"))?;
+    }
+    Ok(())
+}
+
+/// Removes these namespaces, and with them the links; those that are not there are passed over.
+pub(crate) fn remove(names: &[String]) -> Result<()> {
+    let there = || names.iter().filter(|name| namespace::exists(name));
+    let batch: String = there().map(|name| format!("netns del {name}\n")).collect();
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let removed = ip(&["-force"], &batch);
+    match there().next() {
+        Some(left) => Err(removed.err().unwrap_or_else(|| anyhow!("{left} is still there"))),
+        None => Ok(()),
+    }
+}
+
+/// Settings of a namespace's kernel.
+fn set(place: Place) -> Result<()> {
+    // Packets come with addresses of hosts that another way leads to: those of the chain.
+    for scope in ["all", "default"] {
+        write(&format!("ipv4/conf/{scope}/rp_filter"), "0")?;
+        // Nothing here speaks it, and its own messages would be counted among the others.
+        let path = format!("ipv6/conf/{scope}/disable_ipv6");
+        if fs::exists(format!("{SETTINGS}/{path}"))? {
+            write(&path, "1")?;
+        }
+    }
+    match place {
+        // This sets it for all ports to come, too.
+        Place::Switch => write("ipv4/ip_forward", "1"),
+        Place::Controller | Place::Node(_) | Place::Client(_) => Ok(()),
+    }
+}
+
+/// What lies below is that of the thread that opens it.
+const SETTINGS: &str = "/proc/sys/net";
+
+fn write(path: &str, value: &str) -> Result<()> {
+    let path = format!("{SETTINGS}/{path}");
+    fs::write(&path, value).with_context(|| format!("cannot set {path} to {value}"))
+}
+
+/// For `ip -batch` in the switch's namespace.
+fn switch_links(rack: &Rack) -> String {
+    let mut text = format!("link set lo up\naddress add {SERVICE}/32 dev lo\n");
+    for place in rack.hosts() {
+        let (port, port_mac, host_mac) = (place.port(), place.port_mac(), place.host_mac());
+        let (address, far_end) = (place.address(), rack.namespace(place));
+        write!(
+            text,
+            "link add {port} address {port_mac} type veth \
+             peer name eth0 address {host_mac} netns {far_end}\n\
+             link set {port} up\n\
+             route add {address}/32 dev {port} src {SERVICE}\n\
+             neighbour add {address} lladdr {host_mac} dev {port} nud permanent\n"
+        )
+        .expect("strings take everything");
+    }
+    text
+}
+
+/// For `ip -batch` in the namespace of a host.
+fn host_link(place: Place) -> String {
+    let (address, port_mac) = (place.address(), place.port_mac());
+    format!(
+        "link set lo up\n\
+         address add {address}/32 dev eth0\n\
+         link set eth0 up\n\
+         neighbour add {SERVICE} lladdr {port_mac} dev eth0 nud permanent\n\
+         route add default via {SERVICE} dev eth0 onlink src {address}\n"
+    )
+}
+
+fn ip(options: &[&str], batch: &str) -> Result<()> {
+    let mut arguments = options.to_vec();
+    arguments.extend(["-batch", "-"]);
+    run("ip", &arguments, batch)
+}
+
+/// Runs a program in the network of the calling thread; what it complains about if it fails.
+fn run(program: &str, arguments: &[&str], input: &str) -> Result<()> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let advice = "is it installed? apt-get install iproute2 ethtool";
+    let mut child = command.spawn().with_context(|| format!("cannot run {program}; {advice}"))?;
+    let mut stdin = child.stdin.take().expect("piped");
+    // One that ends before it has read all says why.
+    stdin.write_all(input.as_bytes()).ok();
+    drop(stdin);
+    let output = child.wait_with_output().with_context(|| format!("cannot wait for {program}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    bail!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())
+}

@@ -1,0 +1,43 @@
+//! Which data plane the rack's switch has.
+
+use crate::lab::rack::{Place, Rack};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// Where packets are switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Plane {
+    /// In the switch's process, over a UDP socket.
+    User,
+    /// In the kernel, at the drivers of the switch's ports.
+    Xdp,
+}
+
+impl Plane {
+    /// What `keyway switch` is told for it.
+    pub(crate) fn arguments(self, rack: &Rack) -> Vec<String> {
+        match self {
+            Self::User => Vec::new(),
+            Self::Xdp => ["--plane", "xdp", "--ports", &ports(rack)].map(str::to_owned).into(),
+        }
+    }
+}
+
+/// Ports that requests and replies come through.
+pub(crate) fn ports(rack: &Rack) -> String {
+    let ports: Vec<String> = rack.clients().chain(rack.nodes()).map(Place::port).collect();
+    ports.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ports_of_clients_and_nodes_are_named_and_not_the_controllers() {
+        let rack = Rack { lab: "lab".into(), nodes: 2, clients: 1 };
+        assert_eq!(ports(&rack), "p-c0,p-n1,p-n2");
+        assert!(Plane::User.arguments(&rack).is_empty());
+    }
+}

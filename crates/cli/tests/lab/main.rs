@@ -1,0 +1,157 @@
+//! `keyway lab`: racks in named network namespaces, what runs in them, and that nothing of them is
+//! left, however they end. Takes root.
+
+#[cfg(test)]
+#[path = "../e2e/harness.rs"]
+#[expect(dead_code, reason = "clusters in one process are for other tests")]
+mod harness;
+#[cfg(test)]
+mod rack;
+#[cfg(test)]
+#[path = "../chaos/skip.rs"]
+mod skip;
+
+#[cfg(test)]
+mod tests {
+    use crate::harness::{Ran, run};
+    use crate::rack::{DownInTheEnd, Lab, can_build, traces, wait_until_gone};
+    use serde_json::Value;
+    use std::process::Command;
+    use std::sync::{Mutex, PoisonError};
+
+    /// One rack at a time: they would take each other's time.
+    static MACHINE: Mutex<()> = Mutex::new(());
+
+    /// Far more than a rack takes on a machine that has nothing else to do.
+    const READY_MS_MAX: u64 = 20_000;
+
+    #[test]
+    fn a_rack_of_sixteen_nodes_is_soon_up_serves_and_leaves_nothing() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !can_build("a_rack_of_sixteen_nodes_is_soon_up_serves_and_leaves_nothing") {
+            return;
+        }
+        let lab = Lab::up(&["--nodes", "16", "--clients", "2"]);
+        let ready_ms = lab.ready["ready_ms"].as_u64().unwrap();
+        println!("16 nodes, 2 clients, switch and controller: ready after {ready_ms} ms");
+        assert!(ready_ms < READY_MS_MAX, "{ready_ms} ms");
+        // The switch, 16 nodes and the controller; the clients' hosts have nothing to run.
+        assert_eq!(lab.ready["processes"].as_array().map(Vec::len), Some(18));
+        assert_eq!(lab.ready["namespaces"].as_array().map(Vec::len), Some(20));
+
+        lab.run(0, &["keyway", "put", "greeting", "hello"]).expect(0);
+        assert_eq!(lab.run(1, &["keyway", "get", "greeting"]).expect(0).stdout.trim(), "hello");
+        let fruits = ["apple", "banana", "cherry", "date"];
+        for (index, fruit) in fruits.iter().enumerate() {
+            lab.run(0, &["keyway", "put", fruit, &index.to_string()]).expect(0);
+            lab.run(0, &["keyway", "put", "-k", "ordered", fruit, &index.to_string()]).expect(0);
+        }
+        let mut mget = vec!["keyway", "mget", "--json"];
+        mget.extend(fruits);
+        let found = lab.run(1, &mget).expect(0);
+        let found: Vec<Value> = found.json_lines();
+        let values: Vec<&str> = found.iter().filter_map(|it| it["value"].as_str()).collect();
+        assert_eq!(values, ["0", "1", "2", "3"], "{found:?}");
+        let scan = lab.run(1, &["keyway", "scan", "-k", "ordered", "--json"]).expect(0);
+        let lines = scan.json_lines();
+        let keys: Vec<&str> = lines.iter().filter_map(|it| it["key"].as_str()).collect();
+        assert_eq!(keys, fruits);
+        let status = lab.run(0, &["keyway", "status", "--json"]).expect(0).json();
+        assert_eq!(status["replicated"], true, "{status:#}");
+
+        assert_eq!(lab.run(0, &["sh", "-c", "exit 7"]).code, Some(7));
+        assert_eq!(lab.run(2, &["true"]).code, Some(2), "there is no third client");
+        let again = run(&["lab", "up", "--name", &lab.name]).expect(2);
+        assert!(again.stderr.contains("is up"), "{again:?}");
+        let status = run(&["lab", "status", "--json", "--name", &lab.name]).expect(0).json();
+        assert_eq!(status["processes"].as_array().map(Vec::len), Some(18));
+
+        let name = lab.name.clone();
+        assert_eq!(lab.interrupt(), Some(0));
+        assert_eq!(traces(&name), Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_a_lab_whose_process_is_killed_nothing_is_left() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !can_build("of_a_lab_whose_process_is_killed_nothing_is_left") {
+            return;
+        }
+        let lab = Lab::up(&["--nodes", "2", "--replicas", "2"]);
+        // What somebody has left running on a client's host is part of it.
+        let name = lab.name.clone();
+        let mut left_running = Command::new(env!("CARGO_BIN_EXE_keyway"));
+        left_running.args(["lab", "run", "--name", &name, "--", "sleep", "600"]);
+        let mut left_running = left_running.spawn().unwrap();
+        assert!(!traces(&name).is_empty());
+        lab.kill();
+        wait_until_gone(&name);
+        assert!(!left_running.wait().unwrap().success());
+    }
+
+    #[test]
+    fn what_killed_processes_have_left_is_taken_down_by_the_next_command() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !can_build("what_killed_processes_have_left_is_taken_down_by_the_next_command") {
+            return;
+        }
+        let one = ["--nodes", "1", "--replicas", "1"];
+        let lab = Lab::up(&one);
+        let name = lab.name.clone();
+        let _down = DownInTheEnd(&name);
+        lab.kill_with_guard();
+        assert!(!traces(&name).is_empty(), "nobody was there to take it down");
+        let mut arguments = vec!["lab", "up", "--detach", "--json", "--name", &name];
+        arguments.extend(one);
+        let ran: Ran = run(&arguments).expect(0);
+        assert!(ran.stderr.contains("has left"), "{ran:?}");
+        assert_eq!(ran.json()["keeper"], Value::Null);
+        run(&["lab", "run", "--name", &name, "--", "keyway", "put", "a", "1"]).expect(0);
+        run(&["lab", "up", "--name", &name]).expect(2);
+        let down = run(&["lab", "down", "--json", "--name", &name]).expect(0).json();
+        assert_eq!(down["was_there"], true);
+        assert_eq!(traces(&name), Vec::<String>::new());
+
+        let lab = Lab::up_as(&name, &one);
+        lab.kill_with_guard();
+        run(&["lab", "down", "--name", &name]).expect(0);
+        assert_eq!(traces(&name), Vec::<String>::new());
+        let down = run(&["lab", "down", "--json", "--name", &name]).expect(0).json();
+        assert_eq!(down["was_there"], false);
+    }
+
+    #[test]
+    fn a_namespace_that_is_no_labs_is_not_touched() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !can_build("a_namespace_that_is_no_labs_is_not_touched") {
+            return;
+        }
+        let name = Lab::free_name();
+        let other = format!("keyway-{name}-n1");
+        let netns = |what: &str| {
+            let status = Command::new("ip").args(["netns", what, &other]).status();
+            assert!(status.expect("there is an ip").success());
+        };
+        netns("add");
+        let ran = run(&["lab", "up", "--name", &name]);
+        run(&["lab", "down", "--name", &name]).expect(0);
+        assert_eq!(traces(&name), [format!("namespace {other}")]);
+        netns("del");
+        assert!(ran.expect(2).stderr.contains(&other));
+    }
+
+    #[test]
+    fn a_limited_node_serves_at_its_rate() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if !can_build("a_limited_node_serves_at_its_rate") {
+            return;
+        }
+        let lab = Lab::up(&["--nodes", "1", "--replicas", "1", "--node-rate", "2k"]);
+        let bench = "keyway bench --json --load --keys 1000 --workload a --duration 4s";
+        let bench: Vec<&str> = bench.split(' ').collect();
+        let result = lab.run(0, &bench).expect(0).json();
+        let served = result["run"]["summary"]["all"]["ops"].as_f64().unwrap() / 4.0;
+        println!("a node of 2000 requests per second has served {served} per second");
+        assert!((1_900.0..2_100.0).contains(&served), "{served} per second: {result:#}");
+    }
+}
