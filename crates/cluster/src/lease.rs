@@ -70,6 +70,12 @@ impl Tenure {
         }
     }
 
+    /// When it ends, by the member's own clock.
+    #[must_use]
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
     /// Whether the member may serve at `now`, by its own clock.
     #[must_use]
     pub fn holds(&self, now: Instant) -> bool {

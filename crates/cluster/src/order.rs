@@ -155,6 +155,9 @@ pub struct NodeReport {
     pub whole: Vec<(PartitionId, Epoch)>,
     /// Copies that this node is giving to joiners.
     pub copies: Vec<CopyProgress>,
+    /// Partitions that it has no seat in by the installed assignment, and of which it may still
+    /// hold something.
+    pub vacating: Vec<PartitionId>,
     /// Client requests and chain messages taken since it started.
     pub requests: u64,
     /// Writes recorded and not yet committed.

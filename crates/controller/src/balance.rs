@@ -3,6 +3,7 @@
 //! A seat moves only if the node that gives it up has at least two more than the node that gets it.
 //! So each move makes the shares more even, and they cannot go round in circles.
 
+use crate::leftovers::Leftovers;
 use crate::plan::Outlook;
 use crate::seats::{Intent, Tally};
 use cluster::{Map, NodeId, Partition, PartitionId};
@@ -15,7 +16,12 @@ const DIFFERENCE_MIN: usize = 2;
 
 /// Copies to begin, each in another partition and to another node. O(nodes x partitions) if there
 /// is anything to even out, else O(nodes).
-pub(crate) fn moves(map: &Map, outlook: &Outlook, mut tally: Tally) -> Vec<(PartitionId, Intent)> {
+pub(crate) fn moves(
+    map: &Map,
+    outlook: &Outlook,
+    leftovers: &Leftovers,
+    mut tally: Tally,
+) -> Vec<(PartitionId, Intent)> {
     let mut moves = Vec::new();
     let busy = |p: &Partition| !p.open || p.joining;
     if outlook.paused || !is_uneven(outlook, &tally) || map.partitions.iter().any(busy) {
@@ -25,7 +31,8 @@ pub(crate) fn moves(map: &Map, outlook: &Outlook, mut tally: Tally) -> Vec<(Part
     takers.sort_by_key(|node| (tally.of(*node).seats, *node));
     let mut moving = BTreeSet::new();
     for taker in takers {
-        let free = map.partitions.iter().filter(|p| !moving.contains(&p.id));
+        let free = |p: &&Partition| !moving.contains(&p.id) && !leftovers.may_hold(taker, p.id);
+        let free = map.partitions.iter().filter(free);
         let offers = free.filter_map(|p| Some((p.id, offer(p, taker, outlook, &tally)?)));
         let best = offers.max_by_key(|(id, (from, _))| (tally.of(*from).seats, Reverse(*id)));
         let Some((partition, (from, intent))) = best else { continue };

@@ -2,6 +2,7 @@
 
 use crate::balance;
 use crate::controller::Controller;
+use crate::leftovers::Leftovers;
 use crate::peer::{Contact, Peer, Standing};
 use crate::plan::{Case, Outlook, Reason, Sight, Step};
 use crate::seats::{Intent, Intents, Tally};
@@ -26,6 +27,7 @@ pub(crate) struct Plans {
     /// Joiners that were heard to hold everything, and since when they are in the chain.
     whole: BTreeMap<PartitionId, (NodeId, u64)>,
     intents: Intents,
+    pub(crate) leftovers: Leftovers,
     /// What the last step went by.
     outlook: Outlook,
     /// Something else than the outlook has changed since.
@@ -33,6 +35,11 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
+    /// For a controller that begins with this revision.
+    pub(crate) fn new(begun: u64) -> Self {
+        Self { leftovers: Leftovers::new(begun), ..Self::default() }
+    }
+
     /// The next step has to look at everything.
     pub(crate) fn disturb(&mut self) {
         self.stale = true;
@@ -163,11 +170,23 @@ impl Controller {
         let replicas: BTreeMap<KeyspaceId, usize> = keyspaces.collect();
         let wanted = |p: &Partition| replicas.get(&p.keyspace).copied().unwrap_or(1);
         let revision = self.state.next_revision(self.now);
+        let leftovers = &self.plans.leftovers;
         let next = |partition: &Partition, intent: Option<Intent>, tally: &Tally| {
             let replicas = wanted(partition);
             let settled = !partition.open && self.has_settled(partition);
             let whole = self.plans.is_whole(partition);
-            Case { partition, replicas, settled, whole, intent, outlook, tally, revision }.next()
+            let case = Case {
+                partition,
+                replicas,
+                settled,
+                whole,
+                intent,
+                outlook,
+                leftovers,
+                tally,
+                revision,
+            };
+            case.next()
         };
         let copy = |p: &Partition, intent| self.plans.copy(p, intent, outlook);
         let mut order: Vec<(usize, &Partition)> = map.partitions.iter().enumerate().collect();
@@ -193,7 +212,8 @@ impl Controller {
         if !steps.is_empty() {
             return steps;
         }
-        let moves: Intents = balance::moves(map, outlook, tally.clone()).into_iter().collect();
+        let moves = balance::moves(map, outlook, leftovers, tally.clone());
+        let moves: Intents = moves.into_iter().collect();
         for (index, partition) in order {
             let Some(intent) = moves.get(&partition.id) else { continue };
             tally.remove(partition, None);
@@ -236,6 +256,10 @@ impl Controller {
             let Some(partition) = self.state.map.partitions.get_mut(index) else { continue };
             if let Some(intent) = step.intent {
                 self.plans.intents.insert(partition.id, intent);
+            }
+            let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
+            for node in lost {
+                self.plans.leftovers.note_lost(*node, partition.id, self.state.map.revision);
             }
             *partition = step.next;
         }

@@ -83,13 +83,13 @@ impl Controller {
         decisions.note(now, saw, did, changes);
         Ok(Self {
             config,
+            plans: Plans::new(state.map.revision),
             state,
             saving: durable,
             durable,
             hold_switches_until,
             alone_at: Lease::over_by(now, granted),
             peers,
-            plans: Plans::default(),
             watches: Watches::default(),
             decisions,
             planted: None,
@@ -378,7 +378,9 @@ impl Controller {
         if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
             self.watches.note(now, report);
             self.plans.note_whole(&self.state.map, node, report);
-            if !peer.report.as_ref().is_some_and(|last| says_the_same(last, report)) {
+            let ours = peer.standing == Standing::Accepted;
+            let news = ours && self.plans.leftovers.note_report(node, report);
+            if news || !peer.report.as_ref().is_some_and(|last| says_the_same(last, report)) {
                 self.plans.disturb();
             }
         }
@@ -424,6 +426,8 @@ fn bound(report: &mut NodeReport) {
         places.truncate(wire::PARTITIONS_MAX);
         places.sort_unstable();
     }
+    report.vacating.truncate(wire::PARTITIONS_MAX);
+    report.vacating.sort_unstable();
     report.copies.truncate(wire::PARTITIONS_MAX);
 }
 

@@ -33,6 +33,7 @@ mod decisions;
 mod judge;
 mod keyspace;
 mod lease;
+mod leftovers;
 mod orders;
 mod peer;
 mod plan;

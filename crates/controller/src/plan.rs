@@ -3,6 +3,7 @@
 //! Nothing is remembered about why a partition was closed. When all of it has settled, what it is
 //! to open as is worked out from what is seen then, by the same rules by which it was closed.
 
+use crate::leftovers::Leftovers;
 use crate::seats::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
 use std::cmp::Reverse;
@@ -59,6 +60,7 @@ pub(crate) struct Case<'a> {
     /// The copy that is to begin in it.
     pub(crate) intent: Option<Intent>,
     pub(crate) outlook: &'a Outlook,
+    pub(crate) leftovers: &'a Leftovers,
     /// The shares of all nodes, without this partition.
     pub(crate) tally: &'a Tally,
     /// Revision of the map that the change will come with.
@@ -227,7 +229,8 @@ impl Case<'_> {
         if members.len() >= self.replicas && !self.is_anyone_departing(members) {
             return None;
         }
-        let strange = |node: &NodeId| !self.partition.chain.contains(node);
+        let Partition { id, chain, .. } = self.partition;
+        let strange = |node: &NodeId| !chain.contains(node) && !self.leftovers.may_hold(*node, *id);
         let free = |node: &NodeId| strange(node) && self.tally.of(*node).can_take();
         let takers = self.outlook.takers().filter(free);
         let taker = takers.min_by_key(|node| (self.tally.of(*node).seats, *node))?;

@@ -11,4 +11,5 @@ mod operators;
 mod orders;
 mod properties;
 mod switches;
+mod vacating;
 mod world;

@@ -11,6 +11,7 @@ use cluster::{Assignment, Keyspace, KeyspaceId, Partition, PartitionId, Plant, R
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 use wire::Header;
 
 impl<E: Engine> Node<E> {
@@ -35,7 +36,7 @@ impl<E: Engine> Node<E> {
         let directory = Directory::new(assignment);
         let mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
-        self.forget_others(&directory, &mine);
+        self.forget_others(now, &directory, &mine);
         let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
         for partition in &mine {
             let Partition { id, keyspace, first, last, .. } = **partition;
@@ -57,8 +58,11 @@ impl<E: Engine> Node<E> {
     }
 
     /// Drops every partition that is not assigned any more, or that is assigned anew: what lies
-    /// here of an earlier stay is no longer what the others have.
-    fn forget_others(&mut self, directory: &Directory, mine: &[&Partition]) {
+    /// here of an earlier stay is no longer what the others have. It is forgotten piece by piece,
+    /// but where the node has a seat again already: there it has to be gone before the first
+    /// packet, or old and new could not be told apart, however long that takes. A controller gives
+    /// no such seat before the node has forgotten.
+    fn forget_others(&mut self, now: Instant, directory: &Directory, mine: &[&Partition]) {
         let since: BTreeMap<PartitionId, Option<u64>> =
             mine.iter().map(|p| (p.id, p.since(directory.me))).collect();
         let stays = |seat: &Seat| since.get(&seat.area.partition) == Some(&Some(seat.since));
@@ -68,7 +72,26 @@ impl<E: Engine> Node<E> {
         let replicas = &self.replicas;
         self.timers.retain(|(_, id, _)| replicas.contains_key(id));
         self.copies.retain(|id, _| replicas.contains_key(id));
-        self.seats.vacate(&mut self.engine, |seat| keeps || stays(seat));
+        self.seats.vacate(|seat| keeps || stays(seat));
+        for partition in mine {
+            self.seats.forget_all(&mut self.engine, partition.id);
+        }
+        self.next_vacating = self.next_vacating.max(now);
+        self.unsynced_seats = true;
+    }
+
+    /// Forgets a piece of what is held without a seat, if it is time to.
+    pub(crate) fn vacate_on(&mut self, now: Instant) {
+        if self.vacating_due().is_some_and(|at| at <= now) {
+            self.seats.forget_piece(&mut self.engine);
+            self.next_vacating = now + VACATE_EVERY;
+        }
+    }
+
+    /// When there is a piece to forget, if there is one; not before it is durable why.
+    pub(crate) fn vacating_due(&self) -> Option<Instant> {
+        let may = self.seats.is_vacating() && !self.unsynced_seats;
+        may.then_some(self.next_vacating)
     }
 
     fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) {
@@ -122,6 +145,10 @@ pub(crate) fn sweep<E: Engine>(
         replica.handle_due(ctx, &header, due);
     }
 }
+
+/// From one piece that is forgotten to the next: with the durable engine about half of the time is
+/// left for all else, and a million records take 20 seconds.
+const VACATE_EVERY: Duration = Duration::from_millis(5);
 
 /// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
 const SWEEP_MAX: usize = 1_000;

@@ -161,10 +161,18 @@ pub trait Engine {
     /// Thousandths of the walk that lie behind the cursor, about; all of them when it is over.
     fn walked(&self, area: &Area, cursor: &Self::Cursor) -> u16;
 
-    /// Forgets every record and every note of a partition. Of a large one, part may be gone for
-    /// good before the next sync, the notes with the first of it: a clear that a crash cut short
-    /// must be done again.
-    fn clear(&mut self, area: &Area);
+    /// Forgets a piece of a partition: of its notes and, when there are none left, of its records;
+    /// at least one and at most `at_most` (which is above 0) of both together. Breaks if more is
+    /// left; then it is to be called again, however much later, until it does not.
+    ///
+    /// From the first piece to the last nothing may be written or noted of the partition, and
+    /// whatever reads of it, visits or lists what is due sees any part of what there was, or
+    /// nothing: nobody may be told of it. Other partitions are as always.
+    ///
+    /// The last piece is a change like any other. Those before it may be gone for good before the
+    /// next sync, without what was changed elsewhere. So what a crash leaves of a clear is any part
+    /// of the partition, and it must be done again, from the first piece to the last.
+    fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()>;
 
     /// Keeps (or with `None` removes) a note of the protocol: a pending write, a session, a
     /// counter. An engine that loses everything in a crash need not keep notes.

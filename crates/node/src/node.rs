@@ -47,6 +47,10 @@ pub struct Node<E: Engine> {
     pub(crate) timers: Timers,
     next_sweep: Instant,
     pub(crate) next_quiet: Instant,
+    /// When the next piece of what is held without a seat may be forgotten.
+    pub(crate) next_vacating: Instant,
+    /// Whether seats were given or taken since the last flush.
+    pub(crate) unsynced_seats: bool,
     /// Whether anything was handled since the last flush.
     pub(crate) dirty: bool,
     pub(crate) held: Outbox,
@@ -107,6 +111,8 @@ impl<E: Engine> Node<E> {
             timers: Timers::new(),
             next_sweep: now + SWEEP_EVERY,
             next_quiet: now + QUIET_EVERY,
+            next_vacating: now,
+            unsynced_seats: false,
             dirty: false,
             held: Outbox::default(),
             ready: Outbox::default(),
@@ -254,6 +260,7 @@ impl<E: Engine> Node<E> {
                 replica.handle_quiet(&mut ctx);
             }
         }
+        self.vacate_on(now);
     }
 
     /// Makes durable whatever was handled since the last flush, and lets its answers go.
@@ -267,7 +274,8 @@ impl<E: Engine> Node<E> {
             if self.plant != Some(Plant::AnswerUnsynced) {
                 self.engine.sync()?;
             }
-            self.counters.syncs += 1;
+            (self.unsynced_seats, self.counters.syncs) = (false, self.counters.syncs + 1);
+            self.seats.synced();
             self.ready.append(&mut self.held);
         }
         Ok(())
@@ -284,11 +292,11 @@ impl<E: Engine> Node<E> {
         let resend = self.timers.first().map(|(due, ..)| *due);
         let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet);
-        [resend, copies, Some(housekeeping)].into_iter().flatten().min()
+        [resend, copies, self.vacating_due(), Some(housekeeping)].into_iter().flatten().min()
     }
 
-    /// How the node is, for the controller. What is not yet durable is not said to be settled or
-    /// whole.
+    /// How the node is, for the controller. What is not yet durable is not said to be settled,
+    /// whole or vacated.
     pub fn report(&self) -> NodeReport {
         let durable = || self.replicas.values().filter(|_| !self.dirty);
         let place = |replica: &Replica| (replica.id(), replica.epoch());
@@ -302,6 +310,7 @@ impl<E: Engine> Node<E> {
             settled: durable().filter(|r| r.settled).map(place).collect(),
             whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
             copies: self.copies.iter().filter_map(progress).collect(),
+            vacating: self.seats.vacating(),
             requests: self.counters.requests_total(),
             pending: self.pending() as u64,
         }

@@ -3,6 +3,8 @@
 //! An assignment says since which revision of the map the node has been in each chain. What lies in
 //! the engine from an earlier stay may lack deletes that have been collected since, so it must be
 //! forgotten before the node joins again; this record tells the two apart, also after a restart.
+//! Forgetting a large partition takes seconds, and a node that did nothing else meanwhile would
+//! lose its lease for all of them: so it is done piece by piece.
 
 use crate::engine::{Area, Engine};
 use cluster::{ClusterId, KeyspaceId, Match, PartitionId};
@@ -26,6 +28,10 @@ pub(crate) struct Seats {
     /// arrives after a restart must not be followed: what it says was changed since.
     pub(crate) revision: u64,
     seats: BTreeMap<PartitionId, Seat>,
+    /// Seats that were given up, and of which something may be left in the engine.
+    vacating: BTreeMap<PartitionId, Area>,
+    /// Those of which nothing is left since the last sync.
+    forgotten: Vec<PartitionId>,
 }
 
 /// Notes of the shard itself: no partition has this id.
@@ -90,19 +96,65 @@ impl Seats {
         }
     }
 
-    /// Forgets the data of every partition that is not to be kept, and then the record of it: if
-    /// the node stops in between, it forgets again.
-    pub(crate) fn vacate<E: Engine>(&mut self, engine: &mut E, keep: impl Fn(&Seat) -> bool) {
-        self.seats.retain(|id, seat| {
-            let kept = keep(seat);
-            if !kept {
-                engine.clear(&seat.area);
-                engine.note(SHARD, &id.0.to_be_bytes(), None);
-            }
-            kept
-        });
+    /// Gives up every seat that is not to be kept. What is held of it is forgotten by
+    /// [`forget_piece`](Self::forget_piece); until then the seat stays on record, so that a node
+    /// that stops in between gives it up again.
+    pub(crate) fn vacate(&mut self, keep: impl Fn(&Seat) -> bool) {
+        for (id, seat) in self.seats.extract_if(.., |_, seat| !keep(seat)) {
+            self.vacating.insert(id, seat.area);
+        }
+    }
+
+    /// Partitions of which something may be held without a seat, in order: what was forgotten is
+    /// among them until that is durable.
+    pub(crate) fn vacating(&self) -> Vec<PartitionId> {
+        let mut ids: Vec<_> = self.vacating.keys().chain(&self.forgotten).copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Whether there is anything to forget.
+    pub(crate) fn is_vacating(&self) -> bool {
+        !self.vacating.is_empty()
+    }
+
+    /// Forgets a piece of what is held without a seat. A piece may be gone for good before the next
+    /// sync, so that the loss of the seat must be durable by now: a node that ended in between
+    /// would not know of it, and an old assignment still on its way could give the seat back.
+    pub(crate) fn forget_piece<E: Engine>(&mut self, engine: &mut E) {
+        let Some((id, area)) = self.vacating.first_key_value() else { return };
+        let id = *id;
+        if engine.clear_on(area, FORGOTTEN_AT_ONCE).is_continue() {
+            self.forgotten(engine, id);
+        }
+    }
+
+    /// Forgets all that is held of a partition without a seat, in one go. What was decided before
+    /// is made durable first, as [`forget_piece`](Self::forget_piece) wants it.
+    pub(crate) fn forget_all<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
+        let Some(area) = self.vacating.get(&partition) else { return };
+        // A failure is said again by every sync that follows, so it is not lost.
+        let _ = engine.sync();
+        while engine.clear_on(area, usize::MAX).is_break() {}
+        self.forgotten(engine, partition);
+    }
+
+    /// Nothing is held of it any more, so nothing need be on record; both go with the next sync.
+    fn forgotten<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
+        self.vacating.remove(&partition);
+        self.forgotten.push(partition);
+        engine.note(SHARD, &partition.0.to_be_bytes(), None);
+    }
+
+    /// All that was done so far is durable.
+    pub(crate) fn synced(&mut self) {
+        self.forgotten.clear();
     }
 }
+
+/// Records and notes forgotten at once: about two milliseconds with the durable engine, in which
+/// the node serves nobody.
+const FORGOTTEN_AT_ONCE: usize = 256;
 
 impl Seat {
     fn to_note(self) -> [u8; NOTE_LEN] {

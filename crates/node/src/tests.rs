@@ -1,6 +1,7 @@
 //! Scripts against a chain of three nodes on a network that does what it is told.
 
 mod reconfigure;
+mod vacating;
 
 use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};

@@ -2,6 +2,7 @@
 
 mod controller;
 mod delivery;
+mod fast_path;
 mod node;
 mod orders;
 mod service;
@@ -12,6 +13,7 @@ pub use controller::{
     RequestError,
 };
 pub use delivery::{Delivery, in_process, over_http};
+pub use fast_path::{FastPath, FastPathError};
 pub use node::{NodeDriver, NodeHandle, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};
 pub use switch::{SwitchDriver, SwitchHandle, SwitchSnapshot};

@@ -3,8 +3,8 @@
 use crate::admin::Admin;
 use crate::config::{Config, EngineKind, NodeSection};
 use crate::driver::{
-    ControllerDriver, ControllerError, ControllerPlan, MapStore, NodeDriver, ShardEngine,
-    SwitchDriver, over_http,
+    ControllerDriver, ControllerError, ControllerPlan, FastPath, FastPathError, MapStore,
+    NodeDriver, ShardEngine, SwitchDriver, over_http,
 };
 use crate::entropy;
 use crate::net::Socket;
@@ -12,7 +12,7 @@ use crate::roles::Roles;
 use crate::store::{FjallEngine, RedbMapStore, ShardIdentity, StoreError, SyncPolicy};
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV6};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -85,21 +85,28 @@ pub enum StartError {
     /// The controller does not start.
     #[error(transparent)]
     Controller(#[from] ControllerError),
+    /// The switch does not start in the kernel.
+    #[error(transparent)]
+    FastPath(#[from] FastPathError),
+    /// The switch in the kernel knows IPv4 only.
+    #[error("the XDP plane needs an IPv4 service address, and this is {0}; use --plane user")]
+    FastPathOverIpv6(SocketAddrV6),
     /// The kernel gives no randomness.
     #[error("cannot read random numbers: {0}")]
     Entropy(io::Error),
 }
 
 impl Server {
-    /// Starts the switch at this position of the configuration.
+    /// Starts the switch at this position of the configuration, and if ports are named also in the
+    /// kernel, on these interfaces.
     ///
     /// # Errors
     ///
-    /// If there is no such switch, or an address is taken.
-    pub fn start_switch(config: &Config, index: u16) -> Result<Self, StartError> {
+    /// If there is no such switch, an address is taken, or the kernel does not take the switch.
+    pub fn start_switch(config: &Config, index: u16, ports: &[String]) -> Result<Self, StartError> {
         let section = config.switches.get(usize::from(index));
         let section = section.ok_or(StartError::UnknownSwitch(index))?;
-        let driver = open_switch(section.service, section.threads)?;
+        let driver = open_switch(section.service, section.threads, ports)?;
         let roles = Roles { switch: Some(driver.handle()), ..Roles::default() };
         let admin = open_admin("switch", section.admin, roles.clone())?;
         let service = driver.service();
@@ -208,8 +215,19 @@ impl Storage {
     }
 }
 
-pub(crate) fn open_switch(service: SocketAddr, threads: usize) -> Result<SwitchDriver, StartError> {
-    SwitchDriver::start(service, threads, draw_life()?).map_err(|why| StartError::Bind {
+/// Starts a switch; if ports are named, also in the kernel.
+pub(crate) fn open_switch(
+    service: SocketAddr,
+    threads: usize,
+    ports: &[String],
+) -> Result<SwitchDriver, StartError> {
+    let life = draw_life()?;
+    let fast_path = match service {
+        _ if ports.is_empty() => None,
+        SocketAddr::V4(service) => Some(FastPath::start(service, life, ports)?),
+        SocketAddr::V6(service) => return Err(StartError::FastPathOverIpv6(service)),
+    };
+    SwitchDriver::start(service, threads, life, fast_path).map_err(|why| StartError::Bind {
         role: "the switch".into(),
         at: service,
         why,

@@ -112,7 +112,7 @@ impl Embedded {
         if !problems.is_empty() {
             return Err(UpError::Options(problems));
         }
-        let switch = open_switch(options.service, options.switch_threads)?;
+        let switch = open_switch(options.service, options.switch_threads, &[])?;
         // Opening the store locks the directory against a second cluster.
         let store = match &options.data {
             Some(data) => open_map_store(&data.join("controller"))?,

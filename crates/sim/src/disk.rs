@@ -17,6 +17,10 @@ pub(crate) struct Disk {
     unsynced: Vec<Change>,
 }
 
+/// Of what is left of a partition, one part in so many is cleared at a time: small worlds see many
+/// pieces, and large ones not thousands.
+const CLEARED_PART: usize = 8;
+
 type RecordKey = (KeyspaceId, u128, Vec<u8>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -209,14 +213,28 @@ impl Engine for Disk {
         cursor.as_ref().map_or(1_000, |(_, at, _)| area.thousandths_before(Match(*at)))
     }
 
-    fn clear(&mut self, area: &Area) {
+    /// A bounded piece is smaller than it might be, and gone for good as soon as it may be; without
+    /// a bound all goes at once, like any other change.
+    fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
         let records = self.records_between(start_of(area), area.last);
         let records = records.map(|(at, _)| Change::Record(at.clone(), None));
         let notes = self.live.notes.range((area.partition, Vec::new())..);
         let notes = notes.take_while(|((of, _), _)| *of == area.partition);
         let notes = notes.map(|(at, _)| Change::Note(at.clone(), None));
-        let changes: Vec<_> = records.chain(notes).collect();
-        changes.into_iter().for_each(|change| self.change(change));
+        let mut changes: Vec<_> = notes.chain(records).collect();
+        let piece = match at_most {
+            usize::MAX => changes.len(),
+            _ => (changes.len() / CLEARED_PART).clamp(1, at_most),
+        };
+        let more = changes.len() > piece;
+        changes.truncate(piece);
+        for change in changes {
+            if more {
+                self.synced.apply(&change);
+            }
+            self.change(change);
+        }
+        if more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
@@ -280,6 +298,7 @@ mod tests {
                 }
             }
             model.check(&disk, &steps);
+            model.clear_in_pieces(&mut disk, 20, &steps);
         }
     }
 

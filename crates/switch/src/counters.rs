@@ -46,6 +46,19 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// What another kind of switch has counted: packets by operation, drops by reason, datagrams
+    /// that the parser refused, datagrams sent, and the load of every partition by partition id.
+    #[must_use]
+    pub fn from_totals(
+        packets: [u64; 256],
+        dropped: [u64; 256],
+        unparsed: u64,
+        emitted: u64,
+        partitions: Vec<PartitionLoad>,
+    ) -> Self {
+        Self { packets, unparsed, emitted, dropped, partitions }
+    }
+
     /// Datagrams that passed the parser, by operation.
     pub fn packets(&self) -> impl Iterator<Item = (Op, u64)> {
         Op::ALL.into_iter().map(|op| (op, count(&self.packets, op as u8)))
@@ -190,7 +203,12 @@ impl Loads {
         ids.zip(&self.0).filter_map(|(node, load)| Some((node, (*load)?)))
     }
 
-    pub(crate) fn note(&mut self, node: NodeId, load: u16) {
+    /// Takes a node's report.
+    ///
+    /// # Panics
+    ///
+    /// If the node's id is not below `NODES_MAX`, as those of compiled tables are.
+    pub fn note(&mut self, node: NodeId, load: u16) {
         let place = self.0.get_mut(usize::from(node.0));
         *place.expect("node ids are below NODES_MAX, as compiled") = Some(load);
     }

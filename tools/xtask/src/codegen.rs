@@ -1,5 +1,7 @@
 //! Writes `spec/layout.toml` out for each language that reads it.
 
+mod c;
+mod records;
 mod reference;
 mod rust;
 
@@ -12,6 +14,8 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let layout = Layout::read(root)?;
     let outputs = [
         ("crates/wire/src/layout.rs", rust::generate(&layout)?),
+        ("crates/xdp/src/layout.rs", records::generate(&layout)?),
+        ("bpf/include/layout.h", c::generate(&layout)?),
         ("docs/reference/wire.md", reference::generate(&layout)?),
     ];
     for (path, text) in outputs {

@@ -21,6 +21,8 @@ pub(crate) struct Layout {
     pub(crate) limits: Vec<Limit>,
     #[serde(rename = "metric")]
     pub(crate) metrics: Vec<Metric>,
+    #[serde(rename = "record")]
+    pub(crate) records: Vec<Record>,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +113,32 @@ pub(crate) struct Metric {
     pub(crate) doc: String,
 }
 
+/// A structure in a map of the kernel.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    pub(crate) name: String,
+    pub(crate) fields: Vec<RecordField>,
+    pub(crate) doc: String,
+}
+
+/// `count` numbers of `size` bytes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordField {
+    pub(crate) name: String,
+    pub(crate) size: usize,
+    #[serde(default = "one")]
+    pub(crate) count: usize,
+    /// Big-endian, as in packets.
+    #[serde(default)]
+    pub(crate) wire: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MetricKind {
@@ -154,8 +182,40 @@ impl Layout {
             let fits = flags.values.iter().all(|f| f.bit < 8);
             ensure!(fits && distinct.len() == flags.values.len(), "{}: bad bits", flags.name);
         }
+        for record in &self.records {
+            record.check()?;
+        }
         let names: BTreeSet<&str> = self.metrics.iter().map(|m| m.name.as_str()).collect();
         ensure!(names.len() == self.metrics.len(), "a metric twice");
         Ok(())
+    }
+}
+
+impl Record {
+    /// Bytes of the whole.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.iter().map(RecordField::len).sum()
+    }
+
+    /// Each field where a compiler would put it, and nothing to fill up at the end.
+    fn check(&self) -> Result<()> {
+        let mut at = 0;
+        for field in &self.fields {
+            let sized = matches!(field.size, 1 | 2 | 4 | 8);
+            let place = format!("field {} of record {}", field.name, self.name);
+            ensure!(sized, "{place} has an odd size");
+            ensure!(at % field.size == 0, "{place} is not aligned: spell the padding out");
+            at += field.len();
+        }
+        let align = self.fields.iter().map(|field| field.size).max().unwrap_or(1);
+        ensure!(at % align == 0, "record {} ends with hidden padding", self.name);
+        Ok(())
+    }
+}
+
+impl RecordField {
+    /// Bytes of all its numbers.
+    pub(crate) fn len(&self) -> usize {
+        self.size * self.count
     }
 }

@@ -13,13 +13,29 @@ use runtime::server::Server;
 Examples:
   keyway switch --config cluster.toml --check
   keyway switch --config cluster.toml
-  keyway switch --config cluster.toml --index 1        the second of two")]
+  keyway switch --config cluster.toml --index 1        the second of two
+  keyway switch --config cluster.toml --plane xdp --ports eth1,eth2")]
 pub(crate) struct Args {
     /// Which switch of the configuration, counted from 0; needed if there are several.
     #[arg(long, value_name = "N")]
     index: Option<u16>,
+    /// Where packets are switched: in this process, or in the kernel before it (Linux, root).
+    #[arg(long, value_enum, default_value_t = Plane::User)]
+    plane: Plane,
+    /// Interfaces to which clients and nodes are connected, with commas; for --plane xdp.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', required_if_eq("plane", "xdp"))]
+    ports: Vec<String>,
     #[command(flatten)]
     role: Role,
+}
+
+/// What switches packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Plane {
+    /// This process.
+    User,
+    /// A program in the kernel, at the driver. This process deals with what that leaves to it.
+    Xdp,
 }
 
 impl Args {
@@ -28,11 +44,14 @@ impl Args {
         self.role.run(
             &format!("switch {index}"),
             |config| self.check(config),
-            |config| Server::start_switch(config, index),
+            |config| Server::start_switch(config, index, &self.ports),
         )
     }
 
     fn check(&self, config: &Config) -> Result<(), Failure> {
+        if self.plane == Plane::User && !self.ports.is_empty() {
+            return Err(Failure::usage("--ports is for --plane xdp".to_owned()));
+        }
         let (count, last) = (config.switches.len(), config.switches.len().saturating_sub(1));
         match self.index {
             None if count > 1 => {

@@ -2,7 +2,7 @@
 
 use super::{MemberState, MemberStatus, View};
 use crate::peer::{Contact, Peer, Standing};
-use cluster::{Member, NodeId};
+use cluster::{Member, MemberReport, NodeId};
 use machine::Instant;
 
 pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Option<MemberStatus> {
@@ -15,10 +15,14 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         }
     };
     let (word, mut detail) = describe(view, member, peer);
-    if let Member::Node(id) = member
-        && departing
-    {
-        detail = format!("{}; {detail}", departure(view, id));
+    if let Member::Node(id) = member {
+        if departing {
+            detail = format!("{}; {detail}", departure(view, id));
+        }
+        match vacating(view, id) {
+            0 => {}
+            n => detail.push_str(&format!("; it still forgets what it held of {n} partitions")),
+        }
     }
     Some(MemberStatus {
         member,
@@ -38,8 +42,19 @@ fn ms_between(from: Instant, to: Instant) -> u64 {
 
 fn departure(view: &View<'_>, node: NodeId) -> String {
     match view.state.partitions_of(node) {
+        0 if vacating(view, node) > 0 => "it has left every chain".to_owned(),
         0 => "it has left every chain and can be removed".to_owned(),
         n => format!("it is leaving, {n} partitions to go"),
+    }
+}
+
+/// How many partitions the node says it has yet to forget. One that is not heard of is not waited
+/// for: it will have to say so when it is back.
+fn vacating(view: &View<'_>, node: NodeId) -> usize {
+    let peer = view.peers.get(&Member::Node(node)).filter(|peer| peer.is_serving());
+    match peer.and_then(|peer| peer.report.as_ref()).map(|report| &report.state) {
+        Some(MemberReport::Node(report)) => report.vacating.len(),
+        Some(MemberReport::Switch(_)) | None => 0,
     }
 }
 

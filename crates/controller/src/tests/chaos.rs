@@ -93,10 +93,16 @@ pub(super) fn play_all(chaos: &mut Chaos, steps: &[Step]) {
 }
 
 impl Chaos {
-    pub(super) fn new(clocks_permille: &[u64], settling_ms: u64, copying_ms: u64) -> Self {
+    pub(super) fn new(
+        clocks_permille: &[u64],
+        settling_ms: u64,
+        copying_ms: u64,
+        forgetting_ms: u64,
+    ) -> Self {
         let mut world = World::new(NODES, 2);
         world.settling = Duration::from_millis(settling_ms);
         world.copying = Duration::from_millis(copying_ms);
+        world.forgetting = Duration::from_millis(forgetting_ms);
         for (it, permille) in world.members.values_mut().zip(clocks_permille) {
             it.clock_permille = *permille;
         }
@@ -445,6 +451,9 @@ impl Chaos {
             assert!(!old.chain.contains(&id));
             let since = new.since(id).unwrap();
             assert!(before.map.revision < since && since <= after.map.revision);
+            let process = &self.world.members[&Member::Node(id)];
+            let holds = process.holds(new.id, self.world.now, self.world.forgetting);
+            assert!(!holds, "node {id} has not forgotten its last stay in {new:?}");
         }
     }
 }

@@ -30,6 +30,9 @@ pub(super) struct Obedient {
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
     /// Copies that have come to their end; as durable as its store.
     whole: BTreeSet<(PartitionId, u64)>,
+    /// Partitions that it has been given and has not forgotten: its seat, and when it lost that.
+    /// As durable as its store.
+    held: BTreeMap<PartitionId, (u64, Option<Instant>)>,
 }
 
 impl Obedient {
@@ -47,6 +50,7 @@ impl Obedient {
             counts: Vec::new(),
             entered: BTreeMap::new(),
             whole: BTreeSet::new(),
+            held: BTreeMap::new(),
         }
     }
 
@@ -68,6 +72,7 @@ impl Obedient {
         self.restart();
         (self.store, self.cluster) = (StoreId(store), None);
         self.whole.clear();
+        self.held.clear();
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -107,6 +112,30 @@ impl Obedient {
         }
         let since = |id: PartitionId| partitions.iter().find(|p| p.id == id)?.since(me);
         self.whole.retain(|(id, at)| since(*id) == Some(*at));
+        for (id, (seat, lost)) in &mut self.held {
+            if since(*id) != Some(*seat) {
+                lost.get_or_insert(now);
+            }
+        }
+        for partition in partitions {
+            // What it still held of another seat it forgets now, whatever it takes.
+            self.held.extend(partition.since(me).map(|since| (partition.id, (since, None))));
+        }
+    }
+
+    /// Partitions of which it still holds something without a seat, if it takes so long to forget.
+    pub(super) fn vacating(&self, now: Instant, forgetting: Duration) -> Vec<PartitionId> {
+        let left = self.held.iter().filter(|(_, (_, lost))| match lost {
+            Some(at) => *at + forgetting > now,
+            None => false,
+        });
+        left.map(|(id, _)| *id).collect()
+    }
+
+    /// Whether it holds something of a partition, with a seat or without.
+    pub(super) fn holds(&self, id: PartitionId, now: Instant, forgetting: Duration) -> bool {
+        let held = self.held.get(&id);
+        held.is_some_and(|(_, lost)| lost.is_none_or(|at| at + forgetting > now))
     }
 
     /// The partitions that it has been given.
@@ -145,8 +174,13 @@ impl Obedient {
         SwitchCounters { revision, partitions, ..SwitchCounters::default() }
     }
 
-    /// What a node says of itself if it takes so long to settle.
-    pub(super) fn report(&self, now: Instant, me: NodeId, settling: Duration) -> NodeReport {
+    /// What a node says of itself if it takes so long to settle, and so long to forget.
+    pub(super) fn report(
+        &self,
+        now: Instant,
+        me: NodeId,
+        [settling, forgetting]: [Duration; 2],
+    ) -> NodeReport {
         let closed = self.partitions().iter().filter(|p| !p.open);
         let settled = closed.filter(|p| self.has_entered(p).is_some_and(|at| at + settling <= now));
         let joined = self.partitions().iter().filter(|p| p.joiner() == Some(me));
@@ -157,6 +191,7 @@ impl Obedient {
             settled: settled.map(|p| (p.id, p.epoch)).collect(),
             whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
             copies: Vec::new(),
+            vacating: self.vacating(now, forgetting),
             requests: 5,
             pending: 1,
         }

@@ -97,7 +97,7 @@ fn every_planted_bug_is_found() {
         };
         let steps = proptest::collection::vec(step(), 50..120);
         let found = TestRunner::new(config).run(&steps, |steps| {
-            let mut chaos = Chaos::new(&[1_000; 7], 20, 50);
+            let mut chaos = Chaos::new(&[1_000; 7], 20, 50, 80);
             chaos.plant(plant);
             play_all(&mut chaos, &steps);
             Ok(())
@@ -115,8 +115,9 @@ proptest! {
         clocks in proptest::collection::vec(prop_oneof![Just(981), Just(1_000), Just(1_019)], 7),
         steps in proptest::collection::vec(step(), 1..120),
         (settling_ms, copying_ms) in (0..60u64, 0..400u64),
+        forgetting_ms in 0..1_000u64,
     ) {
-        let mut chaos = Chaos::new(&clocks, settling_ms, copying_ms);
+        let mut chaos = Chaos::new(&clocks, settling_ms, copying_ms, forgetting_ms);
         play_all(&mut chaos, &steps);
         check_rest(&mut chaos)?;
     }
@@ -126,7 +127,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
     ) {
         let run = || {
-            let mut chaos = Chaos::new(&[1_000; 7], 10, 50);
+            let mut chaos = Chaos::new(&[1_000; 7], 10, 50, 80);
             play_all(&mut chaos, &steps);
             (chaos.world.delivered.clone(), chaos.world.status())
         };

@@ -33,6 +33,8 @@ pub(super) struct World {
     pub(super) settling: Duration,
     /// How long a copy takes.
     pub(super) copying: Duration,
+    /// How long a node takes to forget what it holds without a seat.
+    pub(super) forgetting: Duration,
 }
 
 pub(super) fn endpoint(host: u8, port: u16) -> Endpoint {
@@ -83,6 +85,7 @@ impl World {
             delivered: Vec::new(),
             settling: Duration::ZERO,
             copying: Duration::ZERO,
+            forgetting: Duration::ZERO,
         };
         world.meet_members();
         world
@@ -173,7 +176,7 @@ impl World {
         let state = match member {
             Member::Switch(_) => MemberReport::Switch(it.counters()),
             Member::Node(id) => {
-                let mut report = it.report(self.now, id, self.settling);
+                let mut report = it.report(self.now, id, [self.settling, self.forgetting]);
                 report.copies = self.copies_of(id);
                 MemberReport::Node(report)
             }

@@ -4,6 +4,7 @@
 //! and each is carried out on an engine and on a plain model that must agree. It is a module like
 //! any other, not a test, because engines live in more than one crate.
 
+mod clear;
 mod model;
 mod step;
 mod walk;

@@ -15,6 +15,7 @@
 //! it lasts, because a table that grows keeps no order of its own.
 
 mod block;
+mod detached;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use walk::Cursor;
 use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use block::Block;
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use detached::Detached;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use order::{Place, Placed};
@@ -38,6 +40,8 @@ pub struct MemoryEngine {
     ordered: BTreeMap<PartitionId, BTreeMap<Place, Block>>,
     due: BTreeSet<Due>,
     len: usize,
+    /// Partitions that are being cleared: their entries in `due` go with their records.
+    detached: BTreeMap<PartitionId, Detached>,
 }
 
 /// A partition of a hash keyspace.
@@ -79,6 +83,7 @@ impl MemoryEngine {
             ordered: BTreeMap::new(),
             due: BTreeSet::new(),
             len: 0,
+            detached: BTreeMap::new(),
         }
     }
 
@@ -172,6 +177,21 @@ impl MemoryEngine {
             table.remove();
         }
         Some(slot.block)
+    }
+
+    /// Takes a partition out of sight; what it takes in memory stays for now.
+    fn detach(&mut self, area: &Area) -> Detached {
+        let Area { keyspace, partition, ordered, .. } = *area;
+        let detached = if ordered {
+            Detached::ordered(keyspace, self.ordered.remove(&partition).unwrap_or_default())
+        } else {
+            let of_partition = |table: &Hashed| table.partition == partition;
+            let found = self.hashed.find_entry(partition_hash(partition), of_partition);
+            let slots = found.map_or_else(|_| HashTable::new(), |table| table.remove().0.slots);
+            Detached::hashed(keyspace, slots)
+        };
+        self.len -= detached.len();
+        detached
     }
 
     fn unschedule(&mut self, key: &KeyRef<'_>, expiry_ms: u64) {
@@ -271,7 +291,11 @@ impl Engine for MemoryEngine {
                 DuePlace::Hashed(keyhash) => self.find_hashed(due.partition, keyhash, &due.key),
                 DuePlace::Ordered(at) => self.find_ordered(due.partition, at, &due.key),
             };
-            let block = found.expect("the due index names records that are there");
+            let Some(block) = found else {
+                let leaves = self.detached.contains_key(&due.partition);
+                assert!(leaves, "the due index names records that are there");
+                continue;
+            };
             if visit(due.keyspace, &due.key, block.record()).is_break() {
                 return;
             }
@@ -299,30 +323,22 @@ impl Engine for MemoryEngine {
         cursor.walked(self.ordered.get(&area.partition).map_or(0, BTreeMap::len))
     }
 
-    /// Takes as long as it takes to give the memory back, and for each record with an expiry to
-    /// find its entry among those of all partitions.
-    fn clear(&mut self, area: &Area) {
-        let Area { keyspace, partition, .. } = *area;
-        let due = |expiry_ms, place, key| Due { expiry_ms, keyspace, partition, place, key };
-        let tree = self.ordered.remove(&partition).unwrap_or_default();
-        self.len -= tree.len();
-        for (place, block) in tree {
-            if block.expiry_ms() != 0 {
-                let (at, key) = place.into_parts();
-                self.remove_due(&due(block.expiry_ms(), DuePlace::Ordered(at), key));
-            }
+    /// The first piece takes all of the partition out of sight. Each takes as long as it takes to
+    /// give the memory of its records back, and for each with an expiry to find its entry among
+    /// those of all partitions.
+    fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
+        let partition = area.partition;
+        let known = self.detached.remove(&partition);
+        let mut detached = known.unwrap_or_else(|| self.detach(area));
+        for _ in 0..at_most {
+            let Some(due) = detached.forget_one(partition) else { break };
+            due.iter().for_each(|due| self.remove_due(due));
         }
-        let of_partition = |table: &Hashed| table.partition == partition;
-        let found = self.hashed.find_entry(partition_hash(partition), of_partition);
-        let Ok(table) = found else { return };
-        let (Hashed { slots, .. }, _) = table.remove();
-        self.len -= slots.len();
-        for Slot { keyhash, block } in slots {
-            if block.expiry_ms() != 0 {
-                let key = block.key().into();
-                self.remove_due(&due(block.expiry_ms(), DuePlace::Hashed(keyhash), key));
-            }
+        if detached.len() == 0 {
+            return ControlFlow::Continue(());
         }
+        self.detached.insert(partition, detached);
+        ControlFlow::Break(())
     }
 
     fn note(&mut self, _partition: PartitionId, _name: &[u8], _note: Option<&[u8]>) {}

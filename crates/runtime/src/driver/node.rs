@@ -232,6 +232,7 @@ fn sum(shards: &[ShardSnapshot]) -> NodeReport {
         settled: reports().flat_map(|report| report.settled.iter().copied()).collect(),
         whole: reports().flat_map(|report| report.whole.iter().copied()).collect(),
         copies: reports().flat_map(|report| report.copies.iter().copied()).collect(),
+        vacating: reports().flat_map(|report| report.vacating.iter().copied()).collect(),
         requests: reports().map(|report| report.requests).sum(),
         pending: reports().map(|report| report.pending).sum(),
     }

@@ -12,7 +12,6 @@ use cluster::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use switch::Tables;
 
 /// A switch or a node of this process.
 #[derive(Clone, Debug)]
@@ -69,12 +68,12 @@ impl MemberHandle {
             Self::Switch(switch) => {
                 let tables = match install {
                     None => None,
-                    Some(Install::Tables(tables)) => Some(Arc::new(Tables::compile(&tables)?)),
+                    Some(Install::Tables(tables)) => Some(tables),
                     Some(Install::Assignment(_)) => {
                         return Err(OrderError::WrongRole { is: "switch", wanted: "node" });
                     }
                 };
-                let snapshot = switch.command(tables, lease, patience)?;
+                let snapshot = switch.command(tables.as_ref(), lease, patience)?;
                 let state = snapshot.counters.report(snapshot.revision);
                 let state = MemberReport::Switch(state);
                 Ok(Report { life: switch.life(), at: snapshot.at, state })

@@ -1,13 +1,17 @@
-//! The user-space switch: one pipeline per thread, all with the same tables.
+//! The switch: one user-space pipeline per thread, all with the same tables, and perhaps a fast
+//! path in the kernel before them.
 //!
 //! Each thread has a socket of its own on the service address; the kernel spreads clients over
-//! them. Nothing is shared between them but the compiled tables, which never change.
+//! them. Nothing is shared between them but the compiled tables, which never change. With a fast
+//! path the sockets get only what that leaves to them.
 
+use super::fast_path::FastPath;
+use super::orders::OrderError;
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
-use cluster::{Lease, Life, SwitchControl};
+use cluster::{Lease, Life, SwitchControl, SwitchTables};
 use machine::{Datagram, Instant, Outbox};
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +27,7 @@ pub struct SwitchDriver {
     workers: Vec<Worker<Command>>,
     service: SocketAddr,
     overflow: Overflow,
+    fast_path: Option<FastPath>,
 }
 
 /// How the control plane reaches a switch; outlives it without harm.
@@ -31,6 +36,7 @@ pub struct SwitchHandle {
     life: Life,
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
+    fast_path: Option<FastPath>,
 }
 
 /// What a switch has done since it started.
@@ -38,12 +44,14 @@ pub struct SwitchHandle {
 pub struct SwitchSnapshot {
     /// When the first of the threads said this, by its clock.
     pub at: Instant,
-    /// Revision of the tables that all threads have installed; 0 for none.
+    /// Revision of the tables that all threads, and the kernel, have installed; 0 for none.
     pub revision: u64,
-    /// Sum over the threads.
+    /// Sum over the threads and the kernel.
     pub counters: Counters,
     /// Whether all threads have a lease.
     pub leased: bool,
+    /// Datagrams that the fast path in the kernel dealt with, if there is one.
+    pub in_kernel: Option<u64>,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
 }
@@ -57,12 +65,18 @@ struct Command {
 }
 
 impl SwitchDriver {
-    /// Starts a switch at the service address, with this many threads (at least one), in this life.
+    /// Starts a switch at the service address, with this many threads (at least one), in this life,
+    /// and perhaps with a fast path in the kernel.
     ///
     /// # Errors
     ///
     /// If the address cannot be bound or a thread not be started.
-    pub fn start(service: SocketAddr, threads: usize, life: Life) -> io::Result<Self> {
+    pub fn start(
+        service: SocketAddr,
+        threads: usize,
+        life: Life,
+        fast_path: Option<FastPath>,
+    ) -> io::Result<Self> {
         let sockets = Socket::bind_group(service, threads)?;
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
@@ -71,7 +85,8 @@ impl SwitchDriver {
             let name = format!("switch-{index}");
             spawn(&name, clock.clone(), socket, move |_| Thread::new(life))
         });
-        Ok(Self { life, workers: workers.collect::<io::Result<_>>()?, service: local, overflow })
+        let workers = workers.collect::<io::Result<_>>()?;
+        Ok(Self { life, workers, service: local, overflow, fast_path })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -84,7 +99,8 @@ impl SwitchDriver {
     #[must_use]
     pub fn handle(&self) -> SwitchHandle {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
-        SwitchHandle { life: self.life, mailboxes, overflow: self.overflow.clone() }
+        let (overflow, fast_path) = (self.overflow.clone(), self.fast_path.clone());
+        SwitchHandle { life: self.life, mailboxes, overflow, fast_path }
     }
 }
 
@@ -104,18 +120,41 @@ impl SwitchHandle {
     ///
     /// # Errors
     ///
-    /// If a thread does not answer.
+    /// If a thread does not answer, or the kernel does not say.
     pub fn snapshot(&self) -> Result<SwitchSnapshot, MailError> {
-        self.command(None, None, ANSWER_WAIT_MAX)
+        let mut snapshot = self.ask(None, None, ANSWER_WAIT_MAX)?;
+        if let Some(fast_path) = &self.fast_path {
+            fast_path.add_to(&mut snapshot)?;
+        }
+        Ok(snapshot)
     }
 
-    /// Gives every thread these tables, then the lease; each changes over between two of its
-    /// batches. Says how the switch is afterwards.
+    /// Gives the kernel and every thread these tables, then the lease; each changes over between
+    /// two packets or batches. Says how the switch is afterwards.
     ///
     /// # Errors
     ///
-    /// If a thread does not answer in time; others may have both then.
+    /// If the tables are not sound, or somebody does not do as it is told in time; others may have
+    /// both then.
     pub(super) fn command(
+        &self,
+        install: Option<&SwitchTables>,
+        lease: Option<Lease>,
+        patience: Duration,
+    ) -> Result<SwitchSnapshot, OrderError> {
+        let compiled = install.map(Tables::compile).transpose()?.map(Arc::new);
+        if let Some(fast_path) = &self.fast_path {
+            fast_path.command(install, lease.as_ref())?;
+        }
+        let mut snapshot = self.ask(compiled, lease, patience)?;
+        if let Some(fast_path) = &self.fast_path {
+            fast_path.add_to(&mut snapshot)?;
+        }
+        Ok(snapshot)
+    }
+
+    /// The same for the threads alone.
+    fn ask(
         &self,
         install: Option<Arc<Tables>>,
         lease: Option<Lease>,
@@ -169,6 +208,7 @@ impl Driven for Thread {
             counters: self.pipeline.counters_ref().clone(),
             leased: self.pipeline.is_leased(now),
             unsent: self.unsent,
+            in_kernel: None,
         };
         // Whoever asked may have given up waiting; then nobody needs the answer.
         drop(answer.try_send(snapshot));

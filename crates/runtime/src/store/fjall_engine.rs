@@ -26,6 +26,7 @@ use fjall::{Database, Keyspace, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use tree::{Direction, Tree};
@@ -47,6 +48,9 @@ pub struct FjallEngine {
     unpersisted: bool,
     /// When it is to do so.
     persist_at: Option<Instant>,
+    /// Partitions that are being cleared and have no notes any more: the record to go on with. What
+    /// lies before it is removed, and would still have to be looked at.
+    clearing: BTreeMap<PartitionId, Vec<u8>>,
     /// Also set by reads, which have no other way to say that they failed.
     failed: OnceCell<EngineError>,
     /// Dropped last, so that nobody gets in before fjall has finished.
@@ -55,8 +59,9 @@ pub struct FjallEngine {
 
 const LEN: &[u8] = b"len";
 
-/// Records that are cleared at once. Their keys are in memory some four times over, which is a
-/// few MiB for the longest; in a larger batch the cost of a commit would no longer show.
+/// Records and notes that are cleared at once, whatever is asked for. Their keys are in memory some
+/// four times over, which is a few MiB for the longest; in a larger batch the cost of a commit
+/// would no longer show.
 const CLEARED_MAX: usize = 1_024;
 
 /// How far a walk through a partition has come: the key to go on with, as it is in the tree of
@@ -97,6 +102,7 @@ impl FjallEngine {
             len_on_disk: len,
             unpersisted: false,
             persist_at: None,
+            clearing: BTreeMap::new(),
             failed: OnceCell::new(),
             _directory: directory,
         })
@@ -217,33 +223,42 @@ impl FjallEngine {
         self.ok(scanned);
     }
 
-    /// Removes the records of a partition, a bounded number at a time: all but the last of them
-    /// by batches of their own, so that no other change becomes durable before its time.
-    fn clear_records(&mut self, area: &Area) -> fjall::Result<()> {
-        let (mut start, end) = (Bound::Included(codec::start_of(area)), codec::end_of(area));
-        loop {
-            let mut found = Vec::new();
-            let mut next = None;
-            self.visit(&start, &end, Direction::Forward, |at, _, record| {
-                if found.len() == CLEARED_MAX {
-                    next = Some(at.to_vec());
-                    return ControlFlow::Break(());
+    /// Removes a piece of a partition: any but the last by a batch of its own, so that no other
+    /// change becomes durable before its time.
+    fn clear_piece(&mut self, area: &Area, at_most: usize) -> fjall::Result<ControlFlow<()>> {
+        let partition = area.partition;
+        let (start, at_most) = match self.clearing.remove(&partition) {
+            Some(start) => (start, at_most),
+            None => match self.clear_notes(partition, at_most) {
+                ControlFlow::Continue(cleared) => (codec::start_of(area), at_most - cleared),
+                ControlFlow::Break(()) => {
+                    self.clear_now(partition, Vec::new())?;
+                    return Ok(ControlFlow::Break(()));
                 }
-                found.push((at.to_vec(), record.expiry_ms));
-                ControlFlow::Continue(())
-            });
-            let Some(next) = next else {
-                // With the next sync, which thereby has something to make durable.
-                found.iter().for_each(|(at, expiry_ms)| self.remove_at(at, *expiry_ms));
-                return Ok(());
-            };
-            self.clear_now(area.partition, found)?;
-            start = Bound::Included(next);
-        }
+            },
+        };
+        let (mut found, mut next) = (Vec::new(), None);
+        let (start, end) = (Bound::Included(start), codec::end_of(area));
+        self.visit(&start, &end, Direction::Forward, |at, _, record| {
+            if found.len() == at_most {
+                next = Some(at.to_vec());
+                return ControlFlow::Break(());
+            }
+            found.push((at.to_vec(), record.expiry_ms));
+            ControlFlow::Continue(())
+        });
+        let Some(next) = next else {
+            // With the next sync, which thereby has something to make durable.
+            found.iter().for_each(|(at, expiry_ms)| self.remove_at(at, *expiry_ms));
+            return Ok(ControlFlow::Continue(()));
+        };
+        self.clear_now(partition, found)?;
+        self.clearing.insert(partition, next);
+        Ok(ControlFlow::Break(()))
     }
 
-    /// Commits that these records and the notes of the partition are gone. The next sync makes it
-    /// as durable as itself, because it comes later in the journal.
+    /// Commits that these records are gone, and what was changed of the partition's notes. The next
+    /// sync makes it as durable as itself, because it comes later in the journal.
     fn clear_now(
         &mut self,
         partition: PartitionId,
@@ -268,19 +283,29 @@ impl FjallEngine {
         batch.commit()
     }
 
-    fn clear_notes(&mut self, partition: PartitionId) {
-        let mut names = Vec::new();
-        self.visit_notes(partition, |at, _| names.push(at.to_vec()));
+    /// Removes so many notes of a partition, and says how many if it has no more.
+    fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> ControlFlow<(), usize> {
+        let (mut names, mut more) = (Vec::new(), false);
+        self.visit_notes(partition, |at, _| {
+            if names.len() == at_most {
+                more = true;
+                return ControlFlow::Break(());
+            }
+            names.push(at.to_vec());
+            ControlFlow::Continue(())
+        });
         names.iter().for_each(|at| self.notes.remove(at));
+        if more { ControlFlow::Break(()) } else { ControlFlow::Continue(names.len()) }
     }
 
     /// Visits the notes of a partition with their encoded names.
-    fn visit_notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
+    fn visit_notes(
+        &self,
+        partition: PartitionId,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) {
         let (start, end) = codec::notes_of(partition);
-        let scanned = self.notes.scan(&start, &end, Direction::Forward, |at, note| {
-            visit(at, note);
-            ControlFlow::Continue(())
-        });
+        let scanned = self.notes.scan(&start, &end, Direction::Forward, visit);
         self.ok(scanned);
     }
 }
@@ -376,10 +401,14 @@ impl Engine for FjallEngine {
         next.map_or(1_000, |next| area.thousandths_before(next.match_value))
     }
 
-    fn clear(&mut self, area: &Area) {
-        self.clear_notes(area.partition);
-        // Remembered, and said by the next sync.
-        let _ = self.attempt(|engine| engine.clear_records(area));
+    /// After a failure there is nothing more to clear; the next sync says so.
+    fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
+        let mut flow = ControlFlow::Continue(());
+        let cleared = self.attempt(|engine| {
+            flow = engine.clear_piece(area, at_most.min(CLEARED_MAX))?;
+            Ok(())
+        });
+        if cleared.is_ok() { flow } else { ControlFlow::Continue(()) }
     }
 
     fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
@@ -391,7 +420,10 @@ impl Engine for FjallEngine {
     }
 
     fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
-        self.visit_notes(partition, |at, note| visit(codec::note_name(at), note));
+        self.visit_notes(partition, |at, note| {
+            visit(codec::note_name(at), note);
+            ControlFlow::Continue(())
+        });
     }
 
     /// With no change since the last sync this touches no disk.

@@ -66,7 +66,7 @@ fn roles_find_each_other_whatever_the_order_they_start_in() {
     let config = config(dir.path(), 2);
     let controller = Server::start_controller(&config).unwrap();
     let _second = Server::start_node(&config, NodeId(2)).unwrap();
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let _first = Server::start_node(&config, NodeId(1)).unwrap();
     wait_ready(&controller);
 
@@ -83,7 +83,7 @@ fn roles_find_each_other_whatever_the_order_they_start_in() {
 fn a_cluster_outlives_its_controller_which_comes_back_with_the_map() {
     let dir = tempdir().unwrap();
     let config = config(dir.path(), 2);
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let _nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
@@ -103,12 +103,12 @@ fn a_cluster_outlives_its_controller_which_comes_back_with_the_map() {
 fn a_switch_that_starts_anew_is_given_its_tables_again() {
     let dir = tempdir().unwrap();
     let config = config(dir.path(), 1);
-    let switch = Server::start_switch(&config, 0).unwrap();
+    let switch = Server::start_switch(&config, 0, &[]).unwrap();
     let _node = Server::start_node(&config, NodeId(1)).unwrap();
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
     switch.stop();
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
 
     // The client asks again until the switch forwards.
     let client = Client::connect(config.switches[0].service, Options::default()).unwrap();
@@ -148,7 +148,7 @@ fn a_member_that_hangs_keeps_nobody_else_waiting() {
     let mut config = config(dir.path(), 3);
     // Long enough for a machine that is busy with other tests.
     config.controller.lease_ms = 2_000;
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let nodes = [1, 2, 3].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
@@ -179,7 +179,7 @@ fn a_node_with_data_of_another_cluster_is_not_taken_in_and_the_status_says_why()
         node.engine = EngineKind::Fjall;
         node.data = Some(dir.path().join(format!("node-{}", node.id)));
     }
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
@@ -203,7 +203,7 @@ fn a_node_added_by_command_is_reached_again_by_the_next_controller() {
     let dir = tempdir().unwrap();
     let all = config(dir.path(), 3);
     let config = Config { nodes: all.nodes[..2].to_vec(), ..all.clone() };
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let _nodes = [1, 2, 3].map(|id| Server::start_node(&all, NodeId(id)).unwrap());
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);
@@ -235,7 +235,7 @@ fn a_controller_that_stands_by_says_so_and_takes_over() {
     let dir = tempdir().unwrap();
     let mut config = config(dir.path(), 2);
     config.controller.standby_admin = Some(free_address());
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let _nodes = [1, 2].map(|id| Server::start_node(&config, NodeId(id)).unwrap());
     let first = Server::start_controller(&config).unwrap();
     wait_ready(&first);

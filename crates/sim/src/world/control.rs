@@ -305,6 +305,7 @@ fn merge(reports: &[NodeReport]) -> NodeReport {
         settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
         whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
         copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
+        vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
         requests: all().map(|it| it.requests).sum(),
         pending: all().map(|it| it.pending).sum(),
     }

@@ -3,7 +3,7 @@
 
 use super::{Unit, World};
 use crate::actor::{Actor, keys};
-use cluster::{Map, Match, NodeId, Partition};
+use cluster::{Map, Match, NodeId, NodeReport, Partition};
 use std::time::Duration;
 
 impl World {
@@ -107,7 +107,14 @@ impl World {
         }
         // By the world's time, which is near enough for what is asked here.
         let status = controller.status(self.now);
-        status.replicated && status.ready && self.all_follow(controller.map())
+        let follow = status.replicated && status.ready && self.all_follow(controller.map());
+        follow && self.reports().all(|report| report.vacating.is_empty())
+    }
+
+    /// What each shard that is up says of itself.
+    fn reports(&self) -> impl Iterator<Item = NodeReport> {
+        let machines = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
+        machines.map(node::Node::report)
     }
 
     /// Whether every switch, and every node of the map, has installed it: what the controller says

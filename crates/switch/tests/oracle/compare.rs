@@ -55,7 +55,7 @@ impl Both {
 
     /// What both have counted, which must be the same.
     pub(crate) fn counts(&self) -> Counts {
-        let counts = Counts::of(&self.pipeline);
+        let counts = Counts::of(self.pipeline.counters_ref(), self.pipeline.loads());
         assert_eq!(counts, self.model.counts, "pipeline and model");
         counts
     }

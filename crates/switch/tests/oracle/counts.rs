@@ -1,9 +1,9 @@
 //! Counters and loads of a switch by name, those that are 0 left out: the form in which model,
-//! pipeline and vectors are compared.
+//! switch and vectors are compared.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use switch::Pipeline;
+use switch::{Counters, Loads};
 
 /// Everything a switch has counted or noted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,9 +24,8 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Those of the pipeline.
-    pub(crate) fn of(pipeline: &Pipeline) -> Self {
-        let counters = pipeline.counters_ref();
+    /// Those of a switch.
+    pub(crate) fn of(counters: &Counters, reports: &Loads) -> Self {
         let loads = counters.partitions();
         let mut counts = Self {
             packets: named(counters.packets().map(|(op, n)| (op.name(), n))),
@@ -36,7 +35,7 @@ impl Counts {
             writes: named(loads.iter().map(|load| (load.partition, load.writes))),
             loads: BTreeMap::new(),
         };
-        for (node, load) in pipeline.loads().iter() {
+        for (node, load) in reports.iter() {
             counts.loads.insert(node.to_string(), load.into());
         }
         counts

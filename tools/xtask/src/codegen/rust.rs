@@ -200,7 +200,7 @@ fn metrics(out: &mut String, layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-fn rustfmt(text: &str) -> Result<String> {
+pub(super) fn rustfmt(text: &str) -> Result<String> {
     let mut child = Command::new("rustfmt")
         .args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Max"])
         .stdin(Stdio::piped())
@@ -219,15 +219,15 @@ fn rust_type(field: &Field) -> String {
     if field.bytes { format!("[u8; {}]", field.size) } else { unsigned(field.size) }
 }
 
-fn unsigned(size: usize) -> String {
+pub(super) fn unsigned(size: usize) -> String {
     format!("u{}", size * 8)
 }
 
-fn ident(name: &str) -> String {
+pub(super) fn ident(name: &str) -> String {
     if name == "match" { "match_value".to_owned() } else { name.to_owned() }
 }
 
-fn snake(name: &str) -> String {
+pub(super) fn snake(name: &str) -> String {
     let mut out = String::new();
     for (i, c) in name.char_indices() {
         if c.is_uppercase() && i > 0 {
@@ -238,7 +238,7 @@ fn snake(name: &str) -> String {
     out
 }
 
-fn camel(name: &str) -> String {
+pub(super) fn camel(name: &str) -> String {
     let upper = |word: &str| {
         let mut chars = word.chars();
         chars.next().map(|c| c.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use super::step::{self, Change, Key, Scan, Step};
 use crate::engine::{Area, Engine, Interval, KeyRef, Record};
-use cluster::PartitionId;
+use cluster::{KeyspaceId, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -95,7 +95,7 @@ impl Model {
                 engine.note(*partition, name, note.as_deref());
             }
             Change::Clear(area) => {
-                engine.clear(area);
+                while engine.clear_on(area, usize::MAX).is_break() {}
                 self.check_due(engine, u64::MAX, usize::MAX);
             }
         }
@@ -107,7 +107,7 @@ impl Model {
         step.changes().for_each(|change| self.apply_change(change));
     }
 
-    fn apply_change(&mut self, change: &Change) {
+    pub(super) fn apply_change(&mut self, change: &Change) {
         match change {
             Change::Write { key, version, expiry_ms, tombstone, value } => {
                 let (version, expiry_ms, tombstone) = (*version, *expiry_ms, *tombstone);
@@ -172,7 +172,7 @@ impl Model {
     }
 
     /// Checks all that the engine holds of a partition.
-    fn check_area(&self, engine: &impl Engine, area: &Area) {
+    pub(super) fn check_area(&self, engine: &impl Engine, area: &Area) {
         self.check_whole_walk(engine, area);
         if area.ordered {
             self.check_scan(engine, &Scan::whole(area));
@@ -187,6 +187,12 @@ impl Model {
     ) -> impl Iterator<Item = (&[u8], Record<'_>)> {
         let records = self.records.iter().filter(move |(key, _)| key.partition == partition);
         records.map(|(key, record)| (key.bytes.as_slice(), record.as_record()))
+    }
+
+    /// The records that have an expiry, with their versions.
+    pub(super) fn due(&self) -> impl Iterator<Item = ((KeyspaceId, Vec<u8>), u64)> {
+        let due = self.records.iter().filter(|(_, record)| record.expiry_ms != 0);
+        due.map(|(key, record)| ((key.keyspace, key.bytes.clone()), record.version))
     }
 
     fn check_read(&self, engine: &impl Engine, key: &Key) {
@@ -256,7 +262,7 @@ impl Model {
         assert_same(notes(engine, partition), self.notes_of(partition), &partition);
     }
 
-    fn notes_of(&self, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub(super) fn notes_of(&self, partition: PartitionId) -> Vec<(Vec<u8>, Vec<u8>)> {
         match self.keeps {
             Notes::Forgotten => Vec::new(),
             Notes::Kept => self

@@ -35,6 +35,7 @@ proptest! {
     #[test]
     fn does_what_every_engine_must(
         draws in proptest::collection::vec(any::<Draw>(), 0..400),
+        at_most in 1..20_usize,
     ) {
         let mut engine = MemoryEngine::new(StoreId(1));
         let mut model = Model::new(Notes::Forgotten);
@@ -43,6 +44,7 @@ proptest! {
             model.step(&mut engine, step);
         }
         model.check(&engine, &steps);
+        model.clear_in_pieces(&mut engine, at_most, &steps);
     }
 }
 
@@ -74,6 +76,18 @@ fn a_partition_that_runs_empty_gives_its_memory_back() {
             engine.remove(&key(ordered, index, bytes.as_bytes()));
         }
         assert!(engine.is_empty() && engine.hashed.is_empty() && engine.ordered.is_empty());
+    }
+}
+
+impl MemoryEngine {
+    fn walk_all(&self, area: &Area) -> usize {
+        let mut count = 0;
+        let flow = self.walk_on(area, &mut self.walk(area), |_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        assert!(flow.is_continue());
+        count
     }
 }
 
@@ -125,10 +139,18 @@ fn a_cleared_partition_gives_its_memory_back_and_is_due_no_more() {
         }
         let (mut len, mut due) = (engine.len(), engine.due.len());
         for partition in 1..=16 {
-            engine.clear(&whole(ordered, partition));
+            let area = whole(ordered, partition);
+            let mut left = engine.walk_all(&area);
+            while engine.clear_on(&area, 10).is_break() {
+                assert_eq!(engine.walk_all(&area), 0, "it is out of sight at once");
+                left -= 10;
+                assert_eq!(engine.detached[&area.partition].len(), left, "ten at a time");
+            }
+            assert!((1..=10).contains(&left), "{left} records in the last piece");
             assert!(engine.len() < len && engine.due.len() < due, "partition {partition}");
             (len, due) = (engine.len(), engine.due.len());
         }
+        assert!(engine.detached.is_empty());
         assert!(engine.is_empty() && engine.hashed.is_empty() && engine.ordered.is_empty());
         assert!(engine.due.is_empty());
     }

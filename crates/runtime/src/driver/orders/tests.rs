@@ -18,7 +18,7 @@ fn start_node() -> NodeDriver {
 }
 
 fn start_switch() -> SwitchDriver {
-    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, LIFE).unwrap()
+    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, LIFE, None).unwrap()
 }
 
 fn partition(id: u32, first: u128, last: u128) -> Partition {

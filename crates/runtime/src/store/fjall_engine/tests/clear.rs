@@ -2,6 +2,7 @@
 
 use super::crash::{copy, journal, used};
 use super::open;
+use crate::clock::Clock;
 use crate::store::fjall_engine::{CLEARED_MAX, FjallEngine};
 use cluster::{KeyspaceId, Match, PartitionId};
 use node::engine::{Area, Engine, KeyRef, Record};
@@ -24,7 +25,7 @@ const NEIGHBOURS: [Area; 4] = [
     Area { partition: PartitionId(8), keyspace: KeyspaceId(3), ..LARGE },
 ];
 
-/// Two rounds that are committed at once, and one with the next sync.
+/// Two pieces that are committed at once, and one with the next sync.
 const RECORDS: u32 = CLEARED_MAX as u32 * 2 + 300;
 
 fn write(engine: &mut FjallEngine, area: &Area, index: u32, version: u64) {
@@ -111,8 +112,8 @@ fn a_large_partition_is_cleared_and_no_other() {
     let mut engine = filled(dir.path());
     let others = NEIGHBOURS.map(|area| (records(&engine, &area), notes(&engine, &area)));
     let commits = engine.database.seqno();
-    engine.clear(&LARGE);
-    assert_eq!(engine.database.seqno() - commits, 2, "all but the last round");
+    while engine.clear_on(&LARGE, usize::MAX).is_break() {}
+    assert_eq!(engine.database.seqno() - commits, 2, "all but the last piece");
     for reopened in [false, true] {
         if reopened {
             drop(engine);
@@ -138,7 +139,7 @@ fn a_clear_cut_short_anywhere_has_taken_the_notes_first_and_can_be_done_again() 
     assert_eq!((whole.0.len(), whole.1.len()), (RECORDS as usize, 2));
 
     let start = used(&std::fs::read(journal(&live)).unwrap());
-    engine.clear(&LARGE);
+    while engine.clear_on(&LARGE, usize::MAX).is_break() {}
     let end = used(&std::fs::read(journal(&live)).unwrap());
     let mut lengths = Vec::new();
     for cut in (0..=8).map(|eighths| start + (end - start) * eighths / 8) {
@@ -155,12 +156,66 @@ fn a_clear_cut_short_anywhere_has_taken_the_notes_first_and_can_be_done_again() 
             assert!(!cleared_again || large.0.is_empty());
             lengths.push(large.0.len());
             check_consistent(&mut engine);
-            engine.clear(&LARGE);
+            while engine.clear_on(&LARGE, usize::MAX).is_break() {}
             engine.sync().unwrap();
         }
     }
     lengths.retain(|len| *len != 0);
     lengths.dedup();
     // Changed ones are not on disk as they were seen, and wait for the sync.
-    assert_eq!(lengths.len(), 3, "whole, and after each round: {lengths:?}");
+    assert_eq!(lengths.len(), 3, "whole, and after each piece: {lengths:?}");
+}
+
+/// Where a piece ends, the next one begins, and does not look again at what is removed: there a
+/// large partition would take time by the square of its size.
+#[test]
+fn no_piece_of_a_very_large_partition_takes_more_than_it_may() {
+    const RECORDS: u32 = 100_000;
+    const AT_MOST: usize = 256;
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let (record, notes) = ([b'v'; 128], 1_000);
+    for index in 0..RECORDS {
+        let key = index.to_be_bytes();
+        let at = KeyRef {
+            keyspace: LARGE.keyspace,
+            partition: LARGE.partition,
+            ordered: LARGE.ordered,
+            match_value: Match(LARGE.first.0 + u128::from(index)),
+            keyhash: 0,
+            key: &key,
+        };
+        let expiry_ms = u64::from(index % 2);
+        engine.write(&at, &Record { version: 1, expiry_ms, tombstone: false, value: &record });
+        if index % 1_000 == 0 {
+            engine.sync().unwrap();
+        }
+    }
+    for index in 0..notes {
+        engine.note(LARGE.partition, &u32::to_be_bytes(index), Some(b"note"));
+    }
+    engine.sync().unwrap();
+
+    let (mut clock, mut took) = (Clock::new(), Vec::new());
+    loop {
+        let before = (engine.len(), self::notes(&engine, &LARGE).len());
+        let began = clock.now();
+        let flow = engine.clear_on(&LARGE, AT_MOST);
+        engine.sync().unwrap();
+        took.push(clock.now().since(began));
+        let after = (engine.len(), self::notes(&engine, &LARGE).len());
+        let removed = before.0 + before.1 - after.0 - after.1;
+        if flow.is_continue() {
+            assert!(removed <= AT_MOST, "{removed} in the last piece");
+            break;
+        }
+        assert_eq!(removed, AT_MOST);
+        assert!(after.0 == RECORDS as usize || after.1 == 0, "notes go first: {after:?}");
+    }
+    assert_eq!((engine.len(), took.len()), (0, (RECORDS + notes).div_ceil(256) as usize));
+    check_consistent(&mut engine);
+    took.sort();
+    let all: std::time::Duration = took.iter().sum();
+    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    println!("{} pieces in {all:?}: median {median:?}, longest {longest:?}", took.len());
 }

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The layout of every packet and of the maps. Generated from spec/layout.toml by
+ * `cargo xtask codegen`; do not edit.
+ */
+#ifndef KEYWAY_LAYOUT_H
+#define KEYWAY_LAYOUT_H
+
+#include <linux/types.h>
+
+#define KW_MAGIC		0x4b57
+#define KW_VERSION		1
+#define KW_HEADER_LEN		120
+#define KW_PORT	7700
+#define KW_DATAGRAM_MAX	1472
+#define KW_KEY_MAX	1024
+#define KW_ENTRY_MAX	1280
+#define KW_CHAIN_MAX	8
+#define KW_MGET_KEYS_MAX	32
+#define KW_RANGE_PIECES_MAX	32
+#define KW_NODES_MAX	1024
+#define KW_PARTITIONS_MAX	65536
+#define KW_KEYSPACES_MAX	256
+#define KW_NAME_MAX	64
+#define KW_PREFIX_MAX	256
+#define KW_PUT_LEN	8
+#define KW_CAS_LEN	18
+#define KW_INCR_LEN	8
+#define KW_RANGE_LEN	4
+#define KW_GET_REPLY_LEN	8
+#define KW_INCR_REPLY_LEN	8
+#define KW_DESCRIBE_REPLY_LEN	11
+#define KW_CHAIN_WRITE_LEN	35
+#define KW_COPY_RECORD_LEN	21
+#define KW_COPY_SESSION_LEN	43
+#define KW_COPY_END_LEN	25
+#define KW_MGET_SLOT_LEN	24
+#define KW_MGET_ENTRY_LEN	20
+#define KW_RANGE_ENTRY_LEN	21
+
+/* What a packet asks for or answers. */
+enum kw_op {
+	KW_OP_GET = 0x01,
+	KW_OP_PUT = 0x02,
+	KW_OP_DEL = 0x03,
+	KW_OP_CAS = 0x04,
+	KW_OP_INCR = 0x05,
+	KW_OP_MGET = 0x06,
+	KW_OP_RANGE = 0x07,
+	KW_OP_DESCRIBE = 0x08,
+	KW_OP_CHAIN_WRITE = 0x40,
+	KW_OP_CHAIN_ACK = 0x41,
+	KW_OP_CHAIN_COMMIT = 0x42,
+	KW_OP_CHAIN_STABLE = 0x43,
+	KW_OP_CHAIN_EXPIRE = 0x44,
+	KW_OP_CHAIN_COPY = 0x45,
+	KW_OP_CHAIN_COPIED = 0x46,
+	KW_OP_GET_REPLY = 0x81,
+	KW_OP_PUT_REPLY = 0x82,
+	KW_OP_DEL_REPLY = 0x83,
+	KW_OP_CAS_REPLY = 0x84,
+	KW_OP_INCR_REPLY = 0x85,
+	KW_OP_MGET_REPLY = 0x86,
+	KW_OP_RANGE_REPLY = 0x87,
+	KW_OP_DESCRIBE_REPLY = 0x88,
+};
+/* Every operation, for a switch statement. */
+#define KW_OP_CASES \
+	case 0x01: \
+	case 0x02: \
+	case 0x03: \
+	case 0x04: \
+	case 0x05: \
+	case 0x06: \
+	case 0x07: \
+	case 0x08: \
+	case 0x40: \
+	case 0x41: \
+	case 0x42: \
+	case 0x43: \
+	case 0x44: \
+	case 0x45: \
+	case 0x46: \
+	case 0x81: \
+	case 0x82: \
+	case 0x83: \
+	case 0x84: \
+	case 0x85: \
+	case 0x86: \
+	case 0x87: \
+	case 0x88:
+
+/* How a request, or one key of it, ended. Below 16: decided. 16 to 31: ask again. From 32: refused, no effect. */
+enum kw_code {
+	KW_CODE_OK = 0x00,
+	KW_CODE_NOT_FOUND = 0x01,
+	KW_CODE_CAS_MISMATCH = 0x02,
+	KW_CODE_NOT_A_NUMBER = 0x03,
+	KW_CODE_OVERFLOW = 0x04,
+	KW_CODE_STALE_EPOCH = 0x10,
+	KW_CODE_NOT_OWNER = 0x11,
+	KW_CODE_OVERLOADED = 0x12,
+	KW_CODE_NOT_SERVING = 0x13,
+	KW_CODE_EXPIRING = 0x14,
+	KW_CODE_CLOSED = 0x15,
+	KW_CODE_BAD_REQUEST = 0x20,
+	KW_CODE_TOO_LARGE = 0x21,
+	KW_CODE_BAD_MATCH = 0x22,
+	KW_CODE_UNKNOWN_KEYSPACE = 0x23,
+	KW_CODE_NOT_ORDERED = 0x24,
+};
+
+/* Why a packet was dropped without an answer: the index of one counter in every switch and node. */
+enum kw_drop {
+	KW_DROP_TRUNCATED = 0x01,
+	KW_DROP_NOT_OURS = 0x02,
+	KW_DROP_BAD_VERSION = 0x03,
+	KW_DROP_BAD_OP = 0x04,
+	KW_DROP_BAD_LENGTH = 0x05,
+	KW_DROP_BAD_BODY = 0x06,
+	KW_DROP_BAD_TAG = 0x07,
+	KW_DROP_BAD_CHAIN = 0x08,
+	KW_DROP_NO_KEYSPACE = 0x09,
+	KW_DROP_NO_PARTITION = 0x0a,
+	KW_DROP_NO_NODE = 0x0b,
+	KW_DROP_REPLY_NOT_FROM_NODE = 0x0c,
+	KW_DROP_REQUEST_FROM_NODE = 0x0d,
+	KW_DROP_NOT_FROM_MEMBER = 0x0e,
+	KW_DROP_STALE_REQUEST = 0x0f,
+	KW_DROP_STALE_EPOCH = 0x10,
+	KW_DROP_OUT_OF_ORDER = 0x11,
+	KW_DROP_QUEUE_FULL = 0x12,
+	KW_DROP_UNKNOWN_REQUEST = 0x13,
+	KW_DROP_NOT_SERVING = 0x14,
+	KW_DROP_BAD_REPLY_ADDRESS = 0x15,
+	KW_DROP_NO_LEASE = 0x16,
+	KW_DROP_NOT_FROM_SWITCH = 0x17,
+	KW_DROP_STANDBY = 0x18,
+};
+
+/* What a chain write does to its key. */
+enum kw_effect {
+	KW_EFFECT_NONE = 0x00,
+	KW_EFFECT_PUT = 0x01,
+	KW_EFFECT_DELETE = 0x02,
+};
+
+/* Bits of `flags`. */
+#define KW_FLAG_CAS_VALUE	(1 << 0)
+#define KW_FLAG_REVERSE	(1 << 1)
+#define KW_FLAG_START_EXCLUSIVE	(1 << 2)
+#define KW_FLAG_END_EXCLUSIVE	(1 << 3)
+#define KW_FLAG_START_OPEN	(1 << 4)
+#define KW_FLAG_END_OPEN	(1 << 5)
+#define KW_FLAG_PARTIAL	(1 << 6)
+#define KW_FLAG_KEEP_EXPIRY	(1 << 7)
+
+/* Bits of `hop_flags`. */
+#define KW_HOP_FLAG_DIRECT	(1 << 0)
+#define KW_HOP_FLAG_CUT	(1 << 1)
+
+/* The header of every packet. */
+struct kw_header {
+	__be16 magic;
+	__u8 version;
+	__u8 hop_flags;
+	__be32 tag;
+	__be32 partition;
+	__be32 epoch;
+	__be32 bitmap;
+	__be16 node;
+	__be16 load;
+	__u8 reply_addr[16];
+	__be16 reply_port;
+	__u8 chain_len;
+	__u8 chain_pos;
+	__u8 chain[16];
+	__be64 match_hi, match_lo;
+	__be64 keyhash;
+	__be64 object_version;
+	__u8 op;
+	__u8 flags;
+	__be16 keyspace;
+	__be16 key_len;
+	__be16 payload_len;
+	__be64 client;
+	__be64 seq;
+	__be16 lag;
+	__u8 code;
+	__u8 count;
+} __attribute__((packed, aligned(4))); /* No byte-wise loads. */
+
+_Static_assert(sizeof(struct kw_header) == 120, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_header, magic) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, version) == 2, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, hop_flags) == 3, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, tag) == 4, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, partition) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, epoch) == 12, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, bitmap) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, node) == 20, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, load) == 22, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, reply_addr) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, reply_port) == 40, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, chain_len) == 42, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, chain_pos) == 43, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, chain) == 44, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, match_hi) == 60, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, keyhash) == 76, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, object_version) == 84, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, op) == 92, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, flags) == 93, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, keyspace) == 94, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, key_len) == 96, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, payload_len) == 98, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, client) == 100, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, seq) == 108, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, lag) == 116, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, code) == 118, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust");
+#define KW_MATCH_END_AT	76
+
+/* Element 0 of a keyspace's map: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
+struct kw_space {
+	__u64 first_hi;
+	__u32 shift;
+	__u32 buckets;
+	__u32 rows_at;
+	__u8 pad[44];
+};
+_Static_assert(sizeof(struct kw_space) == 64, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_space, first_hi) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_space, shift) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_space, buckets) == 12, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_space, rows_at) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_space, pad) == 20, "as in Rust");
+
+/* Eight to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many rows from there begin in the bucket or before. */
+struct kw_bucket {
+	__u32 row;
+	__u32 rows;
+};
+_Static_assert(sizeof(struct kw_bucket) == 8, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_bucket, row) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_bucket, rows) == 4, "as in Rust");
+
+/* A partition: its match values, what is stamped, to which UDP ports of the head and of the tail (0: not in the node table), the place of the tail in the chain, and the index of the partition's `load`. */
+struct kw_row {
+	__u64 first_hi;
+	__u64 first_lo;
+	__u64 last_hi;
+	__u64 last_lo;
+	__u8 chain[16];
+	__be32 partition;
+	__be32 epoch;
+	__be16 head_port;
+	__be16 tail_port;
+	__u16 counter;
+	__u8 chain_len;
+	__u8 tail;
+};
+_Static_assert(sizeof(struct kw_row) == 64, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_row, first_hi) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, first_lo) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, last_hi) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, last_lo) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, chain) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, partition) == 48, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, epoch) == 52, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, head_port) == 56, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, tail_port) == 58, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, counter) == 60, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, chain_len) == 62, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_row, tail) == 63, "as in Rust");
+
+/* How an address is reached: interface (0: not known, the kernel has to find it) and Ethernet addresses. */
+struct kw_way {
+	__u8 addr[16];
+	__u32 ifindex;
+	__u8 dmac[6];
+	__u8 smac[6];
+};
+_Static_assert(sizeof(struct kw_way) == 32, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_way, addr) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_way, ifindex) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_way, dmac) == 20, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_way, smac) == 26, "as in Rust");
+
+/* A node of the node table, by id: its way, and the port of its first shard. */
+struct kw_node {
+	__u8 addr[16];
+	__u32 ifindex;
+	__u8 dmac[6];
+	__u8 smac[6];
+	__be16 port;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct kw_node) == 40, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_node, addr) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, ifindex) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, dmac) == 20, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, smac) == 26, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, port) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, pad) == 34, "as in Rust");
+
+/* Where a datagram comes from; what nodes are recognised by. */
+struct kw_source {
+	__u8 addr[16];
+	__be16 port;
+	__u16 pad;
+};
+_Static_assert(sizeof(struct kw_source) == 20, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_source, addr) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_source, port) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_source, pad) == 18, "as in Rust");
+
+/* What one processor counted for a partition. */
+struct kw_load {
+	__u64 reads;
+	__u64 writes;
+};
+_Static_assert(sizeof(struct kw_load) == 16, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
+
+/* What one processor counted: packets by operation, drops by reason. */
+struct kw_totals {
+	__u64 packets[256];
+	__u64 dropped[256];
+	__u64 unparsed;
+	__u64 emitted;
+};
+_Static_assert(sizeof(struct kw_totals) == 4112, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_totals, packets) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 2048, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 4096, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, emitted) == 4104, "as in Rust");
+
+/* The service address, fixed when the program is loaded. */
+struct kw_service {
+	__u8 addr[16];
+	__be16 port;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct kw_service) == 24, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_service, addr) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_service, port) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_service, pad) == 18, "as in Rust");
+
+/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether this switch is the active one. */
+struct kw_rule {
+	__u64 leased_until;
+	__u32 nodes;
+	__u8 installed;
+	__u8 active;
+	__u16 pad;
+};
+_Static_assert(sizeof(struct kw_rule) == 16, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_rule, leased_until) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, nodes) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 12, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, active) == 13, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 14, "as in Rust");
+
+#endif /* KEYWAY_LAYOUT_H */

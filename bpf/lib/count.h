@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What happened, for people and for the controller. */
+#ifndef KEYWAY_COUNT_H
+#define KEYWAY_COUNT_H
+
+#include "maps.h"
+
+static __always_inline struct kw_totals *kw_totals(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&totals, &zero);
+}
+
+static __always_inline void kw_count_packet(__u8 op)
+{
+	struct kw_totals *t = kw_totals();
+
+	if (t)
+		t->packets[op]++;
+}
+
+static __always_inline void kw_count_emitted(void)
+{
+	struct kw_totals *t = kw_totals();
+
+	if (t)
+		t->emitted++;
+}
+
+static __always_inline void kw_count_drop(__u8 reason)
+{
+	struct kw_totals *t = kw_totals();
+
+	if (t)
+		t->dropped[reason]++;
+}
+
+/* A datagram that the parser refused. */
+static __always_inline void kw_count_unparsed(__u8 reason)
+{
+	struct kw_totals *t = kw_totals();
+
+	if (t) {
+		t->unparsed++;
+		t->dropped[reason]++;
+	}
+}
+
+static __always_inline void kw_count_read(__u32 counter)
+{
+	struct kw_load *load = bpf_map_lookup_elem(&loads, &counter);
+
+	if (load)
+		load->reads++;
+}
+
+static __always_inline void kw_count_write(__u32 counter)
+{
+	struct kw_load *load = bpf_map_lookup_elem(&loads, &counter);
+
+	if (load)
+		load->writes++;
+}
+
+/* The load that a node reports in a reply. */
+static __always_inline void kw_note_report(__u32 node, __be16 load)
+{
+	__u32 report = bpf_ntohs(load) + 1;
+
+	bpf_map_update_elem(&reports, &node, &report, BPF_ANY);
+}
+
+#endif /* KEYWAY_COUNT_H */

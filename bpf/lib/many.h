@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * One request for many nodes: MGET by endpoint, RANGE by partition. In tc, where a packet can be
+ * cloned as often as it has to be, and each clone leaves through whichever port its node is behind.
+ *
+ * First everything is planned, and only then counted and sent: if the way to one of the nodes is
+ * not known, the whole request is left to the kernel, untouched.
+ */
+#ifndef KEYWAY_MANY_H
+#define KEYWAY_MANY_H
+
+#include <linux/pkt_cls.h>
+#include "count.h"
+#include "rewrite.h"
+#include "tables.h"
+
+#define KW_PARTS_MAX	32
+
+_Static_assert(KW_MGET_KEYS_MAX <= KW_PARTS_MAX, "a part for each key");
+_Static_assert(KW_RANGE_PIECES_MAX <= KW_PARTS_MAX, "a part for each piece");
+
+/* Nothing is left to plan. */
+#define KW_PLANNED	1
+
+/* Match values, both ends inclusive, in the machine's order. */
+struct kw_interval {
+	__u64	first_hi, first_lo, last_hi, last_lo;
+};
+
+/* Where a read goes: the row's, as far as a part needs it. */
+struct kw_place {
+	struct kw_interval	in;
+	__be32			partition, epoch;
+	__be16			node, port;
+	__u32			counter;
+};
+
+/* What is sent to one node. */
+struct kw_part {
+	struct kw_interval	in;			/* RANGE */
+	__be32			partition, epoch;	/* RANGE */
+	__u32			bitmap;			/* MGET */
+	__be16			node, port;
+};
+
+struct kw_plan {
+	__u32			parts;
+	__u32			reads;
+	__u32			no_partition, no_node;
+	__u32			ends_with_part;		/* RANGE: the last piece has a node. */
+	__u32			cut;			/* RANGE: there is more after the last. */
+	struct kw_interval	left;			/* RANGE: still to be planned. */
+	__u32			counters[KW_PARTS_MAX];	/* Of each read. */
+	struct kw_part		part[KW_PARTS_MAX];
+};
+
+/* No program of ours interrupts another on the same processor. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kw_plan);
+} plans SEC(".maps");
+
+/*
+ * Where reads of a match value go: 0, a reason to drop, or KW_TO_KERNEL. A function of its own to
+ * the verifier, which would otherwise follow every search of every key.
+ */
+__noinline int kw_locate(__u32 keyspace, __u64 hi, __u64 lo, struct kw_place *to)
+{
+	struct kw_match at = { hi, lo };
+	const struct kw_row *row;
+	void *space;
+
+	if (!to)
+		return KW_DROP_NO_KEYSPACE;
+	space = bpf_map_lookup_elem(&keyspaces, &keyspace);
+	if (!space)
+		return KW_DROP_NO_KEYSPACE;
+	row = kw_find(space, at);
+	if (!row)
+		return KW_DROP_NO_PARTITION;
+	to->in.first_hi = row->first_hi;
+	to->in.first_lo = row->first_lo;
+	to->in.last_hi = row->last_hi;
+	to->in.last_lo = row->last_lo;
+	to->partition = row->partition;
+	to->epoch = row->epoch;
+	to->node = kw_tail(row);
+	to->port = row->tail_port;
+	to->counter = row->counter;
+	if (to->port && !kw_node(to->node))
+		return KW_TO_KERNEL;
+	return 0;
+}
+
+static __always_inline void kw_plan_read(struct kw_plan *plan, __u32 counter)
+{
+	__u32 place = plan->reads++;
+
+	if (place < KW_PARTS_MAX)
+		plan->counters[place] = counter;
+}
+
+/* Adds a key to the part of its node's port, or as a part of its own. */
+__noinline int kw_join(struct kw_plan *plan, __u32 node, __u32 port, __u32 bit)
+{
+	__u32 place;
+
+	if (!plan)
+		return -1;
+	for (place = 0; place < KW_PARTS_MAX && place < plan->parts; place++) {
+		struct kw_part *part = &plan->part[place];
+
+		if (part->node == node && part->port == port) {
+			part->bitmap |= bit;
+			return 0;
+		}
+	}
+	if (place >= KW_PARTS_MAX)
+		return -1;
+	plan->part[place].partition = plan->part[place].epoch = 0;
+	plan->part[place].node = node;
+	plan->part[place].port = port;
+	plan->part[place].bitmap = bit;
+	plan->parts = place + 1;
+	return 0;
+}
+
+/* Plans the read of one key: 0, or KW_TO_KERNEL. */
+__noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 keyspace, __u32 key)
+{
+	__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + key * KW_MGET_SLOT_LEN;
+	struct kw_place place = {};
+	__be64 match[2];
+	int fate;
+
+	if (!plan || bpf_skb_load_bytes(skb, slot_at, match, sizeof(match)))
+		return KW_TO_KERNEL;
+	fate = kw_locate(keyspace, bpf_be64_to_cpu(match[0]), bpf_be64_to_cpu(match[1]), &place);
+	if (fate == KW_TO_KERNEL)
+		return KW_TO_KERNEL;
+	if (fate) {
+		plan->no_partition++;
+		return 0;
+	}
+	kw_plan_read(plan, place.counter);
+	if (place.port)
+		return kw_join(plan, place.node, place.port, 1U << (key & 31));
+	plan->no_node++;
+	return 0;
+}
+
+static __always_inline int kw_plan_mget(struct __sk_buff *skb, const struct kw_header *kw,
+					struct kw_plan *plan)
+{
+	__u32 count = kw->count, keyspace = bpf_ntohs(kw->keyspace), asked;
+
+	if (count < 1 || count > KW_MGET_KEYS_MAX ||
+	    bpf_ntohs(kw->payload_len) < count * KW_MGET_SLOT_LEN)
+		return KW_DROP_BAD_BODY;
+	asked = bpf_ntohl(kw->bitmap) & (~0U >> (32 - count));
+	if (!asked)
+		return KW_DROP_BAD_BODY;
+	if (!kw_space(kw->keyspace))
+		return KW_DROP_NO_KEYSPACE;
+	for (__u32 i = 0; i < KW_MGET_KEYS_MAX; i++)
+		if (asked & 1U << i && kw_plan_key(skb, plan, keyspace, i))
+			return KW_TO_KERNEL;
+	return 0;
+}
+
+/*
+ * Cuts a piece off what is left of the interval, at its end if `reverse`: 0, KW_TO_KERNEL, or
+ * KW_PLANNED if nothing is left.
+ */
+__noinline int kw_plan_piece(struct kw_plan *plan, __u32 keyspace, bool reverse)
+{
+	struct kw_interval *left;
+	struct kw_place place = {};
+	struct kw_part *part;
+	__u32 number;
+	int fate;
+
+	if (!plan)
+		return KW_TO_KERNEL;
+	left = &plan->left;
+	fate = kw_locate(keyspace, reverse ? left->last_hi : left->first_hi,
+			 reverse ? left->last_lo : left->first_lo, &place);
+	if (fate == KW_TO_KERNEL)
+		return KW_TO_KERNEL;
+	if (fate) {
+		plan->no_partition++;
+		return KW_PLANNED;
+	}
+	/* What of the interval is inside the partition. */
+	if (kw_is_before(place.in.first_hi, place.in.first_lo, left->first_hi, left->first_lo)) {
+		place.in.first_hi = left->first_hi;
+		place.in.first_lo = left->first_lo;
+	}
+	if (kw_is_before(left->last_hi, left->last_lo, place.in.last_hi, place.in.last_lo)) {
+		place.in.last_hi = left->last_hi;
+		place.in.last_lo = left->last_lo;
+	}
+	kw_plan_read(plan, place.counter);
+	number = plan->parts;
+	if (!place.port) {
+		plan->no_node++;
+	} else if (number < KW_PARTS_MAX) {
+		part = &plan->part[number];
+		part->in = place.in;
+		part->partition = place.partition;
+		part->epoch = place.epoch;
+		part->node = place.node;
+		part->port = place.port;
+		part->bitmap = 0;
+		plan->parts = number + 1;
+	}
+	plan->ends_with_part = place.port != 0;
+	/* What is left begins, or ends, beside the piece. */
+	if (reverse) {
+		if (place.in.first_hi == left->first_hi && place.in.first_lo == left->first_lo)
+			return KW_PLANNED;
+		left->last_lo = place.in.first_lo - 1;
+		left->last_hi = place.in.first_hi - !place.in.first_lo;
+	} else {
+		if (place.in.last_hi == left->last_hi && place.in.last_lo == left->last_lo)
+			return KW_PLANNED;
+		left->first_lo = place.in.last_lo + 1;
+		left->first_hi = place.in.last_hi + !left->first_lo;
+	}
+	return 0;
+}
+
+/* Algorithm 1 of TurboKV, from either end. */
+static __always_inline int kw_plan_range(const struct kw_header *kw, struct kw_plan *plan)
+{
+	const __u8 *match_end = (const __u8 *)kw + KW_MATCH_END_AT;
+	struct kw_interval *whole = &plan->left;
+	__u32 keyspace = bpf_ntohs(kw->keyspace), pieces_max = kw->count;
+	bool reverse = kw->flags & KW_FLAG_REVERSE;
+	int fate;
+
+	whole->first_hi = bpf_be64_to_cpu(KW_U64(&kw->match_hi));
+	whole->first_lo = bpf_be64_to_cpu(KW_U64(&kw->match_lo));
+	whole->last_hi = bpf_be64_to_cpu(KW_U64(match_end));
+	whole->last_lo = bpf_be64_to_cpu(KW_U64(match_end + 8));
+	if (pieces_max > KW_RANGE_PIECES_MAX)
+		pieces_max = KW_RANGE_PIECES_MAX;
+	if (!pieces_max ||
+	    kw_is_before(whole->last_hi, whole->last_lo, whole->first_hi, whole->first_lo))
+		return KW_DROP_BAD_BODY;
+	if (!kw_space(kw->keyspace))
+		return KW_DROP_NO_KEYSPACE;
+	for (__u32 i = 0; i < KW_RANGE_PIECES_MAX && i < pieces_max; i++) {
+		fate = kw_plan_piece(plan, keyspace, reverse);
+		if (fate == KW_TO_KERNEL)
+			return KW_TO_KERNEL;
+		if (fate)
+			return 0;
+	}
+	plan->cut = plan->ends_with_part;
+	return 0;
+}
+
+static __always_inline void kw_stamp_part(struct kw_header *kw, const struct kw_part *part,
+					  bool cut)
+{
+	kw_stamp_partition(kw, part->partition, part->epoch);
+	kw_stamp_chain_of_one(kw, part->node);
+	if (kw->op == KW_OP_MGET) {
+		kw->bitmap = bpf_htonl(part->bitmap);
+		return;
+	}
+	KW_U64(&kw->match_hi) = bpf_cpu_to_be64(part->in.first_hi);
+	KW_U64(&kw->match_lo) = bpf_cpu_to_be64(part->in.first_lo);
+	KW_U64((__u8 *)kw + KW_MATCH_END_AT) = bpf_cpu_to_be64(part->in.last_hi);
+	KW_U64((__u8 *)kw + KW_MATCH_END_AT + 8) = bpf_cpu_to_be64(part->in.last_lo);
+	if (cut)
+		kw->hop_flags = KW_HOP_FLAG_CUT;
+}
+
+/* Sends part `number` of a planned request: a clone, but the packet itself for the last one. */
+__noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 number)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	const struct kw_node *node;
+	const struct kw_part *part;
+	struct kw_packet p;
+	bool last;
+
+	if (!plan || number >= KW_PARTS_MAX || data + KW_DATAGRAM_AT + KW_HEADER_LEN > end)
+		return TC_ACT_SHOT;
+	part = &plan->part[number];
+	last = number + 1 == plan->parts;
+	node = kw_node(part->node);
+	if (!node)
+		return TC_ACT_SHOT; /* The way was lost since it was planned. */
+	p.eth = data;
+	p.ip = (void *)(p.eth + 1);
+	p.udp = (void *)(p.ip + 1);
+	p.kw = (void *)(p.udp + 1);
+	kw_stamp_part(p.kw, part, last && plan->cut);
+	kw_address(&p, KW_U32(&node->addr[12]), part->port);
+	kw_frame(p.eth, node->dmac, node->smac);
+	kw_count_emitted();
+	if (last)
+		return bpf_redirect(node->ifindex, 0);
+	bpf_clone_redirect(skb, node->ifindex, 0);
+	return TC_ACT_SHOT;
+}
+
+static __always_inline int kw_plan(struct __sk_buff *skb, const struct kw_packet *p,
+				   struct kw_plan *plan)
+{
+	int reason = kw_admit(p);
+
+	if (reason)
+		return reason;
+	if (p->kw->op == KW_OP_MGET)
+		return kw_plan_mget(skb, p->kw, plan);
+	return kw_plan_range(p->kw, plan);
+}
+
+__noinline int kw_count_plan(const struct kw_plan *plan)
+{
+	if (!plan)
+		return 0;
+	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->reads; i++)
+		kw_count_read(plan->counters[i]);
+	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->no_partition; i++)
+		kw_count_drop(KW_DROP_NO_PARTITION);
+	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->no_node; i++)
+		kw_count_drop(KW_DROP_NO_NODE);
+	return 0;
+}
+
+static __always_inline int kw_many(struct __sk_buff *skb)
+{
+	void *data, *end;
+	struct kw_packet p;
+	struct kw_plan *plan;
+	__u32 zero = 0;
+	int fate;
+
+	if (skb->len < KW_DATAGRAM_AT + KW_HEADER_LEN || skb->protocol != bpf_htons(ETH_P_IP))
+		return TC_ACT_OK;
+	if (skb->data_end - skb->data < KW_DATAGRAM_AT + KW_HEADER_LEN &&
+	    bpf_skb_pull_data(skb, KW_DATAGRAM_AT + KW_HEADER_LEN))
+		return TC_ACT_OK;
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	if (!kw_is_ours(data, end, skb->len, &p) || kw_check(&p, end))
+		return TC_ACT_OK;
+	if (p.kw->op != KW_OP_MGET && p.kw->op != KW_OP_RANGE)
+		return TC_ACT_OK;
+	plan = bpf_map_lookup_elem(&plans, &zero);
+	if (!plan)
+		return TC_ACT_OK;
+	plan->parts = plan->reads = plan->no_partition = plan->no_node = 0;
+	plan->ends_with_part = plan->cut = 0;
+	fate = kw_plan(skb, &p, plan);
+	if (fate == KW_TO_KERNEL)
+		return TC_ACT_OK;
+	kw_count_packet(p.kw->op);
+	if (fate) {
+		kw_count_drop(fate);
+		return TC_ACT_SHOT;
+	}
+	kw_count_plan(plan);
+	kw_stamp_request(&p);
+	fate = TC_ACT_SHOT;
+	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->parts; i++)
+		fate = kw_send_part(skb, plan, i);
+	return fate;
+}
+
+#endif /* KEYWAY_MANY_H */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Maps of the switch programs. The loader writes the first group, the programs the second.
+ */
+#ifndef KEYWAY_MAPS_H
+#define KEYWAY_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <layout.h>
+
+/* Known when the programs are verified, so that comparing with it costs one instruction. */
+const volatile struct kw_service service SEC(".rodata.service");
+
+/* Stored word by word by the program `govern`, so that nobody reads half a lease. */
+struct kw_rule rule SEC(".data.rule");
+
+/*
+ * The partition table of one keyspace: kw_space, then kw_bucket eight to an element, then kw_row.
+ * Never changed once it is in `keyspaces`: a new revision is a new map.
+ */
+struct kw_space_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct kw_row));
+};
+
+/* By keyspace id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__array(values, struct kw_space_map);
+} keyspaces SEC(".maps");
+
+/* By node id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KW_NODES_MAX);
+	__type(key, __u32);
+	__type(value, struct kw_node);
+} nodes SEC(".maps");
+
+/* Node ids in the order of the node table, which DESCRIBE counts through. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KW_NODES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} node_order SEC(".maps");
+
+/* Every port of every node: its id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct kw_source);
+	__type(value, __u32);
+} senders SEC(".maps");
+
+/* One bit for each UDP port that a node has: most requests need not be looked up in `senders`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u64);
+} sender_ports SEC(".maps");
+
+/* The interfaces that the switch is attached to, by themselves. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u32);
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kw_totals);
+} totals SEC(".maps");
+
+/* By the index that the rows name. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KW_PARTITIONS_MAX);
+	__type(key, __u32);
+	__type(value, struct kw_load);
+} loads SEC(".maps");
+
+/* By node id: the last load report, plus one; 0 for none. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KW_NODES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} reports SEC(".maps");
+
+#endif /* KEYWAY_MAPS_H */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * One packet in, one packet out: replies, and requests for one key. All in XDP.
+ *
+ * Whatever has no known way (an address that the kernel has not resolved yet, or reaches through
+ * an interface without this program) is left to the kernel untouched and uncounted: the switch's
+ * own socket gets it, and the kernel finds the way for what that sends.
+ */
+#ifndef KEYWAY_ONE_H
+#define KEYWAY_ONE_H
+
+#include "count.h"
+#include "rewrite.h"
+#include "tables.h"
+
+#ifndef AF_INET
+#define AF_INET	2
+#endif
+
+/* How the kernel would route to an IPv4 address, if that is known. */
+static __always_inline bool kw_route(struct xdp_md *ctx, const struct kw_packet *p, __be32 to,
+				     struct kw_way *way)
+{
+	struct bpf_fib_lookup fib = {
+		.family = AF_INET,
+		.l4_protocol = IPPROTO_UDP,
+		.tot_len = bpf_ntohs(p->ip->tot_len),
+		.ifindex = ctx->ingress_ifindex,
+		.ipv4_src = p->ip->daddr,
+		.ipv4_dst = to,
+	};
+
+	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+		return false;
+	if (!bpf_map_lookup_elem(&ports, &fib.ifindex))
+		return false;
+	way->ifindex = fib.ifindex;
+	__builtin_memcpy(way->dmac, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(way->smac, fib.smac, ETH_ALEN);
+	return true;
+}
+
+/* From a node to the client that it names. */
+static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *p, __u32 *ifindex)
+{
+	struct kw_header *kw = p->kw;
+	struct kw_way way = {};
+	int sender;
+	__be32 to;
+
+	if (!kw_is_leased())
+		return KW_DROP_NO_LEASE;
+	sender = kw_sender(p);
+	if (sender < 0)
+		return KW_DROP_REPLY_NOT_FROM_NODE;
+	if (!kw->reply_port)
+		return KW_DROP_BAD_REPLY_ADDRESS;
+	if (bpf_ntohs(kw->node) != sender)
+		return KW_DROP_REPLY_NOT_FROM_NODE;
+	to = KW_U32(kw->reply_addr + 12);
+	if (!kw_is_mapped(kw->reply_addr) || !kw_route(ctx, p, to, &way))
+		return KW_TO_KERNEL;
+	kw_note_report(sender, kw->load);
+	kw_address(p, to, kw->reply_port);
+	kw_frame(p->eth, way.dmac, way.smac);
+	*ifindex = way.ifindex;
+	return KW_SEND;
+}
+
+static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw_node *node,
+				      __be16 port, __u32 *ifindex)
+{
+	kw_address(p, KW_U32(&node->addr[12]), port);
+	kw_frame(p->eth, node->dmac, node->smac);
+	*ifindex = node->ifindex;
+	return KW_SEND;
+}
+
+/* A read to its tail, a write to its head with the chain it will walk. */
+static __always_inline int kw_single(const struct kw_packet *p, bool write, __u32 *ifindex)
+{
+	struct kw_header *kw = p->kw;
+	struct kw_match at = { bpf_be64_to_cpu(KW_U64(&kw->match_hi)),
+			       bpf_be64_to_cpu(KW_U64(&kw->match_lo)) };
+	const struct kw_node *node = NULL;
+	const struct kw_row *row;
+	void *space;
+	__be16 port, id;
+	int reason;
+
+	reason = kw_admit(p);
+	if (reason)
+		return reason;
+	space = kw_space(kw->keyspace);
+	if (!space)
+		return KW_DROP_NO_KEYSPACE;
+	row = kw_find(space, at);
+	if (!row)
+		return KW_DROP_NO_PARTITION;
+	id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);
+	port = write ? row->head_port : row->tail_port;
+	if (port) {
+		node = kw_node(id);
+		if (!node)
+			return KW_TO_KERNEL;
+	}
+	if (write)
+		kw_count_write(row->counter);
+	else
+		kw_count_read(row->counter);
+	if (!node)
+		return KW_DROP_NO_NODE;
+	kw_stamp_request(p);
+	kw_stamp_partition(kw, row->partition, row->epoch);
+	if (write)
+		kw_stamp_chain(kw, row);
+	else
+		kw_stamp_chain_of_one(kw, id);
+	return kw_send_to(p, node, port, ifindex);
+}
+
+/* Any node knows all keyspaces: the asker and its count choose one. */
+static __always_inline int kw_describe(const struct kw_packet *p, __u32 *ifindex)
+{
+	struct kw_header *kw = p->kw;
+	const struct kw_node *node;
+	const __u32 *id;
+	__u64 number;
+	__u32 place;
+	int reason;
+
+	reason = kw_admit(p);
+	if (reason)
+		return reason;
+	if (!rule.nodes)
+		return KW_DROP_NO_NODE;
+	number = bpf_be64_to_cpu(KW_U64(&kw->client)) + bpf_be64_to_cpu(KW_U64(&kw->seq));
+	place = number % rule.nodes;
+	id = bpf_map_lookup_elem(&node_order, &place);
+	if (!id)
+		return KW_DROP_NO_NODE;
+	node = kw_node(bpf_htons(*id));
+	if (!node)
+		return KW_TO_KERNEL;
+	kw_stamp_request(p);
+	return kw_send_to(p, node, node->port, ifindex);
+}
+
+static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet *p, __u32 *ifindex)
+{
+	switch (p->kw->op) {
+	case KW_OP_GET:
+		return kw_single(p, false, ifindex);
+	case KW_OP_PUT:
+	case KW_OP_DEL:
+	case KW_OP_CAS:
+	case KW_OP_INCR:
+		return kw_single(p, true, ifindex);
+	case KW_OP_DESCRIBE:
+		return kw_describe(p, ifindex);
+	case KW_OP_MGET:
+	case KW_OP_RANGE:
+		return KW_TO_KERNEL; /* On its way there it meets the tc program. */
+	default:
+		if (p->kw->op & 0x80)
+			return kw_reply(ctx, p, ifindex);
+		return KW_DROP_BAD_OP; /* Nodes send chain messages to each other. */
+	}
+}
+
+static __always_inline int kw_one(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct kw_packet p;
+	__u32 ifindex = 0;
+	int fate;
+	__u8 op;
+
+	if (!kw_is_ours(data, end, end - data, &p))
+		return XDP_PASS;
+	fate = kw_check(&p, end);
+	if (fate) {
+		kw_count_unparsed(fate);
+		return XDP_DROP;
+	}
+	op = p.kw->op;
+	fate = kw_forward(ctx, &p, &ifindex);
+	if (fate == KW_TO_KERNEL)
+		return XDP_PASS;
+	kw_count_packet(op);
+	if (fate != KW_SEND) {
+		kw_count_drop(fate);
+		return XDP_DROP;
+	}
+	kw_count_emitted();
+	return bpf_redirect_map(&ports, ifindex, XDP_ABORTED);
+}
+
+#endif /* KEYWAY_ONE_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What a packet is matched against: the sender, the rules for all, the partition.
+ */
+#ifndef KEYWAY_TABLES_H
+#define KEYWAY_TABLES_H
+
+#include "parse.h"
+
+/* What comes of a packet: a reason to drop it (1 to 255), or one of these. */
+enum kw_fate {
+	KW_SEND		= 0,
+	KW_TO_KERNEL	= -1,
+};
+
+/* Steps of a search among all partitions, and one to spare. */
+#define KW_SEARCH_MAX	18
+
+struct kw_match {
+	__u64 hi, lo;	/* In the machine's order. */
+};
+
+static __always_inline bool kw_is_before(__u64 a_hi, __u64 a_lo, __u64 b_hi, __u64 b_lo)
+{
+	return a_hi < b_hi || (a_hi == b_hi && a_lo < b_lo);
+}
+
+static __always_inline void *kw_space(__be16 keyspace)
+{
+	__u32 id = bpf_ntohs(keyspace);
+
+	return bpf_map_lookup_elem(&keyspaces, &id);
+}
+
+/*
+ * The row that holds a match value. A bucket of the leading bits brackets the search, so that with
+ * evenly spread partitions one or two rows are left to compare.
+ */
+static __always_inline const struct kw_row *kw_find(void *space_map, struct kw_match at)
+{
+	const struct kw_space *space;
+	const struct kw_bucket *buckets;
+	const struct kw_row *row;
+	__u32 zero = 0, index, element, from, count;
+	__u64 bucket;
+
+	space = bpf_map_lookup_elem(space_map, &zero);
+	if (!space || at.hi < space->first_hi)
+		return NULL;
+	bucket = (at.hi - space->first_hi) >> (space->shift & 63);
+	if (bucket >= space->buckets)
+		bucket = space->buckets - 1;
+	element = 1 + (bucket >> 3);
+	buckets = bpf_map_lookup_elem(space_map, &element);
+	if (!buckets)
+		return NULL;
+	from = space->rows_at + buckets[bucket & 7].row;
+	count = buckets[bucket & 7].rows;
+
+	for (int i = 0; i < KW_SEARCH_MAX && count > 1; i++) {
+		__u32 half = count >> 1;
+
+		index = from + half;
+		row = bpf_map_lookup_elem(space_map, &index);
+		if (!row)
+			return NULL;
+		if (kw_is_before(at.hi, at.lo, row->first_hi, row->first_lo)) {
+			count = half;
+		} else {
+			from = index;
+			count -= half;
+		}
+	}
+	row = bpf_map_lookup_elem(space_map, &from);
+	if (!row || kw_is_before(at.hi, at.lo, row->first_hi, row->first_lo) ||
+	    kw_is_before(row->last_hi, row->last_lo, at.hi, at.lo))
+		return NULL;
+	return row;
+}
+
+/* The id of the node that sent this, or -1. */
+static __always_inline int kw_sender(const struct kw_packet *p)
+{
+	struct kw_source from = {};
+	__u32 word = bpf_ntohs(p->udp->source) >> 6;
+	const __u64 *ports;
+	const __u32 *id;
+
+	ports = bpf_map_lookup_elem(&sender_ports, &word);
+	if (!ports || !(*ports & 1ULL << (bpf_ntohs(p->udp->source) & 63)))
+		return -1;
+	KW_U32(&from.addr[8]) = KW_MAPPED_MID;
+	KW_U32(&from.addr[12]) = p->ip->saddr;
+	from.port = p->udp->source;
+	id = bpf_map_lookup_elem(&senders, &from);
+	return id ? *id : -1;
+}
+
+static __always_inline bool kw_is_leased(void)
+{
+	return bpf_ktime_get_boot_ns() < *(volatile __u64 *)&rule.leased_until;
+}
+
+/* What holds for every request: 0, or the reason to drop it. */
+static __always_inline int kw_admit(const struct kw_packet *p)
+{
+	if (!rule.installed)
+		return KW_DROP_NOT_SERVING;
+	if (kw_sender(p) >= 0)
+		return KW_DROP_REQUEST_FROM_NODE;
+	if (!kw_is_leased())
+		return KW_DROP_NO_LEASE;
+	if (!rule.active)
+		return KW_DROP_STANDBY;
+	return 0;
+}
+
+/* The node with an id as it stands on the wire; NULL also if the kernel has to find the way. */
+static __always_inline const struct kw_node *kw_node(__be16 id)
+{
+	__u32 index = bpf_ntohs(id);
+	const struct kw_node *node = bpf_map_lookup_elem(&nodes, &index);
+
+	return node && node->ifindex ? node : NULL;
+}
+
+#endif /* KEYWAY_TABLES_H */

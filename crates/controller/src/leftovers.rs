@@ -1,0 +1,109 @@
+//! Which nodes may still hold something of partitions that they have no seat in.
+//!
+//! A node that loses a seat forgets what it held piece by piece, so that it goes on serving its
+//! other partitions. It must be through with that before it is seated there again: else it would
+//! have to forget the rest at once, and fall silent over it.
+
+use cluster::{NodeId, NodeReport, PartitionId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of that. Nothing of it is durable: nodes say it again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leftovers {
+    /// Revision that this controller began with. Who lost which seat before it has not seen.
+    begun: u64,
+    /// Nodes that have followed that revision or a later one, and so have said all that they still
+    /// had to forget.
+    known: BTreeSet<NodeId>,
+    /// Partitions that a node has not said to be free of, though it may have lost its seat, and the
+    /// revision with which it did.
+    lost: BTreeMap<(NodeId, PartitionId), u64>,
+}
+
+impl Leftovers {
+    /// For a controller that begins with this revision.
+    pub(crate) fn new(begun: u64) -> Self {
+        Self { begun, ..Self::default() }
+    }
+
+    /// Whether this node, which has no seat in the partition, may hold something of it.
+    pub(crate) fn may_hold(&self, node: NodeId, partition: PartitionId) -> bool {
+        !self.known.contains(&node) || self.lost.contains_key(&(node, partition))
+    }
+
+    /// A node has lost its seat with this revision.
+    pub(crate) fn note_lost(&mut self, node: NodeId, partition: PartitionId, revision: u64) {
+        self.lost.insert((node, partition), revision);
+    }
+
+    /// Takes what a node says by what it has installed, its `vacating` in order; returns whether
+    /// that is news. Who has installed nothing since it lost a seat, after a restart say, may not
+    /// know that yet.
+    pub(crate) fn note_report(&mut self, node: NodeId, report: &NodeReport) -> bool {
+        let mut news = report.revision >= self.begun && self.known.insert(node);
+        for partition in &report.vacating {
+            let lost = self.lost.entry((node, *partition));
+            lost.or_insert_with(|| {
+                news = true;
+                report.revision
+            });
+        }
+        let all = (node, PartitionId(0))..=(node, PartitionId(u32::MAX));
+        let free = self.lost.extract_if(all, |(_, partition), revision| {
+            *revision <= report.revision && report.vacating.binary_search(partition).is_err()
+        });
+        free.count() > 0 || news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(3);
+
+    fn says(leftovers: &mut Leftovers, revision: u64, vacating: &[u32]) -> bool {
+        let vacating = vacating.iter().copied().map(PartitionId).collect();
+        leftovers.note_report(NODE, &NodeReport { revision, vacating, ..NodeReport::default() })
+    }
+
+    fn held(leftovers: &Leftovers) -> Vec<u32> {
+        (1..=3).filter(|id| leftovers.may_hold(NODE, PartitionId(*id))).collect()
+    }
+
+    #[test]
+    fn a_node_that_has_lost_a_seat_holds_it_until_it_knows_and_says_that_it_does_not() {
+        let mut leftovers = Leftovers::new(5);
+        assert!(says(&mut leftovers, 5, &[]));
+        assert!(held(&leftovers).is_empty());
+        leftovers.note_lost(NODE, PartitionId(2), 7);
+        for (revision, vacating, news) in [
+            (6, &[][..], false),
+            (0, &[], false),
+            (7, &[2], false),
+            (0, &[], false),
+            (8, &[2], false),
+        ] {
+            assert_eq!(says(&mut leftovers, revision, vacating), news, "revision {revision}");
+            assert_eq!(held(&leftovers), [2]);
+        }
+        assert!(says(&mut leftovers, 8, &[]));
+        assert!(held(&leftovers).is_empty());
+        assert!(!says(&mut leftovers, 0, &[]), "what it is free of it stays free of");
+        assert!(held(&leftovers).is_empty());
+    }
+
+    #[test]
+    fn what_was_lost_before_the_controller_began_the_node_has_to_say() {
+        let mut leftovers = Leftovers::new(5);
+        assert_eq!(held(&leftovers), [1, 2, 3]);
+        assert!(!says(&mut leftovers, 4, &[]), "it may not have heard of it yet");
+        assert_eq!(held(&leftovers), [1, 2, 3]);
+        assert!(says(&mut leftovers, 5, &[1, 3]));
+        assert_eq!(held(&leftovers), [1, 3]);
+        assert!(!says(&mut leftovers, 0, &[]), "it was started anew and knows nothing");
+        assert_eq!(held(&leftovers), [1, 3]);
+        assert!(says(&mut leftovers, 5, &[3]));
+        assert_eq!(held(&leftovers), [3]);
+    }
+}

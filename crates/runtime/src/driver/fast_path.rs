@@ -1,0 +1,129 @@
+//! The switch's fast path in the kernel, and the thread that looks after it.
+
+use super::SwitchSnapshot;
+use crate::clock::Clock;
+use crate::mailbox::MailError;
+use cluster::{InstallError, Lease, Life, SwitchControl as _, SwitchTables};
+use machine::Instant;
+use std::net::SocketAddrV4;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{fmt, io, thread};
+use xdp::{Mode, Plane};
+
+/// A handle to a switch program that is attached to interfaces. The last one to go detaches it; if
+/// the process ends in any other way, the kernel does.
+#[derive(Clone)]
+pub struct FastPath {
+    plane: Arc<Mutex<OwnPlane>>,
+    // The thread ends when nobody holds this any more.
+    _looked_after: mpsc::SyncSender<()>,
+}
+
+type OwnPlane = Plane<Box<dyn FnMut() -> Instant + Send>>;
+
+impl fmt::Debug for FastPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FastPath").finish_non_exhaustive()
+    }
+}
+
+/// Why there is no fast path.
+#[derive(Debug, thiserror::Error)]
+pub enum FastPathError {
+    /// The kernel does not take the program, or does not attach it.
+    #[error(transparent)]
+    Kernel(#[from] xdp::Error),
+    /// There is no thread to look after it.
+    #[error("cannot start the thread that keeps the switch's ways: {0}")]
+    Thread(io::Error),
+}
+
+impl FastPath {
+    /// Loads the switch program for a service address and attaches it to these interfaces.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it, or one of the interfaces does not.
+    pub fn start(
+        service: SocketAddrV4,
+        life: Life,
+        ports: &[String],
+    ) -> Result<Self, FastPathError> {
+        let mut clock = Clock::new();
+        let clock: Box<dyn FnMut() -> Instant + Send> = Box::new(move || clock.now());
+        let mut plane = Plane::load(service, life, clock)?;
+        for port in ports {
+            match plane.attach(port)? {
+                Mode::Native => tracing::info!(%port, "the switch is in the driver"),
+                Mode::Generic => tracing::warn!(
+                    %port,
+                    "ONLY GENERIC XDP: the driver of this port cannot run the switch, so the \
+                     kernel does it later and most of the gain is lost; `keyway doctor` says why"
+                ),
+            }
+        }
+        let plane = Arc::new(Mutex::new(plane));
+        let (looked_after, ends) = mpsc::sync_channel::<()>(0);
+        let weak = Arc::downgrade(&plane);
+        let look_after = move || {
+            while ends.recv_timeout(WAYS_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let Some(plane) = weak.upgrade() else { return };
+                if let Err(why) = lock(&plane).find_ways() {
+                    tracing::warn!(%why, "the ways to the nodes are not known");
+                }
+            }
+        };
+        let builder = thread::Builder::new().name("switch-ways".into());
+        builder.spawn(look_after).map_err(FastPathError::Thread)?;
+        Ok(Self { plane, _looked_after: looked_after })
+    }
+
+    /// Puts the program in the place of itself, as after an update: tables, lease and counters
+    /// stay, and no packet is lost.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it; the present one then goes on.
+    pub fn reload(&self) -> Result<(), FastPathError> {
+        Ok(lock(&self.plane).reload()?)
+    }
+
+    /// Installs tables, then takes a lease.
+    pub(super) fn command(
+        &self,
+        install: Option<&SwitchTables>,
+        lease: Option<&Lease>,
+    ) -> Result<(), InstallError> {
+        let mut plane = lock(&self.plane);
+        if let Some(tables) = install {
+            plane.install(tables)?;
+        }
+        if let Some(lease) = lease {
+            plane.renew(lease);
+        }
+        Ok(())
+    }
+
+    /// Adds what the kernel has to what the threads have.
+    pub(super) fn add_to(&self, snapshot: &mut SwitchSnapshot) -> Result<(), MailError> {
+        let plane = lock(&self.plane);
+        let counters = plane.read_counters().map_err(|why| {
+            tracing::error!(%why, "the kernel does not say what it has counted");
+            MailError::Ended
+        })?;
+        snapshot.revision = snapshot.revision.min(plane.revision());
+        snapshot.in_kernel = Some(counters.datagrams());
+        snapshot.counters.merge(&counters);
+        Ok(())
+    }
+}
+
+fn lock(plane: &Mutex<OwnPlane>) -> MutexGuard<'_, OwnPlane> {
+    plane.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often the kernel is asked how the nodes are reached. Until then, or when it does not know,
+/// the packets go through the switch's socket.
+const WAYS_EVERY: Duration = Duration::from_secs(1);

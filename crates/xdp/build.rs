@@ -1,0 +1,44 @@
+//! Compiles `bpf/` with clang.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    // Set by the build of libbpf, whose helpers' declarations these are.
+    let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
+    println!("cargo::rerun-if-changed={}", root.display());
+    for program in ["switch", "bench"] {
+        compile(&root, program, &libbpf, &out);
+    }
+}
+
+fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
+    let mut clang = Command::new("clang");
+    clang
+        .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3"])
+        .arg(format!("-I{}", root.join("include").display()))
+        .arg(format!("-I{libbpf}"))
+        .args(system_headers())
+        .arg("-c")
+        .arg(root.join(format!("{program}.bpf.c")))
+        .arg("-o")
+        .arg(out.join(format!("{program}.bpf.o")));
+    match clang.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("clang failed on {program}.bpf.c: {status}"),
+        Err(error) => panic!(
+            "clang, which compiles the in-kernel switch, does not start: {error}\n\
+             Install it (apt-get install clang libelf-dev zlib1g-dev) and build again."
+        ),
+    }
+}
+
+/// Where Debian and its kin keep `asm/types.h`: for the BPF target clang does not look there.
+fn system_headers() -> Option<String> {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    let path = format!("/usr/include/{arch}-linux-gnu");
+    Path::new(&path).is_dir().then(|| format!("-I{path}"))
+}

@@ -1,0 +1,487 @@
+//! The records that the loader shares with the program in the kernel. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has the compiler check that it agrees.
+
+/// Element 0 of a keyspace's map: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// 8 bytes, as the machine has it.
+    pub first_hi: u64,
+    /// 4 bytes, as the machine has it.
+    pub shift: u32,
+    /// 4 bytes, as the machine has it.
+    pub buckets: u32,
+    /// 4 bytes, as the machine has it.
+    pub rows_at: u32,
+}
+
+impl Space {
+    /// Bytes in the map.
+    pub const LEN: usize = 64;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.first_hi.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.shift.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.buckets.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.rows_at.to_ne_bytes());
+        at += 4;
+        at += 44;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            first_hi: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            shift: u32::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            buckets: u32::from_ne_bytes(crate::bytes::get(bytes, 12)?),
+            rows_at: u32::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+        })
+    }
+}
+
+/// Eight to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many rows from there begin in the bucket or before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// 4 bytes, as the machine has it.
+    pub row: u32,
+    /// 4 bytes, as the machine has it.
+    pub rows: u32,
+}
+
+impl Bucket {
+    /// Bytes in the map.
+    pub const LEN: usize = 8;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.row.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.rows.to_ne_bytes());
+        at += 4;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            row: u32::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            rows: u32::from_ne_bytes(crate::bytes::get(bytes, 4)?),
+        })
+    }
+}
+
+/// A partition: its match values, what is stamped, to which UDP ports of the head and of the tail (0: not in the node table), the place of the tail in the chain, and the index of the partition's `load`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// 8 bytes, as the machine has it.
+    pub first_hi: u64,
+    /// 8 bytes, as the machine has it.
+    pub first_lo: u64,
+    /// 8 bytes, as the machine has it.
+    pub last_hi: u64,
+    /// 8 bytes, as the machine has it.
+    pub last_lo: u64,
+    /// 16 times 1 bytes, as the machine has it.
+    pub chain: [u8; 16],
+    /// 4 bytes, big-endian in the map.
+    pub partition: u32,
+    /// 4 bytes, big-endian in the map.
+    pub epoch: u32,
+    /// 2 bytes, big-endian in the map.
+    pub head_port: u16,
+    /// 2 bytes, big-endian in the map.
+    pub tail_port: u16,
+    /// 2 bytes, as the machine has it.
+    pub counter: u16,
+    /// 1 bytes, as the machine has it.
+    pub chain_len: u8,
+    /// 1 bytes, as the machine has it.
+    pub tail: u8,
+}
+
+impl Row {
+    /// Bytes in the map.
+    pub const LEN: usize = 64;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.first_hi.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.first_lo.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.last_hi.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.last_lo.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.chain);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.partition.to_be_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.epoch.to_be_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.head_port.to_be_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.tail_port.to_be_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.counter.to_ne_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.chain_len.to_ne_bytes());
+        at += 1;
+        crate::bytes::put(&mut out, at, &self.tail.to_ne_bytes());
+        at += 1;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            first_hi: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            first_lo: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            last_hi: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            last_lo: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            chain: crate::bytes::get(bytes, 32)?,
+            partition: u32::from_be_bytes(crate::bytes::get(bytes, 48)?),
+            epoch: u32::from_be_bytes(crate::bytes::get(bytes, 52)?),
+            head_port: u16::from_be_bytes(crate::bytes::get(bytes, 56)?),
+            tail_port: u16::from_be_bytes(crate::bytes::get(bytes, 58)?),
+            counter: u16::from_ne_bytes(crate::bytes::get(bytes, 60)?),
+            chain_len: u8::from_ne_bytes(crate::bytes::get(bytes, 62)?),
+            tail: u8::from_ne_bytes(crate::bytes::get(bytes, 63)?),
+        })
+    }
+}
+
+/// How an address is reached: interface (0: not known, the kernel has to find it) and Ethernet addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// 16 times 1 bytes, as the machine has it.
+    pub addr: [u8; 16],
+    /// 4 bytes, as the machine has it.
+    pub ifindex: u32,
+    /// 6 times 1 bytes, as the machine has it.
+    pub dmac: [u8; 6],
+    /// 6 times 1 bytes, as the machine has it.
+    pub smac: [u8; 6],
+}
+
+impl Way {
+    /// Bytes in the map.
+    pub const LEN: usize = 32;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.addr);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.ifindex.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.dmac);
+        at += 6;
+        crate::bytes::put(&mut out, at, &self.smac);
+        at += 6;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            addr: crate::bytes::get(bytes, 0)?,
+            ifindex: u32::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            dmac: crate::bytes::get(bytes, 20)?,
+            smac: crate::bytes::get(bytes, 26)?,
+        })
+    }
+}
+
+/// A node of the node table, by id: its way, and the port of its first shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// 16 times 1 bytes, as the machine has it.
+    pub addr: [u8; 16],
+    /// 4 bytes, as the machine has it.
+    pub ifindex: u32,
+    /// 6 times 1 bytes, as the machine has it.
+    pub dmac: [u8; 6],
+    /// 6 times 1 bytes, as the machine has it.
+    pub smac: [u8; 6],
+    /// 2 bytes, big-endian in the map.
+    pub port: u16,
+}
+
+impl Node {
+    /// Bytes in the map.
+    pub const LEN: usize = 40;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut out = [0; 40];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.addr);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.ifindex.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.dmac);
+        at += 6;
+        crate::bytes::put(&mut out, at, &self.smac);
+        at += 6;
+        crate::bytes::put(&mut out, at, &self.port.to_be_bytes());
+        at += 2;
+        at += 6;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            addr: crate::bytes::get(bytes, 0)?,
+            ifindex: u32::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            dmac: crate::bytes::get(bytes, 20)?,
+            smac: crate::bytes::get(bytes, 26)?,
+            port: u16::from_be_bytes(crate::bytes::get(bytes, 32)?),
+        })
+    }
+}
+
+/// Where a datagram comes from; what nodes are recognised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// 16 times 1 bytes, as the machine has it.
+    pub addr: [u8; 16],
+    /// 2 bytes, big-endian in the map.
+    pub port: u16,
+}
+
+impl Source {
+    /// Bytes in the map.
+    pub const LEN: usize = 20;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 20] {
+        let mut out = [0; 20];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.addr);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.port.to_be_bytes());
+        at += 2;
+        at += 2;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            addr: crate::bytes::get(bytes, 0)?,
+            port: u16::from_be_bytes(crate::bytes::get(bytes, 16)?),
+        })
+    }
+}
+
+/// What one processor counted for a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// 8 bytes, as the machine has it.
+    pub reads: u64,
+    /// 8 bytes, as the machine has it.
+    pub writes: u64,
+}
+
+impl Load {
+    /// Bytes in the map.
+    pub const LEN: usize = 16;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.reads.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.writes.to_ne_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            reads: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            writes: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+        })
+    }
+}
+
+/// What one processor counted: packets by operation, drops by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// 256 times 8 bytes, as the machine has it.
+    pub packets: [u64; 256],
+    /// 256 times 8 bytes, as the machine has it.
+    pub dropped: [u64; 256],
+    /// 8 bytes, as the machine has it.
+    pub unparsed: u64,
+    /// 8 bytes, as the machine has it.
+    pub emitted: u64,
+}
+
+impl Totals {
+    /// Bytes in the map.
+    pub const LEN: usize = 4112;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 4112] {
+        let mut out = [0; 4112];
+        let mut at = 0;
+        for (i, one) in self.packets.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 2048;
+        for (i, one) in self.dropped.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 2048;
+        crate::bytes::put(&mut out, at, &self.unparsed.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.emitted.to_ne_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            packets: {
+                let mut all = [0; 256];
+                for (i, one) in all.iter_mut().enumerate() {
+                    *one = u64::from_ne_bytes(crate::bytes::get(bytes, 0 + 8 * i)?);
+                }
+                all
+            },
+            dropped: {
+                let mut all = [0; 256];
+                for (i, one) in all.iter_mut().enumerate() {
+                    *one = u64::from_ne_bytes(crate::bytes::get(bytes, 2048 + 8 * i)?);
+                }
+                all
+            },
+            unparsed: u64::from_ne_bytes(crate::bytes::get(bytes, 4096)?),
+            emitted: u64::from_ne_bytes(crate::bytes::get(bytes, 4104)?),
+        })
+    }
+}
+
+/// The service address, fixed when the program is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// 16 times 1 bytes, as the machine has it.
+    pub addr: [u8; 16],
+    /// 2 bytes, big-endian in the map.
+    pub port: u16,
+}
+
+impl Service {
+    /// Bytes in the map.
+    pub const LEN: usize = 24;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.addr);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.port.to_be_bytes());
+        at += 2;
+        at += 6;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            addr: crate::bytes::get(bytes, 0)?,
+            port: u16::from_be_bytes(crate::bytes::get(bytes, 16)?),
+        })
+    }
+}
+
+/// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether this switch is the active one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// 8 bytes, as the machine has it.
+    pub leased_until: u64,
+    /// 4 bytes, as the machine has it.
+    pub nodes: u32,
+    /// 1 bytes, as the machine has it.
+    pub installed: u8,
+    /// 1 bytes, as the machine has it.
+    pub active: u8,
+}
+
+impl Rule {
+    /// Bytes in the map.
+    pub const LEN: usize = 16;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.leased_until.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.nodes.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.installed.to_ne_bytes());
+        at += 1;
+        crate::bytes::put(&mut out, at, &self.active.to_ne_bytes());
+        at += 1;
+        at += 2;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            leased_until: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 12)?),
+            active: u8::from_ne_bytes(crate::bytes::get(bytes, 13)?),
+        })
+    }
+}

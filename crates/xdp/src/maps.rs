@@ -1,0 +1,75 @@
+//! Reading and writing maps, with errors that say which.
+
+use crate::Error;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Writes one value.
+pub(crate) fn put(map: &impl MapCore, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    map.update(key, value, MapFlags::ANY).map_err(|why| failed("writing", map, why))
+}
+
+/// Removes one key, if it is there.
+pub(crate) fn remove(map: &impl MapCore, key: &[u8]) -> Result<(), Error> {
+    match map.delete(key) {
+        Err(why) if why.kind() != libbpf_rs::ErrorKind::NotFound => {
+            Err(failed("removing from", map, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The value of each processor.
+pub(crate) fn per_processor(map: &impl MapCore, index: u32) -> Result<Vec<Vec<u8>>, Error> {
+    let values = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
+    Ok(values.map_err(|why| failed("reading", map, why))?.unwrap_or_default())
+}
+
+/// Sets the value of each processor to zero.
+pub(crate) fn zero(map: &impl MapCore, index: u32) -> Result<(), Error> {
+    let zeros: Vec<Vec<u8>> =
+        per_processor(map, index)?.into_iter().map(|value| vec![0; value.len()]).collect();
+    let written = map.update_percpu(&index.to_ne_bytes(), &zeros, MapFlags::ANY);
+    written.map_err(|why| failed("writing", map, why))
+}
+
+/// All values of an array, with their indices.
+pub(crate) fn all(map: &impl MapCore, entries: usize) -> Result<Vec<(u32, Vec<u8>)>, Error> {
+    let count = u32::try_from(entries).expect("maps are bounded");
+    let values = map.lookup_batch(count, MapFlags::ANY, MapFlags::ANY);
+    let values = values.map_err(|why| failed("reading", map, why))?;
+    let index = |key: Vec<u8>| key.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    Ok(values.map(|(key, value)| (index(key), value)).collect())
+}
+
+/// An array that will lie in an array of maps.
+pub(crate) fn inner_array<const N: usize>(values: &[[u8; N]]) -> Result<MapHandle, Error> {
+    let failed = |what: &str| {
+        let what = format!("{what} a table of {} rows", values.len());
+        move |why| Error::Kernel { what, why }
+    };
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
+        map_flags: libbpf_sys::BPF_F_INNER_MAP,
+        ..Default::default()
+    };
+    let count = u32::try_from(values.len()).expect("tables are bounded");
+    let value = u32::try_from(N).expect("records are short");
+    let map = MapHandle::create(MapType::Array, Some("space"), 4, value, count, &options)
+        .map_err(failed("making"))?;
+    let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
+    map.update_batch(&keys, values.as_flattened(), count, MapFlags::ANY, MapFlags::ANY)
+        .map_err(failed("filling"))?;
+    Ok(map)
+}
+
+/// Puts an array into an array of maps. When this returns no packet is any more matched against
+/// what was there before.
+pub(crate) fn swap(outer: &impl MapCore, index: u32, inner: &MapHandle) -> Result<(), Error> {
+    let fd = inner.as_fd().as_raw_fd().to_ne_bytes();
+    put(outer, &index.to_ne_bytes(), &fd)
+}
+
+fn failed(doing: &str, map: &impl MapCore, why: libbpf_rs::Error) -> Error {
+    Error::Kernel { what: format!("{doing} the map {}", map.name().to_string_lossy()), why }
+}

@@ -1,0 +1,389 @@
+//! The switch in the kernel as the control plane sees it.
+
+use crate::compile::{Compiled, Element};
+use crate::counters::Places;
+use crate::layout::{Node, Rule};
+use crate::link::{self, Hook};
+use crate::maps;
+use crate::program::{Error, Program};
+use cluster::{
+    InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables,
+    Tenure,
+};
+use libbpf_rs::MapHandle;
+use machine::Instant;
+use nix::errno::Errno;
+use nix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use switch::{Counters, Loads};
+
+/// A loaded switch program, its interfaces, and what is in its maps. Dropping it detaches it; if
+/// the process ends in any other way, the kernel does.
+#[derive(Debug)]
+pub struct Plane<C> {
+    service: SocketAddrV4,
+    program: Program,
+    ports: Vec<Port>,
+    maps: Maps,
+    places: Places,
+    clock: C,
+    tenure: Tenure,
+    installed: Installed,
+}
+
+/// An interface that the switch is attached to.
+#[derive(Debug)]
+pub struct Port {
+    /// Its name in the namespace of this process.
+    pub name: String,
+    /// Its number there.
+    pub ifindex: u32,
+    /// How the program is attached.
+    pub mode: Mode,
+    xdp: OwnedFd,
+    tc: OwnedFd,
+}
+
+/// How XDP is attached to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver.
+    Native,
+    /// Behind the driver: it works, and costs most of the gain.
+    Generic,
+}
+
+#[derive(Debug)]
+struct Maps {
+    keyspaces: MapHandle,
+    nodes: MapHandle,
+    node_order: MapHandle,
+    senders: MapHandle,
+    sender_ports: MapHandle,
+    ports: MapHandle,
+    reports: MapHandle,
+}
+
+/// What the kernel has been given.
+#[derive(Debug, Default)]
+struct Installed {
+    revision: u64,
+    active: bool,
+    compiled: Compiled,
+    sender_ports: Vec<u64>,
+}
+
+impl<C: FnMut() -> Instant> Plane<C> {
+    /// Loads the switch for a service address, in this life. `clock` is that of the reports by
+    /// which leases are asked for.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it, or this process may not load programs.
+    pub fn load(service: SocketAddrV4, life: Life, clock: C) -> Result<Self, Error> {
+        Ok(Self::with_program(Program::load(service, None)?, service, life, clock))
+    }
+
+    /// Works with a program that is loaded already.
+    pub fn with_program(program: Program, service: SocketAddrV4, life: Life, clock: C) -> Self {
+        let map = |name| program.map(name);
+        let maps = Maps {
+            keyspaces: map("keyspaces"),
+            nodes: map("nodes"),
+            node_order: map("node_order"),
+            senders: map("senders"),
+            sender_ports: map("sender_ports"),
+            ports: map("ports"),
+            reports: map("reports"),
+        };
+        let places = Places::new(&program);
+        let installed = Installed::default();
+        let (ports, tenure) = (Vec::new(), Tenure::new(life));
+        Self { service, program, ports, maps, places, clock, tenure, installed }
+    }
+
+    /// Attaches the switch to an interface, in the driver if that can run it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such interface, or another program is attached to it.
+    pub fn attach(&mut self, name: &str) -> Result<Mode, Error> {
+        let ifindex =
+            nix::net::if_::if_nametoindex(name).map_err(|_| Error::NoInterface(name.to_owned()))?;
+        let (one, many) = (self.program.program("keyway_one"), self.program.program("keyway_many"));
+        let failed = |why| attach_failed(name, why);
+        let tc = link::attach(&many, ifindex, Hook::TcIngress).map_err(failed)?;
+        let (xdp, mode) = match link::attach(&one, ifindex, Hook::XdpNative) {
+            Ok(link) => (link, Mode::Native),
+            Err(why) if is_taken(&why) => return Err(failed(why)),
+            Err(_) => {
+                let link = link::attach(&one, ifindex, Hook::XdpGeneric).map_err(failed)?;
+                (link, Mode::Generic)
+            }
+        };
+        let key = ifindex.to_ne_bytes();
+        maps::put(&self.maps.ports, &key, &key)?;
+        self.ports.push(Port { name: name.to_owned(), ifindex, mode, xdp, tc });
+        self.find_ways()?;
+        Ok(mode)
+    }
+
+    /// Takes an interface for one of the switch's without attaching anything: for tests that hand
+    /// frames to the program themselves.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told.
+    pub fn pretend_port(&mut self, ifindex: u32) -> Result<(), Error> {
+        let key = ifindex.to_ne_bytes();
+        maps::put(&self.maps.ports, &key, &key)
+    }
+
+    /// Loads the program anew and puts it in the place of the one that runs. Tables, leases and
+    /// counters stay, and every packet meets the one or the other.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it; the present one then stays wherever it was not replaced.
+    pub fn reload(&mut self) -> Result<(), Error> {
+        let next = Program::load(self.service, Some(&self.program))?;
+        for port in &self.ports {
+            let failed = |why| attach_failed(&port.name, why);
+            link::replace(&port.xdp, &next.program("keyway_one")).map_err(failed)?;
+            link::replace(&port.tc, &next.program("keyway_many")).map_err(failed)?;
+        }
+        self.program = next;
+        Ok(())
+    }
+
+    /// Asks the kernel again how each node is reached: routes and neighbours change. To be called
+    /// every second or so.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told.
+    pub fn find_ways(&mut self) -> Result<(), Error> {
+        let Some(through) = self.ports.first().map(|port| port.ifindex) else { return Ok(()) };
+        for (id, node) in &mut self.installed.compiled.nodes {
+            let Some(to) = Ipv6Addr::from(node.addr).to_ipv4_mapped() else { continue };
+            let found = way(&self.program, &self.ports, to, through, *node)?;
+            if found != *node {
+                *node = found;
+                put_node(&self.maps.nodes, *id, node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how a node is reached, instead of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told.
+    pub fn set_way(
+        &mut self,
+        node: NodeId,
+        ifindex: u32,
+        [dmac, smac]: [[u8; 6]; 2],
+    ) -> Result<(), Error> {
+        let Some(known) = self.installed.compiled.nodes.get_mut(&node) else { return Ok(()) };
+        *known = Node { ifindex, dmac, smac, ..*known };
+        put_node(&self.maps.nodes, node, known)
+    }
+
+    /// Interfaces that the switch is attached to.
+    #[must_use]
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// The programs, to run them on a frame.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Revision of the installed tables; 0 for none.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.installed.revision
+    }
+
+    /// Everything counted so far.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub fn read_counters(&self) -> Result<Counters, Error> {
+        self.places.read()
+    }
+
+    /// The loads that nodes reported in replies that passed here.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub fn read_loads(&self) -> Result<Loads, Error> {
+        let mut loads = Loads::default();
+        for (id, value) in maps::all(&self.maps.reports, wire::NODES_MAX)? {
+            let report = value.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+            let load = report.checked_sub(1).and_then(|load| u16::try_from(load).ok());
+            let id = u16::try_from(id).expect("NODES_MAX fits 16 bits");
+            load.into_iter().for_each(|load| loads.note(NodeId(id), load));
+        }
+        Ok(loads)
+    }
+
+    /// Tables of all keyspaces and nodes in the order in which nothing is missing meanwhile: what
+    /// is new comes before the rows that lead to it, what is gone goes after them.
+    fn install_compiled(&mut self, next: Compiled, from: &SwitchTables) -> Result<(), Error> {
+        if !from.active {
+            self.installed.active = false;
+            self.govern()?;
+        }
+        let before = &self.installed.compiled;
+        let bits = next.sender_ports();
+        for (index, word) in (0_u32..).zip(bits) {
+            let old = self.installed.sender_ports.get(index as usize).copied().unwrap_or(0);
+            maps::put(&self.maps.sender_ports, &index.to_ne_bytes(), &(word | old).to_ne_bytes())?;
+        }
+        for (source, id) in &next.senders {
+            if before.senders.get(source) != Some(id) {
+                maps::put(&self.maps.senders, source, &u32::from(id.0).to_ne_bytes())?;
+            }
+        }
+        for (id, node) in &next.nodes {
+            if before.nodes.get(id) != Some(node) {
+                put_node(&self.maps.nodes, *id, node)?;
+            }
+        }
+        for (id, elements) in &next.spaces {
+            if before.spaces.get(id) != Some(elements) {
+                put_space(&self.maps.keyspaces, *id, elements)?;
+            }
+        }
+        for (place, id) in (0_u32..).zip(&next.order) {
+            let id = u32::from(id.0);
+            maps::put(&self.maps.node_order, &place.to_ne_bytes(), &id.to_ne_bytes())?;
+        }
+        for id in before.spaces.keys().filter(|id| !next.spaces.contains_key(id)) {
+            maps::remove(&self.maps.keyspaces, &u32::from(id.0).to_ne_bytes())?;
+        }
+        for source in before.senders.keys().filter(|at| !next.senders.contains_key(*at)) {
+            maps::remove(&self.maps.senders, source)?;
+        }
+        for (index, word) in (0_u32..).zip(bits) {
+            maps::put(&self.maps.sender_ports, &index.to_ne_bytes(), &word.to_ne_bytes())?;
+        }
+        self.installed = Installed {
+            revision: from.revision,
+            active: from.active,
+            compiled: next,
+            sender_ports: bits.to_vec(),
+        };
+        self.govern()
+    }
+
+    /// Tells the programs what holds for all packets.
+    fn govern(&mut self) -> Result<(), Error> {
+        let leased_until = self.lease_end();
+        self.program.govern(&Rule {
+            leased_until,
+            nodes: u32::try_from(self.installed.compiled.order.len()).expect("NODES_MAX at most"),
+            installed: u8::from(self.installed.revision != 0),
+            active: u8::from(self.installed.active),
+        })
+    }
+
+    /// When the lease ends, by the clock of the programs. That one is not ours: it may be slewed
+    /// by whoever sets the time, so what is left is cut by more than that makes of it.
+    fn lease_end(&mut self) -> u64 {
+        // In this order: whatever time goes by in between shortens the lease.
+        let kernel = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Into::into);
+        let now = (self.clock)();
+        let left = self.tenure.until().since(now) / 100 * (100 - SLEWED_MAX_PERCENT);
+        if left.is_zero() {
+            return 0;
+        }
+        u64::try_from((kernel + left).as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
+    fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
+        if tables.revision < self.installed.revision {
+            return Ok(());
+        }
+        switch::Tables::compile(tables)?;
+        let ids = || tables.partitions.iter().map(|it| (it.id, it.keyspace));
+        let unsound = |why: Error| InstallError::Unsound(why.to_string());
+        self.places.take(ids()).map_err(unsound)?;
+        let mut next = Compiled::new(tables, |partition| self.places.of(partition))?;
+        next.keep_ways(&self.installed.compiled);
+        self.install_compiled(next, tables).map_err(unsound)?;
+        let stays: BTreeSet<_> = ids().map(|(id, _)| id).collect();
+        self.places.retain(|partition| stays.contains(&partition));
+        self.find_ways().map_err(unsound)
+    }
+
+    fn renew(&mut self, lease: &Lease) {
+        self.tenure.renew(self.installed.revision, lease);
+        if let Err(why) = self.govern() {
+            tracing::error!(%why, "the in-kernel switch was not told of its lease");
+        }
+    }
+
+    fn counters(&self) -> SwitchCounters {
+        let counters = self.read_counters().unwrap_or_default();
+        counters.report(self.installed.revision)
+    }
+}
+
+/// Daemons that set the time may make the kernel's clock run this much slower: chrony by 8.3 %.
+const SLEWED_MAX_PERCENT: u32 = 10;
+
+/// How a node is reached through one of the ports; nowhere if the kernel does not know, or goes
+/// another way.
+fn way(
+    program: &Program,
+    ports: &[Port],
+    to: Ipv4Addr,
+    through: u32,
+    node: Node,
+) -> Result<Node, Error> {
+    let way = program.resolve(to, through)?;
+    let way = way.filter(|way| ports.iter().any(|port| port.ifindex == way.ifindex));
+    Ok(match way {
+        Some(way) => Node { ifindex: way.ifindex, dmac: way.dmac, smac: way.smac, ..node },
+        None => Node { ifindex: 0, ..node },
+    })
+}
+
+fn put_node(nodes: &MapHandle, id: NodeId, node: &Node) -> Result<(), Error> {
+    maps::put(nodes, &u32::from(id.0).to_ne_bytes(), &node.to_bytes())
+}
+
+fn put_space(keyspaces: &MapHandle, id: KeyspaceId, elements: &[Element]) -> Result<(), Error> {
+    maps::swap(keyspaces, id.0.into(), &maps::inner_array(elements)?)
+}
+
+/// Whether an interface has a program already.
+fn is_taken(why: &std::io::Error) -> bool {
+    let errno = why.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::EBUSY | Errno::EEXIST))
+}
+
+fn attach_failed(port: &str, why: std::io::Error) -> Error {
+    let hint = match why.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EBUSY | Errno::EEXIST) => {
+            "; another program is attached: `ip -details link` shows it"
+        }
+        Some(Errno::EPERM) => "; it needs root, or CAP_BPF and CAP_NET_ADMIN",
+        Some(Errno::EINVAL) => "; tcx links need Linux 6.6 or newer",
+        _ => "",
+    };
+    Error::Attach { port: port.to_owned(), why, hint }
+}

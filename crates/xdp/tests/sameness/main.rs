@@ -1,0 +1,127 @@
+//! The program in the kernel does what the pipeline does: the same vectors, and a million random
+//! packets, byte for byte and count for count.
+
+#[cfg(test)]
+#[path = "../../../switch/tests/draw/mod.rs"]
+mod draw;
+#[cfg(test)]
+mod frame;
+#[cfg(test)]
+#[path = "../../../switch/tests/oracle/mod.rs"]
+#[expect(dead_code, reason = "the switch's own tests also have a model")]
+mod oracle;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod skip;
+#[cfg(test)]
+mod stand;
+#[cfg(test)]
+#[expect(dead_code, reason = "the switch's own tests also write vectors")]
+#[path = "../../../switch/tests/vector/mod.rs"]
+mod vector;
+
+#[cfg(test)]
+mod tests {
+    use crate::draw::{any_draw, any_tables, datagram};
+    use crate::reference::Reference;
+    use crate::skip;
+    use crate::stand::{Outcome, SERVICE, Stand};
+    use crate::vector::file::{self, File};
+    use cluster::SwitchControl as _;
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    use std::path::Path;
+    use xdp::Program;
+
+    /// Tables and datagrams for each of them: a million in all.
+    const TABLES: u64 = 1_000;
+    const DATAGRAMS: usize = 1_000;
+
+    /// A stand and the loaded program, or nothing, and that is said.
+    fn ready(test: &str) -> Option<(Stand, Program)> {
+        let made = Stand::set_up().and_then(|stand| {
+            let program = Program::load(SERVICE, None).map_err(|e| e.to_string())?;
+            Ok((stand, program))
+        });
+        made.map_err(|why| skip::report(test, &why)).ok()
+    }
+
+    #[test]
+    fn vectors() {
+        let Some((stand, program)) = ready("vectors in the kernel") else { return };
+        drop(program);
+        let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let (mut dealt, mut left) = (0, Vec::new());
+        for path in file::paths(repository).unwrap() {
+            let file = File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            for case in &file.cases {
+                let mut switch = stand.switch(Program::load(SERVICE, None).unwrap(), file.leased);
+                if let Some(tables) = &file.tables {
+                    switch.install(tables);
+                }
+                let (from, datagram) = case.arrives().unwrap();
+                match switch.process(from, &datagram) {
+                    Outcome::Dealt(sent) => {
+                        assert_eq!(sent, case.sent().unwrap(), "{path:?}: {}", case.name);
+                        assert_eq!(switch.counts(), case.counters, "{path:?}: {}", case.name);
+                        dealt += 1;
+                    }
+                    Outcome::Left => {
+                        assert_eq!(switch.counts(), Default::default(), "left is not counted");
+                        left.push(case.name.clone());
+                    }
+                }
+            }
+        }
+        println!("{dealt} vectors in the kernel, {} left to the socket: {left:#?}", left.len());
+        assert!(dealt > 0);
+    }
+
+    #[test]
+    fn a_million_random_packets() {
+        let Some((stand, program)) = ready("a million random packets in the kernel") else {
+            return;
+        };
+        let mut switch = stand.switch(program, true);
+        // The reference sees only what the programs deal with, so that all counts can be compared.
+        let mut reference = Reference::new();
+        let mut other = Reference::new();
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        let (mut dealt, mut sent_in_all) = (0, 0);
+        for revision in 1..=TABLES {
+            let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
+            tables.revision = revision;
+            tables.active = revision % 50 != 0;
+            switch.install(&tables);
+            reference.pipeline.install(&tables).unwrap();
+            other.pipeline.install(&tables).unwrap();
+            for _ in 0..DATAGRAMS {
+                let draw = any_draw().new_tree(&mut runner).unwrap().current();
+                let (from, bytes) = datagram(&tables, &draw);
+                if let Outcome::Dealt(sent) = switch.process(from, &bytes) {
+                    let wanted = reference.process(from, &bytes);
+                    assert_eq!(sent, wanted, "revision {revision}: {from} {bytes:02x?} {tables:?}");
+                    dealt += 1;
+                    sent_in_all += sent.len();
+                } else {
+                    // Replies to addresses without a route, and nothing else.
+                    let sent = other.process(from, &bytes);
+                    assert!(sent.len() == 1 && bytes[92] & 0x80 != 0, "{from} {bytes:02x?}");
+                }
+            }
+            assert_eq!(switch.counts(), reference.counts(), "revision {revision}");
+        }
+        println!("{dealt} packets dealt with in the kernel, {sent_in_all} sent");
+    }
+
+    #[test]
+    fn the_verifier_has_little_to_do() {
+        let Some((_stand, program)) = ready("loading the program") else { return };
+        let programs = program.instructions();
+        println!("instructions that the verifier went through: {programs:?}");
+        assert!(programs.iter().any(|(name, _)| name == "keyway_one"));
+        assert!(programs.iter().all(|(_, count)| *count < 500_000), "half of its limit");
+    }
+}

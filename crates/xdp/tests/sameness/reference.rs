@@ -1,0 +1,35 @@
+//! What the user-space switch makes of the same datagrams.
+
+use crate::oracle::counts::Counts;
+use crate::oracle::model::Sent;
+use cluster::{Lease, Life, SwitchControl as _};
+use machine::{Instant, Outbox};
+use switch::Pipeline;
+use wire::Endpoint;
+
+/// A pipeline with a lease.
+pub(crate) struct Reference {
+    pub(crate) pipeline: Pipeline,
+}
+
+const NOW: Instant = Instant::from_unix_ms(1_000);
+
+impl Reference {
+    pub(crate) fn new() -> Self {
+        let mut pipeline = Pipeline::new(Life(1));
+        pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+        Self { pipeline }
+    }
+
+    /// Takes a datagram and gives what it sends.
+    pub(crate) fn process(&mut self, from: Endpoint, datagram: &[u8]) -> Vec<Sent> {
+        let mut out = Outbox::default();
+        // A drop is counted, and the counts are compared.
+        let _ = self.pipeline.process(NOW, from, &mut datagram.to_vec(), &mut out);
+        std::iter::from_fn(|| out.pop().map(|d| (d.to, d.payload.to_vec()))).collect()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts::of(self.pipeline.counters_ref(), self.pipeline.loads())
+    }
+}

@@ -1,0 +1,222 @@
+//! A place to run the programs: a namespace of its own with one interface, whose other end shows
+//! what is really sent.
+
+use crate::frame::{self, Addresses};
+use crate::oracle::counts::Counts;
+use crate::oracle::model::Sent;
+use cluster::{Lease, Life, NodeId, SwitchControl as _, SwitchTables};
+use machine::Instant;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant as Moment};
+use wire::Endpoint;
+use xdp::{Plane, Program};
+
+/// The service address.
+pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
+/// Whose address everything without a nearer way is sent to.
+const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// That of the interface.
+const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+const NOW: Instant = Instant::from_unix_ms(1_000);
+const LIFE: Life = Life(1);
+
+/// The interface and its other end. Everything runs on the thread that made it, which is in the
+/// namespace from then on.
+pub(crate) struct Stand {
+    pub(crate) ifindex: u32,
+    far: OwnedFd,
+    holder: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+/// What came of a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The programs dealt with it.
+    Dealt(Vec<Sent>),
+    /// They left it to the kernel, as it was.
+    Left,
+}
+
+impl Stand {
+    /// Why it cannot be set up here, if so.
+    pub(crate) fn set_up() -> Result<Self, String> {
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("no network namespaces: {e}"))?;
+        Command::new("ip").arg("-V").output().map_err(|e| format!("no program ip: {e}"))?;
+        ip("link set lo up");
+        ip(
+            "link add name near address 02:00:00:00:00:01 type veth peer name far address 02:00:00:00:00:02",
+        );
+        let (says, hears) = mpsc::channel();
+        let (moved, may_go_on) = mpsc::channel();
+        let (ends, end) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let outcome = unshare(CloneFlags::CLONE_NEWNET);
+            says.send(outcome.map(|()| Err(nix::unistd::gettid().as_raw()))).unwrap();
+            may_go_on.recv().unwrap();
+            ip("link set far up");
+            says.send(listen().map(Ok)).unwrap();
+            // The namespace lives as long as somebody is in it.
+            let _ = end.recv();
+        });
+        let other = hears.recv().unwrap().unwrap().unwrap_err();
+        ip(&format!("link set far netns {other}"));
+        for line in [
+            "link set near up",
+            "address add 10.255.0.1/24 dev near",
+            "neighbour add 10.255.0.2 lladdr 02:00:00:00:00:02 dev near nud permanent",
+            "route add default via 10.255.0.2 dev near",
+        ] {
+            ip(line);
+        }
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|e| e.to_string())?;
+        moved.send(()).unwrap();
+        let far = hears.recv().unwrap().map_err(|e| e.to_string())?.unwrap();
+        let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;
+        Ok(Self { ifindex, far, holder: Some((ends, thread)) })
+    }
+
+    /// A switch that takes the interface for its port.
+    pub(crate) fn switch(&self, program: Program, leased: bool) -> Switch<'_> {
+        let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+        plane.pretend_port(self.ifindex).unwrap();
+        if leased {
+            plane.renew(&Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 3_600_000 });
+        }
+        Switch { stand: self, plane }
+    }
+
+    /// The next frame that came out at the other end, if there is one within this time.
+    pub(crate) fn came_out(&self, patience: Duration) -> Option<Vec<u8>> {
+        let end = Moment::now() + patience;
+        let mut frame = vec![0; 4096];
+        loop {
+            match recv(self.far.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
+                // The kernel's own (IPv6 makes itself known) do not begin like that.
+                Ok(len) if frame.get(6..12) == Some(&OWN[..]) && frame[12..14] == [8, 0] => {
+                    frame.truncate(len);
+                    return Some(frame);
+                }
+                Ok(_) => {}
+                Err(_) if Moment::now() >= end => return None,
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        if let Some((ends, thread)) = self.holder.take() {
+            drop(ends);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn now() -> Instant {
+    NOW
+}
+
+fn listen() -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_NONBLOCK;
+    socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)
+}
+
+/// Runs `ip`, which is there and may do what it is told: we are in a namespace of our own.
+fn ip(line: &str) {
+    let output = Command::new("ip").args(line.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A switch in the kernel that is handed one frame at a time.
+pub(crate) struct Switch<'s> {
+    stand: &'s Stand,
+    pub(crate) plane: Plane<fn() -> Instant>,
+}
+
+impl Switch<'_> {
+    /// Installs tables and says how every node with an IPv4 address is reached.
+    pub(crate) fn install(&mut self, tables: &SwitchTables) {
+        self.plane.install(tables).unwrap();
+        for node in tables.nodes.iter().filter(|node| frame::v4(node.endpoint).is_some()) {
+            self.plane.set_way(node.id, self.stand.ifindex, [mac(node.id), OWN]).unwrap();
+        }
+    }
+
+    /// Hands a datagram to the programs, as the driver and tc would.
+    pub(crate) fn process(&self, from: Endpoint, datagram: &[u8]) -> Outcome {
+        let Some(from) = frame::v4(from) else { return Outcome::Left };
+        let to = (*SERVICE.ip(), SERVICE.port());
+        let whole = frame::build(&Addresses { dmac: OWN, smac: GATEWAY, from, to }, datagram);
+        self.hand(&whole)
+    }
+
+    /// Hands a frame to the programs.
+    pub(crate) fn hand(&self, whole: &[u8]) -> Outcome {
+        let run = |name| self.plane.program().run(name, whole, self.stand.ifindex, 1).unwrap();
+        let one = run("keyway_one");
+        match one.action {
+            XDP_DROP => Outcome::Dealt(Vec::new()),
+            XDP_REDIRECT => Outcome::Dealt(vec![self.sent(&one.frame)]),
+            XDP_PASS => {
+                assert_eq!(one.frame, whole, "what is left to the kernel is untouched");
+                let many = run("keyway_many");
+                match many.action {
+                    TC_ACT_OK => {
+                        assert_eq!(many.frame, whole, "what is left to the kernel is untouched");
+                        Outcome::Left
+                    }
+                    TC_ACT_SHOT => Outcome::Dealt(self.clones()),
+                    TC_ACT_REDIRECT => {
+                        let mut sent = self.clones();
+                        sent.push(self.sent(&many.frame));
+                        Outcome::Dealt(sent)
+                    }
+                    action => panic!("tc says {action}"),
+                }
+            }
+            action => panic!("XDP says {action}"),
+        }
+    }
+
+    /// Clones that were sent on. They are there when the program has returned.
+    fn clones(&self) -> Vec<Sent> {
+        let frames = std::iter::from_fn(|| self.stand.came_out(Duration::ZERO));
+        frames.map(|frame| self.sent(&frame)).collect()
+    }
+
+    /// What a frame brings to whom. Everything around the datagram has to be right.
+    fn sent(&self, whole: &[u8]) -> Sent {
+        let (Addresses { dmac, smac, from, to }, datagram) = frame::parse(whole).unwrap();
+        assert_eq!((smac, from), (OWN, (*SERVICE.ip(), SERVICE.port())));
+        assert!(dmac[0] == 2, "somebody's address: {dmac:02x?}");
+        let to = SocketAddrV4::new(to.0, to.1);
+        (Endpoint::from(std::net::SocketAddr::V4(to)), datagram.to_vec())
+    }
+
+    /// What it has counted.
+    pub(crate) fn counts(&self) -> Counts {
+        let loads = self.plane.read_loads().unwrap();
+        Counts::of(&self.plane.read_counters().unwrap(), &loads)
+    }
+}
+
+/// The Ethernet address of a node.
+fn mac(node: NodeId) -> [u8; 6] {
+    let [high, low] = node.0.to_be_bytes();
+    [2, 0, 0, 1, high, low]
+}
+
+const XDP_DROP: u32 = 1;
+const XDP_PASS: u32 = 2;
+const XDP_REDIRECT: u32 = 4;
+const TC_ACT_OK: u32 = 0;
+const TC_ACT_SHOT: u32 = 2;
+const TC_ACT_REDIRECT: u32 = 7;

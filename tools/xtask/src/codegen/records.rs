@@ -1,0 +1,98 @@
+//! The records of the kernel's maps as Rust.
+
+use super::rust::{camel, rustfmt, unsigned};
+use crate::layout::{Layout, Record, RecordField};
+use anyhow::Result;
+use std::fmt::Write;
+
+/// The text of `crates/xdp/src/layout.rs`, as rustfmt leaves it.
+pub(crate) fn generate(layout: &Layout) -> Result<String> {
+    let mut out = String::from(
+        "//! The records that the loader shares with the program in the kernel. Generated from \
+         `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has \
+         the compiler check that it agrees.\n",
+    );
+    for record in &layout.records {
+        structure(&mut out, record)?;
+    }
+    rustfmt(&out)
+}
+
+fn structure(out: &mut String, record: &Record) -> Result<()> {
+    let (name, len) = (camel(&record.name), record.len());
+    let shown = || record.fields.iter().filter(|f| f.name != "pad");
+    writeln!(out, "\n/// {}\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]", record.doc)?;
+    writeln!(out, "pub struct {name} {{")?;
+    for f in shown() {
+        let order = if f.wire { "big-endian in the map" } else { "as the machine has it" };
+        let plural = if f.count > 1 { format!("{} times ", f.count) } else { String::new() };
+        writeln!(out, "/// {plural}{} bytes, {order}.\npub {}: {},", f.size, f.name, kind(f))?;
+    }
+    writeln!(out, "}}\n\nimpl {name} {{\n/// Bytes in the map.\npub const LEN: usize = {len};")?;
+    encode(out, record)?;
+    decode(out, record)?;
+    writeln!(out, "}}")?;
+    Ok(())
+}
+
+fn encode(out: &mut String, record: &Record) -> Result<()> {
+    let len = record.len();
+    writeln!(out, "\n/// The bytes of the map's value.\n#[must_use]")?;
+    writeln!(out, "pub fn to_bytes(&self) -> [u8; {len}] {{")?;
+    writeln!(out, "let mut out = [0; {len}];\nlet mut at = 0;")?;
+    for f in &record.fields {
+        let (name, bytes) = (&f.name, f.len());
+        let order = if f.wire { "be" } else { "ne" };
+        match (name.as_str(), f.size, f.count) {
+            ("pad", ..) => {}
+            (_, 1, 2..) => writeln!(out, "crate::bytes::put(&mut out, at, &self.{name});")?,
+            (_, _, 2..) => writeln!(
+                out,
+                "for (i, one) in self.{name}.iter().enumerate() {{\n\
+                 crate::bytes::put(&mut out, at + {} * i, &one.to_{order}_bytes());\n}}",
+                f.size
+            )?,
+            _ => {
+                writeln!(out, "crate::bytes::put(&mut out, at, &self.{name}.to_{order}_bytes());")?
+            }
+        }
+        writeln!(out, "at += {bytes};")?;
+    }
+    writeln!(out, "debug_assert_eq!(at, Self::LEN);\nout\n}}")?;
+    Ok(())
+}
+
+fn decode(out: &mut String, record: &Record) -> Result<()> {
+    writeln!(out, "\n/// What the bytes of the map's value say; `None` if they are too few.")?;
+    writeln!(out, "#[must_use]\npub fn from_bytes(bytes: &[u8]) -> Option<Self> {{")?;
+    writeln!(out, "Some(Self {{")?;
+    let mut at = 0;
+    for f in &record.fields {
+        let (name, order) = (&f.name, if f.wire { "be" } else { "ne" });
+        let number = unsigned(f.size);
+        match (name.as_str(), f.size, f.count) {
+            ("pad", ..) => {}
+            (_, 1, 2..) => writeln!(out, "{name}: crate::bytes::get(bytes, {at})?,")?,
+            (_, size, 2..) => writeln!(
+                out,
+                "{name}: {{\nlet mut all = [0; {}];\n\
+                 for (i, one) in all.iter_mut().enumerate() {{\n\
+                 *one = {number}::from_{order}_bytes(crate::bytes::get(bytes, {at} + {size} * i)?);\n\
+                 }}\nall\n}},",
+                f.count
+            )?,
+            _ => writeln!(
+                out,
+                "{name}: {number}::from_{order}_bytes(crate::bytes::get(bytes, {at})?),"
+            )?,
+        }
+        at += f.len();
+    }
+    writeln!(out, "}})\n}}")?;
+    Ok(())
+}
+
+fn kind(f: &RecordField) -> String {
+    let number = unsigned(f.size);
+    if f.count > 1 { format!("[{number}; {}]", f.count) } else { number }
+}
