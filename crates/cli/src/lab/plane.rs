@@ -1,6 +1,5 @@
 //! Which data plane the rack's switch has.
 
-use crate::exit::Failure;
 use crate::lab::rack::{Place, Rack};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -17,19 +16,13 @@ pub(crate) enum Plane {
 
 impl Plane {
     /// What `keyway switch` is told for it.
-    pub(crate) fn arguments(self, rack: &Rack) -> Result<Vec<String>, Failure> {
+    pub(crate) fn arguments(self, rack: &Rack) -> Vec<String> {
         match self {
-            Self::User => Ok(Vec::new()),
-            Self::Xdp if !XDP => {
-                Err(Failure::usage("this build has no XDP plane: choose --plane user"))
-            }
-            Self::Xdp => Ok(["--plane", "xdp", "--ports", &ports(rack)].map(str::to_owned).into()),
+            Self::User => Vec::new(),
+            Self::Xdp => ["--plane", "xdp", "--ports", &ports(rack)].map(str::to_owned).into(),
         }
     }
 }
-
-/// Whether `keyway switch` has a plane in the kernel.
-const XDP: bool = false;
 
 /// Ports that requests and replies come through.
 pub(crate) fn ports(rack: &Rack) -> String {
@@ -45,6 +38,6 @@ mod tests {
     fn the_ports_of_clients_and_nodes_are_named_and_not_the_controllers() {
         let rack = Rack { lab: "lab".into(), nodes: 2, clients: 1 };
         assert_eq!(ports(&rack), "p-c0,p-n1,p-n2");
-        assert!(Plane::User.arguments(&rack).unwrap().is_empty());
+        assert!(Plane::User.arguments(&rack).is_empty());
     }
 }

@@ -101,8 +101,6 @@ impl Args {
             return Err(Failure::usage(problems.join("; ")));
         }
         let rack = Rack { lab: self.lab.name.clone(), nodes: size.nodes, clients: self.clients };
-        // What this build does not have is said before anything is made.
-        self.plane.arguments(&rack)?;
         Ok(Cluster { rack, plane: self.plane, size, node_rate: self.node_rate })
     }
 
