@@ -66,13 +66,14 @@ impl Samples {
     }
 
     fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
-        let SwitchSnapshot { revision, counters, leased, unsent, .. } = snapshot;
+        let SwitchSnapshot { revision, counters, leased, unsent, in_kernel, .. } = snapshot;
         let ops = counters.packets().map(|(op, value)| labelled([op.name()], value));
         self.add(&metric::SWITCH_PACKETS, ops);
         self.add(&metric::SWITCH_EMITTED, [plain(counters.emitted())]);
         let drops = counters.dropped().map(|(reason, value)| labelled([reason.name()], value));
         self.add(&metric::SWITCH_DROPPED, drops);
         self.add(&metric::SWITCH_UNSENT, [plain(*unsent)]);
+        self.add(&metric::SWITCH_IN_KERNEL, [plain(*in_kernel)]);
         let partitions = || counters.partitions().iter();
         let place =
             |load: &switch::PartitionLoad| [load.keyspace.to_string(), load.partition.to_string()];

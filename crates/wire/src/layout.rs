@@ -1576,6 +1576,13 @@ pub mod metric {
         labels: &[],
         help: "Datagrams that the switch's kernel dropped because a receive buffer was full.",
     };
+    /// Datagrams that the switch's program in the kernel dealt with; the others came to its sockets.
+    pub const SWITCH_IN_KERNEL: Metric = Metric {
+        name: "keyway_switch_in_kernel",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Datagrams that the switch's program in the kernel dealt with; the others came to its sockets.",
+    };
     /// GETs, MGET keys and RANGE pieces that matched the partition.
     pub const SWITCH_PARTITION_READS: Metric = Metric {
         name: "keyway_switch_partition_reads",

@@ -3,7 +3,7 @@
 use crate::ballast::COPY_BYTES_PER_S;
 use crate::folder::Folder;
 use crate::link::Link;
-use crate::process::{Process, Role, keyway};
+use crate::process::{Plane, Process, Role, keyway};
 use crate::rack::{Place, Rack};
 use crate::watch::Watch;
 use client::Options;
@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::layout::metric::SWITCH_IN_KERNEL;
 
 /// What a cluster consists of, besides its two switches and two controllers.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Size {
     pub(crate) nodes: u8,
     /// Hosts for clients.
     pub(crate) clients: u8,
+    /// What both switches are.
+    pub(crate) plane: Plane,
 }
 
 /// The processes, where they stand, and what they keep.
@@ -52,6 +55,9 @@ impl Cluster {
         let places = [Place::Switch(0), Place::Switch(1), Place::Controllers];
         let places: Vec<Place> = places.into_iter().chain(nodes).chain(clients).collect();
         let rack = Rack::new(&places);
+        if size.plane == Plane::Xdp {
+            rack.prepare_for_xdp(&[Place::Switch(0), Place::Switch(1)]);
+        }
         fs::create_dir_all(folder.path().join("logs")).expect("the target directory is ours");
         let watch = Arc::new(Watch::default());
         let mut cluster =
@@ -136,6 +142,20 @@ impl Cluster {
         self.ask_status(&self.admins())
     }
 
+    /// Datagrams that both switches have dealt with in the kernel since they were started last.
+    pub(crate) fn in_kernel(&self) -> u64 {
+        let count = |index| {
+            let place = Place::Switch(index);
+            let url = format!("http://{}/metrics", self.rack.at(place, ADMIN));
+            let read = move || ureq::get(&url).call()?.body_mut().read_to_string();
+            let text = self.rack.host(place).run(read).expect("the switch answers");
+            let name = format!("{}_total{{}} ", SWITCH_IN_KERNEL.name);
+            let value = text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
+            value.expect("every switch has this metric")
+        };
+        count(0) + count(1)
+    }
+
     /// Waits until every chain is complete and every process has said so lately; says since when.
     pub(crate) fn wait_until_complete(
         &mut self,
@@ -195,7 +215,8 @@ impl Cluster {
         self.started += 1;
         let log = self.folder.path().join("logs").join(format!("{:03}-{role}", self.started));
         let config = self.folder.path().join("cluster.toml");
-        let process = Process::start(self.rack.host(role.place()), role, &config, log);
+        let process =
+            Process::start(self.rack.host(role.place()), role, self.size.plane, &config, log);
         let before = self.processes.insert(role, process);
         assert!(before.is_none(), "{role} runs already");
     }

@@ -32,9 +32,12 @@ mod watch;
 mod tests {
     use crate::folder::Folder;
     use crate::outage;
+    use crate::process::Plane;
     use crate::run::run;
+    use crate::skip;
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
+    use xdp::Program;
 
     /// One cluster at a time: they would take each other's time.
     static MACHINE: Mutex<()> = Mutex::new(());
@@ -54,17 +57,32 @@ mod tests {
 
     /// `CHAOS_SEED` is the seed of the first run, `CHAOS_RUNS` how many there are, `CHAOS_SECS` the
     /// time of faults of each.
-    #[test]
-    fn histories_are_linearizable_and_chains_complete_again_whatever_fails() {
+    fn runs(test: &str, plane: Plane) {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        let test = "histories_are_linearizable_and_chains_complete_again_whatever_fails";
         let first = setting("CHAOS_SEED").unwrap_or(1);
         let faults_for = setting("CHAOS_SECS").map_or(FAULTS_FOR, Duration::from_secs);
         for seed in (first..).take(setting("CHAOS_RUNS").map_or(1, |runs| runs as usize)) {
             println!("seed {seed} ...");
-            let report = run(test, seed, faults_for);
+            let report = run(test, seed, plane, faults_for);
             println!("{report}");
             assert!(report.failures.is_empty(), "CHAOS_SEED={seed} failed:\n{report}");
+        }
+    }
+
+    #[test]
+    fn histories_are_linearizable_and_chains_complete_again_whatever_fails() {
+        let test = "histories_are_linearizable_and_chains_complete_again_whatever_fails";
+        runs(test, Plane::User);
+    }
+
+    /// The same with switches in the kernel, which go on by themselves while their processes are
+    /// stopped, and must end with their leases.
+    #[test]
+    fn histories_of_switches_in_the_kernel_are_linearizable_too() {
+        let test = "histories_of_switches_in_the_kernel_are_linearizable_too";
+        match Program::load("10.0.0.1:7700".parse().unwrap(), None) {
+            Ok(_) => runs(test, Plane::Xdp),
+            Err(why) => skip::report(test, &why.to_string()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, Size};
 use crate::folder::Folder;
-use crate::process::Role;
+use crate::process::{Plane, Role};
 use crate::watch::{RaiseOnDrop, Watch};
 use client::blocking::Space;
 use client::{Options, PutOptions};
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Every chain has all three nodes: each loses its head, a middle or its tail in turn.
-const SIZE: Size = Size { nodes: 3, clients: 2 };
+const SIZE: Size = Size { nodes: 3, clients: 2, plane: Plane::User };
 const KEYSPACE: &str = "\
     [[keyspace]]\nname = \"default\"\nkind = \"hash\"\npartitions = 6\nreplicas = 3\n";
 /// Keys, spread over the partitions; each is read by one thread and written by another.

@@ -1,6 +1,6 @@
 //! One role of a cluster as a process of the binary under test.
 
-use crate::rack::{Host, Place};
+use crate::rack::{Host, INTERFACE, Place};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt;
@@ -19,6 +19,15 @@ pub(crate) enum Role {
     Node(u8),
 }
 
+/// Where the switches switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plane {
+    /// In their processes.
+    User,
+    /// In the kernel, on the one interface that their hosts have.
+    Xdp,
+}
+
 impl Role {
     /// The host on which it runs.
     pub(crate) fn place(self) -> Place {
@@ -29,9 +38,13 @@ impl Role {
         }
     }
 
-    fn arguments(self) -> Vec<String> {
+    fn arguments(self, plane: Plane) -> Vec<String> {
+        let xdp = ["--plane", "xdp", "--ports", INTERFACE].map(str::to_owned);
         match self {
-            Self::Switch(index) => vec!["switch".into(), "--index".into(), index.to_string()],
+            Self::Switch(index) => {
+                let which = ["switch".into(), "--index".into(), index.to_string()];
+                which.into_iter().chain(xdp.into_iter().filter(|_| plane == Plane::Xdp)).collect()
+            }
             Self::Controller(_) => vec!["controller".into(), "--standby".into()],
             Self::Node(id) => vec!["node".into(), "--id".into(), id.to_string()],
         }
@@ -69,9 +82,15 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts this role on this host. What it prints goes to `log`.
-    pub(crate) fn start(host: &Host, role: Role, config: &Path, log: PathBuf) -> Self {
+    pub(crate) fn start(
+        host: &Host,
+        role: Role,
+        plane: Plane,
+        config: &Path,
+        log: PathBuf,
+    ) -> Self {
         let mut command = keyway();
-        command.args(role.arguments()).arg("--config").arg(config);
+        command.args(role.arguments(plane)).arg("--config").arg(config);
         let file = File::create(&log).expect("the folder of logs is there");
         command.stdout(file.try_clone().expect("a file descriptor")).stderr(file);
         let child = host.run(move || command.spawn()).expect("setpriv and the binary are there");

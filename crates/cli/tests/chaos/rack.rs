@@ -126,6 +126,23 @@ impl Rack {
         self.router.as_ref().map(|_| ()).map_err(String::as_str)
     }
 
+    /// Lets packets that the kernel of these hosts sends on from the driver leave: the hosts forward,
+    /// and the other end of their cable takes packets that are no socket buffers.
+    ///
+    /// # Panics
+    ///
+    /// If there are no links.
+    pub(crate) fn prepare_for_xdp(&self, places: &[Place]) {
+        let router = self.router.as_ref().expect("XDP is for hosts with links");
+        for place in places {
+            let forward = || std::fs::write("/proc/sys/net/ipv4/ip_forward", "1");
+            self.host(*place).run(forward).expect("the namespace is ours");
+            let port = port(*place);
+            let set = router.run(move || feed("ethtool", &["-K", &port, "gro", "on"], ""));
+            set.unwrap_or_else(|why| panic!("{place}: {why}"));
+        }
+    }
+
     /// All hosts.
     pub(crate) fn places(&self) -> Vec<Place> {
         self.hosts.keys().copied().collect()
@@ -163,19 +180,27 @@ fn start_router() -> Result<Host, String> {
     Ok(router)
 }
 
+/// The router's end of a host's cable.
+fn port(place: Place) -> String {
+    format!("v{}", place.number())
+}
+
+/// The host's end.
+pub(crate) const INTERFACE: &str = "eth0";
+
 fn connect(router: &Host, host: &Host, place: Place, plan: Plan) -> Result<(), String> {
-    let (port, far_end) = (format!("v{}", place.number()), host.namespace());
+    let (port, far_end) = (port(place), host.namespace());
     let (address, gateway) = (plan.host(place), plan.gateway(place));
     let there = format!(
-        "link add {port} type veth peer name eth0 netns {far_end}\n\
+        "link add {port} type veth peer name {INTERFACE} netns {far_end}\n\
          address add {gateway}/24 dev {port}\n\
          link set {port} up\n"
     );
     router.run(move || feed("ip", &["-batch", "-"], &there))?;
     let here = format!(
         "link set lo up\n\
-         address add {address}/24 dev eth0\n\
-         link set eth0 up\n\
+         address add {address}/24 dev {INTERFACE}\n\
+         link set {INTERFACE} up\n\
          route add default via {gateway}\n"
     );
     host.run(move || feed("ip", &["-batch", "-"], &here))

@@ -4,6 +4,7 @@ use crate::ballast;
 use crate::cluster::{Cluster, Size};
 use crate::faults::Faults;
 use crate::folder::Folder;
+use crate::process::Plane;
 use crate::script::{Cast, REPLICAS, Script};
 use crate::skip;
 use crate::user::{HASHED, ORDERED, Spaces, User};
@@ -18,7 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Five nodes for chains of three: there is always somebody to replace a lost one.
-const SIZE: Size = Size { nodes: 5, clients: 3 };
+const NODES: u8 = 5;
+const CLIENTS: u8 = 3;
 /// Users of one client share its socket and its numbering of requests.
 const USERS_PER_CLIENT: usize = 2;
 /// How long a user waits for an answer while things go wrong; each draws its own.
@@ -45,9 +47,10 @@ pub(crate) struct Report {
 }
 
 /// Runs a cluster with faults for about this long. On failure the folder stays.
-pub(crate) fn run(test: &str, seed: u64, faults_for: Duration) -> Report {
+pub(crate) fn run(test: &str, seed: u64, plane: Plane, faults_for: Duration) -> Report {
     let folder = Folder::new(&format!("seed-{seed}"));
-    let mut cluster = Cluster::start(SIZE, &keyspaces(), folder);
+    let size = Size { nodes: NODES, clients: CLIENTS, plane };
+    let mut cluster = Cluster::start(size, &keyspaces(), folder);
     if let Err(why) = cluster.rack.has_links() {
         skip::report(&format!("{test}: faults of the network"), why);
     }
@@ -72,6 +75,9 @@ pub(crate) fn run(test: &str, seed: u64, faults_for: Duration) -> Report {
     if report.failures.is_empty() {
         finish(&mut cluster, &mut users, &mut report);
         report.failures.extend(ballast::check(calm.hashed()).err());
+        if plane == Plane::Xdp && cluster.in_kernel() == 0 {
+            report.failures.push("nothing was switched in the kernel".to_owned());
+        }
     }
     let mut history = History::default();
     for user in users {
@@ -100,7 +106,7 @@ fn keyspaces() -> String {
 fn users(seed: u64, cluster: &Cluster) -> Vec<User> {
     let mut rng = Rng::new(seed).fork("patience");
     let mut users = Vec::new();
-    for host in 0..SIZE.clients {
+    for host in 0..CLIENTS {
         let patience = PATIENCE_MS.start + rng.below(PATIENCE_MS.end - PATIENCE_MS.start);
         let spaces = spaces(cluster, host, Duration::from_millis(patience));
         for _ in 0..USERS_PER_CLIENT {
@@ -118,7 +124,7 @@ fn spaces(cluster: &Cluster, host: u8, deadline: Duration) -> Spaces {
 /// Round after round, until the time is over. Everything is mended then.
 fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
     let links = cluster.rack.has_links().is_ok();
-    let cast = Cast { nodes: SIZE.nodes, clients: SIZE.clients, links };
+    let cast = Cast { nodes: NODES, clients: CLIENTS, links };
     let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
     let begun = cluster.watch.now();
     let mut forgot = false;
@@ -140,7 +146,7 @@ fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
 fn finish(cluster: &mut Cluster, users: &mut [User], report: &mut Report) {
     let begun = cluster.watch.now();
     std::thread::scope(|scope| {
-        for (user, host) in users.iter_mut().zip((0..SIZE.clients).cycle()) {
+        for (user, host) in users.iter_mut().zip((0..CLIENTS).cycle()) {
             user.be_sure(spaces(cluster, host, PATIENCE_WHEN_MENDED));
             scope.spawn(move || {
                 for _ in 0..REQUESTS_WHEN_MENDED {

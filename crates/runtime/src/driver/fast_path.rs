@@ -114,7 +114,7 @@ impl FastPath {
             MailError::Ended
         })?;
         snapshot.revision = snapshot.revision.min(plane.revision());
-        snapshot.in_kernel = Some(counters.datagrams());
+        snapshot.in_kernel = counters.datagrams();
         snapshot.counters.merge(&counters);
         Ok(())
     }

@@ -50,8 +50,8 @@ pub struct SwitchSnapshot {
     pub counters: Counters,
     /// Whether all threads have a lease.
     pub leased: bool,
-    /// Datagrams that the fast path in the kernel dealt with, if there is one.
-    pub in_kernel: Option<u64>,
+    /// Datagrams that the fast path in the kernel dealt with.
+    pub in_kernel: u64,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
 }
@@ -208,7 +208,7 @@ impl Driven for Thread {
             counters: self.pipeline.counters_ref().clone(),
             leased: self.pipeline.is_leased(now),
             unsent: self.unsent,
-            in_kernel: None,
+            in_kernel: 0,
         };
         // Whoever asked may have given up waiting; then nobody needs the answer.
         drop(answer.try_send(snapshot));
