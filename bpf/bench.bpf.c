@@ -1,3 +1,151 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The switch with programs that measure it. */
+/*
+ * The switch with programs that measure it. A repeated test run finds the packet as the run before
+ * has left it, so each of these first makes it as it came, with another match value.
+ */
 #include "switch.bpf.c"
+
+/* As crates/xdp/benches/program says it too. */
+#define CLIENT		bpf_htonl(0x0a010001)
+#define CLIENT_PORT	bpf_htons(40000)
+#define NODES		bpf_htonl(0x0a020000)	/* And the id of the node. */
+#define NODES_PORT	bpf_htons(9000)
+#define NODES_MASK	15			/* Replies come from that many. */
+
+/* What is known of the packet here must not save the switch from finding it out. */
+#define FORGET()	asm volatile("" ::: "memory")
+
+static __always_inline void addressed(struct iphdr *ip, struct udphdr *udp, __be32 from,
+				      __be16 port)
+{
+	ip->saddr = from;
+	ip->daddr = kw_service_addr();
+	udp->source = port;
+	udp->dest = service.port;
+}
+
+/*
+ * The packet itself keeps time, in fields that the switch does not look at: `keyhash` runs are
+ * asked for, `client` counts them, and `seq` is when the first began, then how long it was until
+ * the last began. The kernel's own figure is cut to whole nanoseconds.
+ */
+static __always_inline void clock(struct kw_header *kw)
+{
+	__u64 run = kw->client++;
+
+	if (!run)
+		kw->seq = bpf_ktime_get_ns();
+	else if (run == kw->keyhash)
+		kw->seq = bpf_ktime_get_ns() - kw->seq;
+}
+
+static __always_inline bool anew(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct iphdr *ip = data + sizeof(struct ethhdr);
+	struct udphdr *udp = (void *)(ip + 1);
+	struct kw_header *kw = (void *)(udp + 1);
+	__u32 random = bpf_get_prandom_u32();
+
+	if ((void *)(kw + 1) > end)
+		return false;
+	clock(kw);
+	if (kw->op & 0x80) {
+		kw->node = bpf_htons(random & NODES_MASK);
+		addressed(ip, udp, NODES | bpf_htonl(random & NODES_MASK), NODES_PORT);
+	} else {
+		KW_U32(&kw->match_hi) = random;
+		addressed(ip, udp, CLIENT, CLIENT_PORT);
+	}
+	FORGET();
+	return true;
+}
+
+/* Only what the others do before they begin. */
+SEC("xdp")
+int only_anew(struct xdp_md *ctx)
+{
+	return anew(ctx) ? XDP_DROP : XDP_ABORTED;
+}
+
+SEC("xdp")
+int anew_one(struct xdp_md *ctx)
+{
+	return anew(ctx) ? kw_one(ctx) : XDP_ABORTED;
+}
+
+/* The least that a switch does: rewrites the addresses, and redirects. */
+SEC("xdp")
+int anew_least(struct xdp_md *ctx)
+{
+	static const __u8 to[ETH_ALEN] = { 2, 0, 0, 0, 0, 2 }, own[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
+	void *data, *end;
+	struct kw_packet p;
+
+	if (!anew(ctx))
+		return XDP_ABORTED;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	p.eth = data;
+	p.ip = (void *)(p.eth + 1);
+	p.udp = (void *)(p.ip + 1);
+	if ((void *)(p.udp + 1) > end || p.eth->h_proto != bpf_htons(ETH_P_IP) ||
+	    p.ip->protocol != IPPROTO_UDP || p.udp->dest != service.port)
+		return XDP_PASS;
+	kw_address(&p, NODES, NODES_PORT);
+	kw_frame(p.eth, to, own);
+	return bpf_redirect_map(&ports, ctx->ingress_ifindex, XDP_ABORTED);
+}
+
+static __always_inline bool anew_many(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + sizeof(struct ethhdr);
+	struct udphdr *udp = (void *)(ip + 1);
+	struct kw_header *kw = (void *)(udp + 1);
+
+	if ((void *)(kw + 1) > end)
+		return false;
+	clock(kw);
+	kw->bitmap = ~0U;
+	addressed(ip, udp, CLIENT, CLIENT_PORT);
+	for (__u32 i = 0; i < KW_MGET_KEYS_MAX && i < kw->count; i++) {
+		void *slot = (void *)(kw + 1) + i * KW_MGET_SLOT_LEN;
+
+		if (slot + sizeof(__u32) > end)
+			return false;
+		KW_U32(slot) = bpf_get_prandom_u32();
+	}
+	FORGET();
+	return true;
+}
+
+SEC("tc")
+int only_anew_many(struct __sk_buff *skb)
+{
+	return anew_many(skb) ? TC_ACT_SHOT : TC_ACT_OK;
+}
+
+SEC("tc")
+int anew_many_parts(struct __sk_buff *skb)
+{
+	return anew_many(skb) ? kw_many(skb) : TC_ACT_OK;
+}
+
+/* What sending the parts costs by itself: as many as the packet counts. */
+SEC("tc")
+int only_clones(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct kw_header *kw = data + KW_DATAGRAM_AT;
+	const struct kw_node *node = kw_node(0);
+	__u32 count;
+
+	if ((void *)(kw + 1) > end || !node)
+		return TC_ACT_OK;
+	clock(kw);
+	count = kw->count;
+	for (__u32 i = 1; i < KW_PARTS_MAX && i < count; i++)
+		bpf_clone_redirect(skb, node->ifindex, 0);
+	return bpf_redirect(node->ifindex, 0);
+}

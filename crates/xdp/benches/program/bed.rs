@@ -1,0 +1,142 @@
+//! Where the programs are measured: a namespace with one interface whose other end is silent, or
+//! counts what arrives.
+
+use crate::cases::{self, CLIENT, SERVICE};
+use crate::frame::{self, Addresses, HEADERS};
+use crate::sink::Sink;
+use crate::wires::{Room, enter_own_namespace, ip};
+use cluster::{Lease, Life, SwitchControl as _};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::process::{Command, Stdio};
+use wire::{Fields as _, HEADER_LEN};
+use xdp::{Plane, Program};
+
+const LIFE: Life = Life(1);
+const NOW: machine::Instant = machine::Instant::from_unix_ms(1_000);
+const OWN: [u8; 6] = [2, 0, 0, 0, 1, 1];
+const GATEWAY: [u8; 6] = [2, 0, 0, 0, 1, 2];
+/// Packets in flight by live frames, and how often that is repeated.
+const LIVE_FRAMES: u32 = 2_000_000;
+const LIVE_ROUNDS: usize = 7;
+
+/// The loaded programs and their surroundings.
+pub(crate) struct Bed {
+    plane: Plane<fn() -> machine::Instant>,
+    ifindex: u32,
+    revision: u64,
+    room: Room,
+}
+
+/// A program to run on a datagram.
+pub(crate) struct Task {
+    program: &'static str,
+    frame: Vec<u8>,
+    runs: u32,
+}
+
+impl Task {
+    pub(crate) fn new(program: &'static str, datagram: &[u8], runs: u32) -> Self {
+        let to = (*SERVICE.ip(), SERVICE.port());
+        let addresses = Addresses { dmac: OWN, smac: GATEWAY, from: CLIENT, to };
+        let mut frame = frame::build(&addresses, datagram);
+        let (_, header) = frame.split_first_chunk_mut::<HEADERS>().expect("it has headers");
+        let header = header.first_chunk_mut::<HEADER_LEN>().expect("a whole datagram");
+        // bpf/bench.bpf.c times the runs after the first; it does not mind the order of bytes.
+        header.set_keyhash(u64::from(runs).swap_bytes());
+        header.set_client(0);
+        Self { program, frame, runs }
+    }
+}
+
+impl Bed {
+    pub(crate) fn make() -> Result<Self, String> {
+        enter_own_namespace()?;
+        let room = Room::open()?;
+        room.wire("near", "far", 1);
+        for line in [
+            "address add 10.255.0.1/24 dev near",
+            "neighbour add 10.255.0.2 lladdr 02:00:00:00:01:02 dev near nud permanent",
+            "route add default via 10.255.0.2 dev near",
+        ] {
+            ip(line);
+        }
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|e| e.to_string())?;
+        // Nobody listens: what is really sent is dropped as early as it can be.
+        room.run(|| ip("link set far down"));
+        let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;
+        let program = Program::load_bench(SERVICE).map_err(|e| e.to_string())?;
+        let clock = (|| NOW) as fn() -> machine::Instant;
+        let mut plane = Plane::with_program(program, SERVICE, LIFE, clock);
+        plane.pretend_port(ifindex).map_err(|e| e.to_string())?;
+        plane.renew(&Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 86_400_000 });
+        Ok(Self { plane, ifindex, revision: 0, room })
+    }
+
+    pub(crate) fn instructions(&self) -> Vec<(String, u32)> {
+        self.plane.program().instructions()
+    }
+
+    /// Installs tables of so many partitions on so many nodes, all behind the one interface.
+    pub(crate) fn install(&mut self, partitions: u32, nodes: u16) {
+        self.revision += 1;
+        let tables = cases::tables(self.revision, partitions, nodes);
+        self.plane.install(&tables).expect("sound tables");
+        for node in &tables.nodes {
+            let way = self.plane.set_way(node.id, self.ifindex, [GATEWAY, OWN]);
+            way.expect("the kernel takes a way");
+        }
+    }
+
+    /// Packets sent so far.
+    pub(crate) fn emitted(&self) -> u64 {
+        self.counters().emitted()
+    }
+
+    fn counters(&self) -> switch::Counters {
+        self.plane.read_counters().expect("the kernel says what it counted")
+    }
+
+    /// Nanoseconds of one run of each: the least of the rounds.
+    pub(crate) fn time<const N: usize>(&self, tasks: &[Task; N], rounds: usize) -> [f64; N] {
+        let mut least = [f64::MAX; N];
+        for _ in 0..rounds {
+            for (task, least) in tasks.iter().zip(&mut least) {
+                let program = self.plane.program();
+                let run = program.run(task.program, &task.frame, self.ifindex, task.runs + 1);
+                let verdict = run.expect("the kernel runs it");
+                assert_ne!(verdict.action, 0, "{} did not know the packet", task.program);
+                let header = verdict.frame.get(HEADERS..).and_then(|rest| rest.first_chunk());
+                let header: &[u8; HEADER_LEN] = header.expect("a whole datagram");
+                let took = header.seq().swap_bytes() as f64 / f64::from(task.runs);
+                *least = least.min(took);
+            }
+        }
+        least
+    }
+
+    pub(crate) fn flow(&mut self) {}
+}
+
+/// Where this runs, which is on one core and before all else, if that is allowed.
+pub(crate) fn machine() -> String {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).expect("a thread may ask");
+    let core = (0..CpuSet::count()).rev().find(|core| allowed.is_set(*core) == Ok(true));
+    let core = core.expect("it runs somewhere");
+    let mut set = CpuSet::new();
+    set.set(core).expect("a core that the system named");
+    sched_setaffinity(Pid::from_raw(0), &set).expect("a thread may move within what it was given");
+    let priority = Command::new("chrt")
+        .args(["-f", "-p", "10", &std::process::id().to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    let priority = if priority { "FIFO priority 10" } else { "normal priority: chrt was refused" };
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find_map(|line| line.strip_prefix("model name\t: "));
+    let (model, kernel) = (model.unwrap_or("unknown"), read("/proc/sys/kernel/osrelease"));
+    format!("{model}, Linux {}, core {core}, {priority}", kernel.trim())
+}

@@ -1,0 +1,105 @@
+//! Nanoseconds per packet of the programs in the kernel, and packets per second of one core:
+//! `cargo bench -p keyway-xdp --bench program`. As root.
+//!
+//! The kernel runs a program many times on one packet (`BPF_PROG_TEST_RUN`). Each time the packet is
+//! first made as it came, with another match value, which is measured by itself and taken off.
+//! Programs take turns, so that what disturbs one disturbs the other.
+
+mod bed;
+mod cases;
+#[path = "../../tests/sameness/frame.rs"]
+#[expect(dead_code, clippy::indexing_slicing, reason = "the tests also take frames apart")]
+mod frame;
+#[path = "../../tests/sameness/sink.rs"]
+mod sink;
+#[path = "../../tests/sameness/wires.rs"]
+mod wires;
+
+use bed::{Bed, Task};
+use cases::{KEY, NODES, REPLICAS, VALUE_LEN};
+
+const ROUNDS: usize = 41;
+/// Runs in a round, of programs that take one packet and of those that make many.
+const RUNS: u32 = 100_000;
+const RUNS_OF_MANY: u32 = 5_000;
+
+fn main() {
+    let mut bed = match Bed::make() {
+        Ok(bed) => bed,
+        Err(why) => {
+            println!("SKIPPED: {why}");
+            return;
+        }
+    };
+    println!("{}", bed::machine());
+    println!(
+        "least of {ROUNDS} rounds of {RUNS} runs ({RUNS_OF_MANY} of MGET); random match values, \
+         {NODES} nodes, chains of {REPLICAS}, key {} B, value {VALUE_LEN} B\n",
+        KEY.len()
+    );
+    println!("instructions that the verifier went through: {:?}\n", bed.instructions());
+    for partitions in [128, 4096] {
+        singles(&mut bed, partitions);
+    }
+    many(&mut bed);
+    bed.flow();
+}
+
+/// GET, PUT and reply beside the least that a switch does.
+fn singles(bed: &mut Bed, partitions: u32) {
+    bed.install(partitions, NODES);
+    let (get, put, reply) = (cases::get(), cases::put(), cases::reply());
+    let task = |program, datagram: &[u8]| Task::new(program, datagram, RUNS);
+    let tasks = [
+        task("only_anew", &get),
+        task("anew_least", &get),
+        task("anew_one", &get),
+        task("anew_one", &put),
+        task("only_anew", &reply),
+        task("anew_one", &reply),
+    ];
+    let [anew, least, get, put, anew_reply, reply] = bed.time(&tasks, ROUNDS);
+    let base = least - anew;
+    println!("{partitions} partitions          ns raw   ns net   net to the least");
+    for (name, raw, off) in [
+        ("packet made anew", anew, 0.0),
+        ("least: rewrite, redirect", least, anew),
+        ("GET", get, anew),
+        ("PUT", put, anew),
+        ("reply made anew", anew_reply, 0.0),
+        ("reply", reply, anew_reply),
+    ] {
+        println!("  {name:<26} {raw:>6.1}   {:>6.1}   {:>6.2}", raw - off, (raw - off) / base);
+    }
+    println!();
+}
+
+/// MGET by keys and nodes.
+fn many(bed: &mut Bed) {
+    bed.install(128, 1);
+    let clones = |count| Task::new("only_clones", &cases::parts(count), RUNS_OF_MANY);
+    let [one, sixteen] = bed.time(&[clones(1), clones(16)], ROUNDS);
+    let clone = (sixteen - one) / 15.0;
+    println!("sending a part as a clone, to an interface that drops it: {clone:.0} ns\n");
+    println!("partitions  keys  nodes  parts   ns raw   ns net   without clones   net per key");
+    for (partitions, nodes) in [128, 4096].into_iter().flat_map(|p| [(p, 1), (p, 4), (p, 16)]) {
+        bed.install(partitions, nodes);
+        for keys in [8, 32] {
+            let mget = cases::mget(keys);
+            let task = |program| Task::new(program, &mget, RUNS_OF_MANY);
+            let before = bed.emitted();
+            let [anew, whole] =
+                bed.time(&[task("only_anew_many"), task("anew_many_parts")], ROUNDS);
+            let runs = ROUNDS as f64 * f64::from(RUNS_OF_MANY);
+            let parts = (bed.emitted() - before) as f64 / runs;
+            let net = whole - anew;
+            println!(
+                "{partitions:>10} {keys:>5} {nodes:>6} {parts:>6.2} {whole:>8.0} {net:>8.0} \
+                 {:>16.0} {:>13.1}",
+                net - (parts - 1.0) * clone,
+                net / f64::from(keys)
+            );
+        }
+    }
+    println!();
+}
