@@ -45,7 +45,7 @@ static __always_inline bool anew(struct xdp_md *ctx)
 	struct iphdr *ip = data + sizeof(struct ethhdr);
 	struct udphdr *udp = (void *)(ip + 1);
 	struct kw_header *kw = (void *)(udp + 1);
-	__u32 random = bpf_get_prandom_u32();
+	__u64 random = bpf_get_prandom_u32();
 
 	if ((void *)(kw + 1) > end)
 		return false;
@@ -54,7 +54,7 @@ static __always_inline bool anew(struct xdp_md *ctx)
 		kw->node = bpf_htons(random & NODES_MASK);
 		addressed(ip, udp, NODES | bpf_htonl(random & NODES_MASK), NODES_PORT);
 	} else {
-		KW_U32(&kw->match_hi) = random;
+		KW_U64(&kw->match_hi) = random; /* As wide as it will be read. */
 		addressed(ip, udp, CLIENT, CLIENT_PORT);
 	}
 	FORGET();
@@ -112,9 +112,9 @@ static __always_inline bool anew_many(struct __sk_buff *skb)
 	for (__u32 i = 0; i < KW_MGET_KEYS_MAX && i < kw->count; i++) {
 		void *slot = (void *)(kw + 1) + i * KW_MGET_SLOT_LEN;
 
-		if (slot + sizeof(__u32) > end)
+		if (slot + sizeof(__u64) > end)
 			return false;
-		KW_U32(slot) = bpf_get_prandom_u32();
+		KW_U64(slot) = bpf_get_prandom_u32();
 	}
 	FORGET();
 	return true;

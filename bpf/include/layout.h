@@ -235,14 +235,14 @@ _Static_assert(__builtin_offsetof(struct kw_space, buckets) == 12, "as in Rust")
 _Static_assert(__builtin_offsetof(struct kw_space, rows_at) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_space, pad) == 20, "as in Rust");
 
-/* Eight to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many rows from there begin in the bucket or before. */
+/* Sixteen to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many of those after it begin in the bucket or before. */
 struct kw_bucket {
-	__u32 row;
-	__u32 rows;
+	__u16 row;
+	__u16 more;
 };
-_Static_assert(sizeof(struct kw_bucket) == 8, "no padding");
+_Static_assert(sizeof(struct kw_bucket) == 4, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_bucket, row) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_bucket, rows) == 4, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_bucket, more) == 2, "as in Rust");
 
 /* A partition: its match values, what is stamped, to which UDP ports of the head and of the tail (0: not in the node table), the place of the tail in the chain, and the index of the partition's `load`. */
 struct kw_row {

@@ -70,14 +70,10 @@ __noinline int kw_locate(__u32 keyspace, __u64 hi, __u64 lo, struct kw_place *to
 {
 	struct kw_match at = { hi, lo };
 	const struct kw_row *row;
-	void *space;
 
 	if (!to)
-		return KW_DROP_NO_KEYSPACE;
-	space = bpf_map_lookup_elem(&keyspaces, &keyspace);
-	if (!space)
-		return KW_DROP_NO_KEYSPACE;
-	row = kw_find(space, at);
+		return KW_DROP_NO_PARTITION;
+	row = kw_find(keyspace, at);
 	if (!row)
 		return KW_DROP_NO_PARTITION;
 	to->in.first_hi = row->first_hi;
@@ -162,7 +158,7 @@ static __always_inline int kw_plan_mget(struct __sk_buff *skb, const struct kw_h
 	asked = bpf_ntohl(kw->bitmap) & (~0U >> (32 - count));
 	if (!asked)
 		return KW_DROP_BAD_BODY;
-	if (!kw_space(kw->keyspace))
+	if (!kw_is_keyspace(keyspace))
 		return KW_DROP_NO_KEYSPACE;
 	for (__u32 i = 0; i < KW_MGET_KEYS_MAX; i++)
 		if (asked & 1U << i && kw_plan_key(skb, plan, keyspace, i))
@@ -250,7 +246,7 @@ static __always_inline int kw_plan_range(const struct kw_header *kw, struct kw_p
 	if (!pieces_max ||
 	    kw_is_before(whole->last_hi, whole->last_lo, whole->first_hi, whole->first_lo))
 		return KW_DROP_BAD_BODY;
-	if (!kw_space(kw->keyspace))
+	if (!kw_is_keyspace(keyspace))
 		return KW_DROP_NO_KEYSPACE;
 	for (__u32 i = 0; i < KW_RANGE_PIECES_MAX && i < pieces_max; i++) {
 		fate = kw_plan_piece(plan, keyspace, reverse);

@@ -18,11 +18,29 @@ const volatile struct kw_service service SEC(".rodata.service");
 /* Stored word by word by the program `govern`, so that nobody reads half a lease. */
 struct kw_rule rule SEC(".data.rule");
 
+/* As the loader has it too: 64 bytes each, enough for some 7000 evenly spread partitions. */
+#define KW_SPACE_ELEMENTS	8192
+
 /*
- * The partition table of one keyspace: kw_space, then kw_bucket eight to an element, then kw_row.
+ * The partition table of one keyspace: kw_space, then kw_bucket sixteen to an element, then kw_row.
  * Never changed once it is in `keyspaces`: a new revision is a new map.
  */
 struct kw_space_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KW_SPACE_ELEMENTS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct kw_row));
+};
+
+/* By keyspace id. All are of one size, so that a look into one is no call but a few instructions. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__array(values, struct kw_space_map);
+} keyspaces SEC(".maps");
+
+struct kw_large_space_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_INNER_MAP);
 	__uint(max_entries, 1);
@@ -30,13 +48,26 @@ struct kw_space_map {
 	__uint(value_size, sizeof(struct kw_row));
 };
 
-/* By keyspace id. */
+/* By keyspace id: those that need more elements. Only looked for if the other has none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 65536);
 	__type(key, __u32);
-	__array(values, struct kw_space_map);
-} keyspaces SEC(".maps");
+	__array(values, struct kw_large_space_map);
+} large_keyspaces SEC(".maps");
+
+/* What a processor found when it last asked the clock: it asks again when the tick is another. */
+struct kw_checked {
+	__u64 leased_until;
+	__u64 tick;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct kw_checked);
+} checked SEC(".maps");
 
 /* By node id. */
 struct {

@@ -84,19 +84,17 @@ static __always_inline int kw_single(const struct kw_packet *p, bool write, __u3
 			       bpf_be64_to_cpu(KW_U64(&kw->match_lo)) };
 	const struct kw_node *node = NULL;
 	const struct kw_row *row;
-	void *space;
+	__u32 keyspace;
 	__be16 port, id;
 	int reason;
 
 	reason = kw_admit(p);
 	if (reason)
 		return reason;
-	space = kw_space(kw->keyspace);
-	if (!space)
-		return KW_DROP_NO_KEYSPACE;
-	row = kw_find(space, at);
+	keyspace = bpf_ntohs(kw->keyspace);
+	row = kw_find(keyspace, at);
 	if (!row)
-		return KW_DROP_NO_PARTITION;
+		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
 	id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);
 	port = write ? row->head_port : row->tail_port;
 	if (port) {

@@ -16,6 +16,11 @@ enum kw_fate {
 /* Steps of a search among all partitions, and one to spare. */
 #define KW_SEARCH_MAX	18
 
+#define KW_ELEMENT_BUCKETS	(sizeof(struct kw_row) / sizeof(struct kw_bucket))
+
+/* No kernel's tick is longer: nanoseconds. */
+#define KW_TICK_MAX	10000000
+
 struct kw_match {
 	__u64 hi, lo;	/* In the machine's order. */
 };
@@ -25,18 +30,11 @@ static __always_inline bool kw_is_before(__u64 a_hi, __u64 a_lo, __u64 b_hi, __u
 	return a_hi < b_hi || (a_hi == b_hi && a_lo < b_lo);
 }
 
-static __always_inline void *kw_space(__be16 keyspace)
-{
-	__u32 id = bpf_ntohs(keyspace);
-
-	return bpf_map_lookup_elem(&keyspaces, &id);
-}
-
 /*
  * The row that holds a match value. A bucket of the leading bits brackets the search, so that with
  * evenly spread partitions one or two rows are left to compare.
  */
-static __always_inline const struct kw_row *kw_find(void *space_map, struct kw_match at)
+static __always_inline const struct kw_row *kw_search(void *space_map, struct kw_match at)
 {
 	const struct kw_space *space;
 	const struct kw_bucket *buckets;
@@ -50,12 +48,12 @@ static __always_inline const struct kw_row *kw_find(void *space_map, struct kw_m
 	bucket = (at.hi - space->first_hi) >> (space->shift & 63);
 	if (bucket >= space->buckets)
 		bucket = space->buckets - 1;
-	element = 1 + (bucket >> 3);
+	element = 1 + bucket / KW_ELEMENT_BUCKETS;
 	buckets = bpf_map_lookup_elem(space_map, &element);
 	if (!buckets)
 		return NULL;
-	from = space->rows_at + buckets[bucket & 7].row;
-	count = buckets[bucket & 7].rows;
+	from = space->rows_at + buckets[bucket % KW_ELEMENT_BUCKETS].row;
+	count = buckets[bucket % KW_ELEMENT_BUCKETS].more + 1;
 
 	for (int i = 0; i < KW_SEARCH_MAX && count > 1; i++) {
 		__u32 half = count >> 1;
@@ -78,6 +76,28 @@ static __always_inline const struct kw_row *kw_find(void *space_map, struct kw_m
 	return row;
 }
 
+/* Apart, so that the compiler does not make one lookup of this one and the inlined one. */
+static __noinline const struct kw_row *kw_search_large(__u32 keyspace, __u64 hi, __u64 lo)
+{
+	struct kw_match at = { hi, lo };
+	void *space = bpf_map_lookup_elem(&large_keyspaces, &keyspace);
+
+	return space ? kw_search(space, at) : NULL;
+}
+
+/* The row of a keyspace that holds a match value. */
+static __always_inline const struct kw_row *kw_find(__u32 keyspace, struct kw_match at)
+{
+	void *space = bpf_map_lookup_elem(&keyspaces, &keyspace);
+
+	return space ? kw_search(space, at) : kw_search_large(keyspace, at.hi, at.lo);
+}
+
+static __always_inline bool kw_is_keyspace(__u32 id)
+{
+	return bpf_map_lookup_elem(&keyspaces, &id) || bpf_map_lookup_elem(&large_keyspaces, &id);
+}
+
 /* The id of the node that sent this, or -1. */
 static __always_inline int kw_sender(const struct kw_packet *p)
 {
@@ -96,9 +116,26 @@ static __always_inline int kw_sender(const struct kw_packet *p)
 	return id ? *id : -1;
 }
 
+/*
+ * Whether the lease has not ended. Asking the clock takes longer than all the rest of a packet, so
+ * each processor asks once a tick, whether the lease will hold for as long as the tick may last.
+ */
 static __always_inline bool kw_is_leased(void)
 {
-	return bpf_ktime_get_boot_ns() < *(volatile __u64 *)&rule.leased_until;
+	__u64 until = *(volatile __u64 *)&rule.leased_until;
+	__u64 tick = bpf_jiffies64(); /* Before the clock, so that the tick is not the longer. */
+	__u32 zero = 0;
+	struct kw_checked *last = bpf_map_lookup_elem(&checked, &zero);
+
+	if (!last)
+		return false;
+	if (last->tick == tick && last->leased_until == until)
+		return true;
+	if (bpf_ktime_get_boot_ns() + KW_TICK_MAX >= until)
+		return false;
+	last->tick = tick;
+	last->leased_until = until;
+	return true;
 }
 
 /* What holds for every request: 0, or the reason to drop it. */

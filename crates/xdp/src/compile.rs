@@ -6,7 +6,7 @@ use cluster::{
 };
 use std::collections::BTreeMap;
 
-/// One value of a keyspace's map: a [`Space`], eight [`Bucket`]s or a [`Row`].
+/// One value of a keyspace's map: a [`Space`], sixteen [`Bucket`]s or a [`Row`].
 pub(crate) type Element = [u8; Row::LEN];
 
 /// What all maps have to hold.
@@ -109,6 +109,7 @@ fn space(mut rows: Vec<Row>) -> Vec<Element> {
     let shift = bits.saturating_sub(wanted.trailing_zeros());
     let buckets = usize::try_from(width >> shift).expect("at most twice the rows") + 1;
     let rows_at = 1 + buckets.div_ceil(BUCKETS_PER_ELEMENT);
+    let half = |number: usize| u16::try_from(number).expect("PARTITIONS_MAX rows at most");
     let word = |number: usize| u32::try_from(number).expect("PARTITIONS_MAX rows at most");
 
     let mut elements = vec![[0; Row::LEN]; rows_at];
@@ -121,7 +122,7 @@ fn space(mut rows: Vec<Row>) -> Vec<Element> {
         let row = rows.partition_point(|row| (row.first_hi, row.first_lo) <= (start, 0));
         let row = row.saturating_sub(1);
         let after = rows.partition_point(|row| last || row.first_hi <= end);
-        let bucket = Bucket { row: word(row), rows: word(after - row) };
+        let bucket = Bucket { row: half(row), more: half(after - row - 1) };
         let (element, place) = (index / BUCKETS_PER_ELEMENT, index % BUCKETS_PER_ELEMENT);
         let element = elements.get_mut(1 + element).expect("room was made for the buckets");
         crate::bytes::put(element, place * Bucket::LEN, &bucket.to_bytes());

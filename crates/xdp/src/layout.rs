@@ -47,28 +47,28 @@ impl Space {
     }
 }
 
-/// Eight to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many rows from there begin in the bucket or before.
+/// Sixteen to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many of those after it begin in the bucket or before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// 4 bytes, as the machine has it.
-    pub row: u32,
-    /// 4 bytes, as the machine has it.
-    pub rows: u32,
+    /// 2 bytes, as the machine has it.
+    pub row: u16,
+    /// 2 bytes, as the machine has it.
+    pub more: u16,
 }
 
 impl Bucket {
     /// Bytes in the map.
-    pub const LEN: usize = 8;
+    pub const LEN: usize = 4;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 8] {
-        let mut out = [0; 8];
+    pub fn to_bytes(&self) -> [u8; 4] {
+        let mut out = [0; 4];
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.row.to_ne_bytes());
-        at += 4;
-        crate::bytes::put(&mut out, at, &self.rows.to_ne_bytes());
-        at += 4;
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.more.to_ne_bytes());
+        at += 2;
         debug_assert_eq!(at, Self::LEN);
         out
     }
@@ -77,8 +77,8 @@ impl Bucket {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            row: u32::from_ne_bytes(crate::bytes::get(bytes, 0)?),
-            rows: u32::from_ne_bytes(crate::bytes::get(bytes, 4)?),
+            row: u16::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            more: u16::from_ne_bytes(crate::bytes::get(bytes, 2)?),
         })
     }
 }

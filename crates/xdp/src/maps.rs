@@ -42,21 +42,33 @@ pub(crate) fn all(map: &impl MapCore, entries: usize) -> Result<Vec<(u32, Vec<u8
     Ok(values.map(|(key, value)| (index(key), value)).collect())
 }
 
-/// An array that will lie in an array of maps.
-pub(crate) fn inner_array<const N: usize>(values: &[[u8; N]]) -> Result<MapHandle, Error> {
+/// An array that will lie in an array of maps: of `entries`, of which the first are these, or if
+/// that is `None` of just these.
+pub(crate) fn inner_array<const N: usize>(
+    values: &[[u8; N]],
+    entries: Option<u32>,
+) -> Result<MapHandle, Error> {
     let failed = |what: &str| {
         let what = format!("{what} a table of {} rows", values.len());
         move |why| Error::Kernel { what, why }
     };
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
-        map_flags: libbpf_sys::BPF_F_INNER_MAP,
+        // Maps of one size are told apart from others by not having this.
+        map_flags: if entries.is_some() { 0 } else { libbpf_sys::BPF_F_INNER_MAP },
         ..Default::default()
     };
     let count = u32::try_from(values.len()).expect("tables are bounded");
     let value = u32::try_from(N).expect("records are short");
-    let map = MapHandle::create(MapType::Array, Some("space"), 4, value, count, &options)
-        .map_err(failed("making"))?;
+    let map = MapHandle::create(
+        MapType::Array,
+        Some("space"),
+        4,
+        value,
+        entries.unwrap_or(count),
+        &options,
+    )
+    .map_err(failed("making"))?;
     let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
     map.update_batch(&keys, values.as_flattened(), count, MapFlags::ANY, MapFlags::ANY)
         .map_err(failed("filling"))?;

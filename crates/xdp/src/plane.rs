@@ -58,6 +58,7 @@ pub enum Mode {
 #[derive(Debug)]
 struct Maps {
     keyspaces: MapHandle,
+    large_keyspaces: MapHandle,
     nodes: MapHandle,
     node_order: MapHandle,
     senders: MapHandle,
@@ -65,6 +66,44 @@ struct Maps {
     ports: MapHandle,
     reports: MapHandle,
 }
+
+impl Maps {
+    /// Puts in the tables of keyspaces, all of one kind at once. Each keyspace has one at all times:
+    /// the programs look for a large one only if there is no other.
+    fn put_spaces<'a>(
+        &self,
+        changed: impl Iterator<Item = (&'a KeyspaceId, &'a Vec<Element>)>,
+    ) -> Result<(), Error> {
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for (id, elements) in changed {
+            let key = u32::from(id.0);
+            if elements.len() > SPACE_ELEMENTS as usize {
+                large.push((key, maps::inner_array(elements, None)?));
+            } else {
+                small.push((key, maps::inner_array(elements, Some(SPACE_ELEMENTS))?));
+            }
+        }
+        for (here, there, tables) in [
+            (&self.large_keyspaces, &self.keyspaces, large),
+            (&self.keyspaces, &self.large_keyspaces, small),
+        ] {
+            maps::swap(here, &tables)?;
+            for (key, _) in &tables {
+                maps::remove(there, &key.to_ne_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_space(&self, id: KeyspaceId) -> Result<(), Error> {
+        let key = u32::from(id.0).to_ne_bytes();
+        maps::remove(&self.keyspaces, &key)?;
+        maps::remove(&self.large_keyspaces, &key)
+    }
+}
+
+/// Elements of the table of a keyspace that is not large, as `bpf/lib/maps.h` has it too.
+const SPACE_ELEMENTS: u32 = 8192;
 
 /// What the kernel has been given.
 #[derive(Debug, Default)]
@@ -91,6 +130,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         let map = |name| program.map(name);
         let maps = Maps {
             keyspaces: map("keyspaces"),
+            large_keyspaces: map("large_keyspaces"),
             nodes: map("nodes"),
             node_order: map("node_order"),
             senders: map("senders"),
@@ -260,14 +300,13 @@ impl<C: FnMut() -> Instant> Plane<C> {
             }
         }
         let changed = next.spaces.iter().filter(|(id, rows)| before.spaces.get(id) != Some(rows));
-        let made = changed.map(|(id, rows)| Ok((id.0.into(), maps::inner_array(rows)?)));
-        maps::swap(&self.maps.keyspaces, &made.collect::<Result<Vec<_>, Error>>()?)?;
+        self.maps.put_spaces(changed)?;
         for (place, id) in (0_u32..).zip(&next.order) {
             let id = u32::from(id.0);
             maps::put(&self.maps.node_order, &place.to_ne_bytes(), &id.to_ne_bytes())?;
         }
         for id in before.spaces.keys().filter(|id| !next.spaces.contains_key(id)) {
-            maps::remove(&self.maps.keyspaces, &u32::from(id.0).to_ne_bytes())?;
+            self.maps.remove_space(*id)?;
         }
         for source in before.senders.keys().filter(|at| !next.senders.contains_key(*at)) {
             maps::remove(&self.maps.senders, source)?;
