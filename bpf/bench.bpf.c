@@ -78,7 +78,6 @@ int anew_one(struct xdp_md *ctx)
 SEC("xdp")
 int anew_least(struct xdp_md *ctx)
 {
-	static const __u8 to[ETH_ALEN] = { 2, 0, 0, 0, 0, 2 }, own[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
 	void *data, *end;
 	struct kw_packet p;
 
@@ -89,11 +88,12 @@ int anew_least(struct xdp_md *ctx)
 	p.eth = data;
 	p.ip = (void *)(p.eth + 1);
 	p.udp = (void *)(p.ip + 1);
-	if ((void *)(p.udp + 1) > end || p.eth->h_proto != bpf_htons(ETH_P_IP) ||
+	if ((void *)(p.udp + 1) > end || KW_U16(&p.eth->h_proto) != bpf_htons(ETH_P_IP) ||
 	    p.ip->protocol != IPPROTO_UDP || p.udp->dest != service.port)
 		return XDP_PASS;
 	kw_address(&p, NODES, NODES_PORT);
-	kw_frame(p.eth, to, own);
+	KW_U64(p.eth) = 0x0002020100000002ULL;
+	KW_U32((__u8 *)p.eth + 8) = 0x01010000;
 	return bpf_redirect_map(&ports, ctx->ingress_ifindex, XDP_ABORTED);
 }
 

@@ -5,46 +5,12 @@
 
 #include "maps.h"
 
-static __always_inline struct kw_totals *kw_totals(void)
+/* What this processor has for itself: there always is one. */
+static __always_inline struct kw_own *kw_own(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&totals, &zero);
-}
-
-static __always_inline void kw_count_packet(__u8 op)
-{
-	struct kw_totals *t = kw_totals();
-
-	if (t)
-		t->packets[op]++;
-}
-
-static __always_inline void kw_count_emitted(void)
-{
-	struct kw_totals *t = kw_totals();
-
-	if (t)
-		t->emitted++;
-}
-
-static __always_inline void kw_count_drop(__u8 reason)
-{
-	struct kw_totals *t = kw_totals();
-
-	if (t)
-		t->dropped[reason]++;
-}
-
-/* A datagram that the parser refused. */
-static __always_inline void kw_count_unparsed(__u8 reason)
-{
-	struct kw_totals *t = kw_totals();
-
-	if (t) {
-		t->unparsed++;
-		t->dropped[reason]++;
-	}
+	return bpf_map_lookup_elem(&own, &zero);
 }
 
 static __always_inline void kw_count_read(__u32 counter)

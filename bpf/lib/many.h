@@ -282,6 +282,7 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	const struct kw_node *node;
 	const struct kw_part *part;
+	struct kw_own *own;
 	struct kw_packet p;
 	bool last;
 
@@ -298,8 +299,10 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	p.kw = (void *)(p.udp + 1);
 	kw_stamp_part(p.kw, part, last && plan->cut);
 	kw_address(&p, KW_U32(&node->addr[12]), part->port);
-	kw_frame(p.eth, node->dmac, node->smac);
-	kw_count_emitted();
+	kw_frame(p.eth, node->dmac);
+	own = kw_own();
+	if (own)
+		own->totals.emitted++;
 	if (last)
 		return bpf_redirect(node->ifindex, 0);
 	bpf_clone_redirect(skb, node->ifindex, 0);
@@ -307,9 +310,9 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 }
 
 static __always_inline int kw_plan(struct __sk_buff *skb, const struct kw_packet *p,
-				   struct kw_plan *plan)
+				   struct kw_own *own, struct kw_plan *plan)
 {
-	int reason = kw_admit(p);
+	int reason = kw_admit(p, own);
 
 	if (reason)
 		return reason;
@@ -320,14 +323,14 @@ static __always_inline int kw_plan(struct __sk_buff *skb, const struct kw_packet
 
 __noinline int kw_count_plan(const struct kw_plan *plan)
 {
-	if (!plan)
+	struct kw_own *own = kw_own();
+
+	if (!plan || !own)
 		return 0;
 	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->reads; i++)
 		kw_count_read(plan->counters[i]);
-	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->no_partition; i++)
-		kw_count_drop(KW_DROP_NO_PARTITION);
-	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->no_node; i++)
-		kw_count_drop(KW_DROP_NO_NODE);
+	own->totals.dropped[KW_DROP_NO_PARTITION] += plan->no_partition;
+	own->totals.dropped[KW_DROP_NO_NODE] += plan->no_node;
 	return 0;
 }
 
@@ -336,6 +339,7 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	void *data, *end;
 	struct kw_packet p;
 	struct kw_plan *plan;
+	struct kw_own *own;
 	__u32 zero = 0;
 	int fate;
 
@@ -351,16 +355,17 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	if (p.kw->op != KW_OP_MGET && p.kw->op != KW_OP_RANGE)
 		return TC_ACT_OK;
 	plan = bpf_map_lookup_elem(&plans, &zero);
-	if (!plan)
+	own = kw_own();
+	if (!plan || !own)
 		return TC_ACT_OK;
 	plan->parts = plan->reads = plan->no_partition = plan->no_node = 0;
 	plan->ends_with_part = plan->cut = 0;
-	fate = kw_plan(skb, &p, plan);
+	fate = kw_plan(skb, &p, own, plan);
 	if (fate == KW_TO_KERNEL)
 		return TC_ACT_OK;
-	kw_count_packet(p.kw->op);
+	own->totals.packets[p.kw->op]++;
 	if (fate) {
-		kw_count_drop(fate);
+		own->totals.dropped[fate & 0xff]++;
 		return TC_ACT_SHOT;
 	}
 	kw_count_plan(plan);

@@ -13,7 +13,7 @@
 #include <layout.h>
 
 /* Known when the programs are verified, so that comparing with it costs one instruction. */
-const volatile struct kw_service service SEC(".rodata.service");
+const volatile struct kw_service service SEC(".rodata.service") __attribute__((aligned(8)));
 
 /* Stored word by word by the program `govern`, so that nobody reads half a lease. */
 struct kw_rule rule SEC(".data.rule");
@@ -56,18 +56,6 @@ struct {
 	__array(values, struct kw_large_space_map);
 } large_keyspaces SEC(".maps");
 
-/* What a processor found when it last asked the clock: it asks again when the tick is another. */
-struct kw_checked {
-	__u64 leased_until;
-	__u64 tick;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct kw_checked);
-} checked SEC(".maps");
 
 /* By node id. */
 struct {
@@ -110,12 +98,19 @@ struct {
 	__type(value, __u32);
 } ports SEC(".maps");
 
+/* What each processor has for itself, in one value because each look into a map takes time. */
+struct kw_own {
+	struct kw_totals	totals;		/* First: that is what the loader reads. */
+	__u64			leased_until;	/* As it was when the clock was last asked. */
+	__u64			tick;		/* In which the clock was last asked. */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct kw_totals);
-} totals SEC(".maps");
+	__type(value, struct kw_own);
+} own SEC(".maps");
 
 /* By the index that the rows name. */
 struct {

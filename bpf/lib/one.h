@@ -41,14 +41,15 @@ static __always_inline bool kw_route(struct xdp_md *ctx, const struct kw_packet 
 }
 
 /* From a node to the client that it names. */
-static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *p, __u32 *ifindex)
+static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *p, struct kw_own *own,
+				    __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	struct kw_way way = {};
 	int sender;
 	__be32 to;
 
-	if (!kw_is_leased())
+	if (!kw_is_leased(own))
 		return KW_DROP_NO_LEASE;
 	sender = kw_sender(p);
 	if (sender < 0)
@@ -62,7 +63,7 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 		return KW_TO_KERNEL;
 	kw_note_report(sender, kw->load);
 	kw_address(p, to, kw->reply_port);
-	kw_frame(p->eth, way.dmac, way.smac);
+	kw_frame(p->eth, way.dmac);
 	*ifindex = way.ifindex;
 	return KW_SEND;
 }
@@ -71,13 +72,14 @@ static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw
 				      __be16 port, __u32 *ifindex)
 {
 	kw_address(p, KW_U32(&node->addr[12]), port);
-	kw_frame(p->eth, node->dmac, node->smac);
+	kw_frame(p->eth, node->dmac);
 	*ifindex = node->ifindex;
 	return KW_SEND;
 }
 
 /* A read to its tail, a write to its head with the chain it will walk. */
-static __always_inline int kw_single(const struct kw_packet *p, bool write, __u32 *ifindex)
+static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own, bool write,
+				     __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	struct kw_match at = { bpf_be64_to_cpu(KW_U64(&kw->match_hi)),
@@ -88,7 +90,7 @@ static __always_inline int kw_single(const struct kw_packet *p, bool write, __u3
 	__be16 port, id;
 	int reason;
 
-	reason = kw_admit(p);
+	reason = kw_admit(p, own);
 	if (reason)
 		return reason;
 	keyspace = bpf_ntohs(kw->keyspace);
@@ -118,7 +120,7 @@ static __always_inline int kw_single(const struct kw_packet *p, bool write, __u3
 }
 
 /* Any node knows all keyspaces: the asker and its count choose one. */
-static __always_inline int kw_describe(const struct kw_packet *p, __u32 *ifindex)
+static __always_inline int kw_describe(const struct kw_packet *p, struct kw_own *own, __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	const struct kw_node *node;
@@ -127,7 +129,7 @@ static __always_inline int kw_describe(const struct kw_packet *p, __u32 *ifindex
 	__u32 place;
 	int reason;
 
-	reason = kw_admit(p);
+	reason = kw_admit(p, own);
 	if (reason)
 		return reason;
 	if (!rule.nodes)
@@ -144,24 +146,25 @@ static __always_inline int kw_describe(const struct kw_packet *p, __u32 *ifindex
 	return kw_send_to(p, node, node->port, ifindex);
 }
 
-static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet *p, __u32 *ifindex)
+static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet *p,
+				      struct kw_own *own, __u32 *ifindex)
 {
 	switch (p->kw->op) {
 	case KW_OP_GET:
-		return kw_single(p, false, ifindex);
+		return kw_single(p, own, false, ifindex);
 	case KW_OP_PUT:
 	case KW_OP_DEL:
 	case KW_OP_CAS:
 	case KW_OP_INCR:
-		return kw_single(p, true, ifindex);
+		return kw_single(p, own, true, ifindex);
 	case KW_OP_DESCRIBE:
-		return kw_describe(p, ifindex);
+		return kw_describe(p, own, ifindex);
 	case KW_OP_MGET:
 	case KW_OP_RANGE:
 		return KW_TO_KERNEL; /* On its way there it meets the tc program. */
 	default:
 		if (p->kw->op & 0x80)
-			return kw_reply(ctx, p, ifindex);
+			return kw_reply(ctx, p, own, ifindex);
 		return KW_DROP_BAD_OP; /* Nodes send chain messages to each other. */
 	}
 }
@@ -170,27 +173,32 @@ static __always_inline int kw_one(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct kw_packet p;
+	struct kw_own *own;
 	__u32 ifindex = 0;
 	int fate;
 	__u8 op;
 
 	if (!kw_is_ours(data, end, end - data, &p))
 		return XDP_PASS;
+	own = kw_own();
+	if (!own)
+		return XDP_PASS;
 	fate = kw_check(&p, end);
 	if (fate) {
-		kw_count_unparsed(fate);
+		own->totals.unparsed++;
+		own->totals.dropped[fate & 0xff]++;
 		return XDP_DROP;
 	}
 	op = p.kw->op;
-	fate = kw_forward(ctx, &p, &ifindex);
+	fate = kw_forward(ctx, &p, own, &ifindex);
 	if (fate == KW_TO_KERNEL)
 		return XDP_PASS;
-	kw_count_packet(op);
+	own->totals.packets[op]++;
 	if (fate != KW_SEND) {
-		kw_count_drop(fate);
+		own->totals.dropped[fate & 0xff]++;
 		return XDP_DROP;
 	}
-	kw_count_emitted();
+	own->totals.emitted++;
 	return bpf_redirect_map(&ports, ifindex, XDP_ABORTED);
 }
 

@@ -17,6 +17,7 @@
  */
 #define KW_U64(at) (*(__u64 *)(void *)(at))
 #define KW_U32(at) (*(__u32 *)(void *)(at))
+#define KW_U16(at) (*(__u16 *)(void *)(at))
 
 /* IPv4 addresses are mapped into IPv6: 10 zeros, two 0xff, the address. */
 #define KW_MAPPED_HI	0ULL
@@ -60,7 +61,7 @@ static __always_inline bool kw_is_ours(void *data, void *end, __u32 len, struct 
 	p->ip = (void *)(p->eth + 1);
 	p->udp = (void *)(p->ip + 1);
 	p->kw = (void *)(p->udp + 1);
-	if ((void *)p->kw > end || p->eth->h_proto != bpf_htons(ETH_P_IP))
+	if ((void *)p->kw > end || KW_U16(&p->eth->h_proto) != bpf_htons(ETH_P_IP))
 		return false;
 	if (p->ip->version != 4 || p->ip->ihl != 5 || p->ip->protocol != IPPROTO_UDP)
 		return false;

@@ -78,10 +78,15 @@ static __always_inline void kw_address(const struct kw_packet *p, __be32 addr, _
 	p->udp->check = 0;
 }
 
-static __always_inline void kw_frame(struct ethhdr *eth, const __u8 *dmac, const __u8 *smac)
+/*
+ * Both Ethernet addresses, which lie one after the other wherever they are. In words: clang copies
+ * what is not aligned byte by byte.
+ */
+static __always_inline void kw_frame(struct ethhdr *eth, const __u8 *addrs)
 {
-	__builtin_memcpy(eth->h_dest, dmac, ETH_ALEN);
-	__builtin_memcpy(eth->h_source, smac, ETH_ALEN);
+	KW_U32(eth) = KW_U32(addrs);
+	KW_U32((__u8 *)eth + 4) = KW_U32(addrs + 4);
+	KW_U32((__u8 *)eth + 8) = KW_U32(addrs + 8);
 }
 
 #endif /* KEYWAY_REWRITE_H */

@@ -101,7 +101,7 @@ static __always_inline bool kw_is_keyspace(__u32 id)
 /* The id of the node that sent this, or -1. */
 static __always_inline int kw_sender(const struct kw_packet *p)
 {
-	struct kw_source from = {};
+	struct kw_source from;
 	__u32 word = bpf_ntohs(p->udp->source) >> 6;
 	const __u64 *ports;
 	const __u32 *id;
@@ -109,6 +109,7 @@ static __always_inline int kw_sender(const struct kw_packet *p)
 	ports = bpf_map_lookup_elem(&sender_ports, &word);
 	if (!ports || !(*ports & 1ULL << (bpf_ntohs(p->udp->source) & 63)))
 		return -1;
+	__builtin_memset(&from, 0, sizeof(from));
 	KW_U32(&from.addr[8]) = KW_MAPPED_MID;
 	KW_U32(&from.addr[12]) = p->ip->saddr;
 	from.port = p->udp->source;
@@ -120,32 +121,28 @@ static __always_inline int kw_sender(const struct kw_packet *p)
  * Whether the lease has not ended. Asking the clock takes longer than all the rest of a packet, so
  * each processor asks once a tick, whether the lease will hold for as long as the tick may last.
  */
-static __always_inline bool kw_is_leased(void)
+static __always_inline bool kw_is_leased(struct kw_own *own)
 {
 	__u64 until = *(volatile __u64 *)&rule.leased_until;
 	__u64 tick = bpf_jiffies64(); /* Before the clock, so that the tick is not the longer. */
-	__u32 zero = 0;
-	struct kw_checked *last = bpf_map_lookup_elem(&checked, &zero);
 
-	if (!last)
-		return false;
-	if (last->tick == tick && last->leased_until == until)
+	if (own->tick == tick && own->leased_until == until)
 		return true;
 	if (bpf_ktime_get_boot_ns() + KW_TICK_MAX >= until)
 		return false;
-	last->tick = tick;
-	last->leased_until = until;
+	own->tick = tick;
+	own->leased_until = until;
 	return true;
 }
 
 /* What holds for every request: 0, or the reason to drop it. */
-static __always_inline int kw_admit(const struct kw_packet *p)
+static __always_inline int kw_admit(const struct kw_packet *p, struct kw_own *own)
 {
 	if (!rule.installed)
 		return KW_DROP_NOT_SERVING;
 	if (kw_sender(p) >= 0)
 		return KW_DROP_REQUEST_FROM_NODE;
-	if (!kw_is_leased())
+	if (!kw_is_leased(own))
 		return KW_DROP_NO_LEASE;
 	if (!rule.active)
 		return KW_DROP_STANDBY;

@@ -103,11 +103,11 @@ fn space(mut rows: Vec<Row>) -> Vec<Element> {
     rows.sort_by_key(|row| (row.first_hi, row.first_lo));
     let first_hi = rows.first().map_or(0, |row| row.first_hi);
     let width = rows.last().map_or(0, |row| row.first_hi) - first_hi;
-    // About two buckets to a row; the last one also stands for all that lies behind.
-    let wanted = (2 * rows.len()).next_power_of_two();
+    // About one bucket to a row; the last one also stands for all that lies behind.
+    let wanted = rows.len().next_power_of_two();
     let bits = u64::BITS - width.leading_zeros();
     let shift = bits.saturating_sub(wanted.trailing_zeros());
-    let buckets = usize::try_from(width >> shift).expect("at most twice the rows") + 1;
+    let buckets = usize::try_from(width >> shift).expect("at most as many") + 1;
     let rows_at = 1 + buckets.div_ceil(BUCKETS_PER_ELEMENT);
     let half = |number: usize| u16::try_from(number).expect("PARTITIONS_MAX rows at most");
     let word = |number: usize| u32::try_from(number).expect("PARTITIONS_MAX rows at most");

@@ -22,7 +22,7 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) fn new(program: &Program) -> Self {
         Self {
-            totals: program.map("totals"),
+            totals: program.map("own"),
             loads: program.map("loads"),
             of: BTreeMap::new(),
             // The lowest is taken first.

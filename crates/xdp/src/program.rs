@@ -166,11 +166,7 @@ impl Program {
         repeat: u32,
     ) -> Result<Verdict, Error> {
         let mut out = vec![0; frame.len() + 64];
-        let len = u32::try_from(frame.len()).expect("frames are short");
-        // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index, and one more.
-        let mut context = [0; 24];
-        crate::bytes::put(&mut context, 4, &len.to_ne_bytes());
-        crate::bytes::put(&mut context, 12, &ifindex.to_ne_bytes());
+        let mut context = arrival(frame, ifindex);
         let is_xdp = self.program(program).prog_type() == libbpf_rs::ProgramType::Xdp;
         let input = ProgramInput {
             data_in: Some(frame),
@@ -184,6 +180,32 @@ impl Program {
         let output = output.map_err(|why| Error::Kernel { what: what(), why })?;
         let frame = output.data.map(|data| data.to_vec()).unwrap_or_default();
         Ok(Verdict { action: output.return_value, frame, took: output.duration })
+    }
+
+    /// Has an XDP program deal with so many copies of a frame, as if they had come in through an
+    /// interface, and really do with them what it says.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn run_live(
+        &self,
+        program: &str,
+        frame: &[u8],
+        ifindex: u32,
+        copies: u32,
+    ) -> Result<(), Error> {
+        let mut context = arrival(frame, ifindex);
+        let input = ProgramInput {
+            data_in: Some(frame),
+            context_in: Some(&mut context[..]),
+            repeat: copies,
+            flags: libbpf_rs::libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
+            ..ProgramInput::default()
+        };
+        let run = self.program(program).test_run(input);
+        run.map_err(|why| Error::Kernel { what: format!("running {program} live"), why })?;
+        Ok(())
     }
 
     /// Sets what holds for all packets.
@@ -203,6 +225,16 @@ impl Program {
         let verdict = self.run("resolve", &asked.to_bytes(), through, 1)?;
         Ok(Way::from_bytes(&verdict.frame).filter(|way| verdict.action == PASS && way.ifindex != 0))
     }
+}
+
+/// A frame's `struct xdp_md`: data, data_end, data_meta, ingress_ifindex, rx_queue_index, and one
+/// more.
+fn arrival(frame: &[u8], ifindex: u32) -> [u8; 24] {
+    let len = u32::try_from(frame.len()).expect("frames are short");
+    let mut context = [0; 24];
+    crate::bytes::put(&mut context, 4, &len.to_ne_bytes());
+    crate::bytes::put(&mut context, 12, &ifindex.to_ne_bytes());
+    context
 }
 
 /// `XDP_PASS`.

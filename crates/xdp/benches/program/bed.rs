@@ -9,6 +9,7 @@ use cluster::{Lease, Life, SwitchControl as _};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use wire::{Fields as _, HEADER_LEN};
 use xdp::{Plane, Program};
 
@@ -16,8 +17,8 @@ const LIFE: Life = Life(1);
 const NOW: machine::Instant = machine::Instant::from_unix_ms(1_000);
 const OWN: [u8; 6] = [2, 0, 0, 0, 1, 1];
 const GATEWAY: [u8; 6] = [2, 0, 0, 0, 1, 2];
-/// Packets in flight by live frames, and how often that is repeated.
-const LIVE_FRAMES: u32 = 2_000_000;
+/// Frames that really flow in a round.
+pub(crate) const LIVE_FRAMES: u32 = 2_000_000;
 const LIVE_ROUNDS: usize = 7;
 
 /// The loaded programs and their surroundings.
@@ -115,7 +116,32 @@ impl Bed {
         least
     }
 
-    pub(crate) fn flow(&mut self) {}
+    /// Seconds in which one core dealt with [`LIVE_FRAMES`] copies of a frame, from the first to
+    /// their arrival on the other side: the least of the rounds.
+    #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+    pub(crate) fn flow(&self, task: &Task) -> f64 {
+        let sink = self.room.run(|| {
+            ip("link set far up");
+            Sink::attach("far")
+        });
+        let sink = sink.expect("the kernel takes the sink");
+        let mut least = f64::MAX;
+        for round in 1..=LIVE_ROUNDS {
+            let start = Instant::now();
+            let program = self.plane.program();
+            let run = program.run_live(task.program, &task.frame, self.ifindex, LIVE_FRAMES);
+            least = least.min(start.elapsed().as_secs_f64());
+            run.expect("the kernel runs it");
+            // The last ones are on their way.
+            let wanted = u64::from(LIVE_FRAMES) * round as u64;
+            let late = Instant::now() + Duration::from_secs(2);
+            while sink.arrived() < wanted && Instant::now() < late {
+                std::thread::yield_now();
+            }
+            assert_eq!(sink.arrived(), wanted, "every frame arrives");
+        }
+        least
+    }
 }
 
 /// Where this runs, which is on one core and before all else, if that is allowed.
