@@ -22,6 +22,7 @@ test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz
 
 bench: prerequisites ## Measure; docs/performance.md says what the figures mean
 	cargo bench --locked -p keyway-switch --bench pipeline
+	cargo bench --locked -p keyway-xdp --bench program
 	cargo bench --locked -p keyway-node --bench engine
 	cargo bench --locked -p keyway --bench coordination
 	cargo bench --locked -p keyway --bench stores

@@ -41,11 +41,12 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 13] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 14] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
     dependencies::share_the_lints,
     purity::machines_are_pure,
+    purity::unsafe_code_has_one_place,
     shape::files_have_a_budget,
     shape::functions_have_a_budget,
     shape::lines_have_a_width,

@@ -1,8 +1,6 @@
 //! Tables and packets.
 
-use cluster::{
-    Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables,
-};
+use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use wire::{Endpoint, Header, MgetKey, Op};
 

@@ -24,7 +24,9 @@ pub(crate) fn v4(endpoint: Endpoint) -> Option<(Ipv4Addr, u16)> {
 /// A plain frame: no options, no checksum over the datagram.
 pub(crate) fn build(addresses: &Addresses, datagram: &[u8]) -> Vec<u8> {
     let Addresses { dmac, smac, from, to } = addresses;
-    let len = |headers: usize| u16::try_from(datagram.len() + headers).unwrap().to_be_bytes();
+    let len = |headers: usize| {
+        u16::try_from(datagram.len() + headers).expect("short datagrams").to_be_bytes()
+    };
     let mut ip = [0; 20];
     ip[0] = 0x45;
     ip[2..4].copy_from_slice(&len(28));
@@ -66,5 +68,5 @@ fn sum(bytes: &[u8]) -> u16 {
     let (words, _) = bytes.as_chunks::<2>();
     let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
-    u16::try_from((folded & 0xffff) + (folded >> 16)).unwrap()
+    u16::try_from((folded & 0xffff) + (folded >> 16)).expect("it is folded")
 }

@@ -2,6 +2,8 @@
 //! packets, byte for byte and count for count.
 
 #[cfg(test)]
+mod attached;
+#[cfg(test)]
 #[path = "../../../switch/tests/draw/mod.rs"]
 mod draw;
 #[cfg(test)]
@@ -9,27 +11,34 @@ mod frame;
 #[cfg(test)]
 mod large;
 #[cfg(test)]
+mod lasting;
+#[cfg(test)]
 #[path = "../../../switch/tests/oracle/mod.rs"]
 #[expect(dead_code, reason = "the switch's own tests also have a model")]
 mod oracle;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod sink;
+#[cfg(test)]
 mod skip;
 #[cfg(test)]
 mod stand;
 #[cfg(test)]
+mod untouched;
+#[cfg(test)]
 #[expect(dead_code, reason = "the switch's own tests also write vectors")]
 #[path = "../../../switch/tests/vector/mod.rs"]
 mod vector;
+#[cfg(test)]
+mod wires;
 
 #[cfg(test)]
 mod tests {
     use crate::draw::{any_draw, any_tables, datagram};
     use crate::large::{crowded, near_a_bound};
     use crate::reference::Reference;
-    use crate::skip;
-    use crate::stand::{Outcome, SERVICE, Stand};
+    use crate::stand::{Outcome, SERVICE, ready};
     use crate::vector::file::{self, File};
     use cluster::SwitchControl as _;
     use machine::Rng;
@@ -41,15 +50,6 @@ mod tests {
     /// Tables and datagrams for each of them: a million in all.
     const TABLES: u64 = 1_000;
     const DATAGRAMS: usize = 1_000;
-
-    /// A stand and the loaded program, or nothing, and that is said.
-    fn ready(test: &str) -> Option<(Stand, Program)> {
-        let made = Stand::set_up().and_then(|stand| {
-            let program = Program::load(SERVICE, None).map_err(|e| e.to_string())?;
-            Ok((stand, program))
-        });
-        made.map_err(|why| skip::report(test, &why)).ok()
-    }
 
     #[test]
     fn vectors() {

@@ -29,7 +29,8 @@ impl Sink {
         let map = self.object.maps().find(|map| map.name() == "arrived").expect("it has this map");
         let values = map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
         let values = values.expect("the map is there").expect("it has one element");
-        let count = |value: Vec<u8>| value.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let count =
+            |value: Vec<u8>| value.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
         values.into_iter().map(count).sum()
     }
 }

@@ -4,15 +4,13 @@
 use crate::frame::{self, Addresses};
 use crate::oracle::counts::Counts;
 use crate::oracle::model::Sent;
+use crate::skip;
+use crate::wires::{Room, enter_own_namespace, ip};
 use cluster::{Lease, Life, NodeId, SwitchControl as _, SwitchTables};
 use machine::Instant;
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::Command;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant as Moment};
 use wire::Endpoint;
 use xdp::{Plane, Program};
@@ -20,9 +18,9 @@ use xdp::{Plane, Program};
 /// The service address.
 pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
 /// Whose address everything without a nearer way is sent to.
-const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(crate) const GATEWAY: [u8; 6] = [2, 0, 0, 0, 1, 2];
 /// That of the interface.
-const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub(crate) const OWN: [u8; 6] = [2, 0, 0, 0, 1, 1];
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
 const LIFE: Life = Life(1);
@@ -32,7 +30,16 @@ const LIFE: Life = Life(1);
 pub(crate) struct Stand {
     pub(crate) ifindex: u32,
     far: OwnedFd,
-    holder: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    _room: Room,
+}
+
+/// A stand and the loaded program, or nothing, and that is said.
+pub(crate) fn ready(test: &str) -> Option<(Stand, Program)> {
+    let made = Stand::set_up().and_then(|stand| {
+        let program = Program::load(SERVICE, None).map_err(|e| e.to_string())?;
+        Ok((stand, program))
+    });
+    made.map_err(|why| skip::report(test, &why)).ok()
 }
 
 /// What came of a datagram.
@@ -47,39 +54,20 @@ pub(crate) enum Outcome {
 impl Stand {
     /// Why it cannot be set up here, if so.
     pub(crate) fn set_up() -> Result<Self, String> {
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("no network namespaces: {e}"))?;
-        Command::new("ip").arg("-V").output().map_err(|e| format!("no program ip: {e}"))?;
-        ip("link set lo up");
-        ip(
-            "link add name near address 02:00:00:00:00:01 type veth peer name far address 02:00:00:00:00:02",
-        );
-        let (says, hears) = mpsc::channel();
-        let (moved, may_go_on) = mpsc::channel();
-        let (ends, end) = mpsc::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            let outcome = unshare(CloneFlags::CLONE_NEWNET);
-            says.send(outcome.map(|()| Err(nix::unistd::gettid().as_raw()))).unwrap();
-            may_go_on.recv().unwrap();
-            ip("link set far up");
-            says.send(listen().map(Ok)).unwrap();
-            // The namespace lives as long as somebody is in it.
-            let _ = end.recv();
-        });
-        let other = hears.recv().unwrap().unwrap().unwrap_err();
-        ip(&format!("link set far netns {other}"));
+        enter_own_namespace()?;
+        let room = Room::open()?;
+        room.wire("near", "far", 1);
         for line in [
-            "link set near up",
             "address add 10.255.0.1/24 dev near",
-            "neighbour add 10.255.0.2 lladdr 02:00:00:00:00:02 dev near nud permanent",
+            "neighbour add 10.255.0.2 lladdr 02:00:00:00:01:02 dev near nud permanent",
             "route add default via 10.255.0.2 dev near",
         ] {
             ip(line);
         }
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|e| e.to_string())?;
-        moved.send(()).unwrap();
-        let far = hears.recv().unwrap().map_err(|e| e.to_string())?.unwrap();
+        let far = room.run(listen).map_err(|e| e.to_string())?;
         let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;
-        Ok(Self { ifindex, far, holder: Some((ends, thread)) })
+        Ok(Self { ifindex, far, _room: room })
     }
 
     /// A switch that takes the interface for its port.
@@ -111,15 +99,6 @@ impl Stand {
     }
 }
 
-impl Drop for Stand {
-    fn drop(&mut self) {
-        if let Some((ends, thread)) = self.holder.take() {
-            drop(ends);
-            let _ = thread.join();
-        }
-    }
-}
-
 fn now() -> Instant {
     NOW
 }
@@ -127,12 +106,6 @@ fn now() -> Instant {
 fn listen() -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK;
     socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)
-}
-
-/// Runs `ip`, which is there and may do what it is told: we are in a namespace of our own.
-fn ip(line: &str) {
-    let output = Command::new("ip").args(line.split(' ')).output().unwrap();
-    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A switch in the kernel that is handed one frame at a time.
@@ -214,9 +187,9 @@ fn mac(node: NodeId) -> [u8; 6] {
     [2, 0, 0, 1, high, low]
 }
 
-const XDP_DROP: u32 = 1;
-const XDP_PASS: u32 = 2;
-const XDP_REDIRECT: u32 = 4;
+pub(crate) const XDP_DROP: u32 = 1;
+pub(crate) const XDP_PASS: u32 = 2;
+pub(crate) const XDP_REDIRECT: u32 = 4;
 const TC_ACT_OK: u32 = 0;
 const TC_ACT_SHOT: u32 = 2;
 const TC_ACT_REDIRECT: u32 = 7;

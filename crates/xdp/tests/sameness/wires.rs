@@ -62,7 +62,9 @@ impl Room {
     pub(crate) fn wire(&self, near: &str, far: &str, number: u8) {
         let mac = |end| format!("02:00:00:00:{number:02x}:{end:02x}");
         let (here, there) = (mac(1), mac(2));
-        ip(&format!("link add name {near} address {here} type veth peer name {far} address {there}"));
+        ip(&format!(
+            "link add name {near} address {here} type veth peer name {far} address {there}"
+        ));
         ip(&format!("link set {far} netns {}", self.holder));
         let far = far.to_owned();
         self.run(move || ip(&format!("link set {far} up")));

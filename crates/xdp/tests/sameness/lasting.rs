@@ -1,0 +1,176 @@
+//! What goes on while time passes: leases end, neighbours come and go, the program is replaced.
+
+use crate::sink::Sink;
+use crate::stand::{GATEWAY, OWN, SERVICE, XDP_DROP, XDP_PASS, XDP_REDIRECT, ready};
+use crate::untouched::{get, tables};
+use crate::wires::{Room, ip};
+use cluster::{Lease, Life, NodeId, SwitchControl as _};
+use machine::Instant;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant as Moment, SystemTime, UNIX_EPOCH};
+use wire::DropReason;
+use xdp::{Mode, Plane};
+
+const LIFE: Life = Life(1);
+const NODE: NodeId = NodeId(1);
+
+fn now() -> Instant {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Instant::from_unix_ms(u64::try_from(since.as_millis()).unwrap())
+}
+
+fn lease(ms: u64) -> Lease {
+    Lease { life: LIFE, revision: 0, from: now(), duration_ms: ms }
+}
+
+#[test]
+fn a_lease_ends() {
+    let Some((stand, program)) = ready("the end of a lease") else { return };
+    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    plane.pretend_port(stand.ifindex).unwrap();
+    plane.install(&tables(SocketAddr::from(([10, 2, 0, 1], 9000)))).unwrap();
+    plane.set_way(NODE, stand.ifindex, [GATEWAY, OWN]).unwrap();
+    let frame = get();
+    let action = |plane: &Plane<_>| {
+        plane.program().run("keyway_one", &frame, stand.ifindex, 1).unwrap().action
+    };
+    assert_eq!(action(&plane), XDP_DROP, "there is no lease yet");
+    for _ in 0..3 {
+        let (from, mut forwarded) = (Moment::now(), 0_u64);
+        plane.renew(&lease(300));
+        while action(&plane) == XDP_REDIRECT {
+            forwarded += 1;
+        }
+        let held = from.elapsed();
+        assert!(forwarded > 0 && held > Duration::from_millis(200), "{forwarded} in {held:?}");
+        // One millisecond for what the clock of the leases is cut to.
+        assert!(held <= Duration::from_millis(301), "{held:?}");
+        let rest = Moment::now() + Duration::from_millis(100);
+        while Moment::now() < rest {
+            assert_eq!(action(&plane), XDP_DROP, "it does not come back");
+        }
+    }
+    let counters = plane.read_counters().unwrap();
+    let dropped: Vec<DropReason> =
+        counters.dropped().filter(|(_, n)| *n > 0).map(|(reason, _)| reason).collect();
+    assert_eq!(dropped, [DropReason::NoLease]);
+    plane.renew(&Lease { life: Life(2), ..lease(60_000) });
+    assert_eq!(action(&plane), XDP_DROP, "that one was for another");
+}
+
+#[test]
+fn ways_are_found_when_the_kernel_knows_them() {
+    let Some((stand, program)) = ready("finding ways") else { return };
+    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    assert_eq!(plane.attach("near").unwrap(), Mode::Native);
+    plane.renew(&lease(3_600_000));
+    let frame = get();
+    let mut revision = 0;
+    let mut sent_to = |plane: &mut Plane<_>, addr: [u8; 4]| {
+        revision += 1;
+        let mut tables = tables(SocketAddr::from((addr, 9000)));
+        tables.revision = revision;
+        plane.install(&tables).unwrap();
+        plane.find_ways().unwrap();
+        let one = plane.program().run("keyway_one", &frame, stand.ifindex, 1).unwrap();
+        let many = plane.program().run("keyway_many", &frame, 0, 1).unwrap();
+        assert_eq!((many.action, &many.frame), (0, &frame), "one key is not for tc");
+        match one.action {
+            XDP_REDIRECT => Some(one.frame[..6].to_vec()),
+            XDP_PASS => {
+                assert_eq!(one.frame, frame);
+                None
+            }
+            other => panic!("XDP says {other}"),
+        }
+    };
+    // A neighbour, by a route through one, without a neighbour, without a route, not by our port.
+    assert_eq!(sent_to(&mut plane, [10, 255, 0, 2]).unwrap(), GATEWAY);
+    assert_eq!(sent_to(&mut plane, [10, 2, 0, 1]).unwrap(), GATEWAY);
+    assert_eq!(sent_to(&mut plane, [10, 255, 0, 7]), None);
+    ip("route add unreachable 10.77.0.0/16");
+    assert_eq!(sent_to(&mut plane, [10, 77, 0, 1]), None);
+    let room = Room::open().unwrap();
+    room.wire("aside", "afar", 2);
+    ip("address add 10.88.0.1/24 dev aside");
+    ip("neighbour add 10.88.0.2 lladdr 02:00:00:00:02:02 dev aside nud permanent");
+    assert_eq!(sent_to(&mut plane, [10, 88, 0, 2]), None);
+    // They come, move and go.
+    ip("neighbour add 10.255.0.7 lladdr 02:00:00:00:07:07 dev near nud permanent");
+    assert_eq!(sent_to(&mut plane, [10, 255, 0, 7]).unwrap(), [2, 0, 0, 0, 7, 7]);
+    ip("neighbour change 10.255.0.7 lladdr 02:00:00:00:07:08 dev near nud permanent");
+    assert_eq!(sent_to(&mut plane, [10, 255, 0, 7]).unwrap(), [2, 0, 0, 0, 7, 8]);
+    ip("neighbour delete 10.255.0.7 dev near");
+    assert_eq!(sent_to(&mut plane, [10, 255, 0, 7]), None);
+    // What is not known is not counted: the socket does that.
+    assert_eq!(plane.read_counters().unwrap().datagrams(), 4);
+}
+
+/// Requests that are on their way at one time: fewer than a wire holds.
+const WINDOW: u64 = 64;
+
+#[test]
+fn nothing_is_lost_while_the_program_is_replaced() {
+    let Some((_stand, program)) = ready("replacing the program while packets flow") else { return };
+    // A client and a node, each on a wire to the switch.
+    let (clients, nodes) = (Room::open().unwrap(), Room::open().unwrap());
+    clients.wire("clients", "client", 3);
+    nodes.wire("nodes", "node", 4);
+    ip("address add 10.1.0.254/24 dev clients");
+    ip("address add 10.2.0.254/24 dev nodes");
+    ip("neighbour add 10.2.0.1 lladdr 02:00:00:00:04:02 dev nodes nud permanent");
+    clients.run(|| {
+        ip("address add 10.1.0.1/24 dev client");
+        ip("neighbour add 10.1.0.254 lladdr 02:00:00:00:03:01 dev client nud permanent");
+        ip("route add default via 10.1.0.254");
+    });
+    let sink = nodes.run(|| Sink::attach("node")).unwrap();
+
+    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    for port in ["clients", "nodes"] {
+        assert_eq!(plane.attach(port).unwrap(), Mode::Native);
+    }
+    plane.install(&tables(SocketAddr::from(([10, 2, 0, 1], 9000)))).unwrap();
+    plane.renew(&lease(3_600_000));
+    let socket = clients.run(|| UdpSocket::bind("10.1.0.1:40000")).unwrap();
+    socket.connect(SERVICE).unwrap();
+
+    let datagram = get().split_off(crate::frame::HEADERS);
+    let flow = |sent: &mut u64, until: Moment| {
+        while Moment::now() < until {
+            socket.send(&datagram).unwrap();
+            *sent += 1;
+            let late = Moment::now() + Duration::from_secs(5);
+            while *sent - sink.arrived() >= WINDOW {
+                assert!(Moment::now() < late, "lost {}", *sent - sink.arrived());
+            }
+        }
+    };
+    let ended = &AtomicBool::new(false);
+    let replaced = std::thread::scope(|scope| {
+        let reloads = scope.spawn(move || {
+            let mut replaced = 0_u64;
+            while !ended.load(Ordering::Relaxed) {
+                plane.reload().unwrap();
+                replaced += 1;
+            }
+            (plane, replaced)
+        });
+        let mut sent = 0;
+        flow(&mut sent, Moment::now() + Duration::from_secs(2));
+        ended.store(true, Ordering::Relaxed);
+        let (plane, replaced) = reloads.join().unwrap();
+        flow(&mut sent, Moment::now() + Duration::from_millis(50));
+        let late = Moment::now() + Duration::from_secs(5);
+        while sink.arrived() < sent && Moment::now() < late {
+            std::thread::yield_now();
+        }
+        assert_eq!(sink.arrived(), sent, "every one arrives");
+        let counters = plane.read_counters().unwrap();
+        assert_eq!((counters.datagrams(), counters.emitted()), (sent, sent), "all are counted");
+        println!("{replaced} times replaced under {sent} packets");
+        replaced
+    });
+    assert!(replaced >= 2, "it was replaced {replaced} times");
+}
