@@ -1,6 +1,9 @@
-//! The records that the loader shares with the program in the kernel. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has the compiler check that it agrees.
+//! The records that the loader shares with the program in the kernel. Generated from
+//! `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has the
+//! compiler check that it agrees.
 
-/// Element 0 of a keyspace's map: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`.
+/// Element 0 of a keyspace's map: how to find a row. Bucket (hi(match) - first_hi) >> shift, at
+/// most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     /// 8 bytes, as the machine has it.
@@ -47,7 +50,8 @@ impl Space {
     }
 }
 
-/// Sixteen to an element, from element 1 on: the row that holds the first match value of the bucket, or the one before it, and how many of those after it begin in the bucket or before.
+/// Sixteen to an element, from element 1 on: the row that holds the first match value of the
+/// bucket, or the one before it, and how many of those after it begin in the bucket or before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// 2 bytes, as the machine has it.
@@ -83,7 +87,9 @@ impl Bucket {
     }
 }
 
-/// A partition: its match values, what is stamped, to which UDP ports of the head and of the tail (0: not in the node table), the place of the tail in the chain, and the index of the partition's `load`.
+/// A partition: its match values, what is stamped, to which UDP ports of the head and of the tail
+/// (0: not in the node table), the place of the tail in the chain, and the index of the partition's
+/// `load`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// 8 bytes, as the machine has it.
@@ -169,7 +175,8 @@ impl Row {
     }
 }
 
-/// How an address is reached: interface (0: not known, the kernel has to find it) and Ethernet addresses.
+/// How an address is reached: interface (0: not known, the kernel has to find it) and Ethernet
+/// addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// 16 times 1 bytes, as the machine has it.
@@ -385,14 +392,16 @@ impl Totals {
             packets: {
                 let mut all = [0; 256];
                 for (i, one) in all.iter_mut().enumerate() {
-                    *one = u64::from_ne_bytes(crate::bytes::get(bytes, 0 + 8 * i)?);
+                    let bytes = crate::bytes::get(bytes, 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
                 }
                 all
             },
             dropped: {
                 let mut all = [0; 256];
                 for (i, one) in all.iter_mut().enumerate() {
-                    *one = u64::from_ne_bytes(crate::bytes::get(bytes, 2048 + 8 * i)?);
+                    let bytes = crate::bytes::get(bytes, 2048 + 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
                 }
                 all
             },
@@ -439,7 +448,9 @@ impl Service {
     }
 }
 
-/// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether this switch is the active one.
+/// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
+/// (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether
+/// this switch is the active one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// 8 bytes, as the machine has it.

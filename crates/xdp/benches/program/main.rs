@@ -1,8 +1,8 @@
 //! Nanoseconds per packet of the programs in the kernel, and packets per second of one core:
 //! `cargo bench -p keyway-xdp --bench program`. As root.
 //!
-//! The kernel runs a program many times on one packet (`BPF_PROG_TEST_RUN`). Each time the packet is
-//! first made as it came, with another match value, which is measured by itself and taken off.
+//! The kernel runs a program many times on one packet (`BPF_PROG_TEST_RUN`). Each time the packet
+//! is first made as it came, with another match value, which is measured by itself and taken off.
 //! Programs take turns, so that what disturbs one disturbs the other.
 
 mod bed;

@@ -47,8 +47,8 @@ pub(crate) fn build(addresses: &Addresses, datagram: &[u8]) -> Vec<u8> {
 pub(crate) fn parse(frame: &[u8]) -> Result<(Addresses, &[u8]), String> {
     let (headers, datagram) = frame.split_first_chunk::<HEADERS>().ok_or("too short")?;
     let short = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
-    let addr = |at: usize| Ipv4Addr::from(*headers[at..].first_chunk::<4>().unwrap());
-    let mac = |at: usize| *headers[at..].first_chunk::<6>().unwrap();
+    let addr = |at: usize| Ipv4Addr::from(*headers[at..].first_chunk::<4>().expect("it is inside"));
+    let mac = |at: usize| *headers[at..].first_chunk::<6>().expect("it is inside");
     let holds = [
         (short(12) == 0x0800 && headers[14] == 0x45, "no plain IPv4"),
         (sum(&headers[14..34]) == 0xffff, "wrong IP checksum"),

@@ -2,6 +2,7 @@
 //! packets, byte for byte and count for count.
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the kernel lets go in its own time")]
 mod attached;
 #[cfg(test)]
 #[path = "../../../switch/tests/draw/mod.rs"]
@@ -11,6 +12,7 @@ mod frame;
 #[cfg(test)]
 mod large;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "leases end by real clocks")]
 mod lasting;
 #[cfg(test)]
 #[path = "../../../switch/tests/oracle/mod.rs"]
@@ -23,6 +25,7 @@ mod sink;
 #[cfg(test)]
 mod skip;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "frames come out in their own time")]
 mod stand;
 #[cfg(test)]
 mod untouched;

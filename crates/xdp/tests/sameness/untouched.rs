@@ -34,7 +34,7 @@ pub(crate) fn get() -> Vec<u8> {
 
 /// A frame with an MGET that the switch splits.
 fn mget() -> Vec<u8> {
-    let header = Header { op: Op::Mget as u8, keyspace: 1, ..Header::default() };
+    let header = Header { op: Op::Mget as u8, keyspace: 1, bitmap: 0b111, ..Header::default() };
     let keys = (1..=3).map(|at| MgetKey { match_value: at, keyhash: 0, key: b"key" });
     let mut datagram = Vec::new();
     wire::emit_mget(&mut datagram, &header, keys);

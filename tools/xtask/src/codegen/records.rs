@@ -7,10 +7,11 @@ use std::fmt::Write;
 
 /// The text of `crates/xdp/src/layout.rs`, as rustfmt leaves it.
 pub(crate) fn generate(layout: &Layout) -> Result<String> {
-    let mut out = String::from(
-        "//! The records that the loader shares with the program in the kernel. Generated from \
+    let mut out = wrapped(
+        "//! ",
+        "The records that the loader shares with the program in the kernel. Generated from \
          `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has \
-         the compiler check that it agrees.\n",
+         the compiler check that it agrees.",
     );
     for record in &layout.records {
         structure(&mut out, record)?;
@@ -21,7 +22,8 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
 fn structure(out: &mut String, record: &Record) -> Result<()> {
     let (name, len) = (camel(&record.name), record.len());
     let shown = || record.fields.iter().filter(|f| f.name != "pad");
-    writeln!(out, "\n/// {}\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]", record.doc)?;
+    write!(out, "\n{}", wrapped("/// ", &record.doc))?;
+    writeln!(out, "#[derive(Clone, Copy, Debug, PartialEq, Eq)]")?;
     writeln!(out, "pub struct {name} {{")?;
     for f in shown() {
         let order = if f.wire { "big-endian in the map" } else { "as the machine has it" };
@@ -73,14 +75,18 @@ fn decode(out: &mut String, record: &Record) -> Result<()> {
         match (name.as_str(), f.size, f.count) {
             ("pad", ..) => {}
             (_, 1, 2..) => writeln!(out, "{name}: crate::bytes::get(bytes, {at})?,")?,
-            (_, size, 2..) => writeln!(
-                out,
-                "{name}: {{\nlet mut all = [0; {}];\n\
-                 for (i, one) in all.iter_mut().enumerate() {{\n\
-                 *one = {number}::from_{order}_bytes(crate::bytes::get(bytes, {at} + {size} * i)?);\n\
-                 }}\nall\n}},",
-                f.count
-            )?,
+            (_, size, 2..) => {
+                let at = if at == 0 { String::new() } else { format!("{at} + ") };
+                writeln!(
+                    out,
+                    "{name}: {{\nlet mut all = [0; {}];\n\
+                     for (i, one) in all.iter_mut().enumerate() {{\n\
+                     let bytes = crate::bytes::get(bytes, {at}{size} * i)?;\n\
+                     *one = {number}::from_{order}_bytes(bytes);\n\
+                     }}\nall\n}},",
+                    f.count
+                )?;
+            }
             _ => writeln!(
                 out,
                 "{name}: {number}::from_{order}_bytes(crate::bytes::get(bytes, {at})?),"
@@ -90,6 +96,26 @@ fn decode(out: &mut String, record: &Record) -> Result<()> {
     }
     writeln!(out, "}})\n}}")?;
     Ok(())
+}
+
+/// Columns of a line of the repository.
+const WIDTH: usize = 100;
+
+/// A comment of as many lines as it takes, each with this mark before it.
+fn wrapped(mark: &str, text: &str) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && mark.len() + line.len() + 1 + word.len() > WIDTH {
+            out += &format!("{mark}{line}\n");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    out + &format!("{mark}{line}\n")
 }
 
 fn kind(f: &RecordField) -> String {
