@@ -18,7 +18,9 @@ mod wires;
 use bed::{Bed, Task};
 use cases::{KEY, NODES, REPLICAS, VALUE_LEN};
 
-const ROUNDS: usize = 41;
+const ROUNDS: usize = 21;
+/// Times that the programs of one packet are loaded: where they lie matters.
+const LOADS: usize = 9;
 /// Runs in a round, of programs that take one packet and of those that make many.
 const RUNS: u32 = 100_000;
 const RUNS_OF_MANY: u32 = 5_000;
@@ -33,7 +35,8 @@ fn main() {
     };
     println!("{}", bed::machine());
     println!(
-        "least of {ROUNDS} rounds of {RUNS} runs ({RUNS_OF_MANY} of MGET); random match values, \
+        "least of {ROUNDS} rounds of {RUNS} runs ({RUNS_OF_MANY} of MGET), median of {LOADS} loads \
+         [least and most]; random match values, \
          {NODES} nodes, chains of {REPLICAS}, key {} B, value {VALUE_LEN} B\n",
         KEY.len()
     );
@@ -56,7 +59,6 @@ fn main() {
 
 /// GET, PUT and reply beside the least that a switch does.
 fn singles(bed: &mut Bed, partitions: u32) {
-    bed.install(partitions, NODES);
     let (get, put, reply) = (cases::get(), cases::put(), cases::reply());
     let task = |program, datagram: &[u8]| Task::new(program, datagram, RUNS);
     let tasks = [
@@ -67,20 +69,44 @@ fn singles(bed: &mut Bed, partitions: u32) {
         task("only_anew", &reply),
         task("anew_one", &reply),
     ];
-    let [anew, least, get, put, anew_reply, reply] = bed.time(&tasks, ROUNDS);
-    let base = least - anew;
-    println!("{partitions} partitions          ns raw   ns net   net to the least");
-    for (name, raw, off) in [
-        ("packet made anew", anew, 0.0),
-        ("least: rewrite, redirect", least, anew),
-        ("GET", get, anew),
-        ("PUT", put, anew),
-        ("reply made anew", anew_reply, 0.0),
-        ("reply", reply, anew_reply),
+    let loads: Vec<[f64; 6]> = (0..LOADS)
+        .map(|_| {
+            bed.load_again();
+            bed.install(partitions, NODES);
+            bed.time(&tasks, ROUNDS)
+        })
+        .collect();
+    println!("{partitions} partitions            ns raw   ns net   net to the least");
+    // By place in the tasks: the figure, and what is taken off.
+    for (name, place, off) in [
+        ("packet made anew", 0, None),
+        ("least: rewrite, redirect", 1, Some(0)),
+        ("GET", 2, Some(0)),
+        ("PUT", 3, Some(0)),
+        ("reply made anew", 4, None),
+        ("reply", 5, Some(4)),
     ] {
-        println!("  {name:<26} {raw:>6.1}   {:>6.1}   {:>6.2}", raw - off, (raw - off) / base);
+        let at =
+            |load: &[f64; 6], place: usize| load.get(place).copied().expect("one of the tasks");
+        let net = |load: &[f64; 6]| at(load, place) - off.map_or(0.0, |off| at(load, off));
+        let ratio = |load: &[f64; 6]| net(load) / (at(load, 1) - at(load, 0));
+        let (raw, net) = (spread(&loads, |load| at(load, place)), spread(&loads, net));
+        let ratio = spread(&loads, ratio);
+        let [least, median, most] = ratio;
+        println!(
+            "  {name:<26} {:>6.1}   {:>6.1}   {median:>6.2} [{least:.2} {most:.2}]",
+            raw[1], net[1]
+        );
     }
     println!();
+}
+
+/// Least, median and most.
+fn spread<T>(of: &[T], figure: impl Fn(&T) -> f64) -> [f64; 3] {
+    let mut figures: Vec<f64> = of.iter().map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    let at = |place: usize| figures.get(place).copied().expect("some figures");
+    [at(0), at(figures.len() / 2), at(figures.len() - 1)]
 }
 
 /// MGET by keys and nodes.
