@@ -1,15 +1,16 @@
 //! What goes on while time passes: leases end, neighbours come and go, the program is replaced.
 
+use crate::frame::HEADERS;
 use crate::sink::Sink;
-use crate::stand::{GATEWAY, OWN, SERVICE, XDP_DROP, XDP_PASS, XDP_REDIRECT, ready};
+use crate::stand::{GATEWAY, OWN, Outcome, SERVICE, XDP_DROP, XDP_PASS, XDP_REDIRECT, ready};
 use crate::untouched::{get, tables};
 use crate::wires::{Room, ip};
-use cluster::{Lease, Life, NodeId, SwitchControl as _};
+use cluster::{Lease, Life, Match, NodeId, Partition, PartitionId, SwitchControl as _};
 use machine::Instant;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as Moment, SystemTime, UNIX_EPOCH};
-use wire::DropReason;
+use wire::{DropReason, Fields as _, HEADER_LEN};
 use xdp::{Mode, Plane};
 
 const LIFE: Life = Life(1);
@@ -57,6 +58,40 @@ fn a_lease_ends() {
     assert_eq!(dropped, [DropReason::NoLease]);
     plane.renew(&Lease { life: Life(2), ..lease(60_000) });
     assert_eq!(action(&plane), XDP_DROP, "that one was for another");
+}
+
+#[test]
+fn a_keyspace_grows_and_shrinks() {
+    let Some((stand, program)) = ready("a keyspace of many partitions") else { return };
+    let mut switch = stand.switch(program, true);
+    let mut one = tables(SocketAddr::from(([10, 2, 0, 1], 9000)));
+    let partition = one.partitions.pop().unwrap();
+    // Those of 9000 do not fit the table that small keyspaces have.
+    for (revision, count) in (1..).zip([3_u32, 9000, 5, 9001]) {
+        let width = u128::MAX / u128::from(count);
+        let first = |place: u32| u128::from(place) * width;
+        let last = |place: u32| if place + 1 == count { u128::MAX } else { first(place + 1) - 1 };
+        one.revision = revision;
+        one.partitions = (0..count)
+            .map(|place| Partition {
+                id: PartitionId(place + 1),
+                first: Match(first(place)),
+                last: Match(last(place)),
+                ..partition.clone()
+            })
+            .collect();
+        switch.install(&one);
+        for place in (0..count).step_by(1 + count as usize / 100).chain([count - 1]) {
+            for at in [first(place), last(place)] {
+                let mut frame = get();
+                let header = frame[HEADERS..].first_chunk_mut::<HEADER_LEN>().unwrap();
+                header.set_match_value(at);
+                let Outcome::Dealt(sent) = switch.hand(&frame) else { panic!("not dealt with") };
+                let header = sent[0].1.first_chunk::<HEADER_LEN>().unwrap();
+                assert_eq!(header.partition(), place + 1, "{at:x} among {count}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -136,7 +171,7 @@ fn nothing_is_lost_while_the_program_is_replaced() {
     let socket = clients.run(|| UdpSocket::bind("10.1.0.1:40000")).unwrap();
     socket.connect(SERVICE).unwrap();
 
-    let datagram = get().split_off(crate::frame::HEADERS);
+    let datagram = get().split_off(HEADERS);
     let flow = |sent: &mut u64, until: Moment| {
         while Moment::now() < until {
             socket.send(&datagram).unwrap();
