@@ -72,7 +72,7 @@ impl Link {
 
     /// Whether clients or nodes may be behind it.
     pub(crate) fn is_candidate(&self) -> bool {
-        let made = ["bridge", "bond", "team", "dummy", "vlan", "macvlan", "ipvlan", "vxlan"];
+        let made = ["bridge", "bond", "team", "dummy", "vlan", "macvlan", "ipvlan", "vxlan", "ifb"];
         self.link_type == "ether" && self.kind().is_none_or(|kind| !made.contains(&kind))
     }
 }

@@ -11,8 +11,8 @@ pub(crate) struct Machine {
     /// The most instructions that the verifier went through for one of the programs, or why they
     /// are not loaded.
     pub(crate) loaded: Result<u32, String>,
-    /// `net.core.bpf_jit_enable`, if it can be read here.
-    pub(crate) jit: Option<u32>,
+    /// Whether the kernel makes machine code of programs, if that is known here.
+    pub(crate) jit: Option<bool>,
     /// `net.ipv4.ip_forward` of this namespace.
     pub(crate) forward: Option<bool>,
     /// All addresses of this namespace.
@@ -68,12 +68,16 @@ fn program(loaded: &Result<u32, String>) -> Finding {
     }
 }
 
-fn jit(value: Option<u32>) -> Finding {
+fn jit(value: Option<bool>) -> Finding {
     const ON: &str = "sudo sysctl -w net.core.bpf_jit_enable=1";
     match value {
-        Some(0) => Finding::problem("jit", "off: the kernel interprets BPF programs", ON),
-        Some(_) => Finding::ok("jit", "on"),
-        None => Finding::warning("jit", "net.core.bpf_jit_enable cannot be read here", ON),
+        Some(false) => Finding::problem("jit", "off: the kernel interprets BPF programs", ON),
+        Some(true) => Finding::ok("jit", "on"),
+        None => Finding::warning(
+            "jit",
+            "unknown: it cannot be read here, and the program is not loaded",
+            ON,
+        ),
     }
 }
 
@@ -132,7 +136,7 @@ mod tests {
         Machine {
             release: "6.6.0-rc1".into(),
             loaded: Ok(12_345),
-            jit: Some(1),
+            jit: Some(true),
             forward: Some(true),
             addresses: vec!["10.0.0.1".parse().unwrap(), "127.0.0.1".parse().unwrap()],
         }
@@ -167,7 +171,7 @@ mod tests {
         assert_eq!(grades(&odd, service), [("kernel", Grade::Warning)]);
         let denied = Machine { loaded: Err("Operation not permitted".into()), ..machine() };
         assert_eq!(grades(&denied, service), [("program", Grade::Problem)]);
-        let slow = Machine { jit: Some(0), ..machine() };
+        let slow = Machine { jit: Some(false), ..machine() };
         assert_eq!(grades(&slow, service), [("jit", Grade::Problem)]);
         let still = Machine { forward: Some(false), ..machine() };
         assert_eq!(grades(&still, service), [("forwarding", Grade::Problem)]);

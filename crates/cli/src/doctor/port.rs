@@ -164,7 +164,10 @@ fn attachment(port: &Port) -> Vec<Finding> {
 fn taken(link: &Link, owner: Option<&str>) -> Finding {
     const CHECK: &str = "native xdp";
     let (name, xdp) = (&link.name, link.xdp.as_ref());
-    let by = owner.map_or_else(|| "nobody's process holds it".to_owned(), |it| format!("of {it}"));
+    let by = owner.map_or_else(
+        || "held by no process that can be seen".to_owned(),
+        |it| format!("held by {it}"),
+    );
     let id = xdp.and_then(|it| it.id()).map_or_else(|| "?".to_owned(), |id| id.to_string());
     let is_native = xdp.is_some_and(|it| it.is_native());
     let program = xdp.map_or("", |it| it.name());
@@ -198,15 +201,21 @@ fn native_xdp(port: &Port, tried: Result<(), Errno>) -> Finding {
             format!("{driver} has none: generic XDP works, and loses most of the gain"),
             "use an interface whose driver has it".to_owned(),
         ),
-        Errno::ERANGE | Errno::EINVAL | Errno::EMSGSIZE => (
-            format!("{driver} refuses the program at MTU {mtu} ({why}): generic XDP remains"),
+        Errno::ERANGE | Errno::EMSGSIZE => (
+            format!("packets may be too long for {driver} to run it (MTU {mtu}): generic remains"),
+            format!("sudo ip link set dev {name} mtu {MTU_MIN}, and at a veth's other end"),
+        ),
+        Errno::EINVAL => (
             format!(
-                "sudo ip link set dev {name} mtu {MTU_MIN}, the same at a veth's other end, and \
-                 sudo ethtool -K {name} lro off"
+                "{driver} refuses the program with these settings (MTU {mtu}): generic remains"
+            ),
+            format!(
+                "sudo ip link set dev {name} mtu {MTU_MIN}; sudo ethtool -K {name} lro off; \
+                 dmesg | tail says more"
             ),
         ),
         Errno::ENOMEM | Errno::ENOSPC => (
-            format!("{driver} has no queues left for it ({why}): generic XDP remains"),
+            format!("{driver} has no queues left for it ({why}): generic remains"),
             format!("sudo ethtool -L {name} combined N, with half of the present N"),
         ),
         Errno::EPERM => {
@@ -214,7 +223,7 @@ fn native_xdp(port: &Port, tried: Result<(), Errno>) -> Finding {
             return Finding::problem(CHECK, why, todo);
         }
         _ => (
-            format!("{driver} refuses the program ({why}): generic XDP remains"),
+            format!("{driver} refuses the program ({why}): generic remains"),
             "dmesg | tail says why".to_owned(),
         ),
     };

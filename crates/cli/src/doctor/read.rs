@@ -7,15 +7,13 @@ use super::port::{Attached, FarEnd, Port};
 use crate::lab::namespace;
 use anyhow::{Result, anyhow};
 use nix::errno::Errno;
-use nix::sched::{CloneFlags, setns};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use xdp::Program;
 
 /// All interfaces of this namespace, with their addresses.
@@ -39,7 +37,12 @@ pub(crate) fn machine(program: &Result<Program, String>, links: &[Link]) -> Mach
     Machine {
         release: setting("kernel/osrelease").unwrap_or_default(),
         loaded: program.as_ref().map(most).map_err(Clone::clone),
-        jit: jit(),
+        // Only the first namespace has the setting.
+        jit: program
+            .as_ref()
+            .ok()
+            .and_then(Program::is_compiled)
+            .or_else(|| setting("net/core/bpf_jit_enable").map(|it| it != "0")),
         forward: setting("net/ipv4/ip_forward").map(|it| it != "0"),
         addresses: links.iter().flat_map(Link::addresses).collect(),
     }
@@ -142,18 +145,6 @@ fn namespace_name(id: i64) -> Option<String> {
 fn features(name: &str) -> Result<BTreeMap<String, bool>, String> {
     let json = run("ethtool", &["--json", "-k", name])?;
     link::parse_features(&json).map_err(|why| format!("ethtool -k {name}: {why}"))
-}
-
-/// Only the first namespace has this one.
-fn jit() -> Option<u32> {
-    let path = "net/core/bpf_jit_enable";
-    let first = || {
-        let file = File::open("/proc/1/ns/net").ok()?;
-        setns(file, CloneFlags::CLONE_NEWNET).ok()?;
-        setting(path)
-    };
-    let there = || thread::scope(|scope| scope.spawn(first).join().ok().flatten());
-    setting(path).or_else(there)?.parse().ok()
 }
 
 fn setting(path: &str) -> Option<String> {

@@ -65,8 +65,8 @@ impl<'a> Comparison<'a> {
         let agrees = |agrees| if agrees { "" } else { "  ← NOT WHAT THE MAP SAYS" };
         let mut lines = vec![
             ("in the kernel", format!("revision {}", self.said.revision)),
-            ("  GET", words(&self.said.read) + agrees(self.read_agrees())),
-            ("  PUT, DEL, CAS, INCR", words(&self.said.write) + agrees(self.write_agrees())),
+            ("  reads", words(&self.said.read) + agrees(self.read_agrees())),
+            ("  writes", words(&self.said.write) + agrees(self.write_agrees())),
         ];
         if self.said.revision != self.revision {
             let behind = "the map has changed in between, or the switch was not reached: ask again";

@@ -7,9 +7,10 @@ use crate::doctor::link;
 /// The interface `pa` that all tests of this program begin with, without its program.
 fn port() -> Port {
     let links = link::parse(link::tests::LINKS).unwrap();
-    let pa = links.into_iter().find(|link| link.name == "pa").unwrap();
+    let mut pa = links.into_iter().find(|link| link.name == "pa").unwrap();
+    pa.xdp = None;
     Port {
-        link: Link { xdp: None, ..pa },
+        link: pa,
         driver: Some("veth".into()),
         features: Ok([("generic-receive-offload".to_owned(), true)].into()),
         forward: Some(true),
@@ -72,7 +73,7 @@ fn whoever_holds_the_interface_is_named() {
     let ours = links.iter().find(|link| link.xdp.is_some()).unwrap().xdp.clone();
     let taken = |xdp, owner: Option<&str>| {
         let attached = Attached::Taken(owner.map(str::to_owned));
-        Port { attached, link: Link { xdp, ..port().link }, ..port() }
+        Port { attached, ..with_link(|link| link.xdp = xdp) }
     };
     assert_eq!(ills(&taken(ours, Some("keyway (process 7)"))), []);
     let xdp = |mode: u32, name: &str| {
@@ -96,6 +97,7 @@ fn what_the_kernel_says_to_the_program_is_translated() {
     for (errno, grade, words) in [
         (Errno::EOPNOTSUPP, Grade::Warning, "whose driver has it"),
         (Errno::ERANGE, Grade::Warning, "mtu 1500"),
+        (Errno::EINVAL, Grade::Warning, "ethtool -K pa lro off"),
         (Errno::ENOMEM, Grade::Warning, "ethtool -L pa combined"),
         (Errno::EPERM, Grade::Problem, "sudo keyway doctor"),
         (Errno::EIO, Grade::Warning, "dmesg"),
