@@ -13,6 +13,7 @@
 mod bytes;
 mod compile;
 mod counters;
+pub mod faults;
 pub mod layout;
 mod link;
 mod maps;
