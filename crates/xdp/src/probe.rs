@@ -12,8 +12,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// What the kernel says: `EBUSY` or `EEXIST` if another program is attached, `EOPNOTSUPP` if the
-    /// driver cannot, `ERANGE` if the interface's packets may be too long for it.
+    /// What the kernel says: `EBUSY` or `EEXIST` if another program is attached, `EOPNOTSUPP` if
+    /// the driver cannot, `ERANGE` if the interface's packets may be too long for it.
     pub fn try_native(&self, ifindex: u32) -> io::Result<()> {
         link::attach(&self.program("keyway_one"), ifindex, Hook::XdpNative).map(drop)
     }

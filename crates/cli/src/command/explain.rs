@@ -19,9 +19,9 @@ use wire::Endpoint;
 
 /// Say which partition, chain and switch action a key gets.
 ///
-/// Asks the controller for the map and passes the key through the switch's own tables. The key need
-/// not exist. With --plane xdp the program in a switch's kernel is asked as well, on the tables that
-/// it then has; the exit code is 1 if it says something else.
+/// Asks the controller for the map and passes the key through the switch's own tables. The key
+/// need not exist. With --plane xdp the program in a switch's kernel is asked as well, on the
+/// tables that it then has; the exit code is 1 if it says something else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
