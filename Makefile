@@ -28,7 +28,7 @@ bench: prerequisites ## Measure; docs/performance.md says what the figures mean
 	cargo bench --locked -p keyway --bench stores
 
 prerequisites:
-	@sh tools/prerequisites.sh cc
+	@sh tools/prerequisites.sh cc bpf network
 
 prerequisites-test:
-	@sh tools/prerequisites.sh cc c++ network
+	@sh tools/prerequisites.sh cc bpf c++ network

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that there is a Rust toolchain, and what is named as arguments: `cc`, with which Rust
-# links, `c++`, with which the fuzzer's runtime is built, and `network`, the programs with which
-# root builds networks and lets them fail. Installs them on Debian and Ubuntu if it may; otherwise
+# links, `bpf`, clang for the switch in the kernel and what libbpf is built with, `c++`, with which
+# the fuzzer's runtime is built, and `network`, the programs with which root builds networks, looks
+# at them and lets them fail. Installs them on Debian and Ubuntu if it may; otherwise
 # says exactly what to install and how. All else cargo fetches.
 set -eu
 
@@ -17,15 +18,41 @@ at_least() {
     [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
 }
 
-# Whether compiler $1 makes programs: without the C library's headers it does not.
-works() {
-    language=$([ "$1" = cc ] && echo c || echo c++)
+# Compiles the program of standard input, and nothing is left of it.
+compiles() {
     program=$(mktemp) || return 1
-    echo '#include <stdlib.h>
-int main(void) { return EXIT_SUCCESS; }' | "$1" -x "$language" -o "$program" - 2>/dev/null
+    "$@" -o "$program" - 2>/dev/null
     status=$?
     rm -f "$program"
     return $status
+}
+
+# Whether $1 is there and does its work. Compilers do not without the C library's headers; libbpf is
+# built by make, asks pkg-config, and is linked with libelf and zlib.
+works() {
+    case $1 in
+        cc | c++)
+            language=$([ "$1" = cc ] && echo c || echo c++)
+            echo '#include <stdlib.h>
+int main(void) { return EXIT_SUCCESS; }' | compiles "$1" -x "$language"
+            ;;
+        bpf)
+            command -v make >/dev/null && command -v pkg-config >/dev/null &&
+                echo 'int packets;' | compiles clang -target bpf -x c -c &&
+                echo '#include <libelf.h>
+#include <zlib.h>
+int main(void) { return !zlibVersion() + elf_version(EV_NONE); }' |
+                compiles cc -x c -Wl,--no-as-needed -lelf -lz
+            ;;
+    esac
+}
+
+# What $1 is called among people.
+name() {
+    case $1 in
+        bpf) echo 'clang, libelf and zlib with their headers, pkg-config and make' ;;
+        *) echo "a working $1" ;;
+    esac
 }
 
 # Installs the packages $*.
@@ -48,7 +75,7 @@ network() {
     { command -v ip && command -v nft && command -v ethtool && command -v setpriv; } >/dev/null &&
         return
     install iproute2 nftables ethtool util-linux ||
-        echo 'Without ip, nft, ethtool and setpriv some tests are skipped:' \
+        echo 'Without ip, nft, ethtool and setpriv there is no lab, and tests are skipped:' \
             'apt-get install iproute2 nftables ethtool util-linux' >&2
 }
 
@@ -69,10 +96,11 @@ for needed in "$@"; do
             ;;
         cc) packages='gcc libc6-dev' ;;
         c++) packages='g++' ;;
+        bpf) packages='clang libelf-dev zlib1g-dev pkg-config make' ;;
     esac
     if ! works "$needed"; then
         # Unquoted: two packages are two words.
         { install $packages && works "$needed"; } ||
-            missing "a working $needed" "sudo apt-get install -y $packages"
+            missing "$(name "$needed")" "sudo apt-get install -y $packages"
     fi
 done

@@ -31,7 +31,7 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
         Ok(status) => panic!("clang failed on {program}.bpf.c: {status}"),
         Err(error) => panic!(
             "clang, which compiles the in-kernel switch, does not start: {error}\n\
-             Install it (apt-get install clang libelf-dev zlib1g-dev) and build again."
+             Install it (apt-get install clang libelf-dev zlib1g-dev pkg-config) and build again."
         ),
     }
 }

@@ -1,11 +1,12 @@
-//! Talking to the controller's admin address, over HTTP.
+//! Talking to admin addresses, over HTTP: mostly the controller's.
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use cluster::Map;
+use cluster::{KeyspaceId, Map, Match};
 use controller::{KeyspaceSpec, MemberState, Status};
 use runtime::admin::NewNode;
 use runtime::clock::Clock;
+use runtime::driver::InKernel;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -24,12 +25,7 @@ pub(crate) struct Admin {
 impl Admin {
     /// The controllers at these addresses; nothing is sent yet.
     pub(crate) fn new(addresses: &[SocketAddr], timeout: Duration) -> Self {
-        let config = Agent::config_builder()
-            .timeout_global(Some(timeout))
-            // The body of a refusal says why.
-            .http_status_as_error(false)
-            .build();
-        Self { agent: config.into(), addresses: addresses.to_vec() }
+        Self { agent: agent(timeout), addresses: addresses.to_vec() }
     }
 
     /// The map as the controller has it.
@@ -128,6 +124,39 @@ impl Admin {
             complaints.join("\n")
         )))
     }
+}
+
+/// What the program in the kernel of the switch with this admin address does with requests for a
+/// match value.
+pub(crate) fn in_kernel(
+    switch: SocketAddr,
+    timeout: Duration,
+    keyspace: KeyspaceId,
+    at: Match,
+) -> Result<InKernel, Failure> {
+    let path = format!("/v1/explain?keyspace={keyspace}&match={at}");
+    let mut answer = agent(timeout).get(url(switch, &path)).call().map_err(|error| {
+        Failure::Other(anyhow!(
+            "no switch answers at {switch} ({error})\n  \
+             name its admin address:  --switch HOST:PORT  (or KEYWAY_SWITCH)"
+        ))
+    })?;
+    if !answer.status().is_success() {
+        let missing = answer.status() == StatusCode::NOT_FOUND;
+        let hint = if missing { ": is that a switch's admin address?" } else { "" };
+        return Err(Failure::Other(anyhow!("{switch}: {}{hint}", why(answer))));
+    }
+    let body = answer.body_mut().read_json();
+    body.map_err(|error| Failure::Other(anyhow!("{switch}: {error}")))
+}
+
+fn agent(timeout: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        // The body of a refusal says why.
+        .http_status_as_error(false)
+        .build();
+    config.into()
 }
 
 /// What became of a request.

@@ -1,8 +1,8 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, cluster, controller, del, demo, explain, get, incr, keyspace, lab, mget, node, put,
-    scan, sim, status, switch, up,
+    bench, cas, cluster, controller, del, demo, doctor, explain, get, incr, keyspace, lab, mget,
+    node, put, scan, sim, status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -68,6 +68,7 @@ enum Command {
     Bench(bench::Args),
     Sim(sim::Args),
     Lab(lab::Args),
+    Doctor(doctor::Args),
     Switch(switch::Args),
     Node(node::Args),
     Controller(controller::Args),
@@ -95,6 +96,7 @@ impl Cli {
             Command::Bench(args) => args.run(&shared),
             Command::Sim(args) => args.run(&shared),
             Command::Lab(args) => args.run(&shared),
+            Command::Doctor(args) => args.run(&shared),
             Command::Switch(args) => args.run(),
             Command::Node(args) => args.run(),
             Command::Controller(args) => args.run(),

@@ -7,6 +7,7 @@ pub(crate) mod cluster_size;
 pub(crate) mod controller;
 pub(crate) mod del;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod incr;

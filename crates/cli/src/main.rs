@@ -11,6 +11,7 @@ mod chart;
 mod cli;
 mod command;
 mod connect;
+mod doctor;
 mod exit;
 mod lab;
 mod out;

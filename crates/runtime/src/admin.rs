@@ -5,6 +5,7 @@
 //! | `GET /metrics` | everything counted, in the exposition format of Prometheus |
 //! | `GET /healthz` | `{"status":"ok"}` if every thread answers, else 503 |
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
+//! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
 //! | `GET /v1/map` | `cluster::Map` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
@@ -19,19 +20,21 @@
 //! Errors are `{"error": "..."}` in words for people. There is no authentication: the address must
 //! be one that only operators and the controller reach.
 
-use crate::driver::{Change, ControllerHandle, MemberHandle, OrderError, RequestError};
+use crate::driver::{
+    Change, ControllerHandle, MemberHandle, OrderError, RequestError, SwitchHandle,
+};
 use crate::fatal;
 use crate::mailbox::MailError;
 use crate::metrics;
 use crate::roles::Roles;
 use axum::Json;
 use axum::Router;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use cluster::{Map, NodeId, NodeSpec, Order, Report};
+use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, Order, Report};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -124,6 +127,9 @@ fn router(roles: Roles) -> Router {
         let order = put(take_order).layer(limit).with_state(state);
         router = router.route("/v1/order", order);
     }
+    if let Some(switch) = roles.switch.clone() {
+        router = router.route("/v1/explain", get(explain).with_state(switch));
+    }
     if let Some(controller) = roles.controller.clone() {
         router = router.merge(controller_router(controller));
     }
@@ -206,6 +212,29 @@ async fn take_order(
             };
             refuse(status, error)
         }
+    }
+}
+
+/// What is to be explained.
+#[derive(Deserialize)]
+struct Wanted {
+    keyspace: KeyspaceId,
+    #[serde(rename = "match")]
+    at: Match,
+}
+
+async fn explain(
+    State(switch): State<SwitchHandle>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Response {
+    let Query(Wanted { keyspace, at }) = match wanted {
+        Ok(wanted) => wanted,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    match blocking(move || switch.explain_in_kernel(keyspace, at)).await {
+        Ok(Some(in_kernel)) => Json(in_kernel).into_response(),
+        Ok(None) => refuse(StatusCode::CONFLICT, "this switch was not started with --plane xdp"),
+        Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, error),
     }
 }
 

@@ -13,7 +13,7 @@ pub use controller::{
     RequestError,
 };
 pub use delivery::{Delivery, in_process, over_http};
-pub use fast_path::{FastPath, FastPathError};
+pub use fast_path::{FastPath, FastPathError, InKernel};
 pub use node::{NodeDriver, NodeHandle, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};
 pub use switch::{SwitchDriver, SwitchHandle, SwitchSnapshot};

@@ -6,6 +6,7 @@
 //! known yet, IPv6, fragments, IP options) reaches the socket on the service address.
 //!
 //! `compile` makes values of maps from the controller's tables, `plane` keeps them in the kernel,
+//! `shadow` tries datagrams out on the live maps, `probe` tries an interface out.
 //! `link` attaches, `counters` adds up what each processor has counted. `layout` is generated and
 //! says what the records are that both sides know.
 
@@ -17,7 +18,10 @@ pub mod layout;
 mod link;
 mod maps;
 mod plane;
+mod probe;
 mod program;
+mod shadow;
 
 pub use plane::{Mode, Plane, Port};
 pub use program::{Error, Program, Verdict};
+pub use shadow::{Fate, Shadow};

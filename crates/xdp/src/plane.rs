@@ -6,6 +6,7 @@ use crate::layout::{Node, Rule};
 use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
+use crate::shadow::Shadow;
 use cluster::{
     InstallError, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables, Tenure,
 };
@@ -243,6 +244,15 @@ impl<C: FnMut() -> Instant> Plane<C> {
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// A program beside the one that is attached, to ask what the maps say at that time.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it.
+    pub fn shadow(&self) -> Result<Shadow, Error> {
+        Ok(Shadow::new(self.program.load_shadow(self.service)?, self.service))
     }
 
     /// Revision of the installed tables; 0 for none.

@@ -75,7 +75,17 @@ impl Program {
     ///
     /// If the kernel does not take it, or this process may not load programs.
     pub fn load(service: SocketAddrV4, maps: Option<&Self>) -> Result<Self, Error> {
-        Self::load_object(SWITCH, service, maps)
+        Self::load_object(SWITCH, service, maps.map(|of| (of, Lent::All)))
+    }
+
+    /// Loads the switch on the maps of this one, but with counters of its own: what is tried out
+    /// with it meets the same tables and is not counted.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub(crate) fn load_shadow(&self, service: SocketAddrV4) -> Result<Self, Error> {
+        Self::load_object(SWITCH, service, Some((self, Lent::AllButCounts)))
     }
 
     /// Loads the switch and the programs that measure it.
@@ -90,7 +100,7 @@ impl Program {
     fn load_object(
         object: &[u8],
         service: SocketAddrV4,
-        maps: Option<&Self>,
+        maps: Option<(&Self, Lent)>,
     ) -> Result<Self, Error> {
         log_libbpf();
         let load = |why: libbpf_rs::Error| {
@@ -100,18 +110,20 @@ impl Program {
         };
         let mut open = ObjectBuilder::default().open_memory(object).map_err(load)?;
         say_the_service(&mut open, service).map_err(load)?;
-        if let Some(program) = maps {
-            program.lend_maps(&mut open).map_err(load)?;
+        if let Some((program, lent)) = maps {
+            program.lend_maps(&mut open, lent).map_err(load)?;
         }
         let object = open.load().map_err(load)?;
         Ok(Self { object })
     }
 
     /// Has the object use this program's maps instead of making its own.
-    fn lend_maps(&self, open: &mut OpenObject) -> Result<(), libbpf_rs::Error> {
+    fn lend_maps(&self, open: &mut OpenObject, lent: Lent) -> Result<(), libbpf_rs::Error> {
+        let is_own =
+            |name: &OsStr| is_constant(name) || lent == Lent::AllButCounts && is_count(name);
         for mut wanted in open.maps_mut() {
             let lent = self.object.maps().find(|map| map.name() == wanted.name());
-            if let Some(map) = lent.filter(|map| !is_constant(map.name())) {
+            if let Some(map) = lent.filter(|map| !is_own(map.name())) {
                 wanted.reuse_fd(map.as_fd())?;
             }
         }
@@ -237,6 +249,14 @@ fn arrival(frame: &[u8], ifindex: u32) -> [u8; 24] {
     context
 }
 
+/// Which maps of one program another one works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lent {
+    All,
+    /// Not those that programs write.
+    AllButCounts,
+}
+
 /// `XDP_PASS`.
 pub(crate) const PASS: u32 = 2;
 
@@ -262,4 +282,9 @@ fn say_the_service(open: &mut OpenObject, service: SocketAddrV4) -> Result<(), l
 /// Whether this map is that of the constants.
 fn is_constant(name: &OsStr) -> bool {
     name.to_string_lossy().ends_with(".rodata.service")
+}
+
+/// Whether this map is one that the programs write.
+fn is_count(name: &OsStr) -> bool {
+    ["totals", "loads", "reports"].iter().any(|count| name == *count)
 }

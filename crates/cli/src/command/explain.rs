@@ -1,12 +1,16 @@
 //! `keyway explain`: which way the switch sends a key.
 
-use crate::admin::Admin;
+mod kernel;
+
+use crate::admin::{self, Admin};
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
 use crate::cli::Shared;
 use crate::command::status::kind;
+use crate::command::switch::Plane;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::parse;
 use anyhow::anyhow;
 use cluster::{Keyspace, KeyspaceKind, Map, NodeId};
 use std::net::SocketAddr;
@@ -15,19 +19,29 @@ use wire::Endpoint;
 
 /// Say which partition, chain and switch action a key gets.
 ///
-/// Asks the controller for the map and passes the key through the switch's own tables. The key need
-/// not exist.
+/// Asks the controller for the map and passes the key through the switch's own tables. The key
+/// need not exist. With --plane xdp the program in a switch's kernel is asked as well, on the
+/// tables that it then has; the exit code is 1 if it says something else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway explain greeting
-  keyway explain user000000000042 -k users --json")]
+  keyway explain user000000000042 -k users --json
+  keyway explain greeting --plane xdp --switch 10.0.0.1:7790")]
 pub(crate) struct Args {
     /// The key.
     key: String,
     /// The key is given as hexadecimal digits.
     #[arg(long)]
     hex: bool,
+    /// Whom to ask: the switch's tables made from the controller's map, or also the program that a
+    /// switch has in its kernel.
+    #[arg(long, value_enum, default_value_t = Plane::User)]
+    plane: Plane,
+    /// Admin address of that switch.
+    #[arg(long, value_name = "HOST:PORT", env = "KEYWAY_SWITCH", value_parser = parse::address)]
+    #[arg(default_value = "127.0.0.1:7790")]
+    switch: SocketAddr,
 }
 
 impl Args {
@@ -49,13 +63,21 @@ impl Args {
         let found = switch::explain(&tables, keyspace.id, at).ok_or_else(|| {
             Failure::Other(anyhow!("no partition of {name:?} holds match value {at}"))
         })?;
+        let asked = match self.plane {
+            Plane::User => None,
+            Plane::Xdp => Some(admin::in_kernel(self.switch, shared.timeout, keyspace.id, at)?),
+        };
+        let kernel = asked.as_ref().map(|said| kernel::Comparison::new(&found, said, map.revision));
         let way = Way { map: &map, keyspace, key: &key, found: &found };
         if shared.json {
-            way.json(style).print();
+            let answer = way.json(style);
+            kernel.iter().fold(answer, |answer, kernel| kernel.add_to(answer)).print();
         } else {
             out::print(&way.text(style));
+            kernel.iter().for_each(|kernel| out::print(&kernel.text()));
         }
-        Ok(Verdict::Yes)
+        let agrees = kernel.is_none_or(|kernel| kernel.agrees());
+        Ok(if agrees { Verdict::Yes } else { Verdict::No })
     }
 }
 

@@ -31,10 +31,10 @@ pub(crate) struct Args {
 
 /// What switches packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Plane {
-    /// This process.
+pub(crate) enum Plane {
+    /// The switch's process.
     User,
-    /// A program in the kernel, at the driver. This process deals with what that leaves to it.
+    /// A program in the kernel, at the driver. The process deals with what that leaves to it.
     Xdp,
 }
 

@@ -20,6 +20,8 @@ fn every_command_explains_itself_and_gives_an_example() {
         "explain",
         "bench",
         "sim",
+        "lab",
+        "doctor",
         "switch",
         "node",
         "controller",

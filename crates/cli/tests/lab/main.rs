@@ -85,6 +85,52 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_of_a_lab_is_explained_and_its_switch_examined() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "the_kernel_of_a_lab_is_explained_and_its_switch_examined";
+        if !can_build(test) || !can_load_programs(test) {
+            return;
+        }
+        let lab = Lab::up(&["--nodes", "3", "--replicas", "3", "--plane", "xdp"]);
+        for keyspace in ["default", "ordered"] {
+            for key in ["apple", "banana", "cherry", "date"] {
+                let words = ["explain", key, "-k", keyspace, "--plane", "xdp", "--json"];
+                let said = lab.run(0, &[&["keyway"][..], &words].concat()).expect(0).json();
+                assert_eq!(said["in_kernel_agrees"], true, "{said:#}");
+                let kernel = &said["in_kernel"];
+                assert_eq!(kernel["read"]["to"], said["read_goes_to"], "{said:#}");
+                assert_eq!(kernel["write"]["to"], said["write_goes_to"], "{said:#}");
+                assert_eq!(kernel["write"]["chain"].as_array().map(Vec::len), Some(3));
+            }
+        }
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &format!("keyway-{}-sw", lab.name)]);
+        inside.arg(env!("CARGO_BIN_EXE_keyway")).args(["doctor", "--json", "--service"]);
+        inside.args(["10.77.255.1:7700", "--ports", "p-c0,p-n1,p-ctl"]);
+        let output = inside.output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &found["problems"]), (Some(0), &0.into()), "{found:#}");
+        let native = |port: usize| {
+            let checks = found["ports"][port]["checks"].as_array().unwrap();
+            let check = checks.iter().find(|check| check["check"] == "native xdp").unwrap();
+            check["found"].as_str().unwrap().to_owned()
+        };
+        assert!(native(0).contains("a Keyway switch is attached"), "{}", native(0));
+        assert!(native(2).contains("the driver runs the program"), "{}", native(2));
+
+        // Without it the packets that the program sends to the node vanish.
+        let node = format!("keyway-{}-n1", lab.name);
+        let off = ["netns", "exec", &node, "ethtool", "-K", "eth0", "gro", "off"];
+        assert!(Command::new("ip").args(off).status().unwrap().success());
+        let output = inside.output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &found["problems"]), (Some(1), &1.into()), "{found:#}");
+        let remedy = format!("sudo ip netns exec {node} ethtool -K eth0 gro on");
+        assert!(found.to_string().contains(&remedy), "{found:#}");
+        assert_eq!(lab.interrupt(), Some(0));
+    }
+
+    #[test]
     fn of_a_lab_whose_process_is_killed_nothing_is_left() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         if !can_build("of_a_lab_whose_process_is_killed_nothing_is_left") {

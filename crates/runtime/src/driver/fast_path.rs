@@ -3,14 +3,16 @@
 use super::SwitchSnapshot;
 use crate::clock::Clock;
 use crate::mailbox::MailError;
-use cluster::{InstallError, Lease, Life, SwitchControl as _, SwitchTables};
+use cluster::{InstallError, KeyspaceId, Lease, Life, Match, SwitchControl as _, SwitchTables};
 use machine::Instant;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddrV4;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io, thread};
-use xdp::{Mode, Plane};
+use wire::Op;
+use xdp::{Fate, Mode, Plane};
 
 /// A handle to a switch program that is attached to interfaces. The last one to go detaches it; if
 /// the process ends in any other way, the kernel does.
@@ -38,6 +40,17 @@ pub enum FastPathError {
     /// There is no thread to look after it.
     #[error("cannot start the thread that keeps the switch's ways: {0}")]
     Thread(io::Error),
+}
+
+/// What the program does with requests for one match value, as its tables say at that time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InKernel {
+    /// Revision of the tables.
+    pub revision: u64,
+    /// With a GET.
+    pub read: Fate,
+    /// With a PUT; DEL, CAS and INCR go the same way.
+    pub write: Fate,
 }
 
 impl FastPath {
@@ -88,6 +101,20 @@ impl FastPath {
     /// If the kernel does not take it; the present one then goes on.
     pub fn reload(&self) -> Result<(), FastPathError> {
         Ok(lock(&self.plane).reload()?)
+    }
+
+    /// What the program does with requests for a match value. Nothing is sent, and nothing counted.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub(super) fn explain(&self, keyspace: KeyspaceId, at: Match) -> Result<InKernel, xdp::Error> {
+        // Tables are not changed meanwhile, so that both answers rest on the same revision.
+        let plane = lock(&self.plane);
+        let shadow = plane.shadow()?;
+        let read = shadow.ask(Op::Get, keyspace, at)?;
+        let write = shadow.ask(Op::Put, keyspace, at)?;
+        Ok(InKernel { revision: plane.revision(), read, write })
     }
 
     /// Installs tables, then takes a lease.

@@ -5,13 +5,13 @@
 //! them. Nothing is shared between them but the compiled tables, which never change. With a fast
 //! path the sockets get only what that leaves to them.
 
-use super::fast_path::{FastPath, FastPathError};
+use super::fast_path::{FastPath, FastPathError, InKernel};
 use super::orders::OrderError;
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
-use cluster::{Lease, Life, SwitchControl, SwitchTables};
+use cluster::{KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables};
 use machine::{Datagram, Instant, Outbox};
 use std::io;
 use std::net::SocketAddr;
@@ -136,6 +136,19 @@ impl SwitchHandle {
             fast_path.add_to(&mut snapshot)?;
         }
         Ok(snapshot)
+    }
+
+    /// What the fast path does with requests for a match value, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub fn explain_in_kernel(
+        &self,
+        keyspace: KeyspaceId,
+        at: Match,
+    ) -> Result<Option<InKernel>, xdp::Error> {
+        self.fast_path.as_ref().map(|fast_path| fast_path.explain(keyspace, at)).transpose()
     }
 
     /// Gives the kernel and every thread these tables, then the lease; each changes over between

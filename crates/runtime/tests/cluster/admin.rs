@@ -103,13 +103,29 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
 
 #[test]
 fn a_switch_alone_exposes_its_own_metrics() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1)).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let text = get(admin.local(), "/metrics").body;
     let types = SWITCH_METRICS.iter().map(|it| format!("# TYPE {} ", it.name));
     assert!(types.into_iter().all(|header| text.contains(&header)), "{text}");
     assert!(!text.contains("keyway_node_") && !text.contains("keyway_controller_"), "{text}");
+}
+
+#[test]
+fn a_switch_that_is_not_in_the_kernel_has_nothing_to_explain() {
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1), None).unwrap();
+    let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
+    let half = "8".repeat(32);
+    let answer = get(admin.local(), &format!("/v1/explain?keyspace=1&match={half}"));
+    assert_eq!(answer.status, 409);
+    assert!(answer.error().contains("--plane xdp"), "{}", answer.body);
+    for wrong in ["", "?keyspace=1", "?keyspace=x&match=0", "?keyspace=1&match=g"] {
+        let answer = get(admin.local(), &format!("/v1/explain{wrong}"));
+        assert_eq!(answer.status, 400, "{wrong}");
+        assert!(!answer.error().is_empty());
+    }
 }
 
 #[test]
@@ -121,7 +137,7 @@ fn a_healthy_process_says_so() {
 
 #[test]
 fn a_process_whose_threads_have_ended_says_that_instead() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1)).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     drop(switch);
@@ -175,7 +191,7 @@ fn what_is_no_request_is_refused_with_a_reason() {
 fn a_switch_takes_orders_over_http() {
     let cluster = Embedded::start(&in_memory()).unwrap();
     let map: cluster::Map = serde_json::from_str(&get(cluster.admin(), "/v1/map").body).unwrap();
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1)).unwrap();
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let order = |order: &Order| {

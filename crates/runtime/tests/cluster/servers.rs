@@ -272,7 +272,7 @@ fn what_finds_the_queue_of_a_limited_node_full_is_dropped_counted_and_asked_agai
     let dir = tempdir().unwrap();
     let mut config = config(dir.path(), 1);
     config.nodes[0].max_rate = NonZero::new(RATE);
-    let _switch = Server::start_switch(&config, 0).unwrap();
+    let _switch = Server::start_switch(&config, 0, &[]).unwrap();
     let node = Server::start_node(&config, NodeId(1)).unwrap();
     let controller = Server::start_controller(&config).unwrap();
     wait_ready(&controller);

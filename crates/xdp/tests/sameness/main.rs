@@ -48,7 +48,8 @@ mod tests {
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use std::path::Path;
-    use xdp::Program;
+    use wire::{DropReason, Op};
+    use xdp::{Fate, Program};
 
     /// Tables and datagrams for each of them: a million in all.
     const TABLES: u64 = 1_000;
@@ -143,6 +144,46 @@ mod tests {
             }
             assert_eq!(switch.counts(), reference.counts());
         }
+    }
+
+    #[test]
+    fn a_shadow_says_what_the_pipeline_would_and_is_not_counted() {
+        let Some((stand, program)) = ready("asking the kernel about keys") else { return };
+        let mut switch = stand.switch(program, true);
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        let mut sent = 0;
+        for revision in 1..=20 {
+            let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
+            (tables.revision, tables.active) = (revision, true);
+            switch.install(&tables);
+            let compiled = switch::Tables::compile(&tables).unwrap();
+            let shadow = switch.plane.shadow().unwrap();
+            for partition in &tables.partitions {
+                let (keyspace, at) = (partition.keyspace, partition.last);
+                let wanted = switch::explain(&compiled, keyspace, at).unwrap();
+                let tail: Vec<_> = partition.tail().into_iter().collect();
+                let ways = [(Op::Get, wanted.read, tail), (Op::Cas, wanted.write, wanted.chain)];
+                for (op, to, stamped) in ways {
+                    let is_v4 = to.is_some_and(|it| std::net::SocketAddr::from(it).is_ipv4());
+                    match shadow.ask(op, keyspace, at).unwrap() {
+                        Fate::Sent { to: said, port, partition: of, epoch, chain } => {
+                            assert_eq!(Some(std::net::SocketAddr::V4(said).into()), to);
+                            assert_eq!((port.as_str(), of), ("near", partition.id));
+                            assert_eq!((epoch, chain), (partition.epoch, stamped));
+                            sent += 1;
+                        }
+                        Fate::Dropped { reason } => {
+                            assert_eq!((reason.as_str(), to), (DropReason::NoNode.name(), None));
+                        }
+                        Fate::Left => assert!(!is_v4, "{op:?} {at} {tables:?}"),
+                        Fate::Lost => panic!("{op:?} {at} {tables:?}"),
+                    }
+                }
+            }
+            assert_eq!(switch.counts(), Reference::new().counts(), "revision {revision}");
+        }
+        assert!(sent > 0);
     }
 
     #[test]

@@ -51,6 +51,7 @@ impl Args {
         command.args(words);
         command.env("KEYWAY_SERVICE", service().to_string());
         command.env("KEYWAY_ADMIN", admin(Place::Controller).to_string());
+        command.env("KEYWAY_SWITCH", admin(Place::Switch).to_string());
         command.env("PATH", path()?);
         let error = command.exec();
         let context = format!("cannot run {}", program.display());

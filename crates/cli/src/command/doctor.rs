@@ -1,0 +1,194 @@
+//! `keyway doctor`: whether this machine can switch packets in its kernel.
+
+use crate::answer::Answer;
+use crate::cli::Shared;
+use crate::doctor::finding::{Finding, Grade};
+use crate::doctor::link::Link;
+use crate::doctor::{machine, port, read};
+use crate::exit::{Failure, Verdict};
+use crate::out;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// Check whether this machine can run `keyway switch --plane xdp`, and say what to do if not.
+///
+/// Run it where the switch will run: as root, in its network namespace. On each of the ports the
+/// program is attached for a moment, unless another one is there; it passes everything on, but some
+/// drivers reset their link for it. Exit code 1 if something is a problem.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo keyway doctor                                 the machine, and which interfaces there are
+  sudo keyway doctor --ports eth1,eth2 --service 10.0.0.1:7700
+  sudo ip netns exec keyway-lab-sw keyway doctor --ports p-c0,p-n1 --service 10.77.255.1:7700")]
+pub(crate) struct Args {
+    /// Interfaces to which clients and nodes are connected, with commas.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    ports: Vec<String>,
+}
+
+/// Everything that was found.
+#[derive(Debug)]
+struct Report {
+    machine: Vec<Finding>,
+    ports: Vec<(String, Vec<Finding>)>,
+    /// Interfaces that could be ports, if none were named.
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Debug, serde::Serialize)]
+struct Candidate {
+    name: String,
+    driver: Option<String>,
+    up: bool,
+    mtu: u32,
+    /// The bridge or bond that it belongs to.
+    master: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        let links = read::links()?;
+        let program = read::load();
+        let machine = machine::check(&read::machine(&program, &links), &shared.services);
+        let check = |name: &String| {
+            let link = links.iter().find(|link| link.name == *name);
+            let seen = link.map(|link| port::check(&read::port(link, program.as_ref().ok())));
+            (name.clone(), seen.unwrap_or_else(|| vec![not_there()]))
+        };
+        let ports = self.ports.iter().map(check).collect();
+        let wanted = links.iter().filter(|link| self.ports.is_empty() && link.is_candidate());
+        let candidates = wanted.map(Candidate::of).collect();
+        let report = Report { machine, ports, candidates };
+        if shared.json {
+            report.json().print();
+        } else {
+            out::print(&report.text());
+        }
+        Ok(if report.count(Grade::Problem) == 0 { Verdict::Yes } else { Verdict::No })
+    }
+}
+
+fn not_there() -> Finding {
+    let todo = "keyway doctor, in the network namespace of the switch, lists those that are there";
+    Finding::problem("link", "there is no such interface", todo)
+}
+
+impl Candidate {
+    fn of(link: &Link) -> Self {
+        Self {
+            name: link.name.clone(),
+            driver: read::driver(&link.name).or_else(|| link.kind().map(str::to_owned)),
+            up: link.is("UP"),
+            mtu: link.mtu,
+            master: link.master.clone(),
+        }
+    }
+}
+
+impl Report {
+    fn count(&self, grade: Grade) -> usize {
+        let all = self.machine.iter().chain(self.ports.iter().flat_map(|(_, findings)| findings));
+        all.filter(|finding| finding.grade == grade).count()
+    }
+
+    fn json(&self) -> Answer {
+        let ports: Vec<serde_json::Value> = self
+            .ports
+            .iter()
+            .map(|(port, findings)| json!({ "port": port, "checks": findings }))
+            .collect();
+        let well = self.count(Grade::Problem) == 0;
+        Answer::new(if well { "done" } else { "not_ready" })
+            .with("problems", self.count(Grade::Problem))
+            .with("warnings", self.count(Grade::Warning))
+            .with("machine", &self.machine)
+            .with("ports", ports)
+            .with("candidates", &self.candidates)
+    }
+
+    fn text(&self) -> String {
+        let mut text = "this machine\n".to_owned();
+        self.machine.iter().for_each(|finding| add(&mut text, finding));
+        for (port, findings) in &self.ports {
+            text.push_str(&format!("\n{port}\n"));
+            findings.iter().for_each(|finding| add(&mut text, finding));
+        }
+        if self.ports.is_empty() {
+            text.push_str(&self.candidates());
+        }
+        let (problems, warnings) = (self.count(Grade::Problem), self.count(Grade::Warning));
+        let verdict = match (problems, warnings) {
+            (0, 0) => "all is well".to_owned(),
+            (problems, warnings) => format!("problems: {problems}, warnings: {warnings}"),
+        };
+        text + "\n" + &verdict + "\n"
+    }
+
+    fn candidates(&self) -> String {
+        if self.candidates.is_empty() {
+            return "\nno interfaces that could be ports\n".to_owned();
+        }
+        let mut text =
+            "\ninterfaces that could be ports (keyway doctor --ports NAME,..)\n".to_owned();
+        for it in &self.candidates {
+            let driver = it.driver.as_deref().unwrap_or("unknown driver");
+            let up = if it.up { "up" } else { "down" };
+            let of = it.master.as_ref().map_or_else(String::new, |it| format!(", part of {it}"));
+            let mtu = it.mtu;
+            writeln!(text, "  {:<16} {driver}, {up}, MTU {mtu}{of}", it.name)
+                .expect("strings take everything");
+        }
+        text
+    }
+}
+
+/// A line for what was found, and one for what to do.
+fn add(text: &mut String, finding: &Finding) {
+    let Finding { check, grade, found, remedy } = finding;
+    let word = grade.word();
+    let mut say = |line| writeln!(text, "{line}").expect("strings take everything");
+    say(format!("  {word:<8} {check:<16} {found}"));
+    if let Some(remedy) = remedy {
+        say(format!("  {:<25} → {remedy}", ""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(ports: Vec<(String, Vec<Finding>)>) -> Report {
+        let eth1 = Candidate {
+            name: "eth1".into(),
+            driver: Some("virtio_net".into()),
+            up: true,
+            mtu: 1_500,
+            master: Some("br0".into()),
+        };
+        let candidates = if ports.is_empty() { vec![eth1] } else { Vec::new() };
+        Report { machine: vec![Finding::ok("jit", "on")], ports, candidates }
+    }
+
+    #[test]
+    fn what_is_to_be_done_stands_below_what_was_found() {
+        let bad = Finding::problem("link", "down", "sudo ip link set dev eth1 up");
+        let one = report(vec![("eth1".into(), vec![bad, Finding::ok("mtu", "1500")])]);
+        let text = one.text();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let at = lines.iter().position(|line| line.starts_with("problem")).unwrap();
+        assert_eq!(lines[at + 1], "→ sudo ip link set dev eth1 up");
+        assert_eq!(lines.last(), Some(&"problems: 1, warnings: 0"));
+        let json: serde_json::Value = serde_json::from_str(&one.json().line()).unwrap();
+        assert_eq!(json["outcome"], "not_ready");
+        assert_eq!(json["ports"][0]["checks"][0]["grade"], "problem");
+        assert_eq!(json["ports"][0]["checks"][1].get("remedy"), None);
+    }
+
+    #[test]
+    fn without_ports_the_interfaces_are_listed() {
+        let text = report(Vec::new()).text();
+        assert!(text.contains("virtio_net, up, MTU 1500, part of br0"), "{text}");
+        assert!(text.ends_with("all is well\n"), "{text}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Whether this machine can switch packets in its kernel, and what to do if not.
+//!
+//! [`read`] looks at the machine and its interfaces, [`machine`] and [`port`] judge what was read.
+//! The judges are functions of their arguments alone.
+
+pub(crate) mod finding;
+pub(crate) mod link;
+pub(crate) mod machine;
+pub(crate) mod port;
+pub(crate) mod read;
