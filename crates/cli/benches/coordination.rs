@@ -6,9 +6,9 @@
 //! another, so the ratio of the rates is one of CPU time: with a core of its own the switch would
 //! limit the rate only where it alone takes longest, which its CPU time per request tells.
 
+mod load;
 #[path = "load/cluster.rs"]
 mod local;
-mod load;
 
 use clap::Parser as _;
 use load::alternate::alternate;
