@@ -109,11 +109,14 @@ fn pids(ready: &Value) -> Vec<u32> {
     pids.chain(soft_interrupt_threads()).collect()
 }
 
-/// Process ids of the kernel's `ksoftirqd` threads.
+/// How the names of those threads begin.
+pub(crate) const SOFT_INTERRUPTS: &str = "ksoftirqd/";
+
+/// Their process ids.
 pub(crate) fn soft_interrupt_threads() -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").expect("procfs is mounted").flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|pid: &u32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.starts_with("ksoftirqd/"))
+        name.is_ok_and(|name| name.starts_with(SOFT_INTERRUPTS))
     })
 }

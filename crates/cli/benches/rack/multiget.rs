@@ -42,7 +42,7 @@ pub(crate) fn measure(
     if !options.json {
         println!("\nMultigets, {KEYS_IN_FLIGHT} keys in flight, over {NODES} nodes; kilokeys/s;");
         println!("us: p50 / p99 of whole multigets; us of CPU time per key: client + others;");
-        println!("ratio of the switch's keys/s to this, with its 95 % interval");
+        println!("last, the ratio of the switch's keys/s to it, round by round");
     }
     for keys in SIZES {
         let in_flight = KEYS_IN_FLIGHT / keys;
@@ -60,8 +60,9 @@ fn report(options: &Options, keys: usize, arms: &[Arm<'_>], rounds: &[Rounds]) {
         println!("\nMGET of {keys} keys, {in_flight} in flight");
     }
     let switch = rounds.get(SWITCH).expect("the first of them");
-    for (Arm { name, .. }, mine) in arms.iter().zip(rounds) {
-        let (rate, ratio) = (mine.rate(), switch.ratio_to(mine));
+    for (at, (Arm { name, .. }, mine)) in arms.iter().zip(rounds).enumerate() {
+        let rate = mine.rate();
+        let ratio = (at != SWITCH).then(|| switch.ratio_to(mine));
         let (p50, p99) = (mine.latency_us(50.0), mine.latency_us(99.0));
         let (client, others) = (mine.client_us(), mine.server_us(""));
         let (resent, strays) = mine.losses();
@@ -79,15 +80,15 @@ fn report(options: &Options, keys: usize, arms: &[Arm<'_>], rounds: &[Rounds]) {
         } else {
             println!(
                 "  {name:<18} {:7.1} [{:7.1} {:7.1}] k/s  {p50:6.0} / {p99:6.0} us  CPU \
-                 {client:5.2} + {others:5.2}  full: {:<7}  ratio {:.2} [{:.2} {:.2}]  resent \
-                 {resent}, strays {strays}",
+                 {client:5.2} + {others:5.2}  full: {:<7}  resent {resent}, strays \
+                 {strays}{}",
                 rate.median / 1e3,
                 rate.low / 1e3,
                 rate.high / 1e3,
                 mine.saturated(),
-                ratio.median,
-                ratio.low,
-                ratio.high,
+                ratio.map_or_else(String::new, |it| {
+                    format!("  switch {:.2} [{:.2} {:.2}] of it", it.median, it.low, it.high)
+                }),
             );
         }
     }
