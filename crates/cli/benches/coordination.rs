@@ -7,7 +7,6 @@
 //! limit the rate only where it alone takes longest, which its CPU time per request tells.
 
 mod load;
-#[path = "load/cluster.rs"]
 mod local;
 
 use clap::Parser as _;

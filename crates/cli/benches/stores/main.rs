@@ -8,7 +8,7 @@
 
 #[path = "../load/mod.rs"]
 mod load;
-#[path = "../load/cluster.rs"]
+#[path = "../local/mod.rs"]
 mod local;
 mod memcached;
 mod pipe;
