@@ -147,8 +147,10 @@ mod tests {
             return;
         }
         let lab = Lab::up(&["--nodes", "1", "--replicas", "1", "--node-rate", "2k"]);
-        let bench = "keyway bench --json --load --keys 1000 --workload a --duration 4s";
-        let bench: Vec<&str> = bench.split(' ').collect();
+        // So many wait at the node that it has work while the client waits for a processor.
+        let bench = "keyway bench --json --load --keys 1000 --workload a --duration 4s \
+                     --in-flight 200";
+        let bench: Vec<&str> = bench.split_ascii_whitespace().collect();
         let result = lab.run(0, &bench).expect(0).json();
         let served = result["run"]["summary"]["all"]["ops"].as_f64().unwrap() / 4.0;
         println!("a node of 2000 requests per second has served {served} per second");
