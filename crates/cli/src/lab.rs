@@ -13,6 +13,7 @@
 //! whoever comes later can take down what a killed process has left.
 
 pub(crate) mod cluster;
+pub(crate) mod faults;
 pub(crate) mod guard;
 pub(crate) mod keeper;
 pub(crate) mod namespace;

@@ -190,6 +190,15 @@ impl Server {
         &self.roles
     }
 
+    /// Loads anew what can be loaded while it runs: the switch's program in the kernel.
+    pub fn reload(&self) {
+        let Some(switch) = &self.roles.switch else { return };
+        match switch.reload() {
+            Ok(()) => tracing::info!("the switch in the kernel was loaded anew"),
+            Err(why) => tracing::error!(%why, "the switch in the kernel stays as it is"),
+        }
+    }
+
     /// Ends it: the batch in hand is finished and made durable.
     pub fn stop(self) {
         drop(self);

@@ -12,6 +12,7 @@
 mod bytes;
 mod compile;
 mod counters;
+pub mod faults;
 pub mod layout;
 mod link;
 mod maps;

@@ -63,11 +63,18 @@ pub(crate) fn inner_array<const N: usize>(values: &[[u8; N]]) -> Result<MapHandl
     Ok(map)
 }
 
-/// Puts an array into an array of maps. When this returns no packet is any more matched against
-/// what was there before.
-pub(crate) fn swap(outer: &impl MapCore, index: u32, inner: &MapHandle) -> Result<(), Error> {
-    let fd = inner.as_fd().as_raw_fd().to_ne_bytes();
-    put(outer, &index.to_ne_bytes(), &fd)
+/// Puts arrays into an array of maps. When this returns no packet is any more matched against what
+/// was there before: the kernel has waited, once for all of them, until nobody looks at it.
+pub(crate) fn swap(outer: &impl MapCore, inner: &[(u32, MapHandle)]) -> Result<(), Error> {
+    if inner.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<u8> = inner.iter().flat_map(|(index, _)| index.to_ne_bytes()).collect();
+    let fd = |map: &MapHandle| map.as_fd().as_raw_fd().to_ne_bytes();
+    let values: Vec<u8> = inner.iter().flat_map(|(_, map)| fd(map)).collect();
+    let count = u32::try_from(inner.len()).expect("KEYSPACES_MAX at most");
+    let put = outer.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
+    put.map_err(|why| failed("writing", outer, why))
 }
 
 fn failed(doing: &str, map: &impl MapCore, why: libbpf_rs::Error) -> Error {

@@ -1,14 +1,13 @@
 //! The switch in the kernel as the control plane sees it.
 
-use crate::compile::{Compiled, Element};
+use crate::compile::Compiled;
 use crate::counters::Places;
 use crate::layout::{Node, Rule};
 use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
 use cluster::{
-    InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables,
-    Tenure,
+    InstallError, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables, Tenure,
 };
 use libbpf_rs::MapHandle;
 use machine::Instant;
@@ -260,11 +259,9 @@ impl<C: FnMut() -> Instant> Plane<C> {
                 put_node(&self.maps.nodes, *id, node)?;
             }
         }
-        for (id, elements) in &next.spaces {
-            if before.spaces.get(id) != Some(elements) {
-                put_space(&self.maps.keyspaces, *id, elements)?;
-            }
-        }
+        let changed = next.spaces.iter().filter(|(id, rows)| before.spaces.get(id) != Some(rows));
+        let made = changed.map(|(id, rows)| Ok((id.0.into(), maps::inner_array(rows)?)));
+        maps::swap(&self.maps.keyspaces, &made.collect::<Result<Vec<_>, Error>>()?)?;
         for (place, id) in (0_u32..).zip(&next.order) {
             let id = u32::from(id.0);
             maps::put(&self.maps.node_order, &place.to_ne_bytes(), &id.to_ne_bytes())?;
@@ -364,10 +361,6 @@ fn way(
 
 fn put_node(nodes: &MapHandle, id: NodeId, node: &Node) -> Result<(), Error> {
     maps::put(nodes, &u32::from(id.0).to_ne_bytes(), &node.to_bytes())
-}
-
-fn put_space(keyspaces: &MapHandle, id: KeyspaceId, elements: &[Element]) -> Result<(), Error> {
-    maps::swap(keyspaces, id.0.into(), &maps::inner_array(elements)?)
 }
 
 /// Whether an interface has a program already.

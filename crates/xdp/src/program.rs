@@ -92,9 +92,7 @@ impl Program {
         service: SocketAddrV4,
         maps: Option<&Self>,
     ) -> Result<Self, Error> {
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-            tracing::debug!(target: "libbpf", "{}", text.trim_end());
-        })));
+        log_libbpf();
         let load = |why: libbpf_rs::Error| {
             let denied = why.kind() == libbpf_rs::ErrorKind::PermissionDenied;
             let hint = if denied { "; it needs root, or CAP_BPF and CAP_NET_ADMIN" } else { "" };
@@ -209,6 +207,13 @@ impl Program {
 
 /// `XDP_PASS`.
 pub(crate) const PASS: u32 = 2;
+
+/// Sends to the log what libbpf says.
+pub(crate) fn log_libbpf() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+        tracing::debug!(target: "libbpf", "{}", text.trim_end());
+    })));
+}
 
 /// Fixes the service address before the program is verified.
 fn say_the_service(open: &mut OpenObject, service: SocketAddrV4) -> Result<(), libbpf_rs::Error> {

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<Verdict, Failure> {
         let start = if self.standby { Server::start_standby } else { Server::start_controller };
-        self.role.run("controller", |config| self.check(config), start)
+        self.role.run("controller", false, |config| self.check(config), start)
     }
 
     fn check(&self, config: &Config) -> Result<(), Failure> {

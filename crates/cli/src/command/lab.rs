@@ -1,5 +1,6 @@
 //! `keyway lab`: a rack in network namespaces, and a cluster in it.
 
+mod faults;
 mod run;
 mod status;
 mod up;
@@ -31,6 +32,7 @@ enum Command {
     Up(up::Args),
     Run(run::Args),
     Status(status::Args),
+    Faults(faults::Args),
     Down(Down),
 }
 
@@ -64,6 +66,7 @@ impl Args {
             Command::Up(args) => args.run(shared),
             Command::Run(args) => args.run(),
             Command::Status(args) => args.run(shared),
+            Command::Faults(args) => args.run(shared),
             Command::Down(args) => args.run(shared),
         }
     }

@@ -24,6 +24,7 @@ impl Args {
         let id = NodeId(self.id);
         self.role.run(
             &format!("node {id}"),
+            false,
             |config| {
                 if config.node(id).is_some() {
                     return Ok(());

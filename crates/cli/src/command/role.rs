@@ -6,7 +6,7 @@ use crate::out;
 use anyhow::Context;
 use runtime::config::Config;
 use runtime::server::{Server, StartError};
-use runtime::signals::Signals;
+use runtime::signals::{RELOAD, Signals};
 use std::path::PathBuf;
 
 /// Which configuration, and what to do with it.
@@ -23,10 +23,12 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    /// Checks the configuration, or runs the role until it is asked to end.
+    /// Checks the configuration, or runs the role until it is asked to end. With `reloads` it does
+    /// not end but reload when the terminal hangs up.
     pub(crate) fn run(
         &self,
         name: &str,
+        reloads: bool,
         check: impl FnOnce(&Config) -> Result<(), Failure>,
         start: impl FnOnce(&Config) -> Result<Server, StartError>,
     ) -> Result<Verdict, Failure> {
@@ -38,11 +40,17 @@ impl Role {
             return Ok(Verdict::Yes);
         }
         self.logs.start("info")?;
-        let signals = Signals::hold().context("cannot hold signals back")?;
+        let hold = if reloads { Signals::hold_with_reload } else { Signals::hold };
+        let signals = hold().context("cannot hold signals back")?;
         let server = start(&config).map_err(|error| Failure::Other(error.into()))?;
         let state = if server.stands_by() { "stands by" } else { "ready" };
         out::line(&format!("{name} {state}, admin server at http://{}", server.admin()));
-        let signal = signals.wait().context("cannot wait for signals")?;
+        let signal = loop {
+            match signals.wait().context("cannot wait for signals")? {
+                RELOAD => server.reload(),
+                signal => break signal,
+            }
+        };
         eprintln!("keyway: {signal}: ending in good order");
         server.stop();
         Ok(Verdict::Yes)

@@ -43,6 +43,7 @@ impl Args {
         let index = self.index.unwrap_or(0);
         self.role.run(
             &format!("switch {index}"),
+            self.plane == Plane::Xdp,
             |config| self.check(config),
             |config| Server::start_switch(config, index, &self.ports),
         )

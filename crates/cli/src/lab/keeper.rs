@@ -89,7 +89,7 @@ impl Lab {
         fs::create_dir_all(&logs).context("cannot create a directory for logs")?;
         network::build(&self.cluster.rack)?;
         tell(&format!("{} hosts are linked", self.state.namespaces.len()));
-        for (place, mut arguments) in self.roles()? {
+        for (place, mut arguments) in self.roles() {
             arguments.extend(["--config".to_owned(), config.display().to_string()]);
             let plan = Plan {
                 place: place.to_string(),
@@ -111,7 +111,7 @@ impl Lab {
     }
 
     /// Each role's host, and how it is started.
-    fn roles(&self) -> Result<Vec<(Place, Vec<String>)>, Failure> {
+    fn roles(&self) -> Vec<(Place, Vec<String>)> {
         let Cluster { rack, plane, .. } = &self.cluster;
         let mut switch = vec!["switch".to_owned()];
         switch.extend(plane.arguments(rack));
@@ -120,7 +120,7 @@ impl Lab {
             roles.push((place, vec!["node".to_owned(), "--id".to_owned(), id.to_string()]));
         }
         roles.push((Place::Controller, vec!["controller".to_owned()]));
-        Ok(roles)
+        roles
     }
 
     fn wait_ready(&self, tell: impl Fn(&str)) -> Result<(), Failure> {

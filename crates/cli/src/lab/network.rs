@@ -55,6 +55,19 @@ pub(crate) fn remove(names: &[String]) -> Result<()> {
     }
 }
 
+/// Whether the switch's kernel is to cut what it sends to these hosts into datagrams itself; else
+/// it may leave that to the far end of the link.
+pub(crate) fn segment(rack: &Rack, hosts: &[Place], at_the_port: bool) -> Result<()> {
+    let left_to_others = if at_the_port { "off" } else { "on" };
+    inside(&rack.namespace(Place::Switch), || {
+        for place in hosts {
+            let port = place.port();
+            run("ethtool", &["-K", &port, "tx-udp-segmentation", left_to_others], "")?;
+        }
+        Ok(())
+    })
+}
+
 /// Settings of a namespace's kernel.
 fn set(place: Place) -> Result<()> {
     // Packets come with addresses of hosts that another way leads to: those of the chain.

@@ -14,7 +14,7 @@ mod skip;
 #[cfg(test)]
 mod tests {
     use crate::harness::{Ran, run};
-    use crate::rack::{DownInTheEnd, Lab, can_build, traces, wait_until_gone};
+    use crate::rack::{DownInTheEnd, Lab, can_build, can_load_programs, traces, wait_until_gone};
     use serde_json::Value;
     use std::process::Command;
     use std::sync::{Mutex, PoisonError};
@@ -31,9 +31,22 @@ mod tests {
         if !can_build("a_rack_of_sixteen_nodes_is_soon_up_serves_and_leaves_nothing") {
             return;
         }
-        let lab = Lab::up(&["--nodes", "16", "--clients", "2"]);
+        serve_on("user");
+    }
+
+    #[test]
+    fn a_rack_whose_switch_is_in_the_kernel_does_the_same() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "a_rack_whose_switch_is_in_the_kernel_does_the_same";
+        if can_build(test) && can_load_programs(test) {
+            serve_on("xdp");
+        }
+    }
+
+    fn serve_on(plane: &str) {
+        let lab = Lab::up(&["--nodes", "16", "--clients", "2", "--plane", plane]);
         let ready_ms = lab.ready["ready_ms"].as_u64().unwrap();
-        println!("16 nodes, 2 clients, switch and controller: ready after {ready_ms} ms");
+        println!("{plane} plane, 16 nodes, 2 clients: ready after {ready_ms} ms");
         assert!(ready_ms < READY_MS_MAX, "{ready_ms} ms");
         // The switch, 16 nodes and the controller; the clients' hosts have nothing to run.
         assert_eq!(lab.ready["processes"].as_array().map(Vec::len), Some(18));
@@ -155,5 +168,47 @@ mod tests {
         let served = result["run"]["summary"]["all"]["ops"].as_f64().unwrap() / 4.0;
         println!("a node of 2000 requests per second has served {served} per second");
         assert!((1_900.0..2_100.0).contains(&served), "{served} per second: {result:#}");
+    }
+    #[test]
+    fn bad_links_lose_double_and_delay_as_much_as_asked_and_nothing_goes_wrong() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "bad_links_lose_double_and_delay_as_much_as_asked_and_nothing_goes_wrong";
+        if !(can_build(test) && can_load_programs(test)) {
+            return;
+        }
+        for plane in ["user", "xdp"] {
+            let lab = Lab::up(&["--nodes", "3", "--plane", plane]);
+            let faults = |options: &[&str]| {
+                let mut arguments = vec!["lab", "faults", "--json", "--name", &lab.name];
+                arguments.extend(options);
+                run(&arguments).expect(0).json()
+            };
+            assert_eq!(
+                faults(&["--lost", "2%", "--doubled", "2%", "--overtaken", "4%"])["hosts"],
+                4
+            );
+            let bench = "keyway bench --json --load --keys 1000 --workload a --duration 2s";
+            let bench: Vec<&str> = bench.split(' ').collect();
+            let result = lab.run(0, &bench).expect(0).json();
+            assert_eq!(result["run"]["wrong_values"], 0);
+            assert_eq!(result["run"]["summary"]["all"]["endings"]["unknown"], 0, "{result:#}");
+            let counted = faults(&[]);
+            let links = counted["links"].as_array().unwrap();
+            assert_eq!(links.len(), 4);
+            for link in links {
+                let count = |name: &str| link[name].as_f64().unwrap();
+                let came = count("datagrams");
+                assert!(came > 1_000.0, "{counted:#}");
+                for fault in ["lost", "doubled"] {
+                    // Five standard errors.
+                    let error = 5.0 * (0.02 * 0.98 / came).sqrt();
+                    assert!((count(fault) / came - 0.02).abs() < error, "{fault}: {counted:#}");
+                }
+                // Not those that came while another was kept back.
+                assert!((0.01..0.04).contains(&(count("overtaken") / came)), "{counted:#}");
+            }
+            faults(&["--off"]);
+            assert_eq!(faults(&[])["links"].as_array().map(Vec::len), Some(0));
+        }
     }
 }

@@ -43,6 +43,17 @@ pub(crate) struct Lab {
     keeper: Option<Daemon>,
 }
 
+/// Whether programs can be loaded into this kernel; if not, it is reported that this test is
+/// skipped. To be asked only where racks can be built.
+pub(crate) fn can_load_programs(test: &str) -> bool {
+    let lab = Lab::up(&["--nodes", "1", "--replicas", "1"]);
+    let ran = run(&["lab", "faults", "--name", &lab.name, "--lost", "0"]);
+    if ran.code != Some(0) {
+        skip::report(test, ran.stderr.trim());
+    }
+    ran.code == Some(0)
+}
+
 impl Lab {
     /// A name that no other test uses.
     pub(crate) fn free_name() -> String {

@@ -5,7 +5,7 @@
 //! them. Nothing is shared between them but the compiled tables, which never change. With a fast
 //! path the sockets get only what that leaves to them.
 
-use super::fast_path::FastPath;
+use super::fast_path::{FastPath, FastPathError};
 use super::orders::OrderError;
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
@@ -114,6 +114,15 @@ impl SwitchHandle {
     /// Which life of the switch this is.
     pub(super) fn life(&self) -> Life {
         self.life
+    }
+
+    /// Puts the program in the kernel, if there is one, in the place of itself.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it; the present one then goes on.
+    pub fn reload(&self) -> Result<(), FastPathError> {
+        self.fast_path.as_ref().map_or(Ok(()), FastPath::reload)
     }
 
     /// What the switch has done so far.

@@ -7,6 +7,8 @@ mod draw;
 #[cfg(test)]
 mod frame;
 #[cfg(test)]
+mod large;
+#[cfg(test)]
 #[path = "../../../switch/tests/oracle/mod.rs"]
 #[expect(dead_code, reason = "the switch's own tests also have a model")]
 mod oracle;
@@ -24,11 +26,13 @@ mod vector;
 #[cfg(test)]
 mod tests {
     use crate::draw::{any_draw, any_tables, datagram};
+    use crate::large::{crowded, near_a_bound};
     use crate::reference::Reference;
     use crate::skip;
     use crate::stand::{Outcome, SERVICE, Stand};
     use crate::vector::file::{self, File};
     use cluster::SwitchControl as _;
+    use machine::Rng;
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use std::path::Path;
@@ -114,6 +118,28 @@ mod tests {
             assert_eq!(switch.counts(), reference.counts(), "revision {revision}");
         }
         println!("{dealt} packets dealt with in the kernel, {sent_in_all} sent");
+    }
+
+    /// As many partitions as there are in large clusters, spread evenly and crowded together.
+    #[test]
+    fn large_tables() {
+        let Some((stand, program)) = ready("large tables in the kernel") else { return };
+        let mut switch = stand.switch(program, true);
+        let mut reference = Reference::new();
+        let mut rng = Rng::new(1);
+        for (revision, count) in (1..).zip([4_096, 65_536, 1]) {
+            let tables = crowded(&mut rng, revision, count);
+            let started = std::time::Instant::now();
+            switch.install(&tables);
+            println!("{count} partitions installed in {:?}", started.elapsed());
+            reference.pipeline.install(&tables).unwrap();
+            for _ in 0..20_000 {
+                let (from, bytes) = near_a_bound(&mut rng, &tables);
+                let sent = reference.process(from, &bytes);
+                assert_eq!(switch.process(from, &bytes), Outcome::Dealt(sent), "{bytes:02x?}");
+            }
+            assert_eq!(switch.counts(), reference.counts());
+        }
     }
 
     #[test]

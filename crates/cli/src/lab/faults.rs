@@ -1,0 +1,38 @@
+//! Bad links of a rack, at the ends of its clients and nodes.
+
+use crate::lab::namespace::inside;
+use crate::lab::network;
+use crate::lab::rack::{Place, Rack};
+use anyhow::{Context, Result};
+use machine::mix;
+use xdp::faults::{self, Counts, Faults};
+
+/// The end of a link that is a host's own.
+const INTERFACE: &str = "eth0";
+
+/// Makes the links of these hosts bad, each with dice of its own.
+pub(crate) fn set(rack: &Rack, hosts: &[Place], faults: Faults) -> Result<()> {
+    // What the switch's kernel would hand over as one packet is to be lost one by one.
+    network::segment(rack, hosts, true)?;
+    for place in hosts {
+        let seed = mix(faults.seed ^ u64::from(u32::from(place.address())));
+        let attach = || Ok(Faults { seed, ..faults }.attach(INTERFACE)?);
+        let attached = inside(&rack.namespace(*place), attach);
+        attached.with_context(|| format!("the link of {place} cannot be made bad"))?;
+    }
+    Ok(())
+}
+
+/// Makes the links of these hosts good again.
+pub(crate) fn clear(rack: &Rack, hosts: &[Place]) -> Result<()> {
+    for place in hosts {
+        let detached = inside(&rack.namespace(*place), || Ok(faults::detach(INTERFACE)?));
+        detached.with_context(|| format!("the link of {place} cannot be made good"))?;
+    }
+    network::segment(rack, hosts, false)
+}
+
+/// What the link of a host has done; `None` if it is good.
+pub(crate) fn counts(rack: &Rack, place: Place) -> Result<Option<Counts>> {
+    inside(&rack.namespace(place), || Ok(faults::counts(INTERFACE)?))
+}
