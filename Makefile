@@ -9,7 +9,7 @@ FUZZ_SECS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench prerequisites prerequisites-test
+.PHONY: help run test bench prerequisites prerequisites-bench prerequisites-test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,15 +20,19 @@ run: prerequisites ## Build Keyway and start a cluster on this machine (ARGS="..
 test: prerequisites-test ## Run every check and test (FUZZ_SECS=60 for each fuzz target)
 	cargo xtask test --fuzz-secs $(FUZZ_SECS)
 
-bench: prerequisites ## Measure; docs/performance.md says what the figures mean
+bench: prerequisites-bench ## Measure; docs/performance.md says what the figures mean
 	cargo bench --locked -p keyway-switch --bench pipeline
 	cargo bench --locked -p keyway-xdp --bench program
 	cargo bench --locked -p keyway-node --bench engine
 	cargo bench --locked -p keyway --bench coordination
 	cargo bench --locked -p keyway --bench stores
+	cargo bench --locked -p keyway --bench rack
 
 prerequisites:
 	@sh tools/prerequisites.sh cc bpf network
+
+prerequisites-bench:
+	@sh tools/prerequisites.sh cc network
 
 prerequisites-test:
 	@sh tools/prerequisites.sh cc bpf c++ network

@@ -18,9 +18,6 @@ const volatile struct kw_service service SEC(".rodata.service") __attribute__((a
 /* Stored word by word by the program `govern`, so that nobody reads half a lease. */
 struct kw_rule rule SEC(".data.rule");
 
-/* As the loader has it too: 64 bytes each, enough for some 7000 evenly spread partitions. */
-#define KW_SPACE_ELEMENTS	8192
-
 /*
  * The partition table of one keyspace: kw_space, then kw_bucket sixteen to an element, then kw_row.
  * Never changed once it is in `keyspaces`: a new revision is a new map.

@@ -18,8 +18,11 @@ enum kw_fate {
 
 #define KW_ELEMENT_BUCKETS	(sizeof(struct kw_row) / sizeof(struct kw_bucket))
 
-/* No kernel's tick is longer: nanoseconds. */
-#define KW_TICK_MAX	10000000
+/*
+ * For how long a processor that runs may see the same tick, in nanoseconds: no tick is longer than
+ * 10 ms, and when the processor that counts them stands still another does so after five.
+ */
+#define KW_TICK_MAX	60000000
 
 struct kw_match {
 	__u64 hi, lo;	/* In the machine's order. */

@@ -7,15 +7,17 @@
 //! limit the rate only where it alone takes longest, which its CPU time per request tells.
 
 mod load;
+mod local;
 
 use clap::Parser as _;
+use load::alternate::alternate;
 use load::closed_loop::{BATCH, Client, Kind};
-use load::cluster::{Cluster, PARTITIONS};
 use load::contents::{Contents, KEY_LEN, KEYS};
 use load::cores::Cores;
-use load::figures::{Rounds, Spread};
-use load::keyway::{Coordination, Keyway};
+use load::figures::Rounds;
+use load::keyway::{Coordination, Keyway, PARTITIONS};
 use load::options::Options;
+use local::Cluster;
 use serde_json::json;
 
 const NODES: [u16; 2] = [1, 4];
@@ -37,48 +39,23 @@ fn main() {
         let cluster = Cluster::start(&cores, nodes);
         let mut contents = Contents::new(VALUE_LEN);
         let connect = |coordination| {
-            let connection = Keyway::connect(&cluster, &contents, coordination);
-            Client::new(Box::new(connection.expect("a free port")), cluster.pid())
+            let connection = Keyway::connect(&cluster.reach, &contents, coordination);
+            Client::new(Box::new(connection.expect("a free port")), vec![cluster.pid()])
         };
         let mut arms = [connect(Coordination::Switch), connect(Coordination::Client)];
         arms.iter_mut().for_each(|client| client.load(&mut contents, 1));
         for in_flight in IN_FLIGHT {
-            let rounds = measure(&options, &mut arms, &mut contents, in_flight);
+            let rounds = alternate(&options, arms.len(), |arm| {
+                let client = arms.get_mut(arm).expect("one of them");
+                Some(client.run(&mut contents, Kind::Get, 1, in_flight, options.round()))
+            });
             report(&options, nodes, in_flight, &rounds);
         }
     }
 }
 
-/// Rounds of both arms in turn; a first one of each is not counted.
-fn measure(
-    options: &Options,
-    arms: &mut [Client; 2],
-    contents: &mut Contents,
-    in_flight: usize,
-) -> [Rounds; 2] {
-    let mut rounds = [Rounds::default(), Rounds::default()];
-    for number in 0..=options.rounds {
-        let mut once = |client: &mut Client, rounds: &mut Rounds| {
-            let round = client.run(contents, Kind::Get, 1, in_flight, options.round());
-            if number > 0 {
-                rounds.push(round);
-            }
-        };
-        let [switch, direct] = arms;
-        let [by_switch, by_client] = &mut rounds;
-        if number % 2 == 0 {
-            once(switch, by_switch);
-            once(direct, by_client);
-        } else {
-            once(direct, by_client);
-            once(switch, by_switch);
-        }
-    }
-    rounds
-}
-
-fn report(options: &Options, nodes: u16, in_flight: usize, rounds: &[Rounds; 2]) {
-    let [by_switch, by_client] = rounds;
+fn report(options: &Options, nodes: u16, in_flight: usize, rounds: &[Rounds]) {
+    let [by_switch, by_client] = rounds else { unreachable!("there are two arms") };
     let ratio = by_switch.ratio_to(by_client);
     if options.json {
         let row = json!({
@@ -87,7 +64,7 @@ fn report(options: &Options, nodes: u16, in_flight: usize, rounds: &[Rounds; 2])
             "partitions": PARTITIONS, "replicas": 1, "rounds": options.rounds,
             "round_ms": options.round().as_millis(),
             "switch": arm_json(by_switch), "client": arm_json(by_client),
-            "ratio": spread_json(ratio),
+            "ratio": ratio,
         });
         println!("{row}");
         return;
@@ -119,15 +96,10 @@ fn arm_line(name: &str, rounds: &Rounds) {
 fn arm_json(rounds: &Rounds) -> serde_json::Value {
     let (resent, strays) = rounds.losses();
     json!({
-        "per_second": spread_json(rounds.rate()),
+        "per_second": rounds.rate(),
         "p50_us": rounds.latency_us(50.0), "p99_us": rounds.latency_us(99.0),
         "client_cpu_us": rounds.client_us(), "switch_cpu_us": rounds.server_us("switch-"),
         "nodes_cpu_us": rounds.server_us("node-"), "saturated": rounds.saturated(),
         "resent": resent, "strays": strays,
     })
-}
-
-fn spread_json(spread: Spread) -> serde_json::Value {
-    let Spread { median, low, high } = spread;
-    json!({ "median": median, "low": low, "high": high })
 }

@@ -32,6 +32,8 @@ pub const KEYSPACES_MAX: usize = 256;
 pub const NAME_MAX: usize = 64;
 /// Bytes of a range keyspace's common prefix.
 pub const PREFIX_MAX: usize = 256;
+/// In-kernel switch: elements of 64 bytes of a keyspace's table, enough for some 7000 partitions; larger tables are looked up more slowly.
+pub const SPACE_ELEMENTS: usize = 8192;
 
 /// What a packet asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

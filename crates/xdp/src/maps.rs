@@ -46,7 +46,7 @@ pub(crate) fn all(map: &impl MapCore, entries: usize) -> Result<Vec<(u32, Vec<u8
 /// that is `None` of just these.
 pub(crate) fn inner_array<const N: usize>(
     values: &[[u8; N]],
-    entries: Option<u32>,
+    entries: Option<usize>,
 ) -> Result<MapHandle, Error> {
     let failed = |what: &str| {
         let what = format!("{what} a table of {} rows", values.len());
@@ -59,16 +59,10 @@ pub(crate) fn inner_array<const N: usize>(
         ..Default::default()
     };
     let count = u32::try_from(values.len()).expect("tables are bounded");
+    let all = u32::try_from(entries.unwrap_or(values.len())).expect("tables are bounded");
     let value = u32::try_from(N).expect("records are short");
-    let map = MapHandle::create(
-        MapType::Array,
-        Some("space"),
-        4,
-        value,
-        entries.unwrap_or(count),
-        &options,
-    )
-    .map_err(failed("making"))?;
+    let map = MapHandle::create(MapType::Array, Some("space"), 4, value, all, &options)
+        .map_err(failed("making"))?;
     let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
     map.update_batch(&keys, values.as_flattened(), count, MapFlags::ANY, MapFlags::ANY)
         .map_err(failed("filling"))?;

@@ -1,6 +1,6 @@
 //! The switch in the kernel as the control plane sees it.
 
-use crate::compile::Compiled;
+use crate::compile::{Compiled, Element};
 use crate::counters::Places;
 use crate::layout::{Node, Rule};
 use crate::link::{self, Hook};
@@ -8,7 +8,8 @@ use crate::maps;
 use crate::program::{Error, Program};
 use crate::shadow::Shadow;
 use cluster::{
-    InstallError, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables, Tenure,
+    InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables,
+    Tenure,
 };
 use libbpf_rs::MapHandle;
 use machine::Instant;
@@ -78,10 +79,10 @@ impl Maps {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for (id, elements) in changed {
             let key = u32::from(id.0);
-            if elements.len() > SPACE_ELEMENTS as usize {
+            if elements.len() > wire::SPACE_ELEMENTS {
                 large.push((key, maps::inner_array(elements, None)?));
             } else {
-                small.push((key, maps::inner_array(elements, Some(SPACE_ELEMENTS))?));
+                small.push((key, maps::inner_array(elements, Some(wire::SPACE_ELEMENTS))?));
             }
         }
         for (here, there, tables) in [
@@ -102,9 +103,6 @@ impl Maps {
         maps::remove(&self.large_keyspaces, &key)
     }
 }
-
-/// Elements of the table of a keyspace that is not large, as `bpf/lib/maps.h` has it too.
-const SPACE_ELEMENTS: u32 = 8192;
 
 /// What the kernel has been given.
 #[derive(Debug, Default)]

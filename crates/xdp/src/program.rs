@@ -286,5 +286,5 @@ fn is_constant(name: &OsStr) -> bool {
 
 /// Whether this map is one that the programs write.
 fn is_count(name: &OsStr) -> bool {
-    ["totals", "loads", "reports"].iter().any(|count| name == *count)
+    ["own", "loads", "reports"].iter().any(|count| name == *count)
 }

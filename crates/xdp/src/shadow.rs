@@ -64,7 +64,7 @@ const XDP_REDIRECT: u32 = 4;
 
 impl Shadow {
     pub(crate) fn new(program: Program, service: SocketAddrV4) -> Self {
-        let (nodes, totals) = (program.map("nodes"), program.map("totals"));
+        let (nodes, totals) = (program.map("nodes"), program.map("own"));
         Self { program, service, nodes, totals }
     }
 

@@ -1,11 +1,9 @@
 //! A closed loop: so many requests in flight, and a new one for each that is answered.
 
 use super::contents::{Contents, KEY_LEN, KEYS};
-use super::cores::{cpu_time_by_thread, own_cpu_time};
-use hdrhistogram::Histogram;
+use super::round::{Meter, Round};
 use machine::Rng;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -76,38 +74,11 @@ impl Kind {
     }
 }
 
-/// What happened in one round.
-#[derive(Debug)]
-pub(crate) struct Round {
-    pub(crate) answered: u64,
-    pub(crate) elapsed: Duration,
-    pub(crate) latencies_ns: Histogram<u64>,
-    pub(crate) client_cpu: Duration,
-    server_cpu: BTreeMap<String, Duration>,
-    /// Requests sent again.
-    pub(crate) resent: u64,
-    /// Answers to nothing that waited: to requests sent twice.
-    pub(crate) strays: u64,
-}
-
-impl Round {
-    /// Requests per second.
-    pub(crate) fn rate(&self) -> f64 {
-        self.answered as f64 / self.elapsed.as_secs_f64()
-    }
-
-    /// CPU time of the server's threads whose name begins so.
-    pub(crate) fn server_cpu(&self, prefix: &str) -> Duration {
-        let threads = self.server_cpu.iter().filter(|(name, _)| name.starts_with(prefix));
-        threads.map(|(_, time)| *time).sum()
-    }
-}
-
 /// A client of one store over one connection.
 pub(crate) struct Client {
     connection: Box<dyn Connection>,
-    /// Process id of the store.
-    server: u32,
+    /// Process ids of the store.
+    servers: Vec<u32>,
     rng: Rng,
     /// Number of the next request.
     next: u64,
@@ -129,17 +100,17 @@ struct Waiting {
 const WINDOW_MAX: u64 = 16_384;
 
 /// Nothing takes so long on one machine: the datagram is lost.
-const RESEND_AFTER: Duration = Duration::from_millis(100);
+pub(crate) const RESEND_AFTER: Duration = Duration::from_millis(100);
 
 /// A store that says nothing for so long has failed.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 impl Client {
-    pub(crate) fn new(connection: Box<dyn Connection>, server: u32) -> Self {
+    pub(crate) fn new(connection: Box<dyn Connection>, servers: Vec<u32>) -> Self {
         let places = usize::try_from(WINDOW_MAX).expect("a small number");
         Self {
             connection,
-            server,
+            servers,
             rng: Rng::new(1),
             next: 1,
             oldest: 1,
@@ -181,40 +152,23 @@ impl Client {
         in_flight: usize,
         mut source: impl FnMut(&mut Rng, Instant) -> Option<usize>,
     ) -> Round {
-        let server_before = cpu_time_by_thread(self.server);
-        let client_before = own_cpu_time();
-        let started = now();
-        let mut out = Round {
-            answered: 0,
-            elapsed: Duration::ZERO,
-            latencies_ns: Histogram::new(3).expect("sound bounds"),
-            client_cpu: Duration::ZERO,
-            server_cpu: BTreeMap::new(),
-            resent: 0,
-            strays: 0,
-        };
-        let mut heard_at = started;
+        let mut meter = Meter::start(&self.servers);
+        let mut heard_at = now();
         loop {
             self.fill(contents, kind, round, in_flight, &mut source);
             if self.in_flight == 0 {
                 break;
             }
-            let answered = out.answered;
-            self.receive(contents, kind, round, &mut out);
-            if out.answered > answered {
+            let answered = meter.round.answered;
+            self.receive(contents, kind, round, &mut meter.round);
+            if meter.round.answered > answered {
                 heard_at = now();
             } else if !self.wait() {
                 assert!(heard_at.elapsed() < SILENCE_MAX, "the store does not answer");
-                out.resent += self.resend(contents, kind, round);
+                meter.round.resent += self.resend(contents, kind, round);
             }
         }
-        out.elapsed = started.elapsed();
-        out.client_cpu = own_cpu_time().saturating_sub(client_before);
-        out.server_cpu = cpu_time_by_thread(self.server);
-        for (name, time) in &mut out.server_cpu {
-            *time = time.saturating_sub(server_before.get(name).copied().unwrap_or_default());
-        }
-        out
+        meter.stop(&self.servers)
     }
 
     fn fill(
@@ -278,8 +232,7 @@ impl Client {
                 (_, Reply::Failed(why)) => panic!("key {index}: {} failed: {why}", kind.name()),
                 (_, other) => panic!("key {index}: {} was answered by {other:?}", kind.name()),
             }
-            let nanos = now.duration_since(sent_at).as_nanos();
-            out.latencies_ns.record(u64::try_from(nanos).unwrap_or(u64::MAX)).expect("it grows");
+            out.note_latency(now.duration_since(sent_at));
             out.answered += 1;
             *in_flight -= 1;
         };

@@ -70,16 +70,18 @@ pub(crate) fn own_cpu_time() -> Duration {
     cpu_time("/proc/thread-self/schedstat").expect("Linux with scheduler statistics")
 }
 
-/// CPU time of each thread of a process so far, by name.
-pub(crate) fn cpu_time_by_thread(process: u32) -> BTreeMap<String, Duration> {
+/// CPU time of each thread of these processes so far, by name.
+pub(crate) fn cpu_time_by_thread(processes: &[u32]) -> BTreeMap<String, Duration> {
     let mut threads = BTreeMap::new();
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
-    for task in tasks {
-        let path = task.expect("procfs can be listed").path();
-        // A thread that has ended since the listing has no more to say.
-        let Ok(name) = fs::read_to_string(path.join("comm")) else { continue };
-        let Some(time) = cpu_time(path.join("schedstat")) else { continue };
-        *threads.entry(name.trim().to_owned()).or_default() += time;
+    for process in processes {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
+        for task in tasks {
+            let path = task.expect("procfs can be listed").path();
+            // A thread that has ended since the listing has no more to say.
+            let Ok(name) = fs::read_to_string(path.join("comm")) else { continue };
+            let Some(time) = cpu_time(path.join("schedstat")) else { continue };
+            *threads.entry(name.trim().to_owned()).or_default() += time;
+        }
     }
     threads
 }

@@ -1,7 +1,8 @@
 //! From rounds to figures: medians with intervals, percentiles, and who was the bottleneck.
 
-use super::closed_loop::Round;
+use super::round::Round;
 use hdrhistogram::Histogram;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Rounds of one arm.
@@ -9,7 +10,7 @@ use std::time::Duration;
 pub(crate) struct Rounds(Vec<Round>);
 
 /// A median and how far it may be off.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     /// The true median lies between `low` and `high` with a probability of at least 95 %, if the
@@ -46,11 +47,13 @@ fn outside(count: usize) -> usize {
     skip
 }
 
-impl Rounds {
-    pub(crate) fn push(&mut self, round: Round) {
-        self.0.push(round);
+impl Extend<Round> for Rounds {
+    fn extend<T: IntoIterator<Item = Round>>(&mut self, rounds: T) {
+        self.0.extend(rounds);
     }
+}
 
+impl Rounds {
     /// Requests per second.
     pub(crate) fn rate(&self) -> Spread {
         Spread::of(self.0.iter().map(Round::rate).collect())

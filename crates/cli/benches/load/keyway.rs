@@ -1,15 +1,40 @@
 //! Keyway's datagrams, to the switch or past it.
 
 use super::closed_loop::{Connection, Reply, Request};
-use super::cluster::Cluster;
 use super::contents::{Contents, KEY_LEN};
-use cluster::{Keyspace, Match, NodeId, Partition};
+use cluster::{Keyspace, Map, Match, NodeId, Partition};
 use runtime::net::{Inbound, Outbound, Socket};
 use runtime::up::HASH_KEYSPACE;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::{Body, Endpoint, Fields as _, Header, Op, Packet, PutBody, hop_flag};
+
+/// Partitions of each keyspace.
+pub(crate) const PARTITIONS: u32 = 128;
+
+/// How a client reaches a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    service: SocketAddr,
+    map: Map,
+    /// The client's own address.
+    local: Ipv4Addr,
+}
+
+impl Reach {
+    /// Fetches the map from the controller's admin server.
+    pub(crate) fn ask(admin: SocketAddr, service: SocketAddr, local: Ipv4Addr) -> Self {
+        let answer = ureq::get(format!("http://{admin}/v1/map")).call();
+        let map = answer.and_then(|mut answer| answer.body_mut().read_json());
+        Self { service, map: map.expect("the admin server gives the map"), local }
+    }
+
+    /// A socket of a client.
+    pub(crate) fn bind(&self) -> io::Result<Socket> {
+        Socket::bind(SocketAddr::from((self.local, 0)))
+    }
+}
 
 /// Who finds the node that serves a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,31 +51,37 @@ pub(crate) struct Keyway {
     inbound: Inbound,
     outbound: Outbound,
     client: u64,
-    keyspace: u16,
     coordination: Coordination,
-    service: Endpoint,
+    known: Known,
+    datagram: Vec<u8>,
+}
+
+/// What a client knows of its cluster and its keys.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) keyspace: u16,
+    pub(crate) service: Endpoint,
     partitions: Vec<Route>,
     keys: Vec<Hashed>,
-    datagram: Vec<u8>,
 }
 
 /// What is stamped for a partition, and where its packets go.
 #[derive(Clone, Copy, Debug)]
-struct Route {
+pub(crate) struct Route {
     partition: u32,
     epoch: u32,
     head: Endpoint,
-    tail: Endpoint,
-    tail_id: u16,
+    pub(crate) tail: Endpoint,
+    pub(crate) tail_id: u16,
     chain: [u8; 2 * wire::CHAIN_MAX],
     chain_len: u8,
 }
 
 /// What is computed of a key beforehand.
 #[derive(Clone, Copy, Debug)]
-struct Hashed {
-    match_value: u128,
-    keyhash: u64,
+pub(crate) struct Hashed {
+    pub(crate) match_value: u128,
+    pub(crate) keyhash: u64,
     /// Index in `partitions`.
     partition: usize,
 }
@@ -58,41 +89,74 @@ struct Hashed {
 impl Keyway {
     /// A client with a map of its own.
     pub(crate) fn connect(
-        cluster: &Cluster,
+        reach: &Reach,
         contents: &Contents,
         coordination: Coordination,
     ) -> io::Result<Self> {
-        let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let keyspace = cluster.map.keyspace(HASH_KEYSPACE).expect("every cluster has it");
-        let mine: Vec<&Partition> =
-            cluster.map.partitions.iter().filter(|it| it.keyspace == keyspace.id).collect();
-        let keys = contents.names().map(|key| Hashed::of(key, keyspace, &mine)).collect();
+        let socket = reach.bind()?;
         Ok(Self {
             inbound: Inbound::new(socket.family()),
             outbound: Outbound::new(socket.family()),
             socket,
             client: runtime::entropy::draw()?,
-            keyspace: keyspace.id.0,
             coordination,
-            service: cluster.service.into(),
-            partitions: mine.iter().map(|partition| Route::of(partition, cluster)).collect(),
-            keys,
+            known: Known::of(reach, contents),
             datagram: Vec::new(),
         })
     }
 
     /// Does the switch's work: the header as it leaves the switch, and where it goes.
     fn stamp(&self, header: &mut Header, route: &Route) -> Endpoint {
-        let local = Endpoint::from(self.socket.local());
-        (header.reply_addr, header.reply_port) = (local.addr, local.port);
+        stamp_direct(header, self.socket.local());
         (header.partition, header.epoch) = (route.partition, route.epoch);
-        header.hop_flags = hop_flag::DIRECT;
         if header.op == Op::Get as u8 {
             header.set_chain([route.tail_id]);
             return route.tail;
         }
         (header.chain, header.chain_len) = (route.chain, route.chain_len);
         route.head
+    }
+}
+
+/// Stamps that the reply goes straight to this address.
+pub(crate) fn stamp_direct(header: &mut Header, local: SocketAddr) {
+    let local = Endpoint::from(local);
+    (header.reply_addr, header.reply_port) = (local.addr, local.port);
+    header.hop_flags = hop_flag::DIRECT;
+}
+
+impl Known {
+    /// What the map says of these keys.
+    pub(crate) fn of(reach: &Reach, contents: &Contents) -> Self {
+        let Reach { service, map, .. } = reach;
+        let keyspace = map.keyspace(HASH_KEYSPACE).expect("every cluster has it");
+        let mine: Vec<&Partition> =
+            map.partitions.iter().filter(|it| it.keyspace == keyspace.id).collect();
+        Self {
+            keyspace: keyspace.id.0,
+            service: (*service).into(),
+            partitions: mine.iter().map(|partition| Route::of(partition, map)).collect(),
+            keys: contents.names().map(|key| Hashed::of(key, keyspace, &mine)).collect(),
+        }
+    }
+
+    /// A key by its index, and the way to its partition.
+    pub(crate) fn key(&self, index: usize) -> (&Hashed, &Route) {
+        let hashed = self.keys.get(index).expect("the index of a key");
+        (hashed, self.partitions.get(hashed.partition).expect("an index of it"))
+    }
+
+    /// The header of a request for one key, as a client sends it.
+    pub(crate) fn header(&self, op: Op, index: usize) -> Header {
+        let (hashed, _) = self.key(index);
+        Header {
+            op: op as u8,
+            keyspace: self.keyspace,
+            key_len: u16::try_from(KEY_LEN).expect("a short key"),
+            match_value: hashed.match_value,
+            keyhash: hashed.keyhash,
+            ..Header::default()
+        }
     }
 }
 
@@ -106,9 +170,9 @@ impl Hashed {
 }
 
 impl Route {
-    fn of(partition: &Partition, cluster: &Cluster) -> Self {
+    fn of(partition: &Partition, map: &Map) -> Self {
         let endpoint = |id: Option<NodeId>| {
-            let node = cluster.map.nodes.iter().find(|node| Some(node.id) == id);
+            let node = map.nodes.iter().find(|node| Some(node.id) == id);
             node.expect("chains are of known nodes").endpoint_of(partition.id)
         };
         let (chain, chain_len) = wire::chain_bytes(partition.chain.iter().map(|id| id.0));
@@ -126,23 +190,17 @@ impl Route {
 
 impl Connection for Keyway {
     fn queue(&mut self, request: &Request<'_>) {
-        let hashed = *self.keys.get(request.index).expect("the index of a key");
         let op = if request.value.is_some() { Op::Put } else { Op::Get };
         let mut header = Header {
-            op: op as u8,
-            keyspace: self.keyspace,
-            key_len: u16::try_from(KEY_LEN).expect("a short key"),
-            match_value: hashed.match_value,
-            keyhash: hashed.keyhash,
             client: self.client,
             seq: request.seq,
             lag: u16::try_from(request.seq - request.oldest).expect("a small window"),
-            ..Header::default()
+            ..self.known.header(op, request.index)
         };
         let to = match self.coordination {
-            Coordination::Switch => self.service,
+            Coordination::Switch => self.known.service,
             Coordination::Client => {
-                let route = self.partitions.get(hashed.partition).expect("an index of it");
+                let (_, route) = self.known.key(request.index);
                 self.stamp(&mut header, route)
             }
         };

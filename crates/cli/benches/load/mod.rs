@@ -4,10 +4,11 @@
 //! Every store is driven alike: so many requests in flight, [`closed_loop::BATCH`] to a system
 //! call, every reply matched to its request and its value compared with what was written.
 
+pub(crate) mod alternate;
 pub(crate) mod closed_loop;
-pub(crate) mod cluster;
 pub(crate) mod contents;
 pub(crate) mod cores;
 pub(crate) mod figures;
 pub(crate) mod keyway;
 pub(crate) mod options;
+pub(crate) mod round;

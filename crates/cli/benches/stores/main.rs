@@ -8,19 +8,22 @@
 
 #[path = "../load/mod.rs"]
 mod load;
+#[path = "../local/mod.rs"]
+mod local;
 mod memcached;
 mod pipe;
 mod redis;
 mod servers;
 
 use clap::Parser as _;
+use load::alternate::alternate;
 use load::closed_loop::{BATCH, Client, Kind};
-use load::cluster::{Cluster, PARTITIONS};
 use load::contents::{Contents, KEY_LEN, KEYS};
 use load::cores::Cores;
 use load::figures::{Rounds, Spread};
-use load::keyway::{Coordination, Keyway};
+use load::keyway::{Coordination, Keyway, PARTITIONS};
 use load::options::Options;
+use local::Cluster;
 use pipe::Pipe;
 use serde_json::json;
 use servers::{Server, Unavailable};
@@ -67,16 +70,16 @@ fn measure_size(options: &Options, cores: &Cores, value_len: usize) {
     let versions: Vec<String> = [&redis, &memcached].iter().map(|it| describe(it)).collect();
     let mut contents: Vec<Contents> = (0..3).map(|_| Contents::new(value_len)).collect();
     let keyway = |how| {
-        let connection = Keyway::connect(&cluster, &Contents::new(value_len), how);
-        Some(Client::new(Box::new(connection.expect("a free port")), cluster.pid()))
+        let connection = Keyway::connect(&cluster.reach, &Contents::new(value_len), how);
+        Some(Client::new(Box::new(connection.expect("a free port")), vec![cluster.pid()]))
     };
     let piped = |server: &Result<Server, Unavailable>, protocol| {
         let server = server.as_ref().ok()?;
-        Some(Client::new(Box::new(Pipe::new(server.connect(), protocol)), server.pid()))
+        Some(Client::new(Box::new(Pipe::new(server.connect(), protocol)), vec![server.pid()]))
     };
     let datagrams = memcached.as_ref().ok().map(|server| {
         let connection = memcached::Datagrams::connect(server.at()).expect("a free port");
-        Client::new(Box::new(connection), server.pid())
+        Client::new(Box::new(connection), vec![server.pid()])
     });
     let arm = |name, store, client| Arm { name, store, client };
     let mut arms = [
@@ -97,7 +100,13 @@ fn measure_size(options: &Options, cores: &Cores, value_len: usize) {
     }
     for kind in [Kind::Get, Kind::Put] {
         for in_flight in IN_FLIGHT {
-            let rounds = measure(options, &mut arms, &mut contents, kind, in_flight, &mut number);
+            let rounds = alternate(options, arms.len(), |arm| {
+                let arm = arms.get_mut(arm).expect("one of them");
+                let contents = contents.get_mut(arm.store).expect("one for each server");
+                number += 1;
+                let client = arm.client.as_mut()?;
+                Some(client.run(contents, kind, number, in_flight, options.round()))
+            });
             report(options, value_len, kind, in_flight, &arms, &rounds);
         }
     }
@@ -111,34 +120,6 @@ fn describe(server: &Result<Server, Unavailable>) -> String {
             unavailable.to_string()
         }
     }
-}
-
-/// Rounds of all arms in turn, every other time backwards; a first one of each is not counted.
-fn measure(
-    options: &Options,
-    arms: &mut [Arm],
-    contents: &mut [Contents],
-    kind: Kind,
-    in_flight: usize,
-    number: &mut u32,
-) -> Vec<Rounds> {
-    let mut rounds: Vec<Rounds> = arms.iter().map(|_| Rounds::default()).collect();
-    for round in 0..=options.rounds {
-        *number += 1;
-        let mut pairs: Vec<_> = arms.iter_mut().zip(&mut rounds).collect();
-        if round % 2 == 1 {
-            pairs.reverse();
-        }
-        for (arm, rounds) in pairs {
-            let Some(client) = &mut arm.client else { continue };
-            let contents = contents.get_mut(arm.store).expect("as many as there are servers");
-            let result = client.run(contents, kind, *number, in_flight, options.round());
-            if round > 0 {
-                rounds.push(result);
-            }
-        }
-    }
-    rounds
 }
 
 fn report(
@@ -217,14 +198,13 @@ fn print_json(
     rounds: &Rounds,
     ratios: [Option<Spread>; 3],
 ) {
-    let spread = |it: Spread| json!({ "median": it.median, "low": it.low, "high": it.high });
-    let [redis, memcached, memcached_udp] = ratios.map(|ratio| ratio.map(spread));
+    let [redis, memcached, memcached_udp] = ratios;
     let (resent, strays) = rounds.losses();
     let row = json!({
         "benchmark": "stores", "store": name, "op": kind.name(), "keys": KEYS,
         "key_bytes": KEY_LEN, "value_bytes": value_len, "in_flight": in_flight, "batch": BATCH,
         "rounds": options.rounds, "round_ms": options.round().as_millis(),
-        "per_second": spread(rounds.rate()),
+        "per_second": rounds.rate(),
         "p50_us": rounds.latency_us(50.0), "p99_us": rounds.latency_us(99.0),
         "client_cpu_us": rounds.client_us(), "server_cpu_us": rounds.server_us(""),
         "saturated": rounds.saturated(), "resent": resent, "strays": strays,

@@ -1,24 +1,20 @@
 //! A Keyway cluster in a process of its own, so that its CPU time can be told from the client's.
 
-use super::cores::Cores;
-use cluster::Map;
+use crate::load::cores::Cores;
+use crate::load::keyway::{PARTITIONS, Reach};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A running `keyway up`; ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     child: Child,
-    pub(crate) service: SocketAddr,
-    pub(crate) map: Map,
+    pub(crate) reach: Reach,
     /// Held, so that the cluster can go on writing.
     _stdout: BufReader<ChildStdout>,
 }
-
-/// Partitions of each keyspace.
-pub(crate) const PARTITIONS: u32 = 128;
 
 impl Cluster {
     /// Starts one in memory, with one shard per node and every key on one node.
@@ -42,10 +38,8 @@ impl Cluster {
             text.and_then(|text| text.parse().ok()).expect("the line names its addresses")
         };
         let (service, admin) = (address("service"), address("admin"));
-        let answer = ureq::get(format!("http://{admin}/v1/map")).call();
-        let map = answer.and_then(|mut answer| answer.body_mut().read_json());
-        let map = map.expect("the admin server gives the map");
-        Self { child, service, map, _stdout: stdout }
+        let reach = Reach::ask(admin, service, Ipv4Addr::LOCALHOST);
+        Self { child, reach, _stdout: stdout }
     }
 
     pub(crate) fn pid(&self) -> u32 {
