@@ -70,8 +70,8 @@ struct Maps {
 }
 
 impl Maps {
-    /// Puts in the tables of keyspaces, all of one kind at once. Each keyspace has one at all times:
-    /// the programs look for a large one only if there is no other.
+    /// Puts in the tables of keyspaces, all of one kind at once. Each keyspace has one at all
+    /// times: the programs look for a large one only if there is no other.
     fn put_spaces<'a>(
         &self,
         changed: impl Iterator<Item = (&'a KeyspaceId, &'a Vec<Element>)>,

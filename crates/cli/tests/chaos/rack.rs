@@ -126,8 +126,8 @@ impl Rack {
         self.router.as_ref().map(|_| ()).map_err(String::as_str)
     }
 
-    /// Lets packets that the kernel of these hosts sends on from the driver leave: the hosts forward,
-    /// and the other end of their cable takes packets that are no socket buffers.
+    /// Lets packets that the kernel of these hosts sends on from the driver leave: the hosts
+    /// forward, and the other end of their cable takes packets that are no socket buffers.
     ///
     /// # Panics
     ///
