@@ -46,6 +46,7 @@ mod tests {
         field = []
         body = []
         flags = []
+        record = []
         [protocol]
         magic = 1
         version = 1
