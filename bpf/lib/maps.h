@@ -95,6 +95,20 @@ struct {
 	__type(value, __u32);
 } ports SEC(".maps");
 
+/* How a client is reached, as the kernel said lately. */
+struct kw_client {
+	struct kw_way	way;
+	__u64		tick;	/* In which it said so. */
+};
+
+/* By IPv4 address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __be32);
+	__type(value, struct kw_client);
+} clients SEC(".maps");
+
 /* What each processor has for itself, in one value because each look into a map takes time. */
 struct kw_own {
 	struct kw_totals	totals;		/* First: that is what the loader reads. */

@@ -17,27 +17,42 @@
 #define AF_INET	2
 #endif
 
-/* How the kernel would route to an IPv4 address, if that is known. */
-static __always_inline bool kw_route(struct xdp_md *ctx, const struct kw_packet *p, __be32 to,
-				     struct kw_way *way)
+/* For how long the kernel need not be asked again, in ticks of 1 to 10 ms. */
+#define KW_ASK_AGAIN	100
+
+/* Asks the kernel how it would route to an IPv4 address, if it knows: that takes its time. */
+static __noinline const struct kw_client *kw_ask(struct xdp_md *ctx, __be32 to, __u64 tick)
 {
 	struct bpf_fib_lookup fib = {
 		.family = AF_INET,
 		.l4_protocol = IPPROTO_UDP,
-		.tot_len = bpf_ntohs(p->ip->tot_len),
 		.ifindex = ctx->ingress_ifindex,
-		.ipv4_src = p->ip->daddr,
+		.ipv4_src = kw_service_addr(),
 		.ipv4_dst = to,
 	};
+	struct kw_client client = { .tick = tick };
 
-	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
-		return false;
-	if (!bpf_map_lookup_elem(&ports, &fib.ifindex))
-		return false;
-	way->ifindex = fib.ifindex;
-	__builtin_memcpy(way->dmac, fib.dmac, ETH_ALEN);
-	__builtin_memcpy(way->smac, fib.smac, ETH_ALEN);
-	return true;
+	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS ||
+	    !bpf_map_lookup_elem(&ports, &fib.ifindex)) {
+		bpf_map_delete_elem(&clients, &to);
+		return NULL;
+	}
+	client.way.ifindex = fib.ifindex;
+	__builtin_memcpy(client.way.dmac, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(client.way.smac, fib.smac, ETH_ALEN);
+	bpf_map_update_elem(&clients, &to, &client, BPF_ANY);
+	return bpf_map_lookup_elem(&clients, &to);
+}
+
+/* How an IPv4 address is reached, if that is known. */
+static __always_inline const struct kw_client *kw_client(struct xdp_md *ctx, __be32 to)
+{
+	const struct kw_client *client = bpf_map_lookup_elem(&clients, &to);
+	__u64 tick = bpf_jiffies64();
+
+	if (client && tick - client->tick < KW_ASK_AGAIN)
+		return client;
+	return kw_ask(ctx, to, tick);
 }
 
 /* From a node to the client that it names. */
@@ -45,7 +60,7 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 				    __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
-	struct kw_way way = {};
+	const struct kw_client *client;
 	int sender;
 	__be32 to;
 
@@ -59,12 +74,13 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 	if (bpf_ntohs(kw->node) != sender)
 		return KW_DROP_REPLY_NOT_FROM_NODE;
 	to = KW_U32(kw->reply_addr + 12);
-	if (!kw_is_mapped(kw->reply_addr) || !kw_route(ctx, p, to, &way))
+	client = kw_is_mapped(kw->reply_addr) ? kw_client(ctx, to) : NULL;
+	if (!client)
 		return KW_TO_KERNEL;
 	kw_note_report(sender, kw->load);
 	kw_address(p, to, kw->reply_port);
-	kw_frame(p->eth, way.dmac);
-	*ifindex = way.ifindex;
+	kw_frame(p->eth, client->way.dmac);
+	*ifindex = client->way.ifindex;
 	return KW_SEND;
 }
 
