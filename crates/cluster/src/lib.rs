@@ -17,8 +17,8 @@ pub use keyspace::{Keyspace, KeyspaceKind};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition};
 pub use order::{
-    Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
-    PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,
+    Assignment, CopyProgress, HotKey, Install, InstallError, Member, MemberReport, NodeReport,
+    Order, PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,
 };
 pub use plant::Plant;
 pub use range_table::RangeTable;

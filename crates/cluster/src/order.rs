@@ -4,11 +4,12 @@
 //! harm: members install the newest they have seen and report its revision.
 
 use crate::{
-    ClusterId, Epoch, Keyspace, Lease, Life, NodeId, NodeSpec, Partition, PartitionId, StoreId,
-    text,
+    ClusterId, Epoch, Keyspace, KeyspaceId, Lease, Life, NodeId, NodeSpec, Partition, PartitionId,
+    StoreId, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use wire::Endpoint;
 
@@ -158,10 +159,63 @@ pub struct NodeReport {
     /// Partitions that it has no seat in by the installed assignment, and of which it may still
     /// hold something.
     pub vacating: Vec<PartitionId>,
+    /// The keys that clients ask for most, the hottest first.
+    #[serde(default)]
+    pub hot: Vec<HotKey>,
     /// Client requests and chain messages taken since it started.
     pub requests: u64,
     /// Writes recorded and not yet committed.
     pub pending: u64,
+}
+
+/// A key that clients ask for often, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotKey {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// The key.
+    #[serde(with = "text::hex")]
+    pub key: Vec<u8>,
+    /// Reads per second, lately.
+    pub reads: u64,
+    /// Writes per second, lately.
+    pub writes: u64,
+}
+
+impl HotKey {
+    /// Reads and writes per second.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
+
+    /// The order of lists: the hottest first, and equally hot ones by name.
+    #[must_use]
+    pub fn hottest_first(&self, other: &Self) -> std::cmp::Ordering {
+        let name = |it: &Self| (it.keyspace, it.key.clone());
+        other.rate().cmp(&self.rate()).then_with(|| name(self).cmp(&name(other)))
+    }
+
+    /// Puts the reports of several shards or nodes together: each key once, the hottest of them.
+    #[must_use]
+    pub fn join<'a>(reports: impl Iterator<Item = &'a Self>, most: usize) -> Vec<Self> {
+        let mut joint: BTreeMap<(KeyspaceId, &[u8]), (u64, u64)> = BTreeMap::new();
+        for it in reports {
+            let (reads, writes) = joint.entry((it.keyspace, &it.key)).or_default();
+            *reads = reads.saturating_add(it.reads);
+            *writes = writes.saturating_add(it.writes);
+        }
+        let key = |((keyspace, key), (reads, writes)): ((KeyspaceId, &[u8]), _)| Self {
+            keyspace,
+            key: key.to_vec(),
+            reads,
+            writes,
+        };
+        let mut list: Vec<Self> = joint.into_iter().map(key).collect();
+        list.sort_by(Self::hottest_first);
+        list.truncate(most);
+        list
+    }
 }
 
 /// How far the copy of a partition to its joiner has come.

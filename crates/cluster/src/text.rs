@@ -1,4 +1,4 @@
-//! Endpoints and instants as people read them in JSON.
+//! Endpoints, instants and keys as people read them in JSON.
 
 /// An instant as nanoseconds since the Unix epoch.
 pub(crate) mod instant {
@@ -29,5 +29,24 @@ pub(crate) mod endpoint {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Endpoint, D::Error> {
         SocketAddr::deserialize(from).map(Endpoint::from)
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) mod hex {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(it: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        let digits: String = it.iter().map(|byte| format!("{byte:02x}")).collect();
+        serializer.serialize_str(&digits)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        let digits = String::deserialize(from)?;
+        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+        let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+        bytes.filter(|_| rest.is_empty()).ok_or_else(|| D::Error::custom("not hexadecimal digits"))
     }
 }

@@ -5,7 +5,9 @@ mod make;
 mod members;
 
 use crate::decisions::Decision;
-use cluster::{ClusterId, Epoch, KeyspaceId, KeyspaceKind, Match, Member, NodeId, PartitionId};
+use cluster::{
+    ClusterId, Epoch, HotKey, KeyspaceId, KeyspaceKind, Match, Member, NodeId, PartitionId,
+};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -48,6 +50,9 @@ pub struct Status {
     pub keyspaces: Vec<KeyspaceStatus>,
     /// Share of the load of each node, by id.
     pub load: Vec<NodeLoad>,
+    /// The keys that clients ask for most, the hottest first.
+    #[serde(default)]
+    pub hot: Vec<HotKey>,
     /// Copies that run or are about to, by keyspace and first match value.
     pub copies: Vec<CopyStatus>,
     /// What the controller did lately, oldest first.

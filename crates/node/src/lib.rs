@@ -7,7 +7,7 @@
 //! `read` answers reads; `write` orders writes at the head; `chain` passes them on, commits them
 //! at the end and takes the commits back up; `expiry` does the housekeeping. What the controller
 //! orders comes in by [`Node::install`] (`assign`); `change` settles a chain that changes and
-//! `copy` makes a joiner whole.
+//! `copy` makes a joiner whole. `heat` knows which keys are asked for most.
 
 mod assign;
 mod chain;
@@ -17,6 +17,7 @@ mod counters;
 mod directory;
 pub mod engine;
 mod expiry;
+mod heat;
 mod node;
 mod notes;
 mod read;

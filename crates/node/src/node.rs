@@ -5,6 +5,7 @@ use crate::copy::{Budget, Copy};
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Engine, EngineError};
+use crate::heat::Heat;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica, Timers, take_due};
 use crate::reply::refuse;
@@ -56,6 +57,7 @@ pub struct Node<E: Engine> {
     pub(crate) held: Outbox,
     ready: Outbox,
     pub(crate) counters: Counters,
+    pub(crate) heat: Heat,
     pub(crate) plant: Option<Plant>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -87,6 +89,7 @@ macro_rules! context {
             out: &mut $node.held,
             timers: &mut $node.timers,
             counters: &mut $node.counters,
+            heat: &mut $node.heat,
             directory: $directory,
             plant: $node.plant,
             scratch: &mut $node.scratch,
@@ -117,6 +120,7 @@ impl<E: Engine> Node<E> {
             held: Outbox::default(),
             ready: Outbox::default(),
             counters: Counters::default(),
+            heat: Heat::new(now),
             plant: None,
             scratch: Vec::new(),
         }
@@ -249,6 +253,7 @@ impl<E: Engine> Node<E> {
         }
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP_EVERY;
+            ctx.heat.end_segment(now);
             if ctx.leased {
                 sweep(&mut ctx, &mut self.replicas, &self.ranges);
             }
@@ -311,6 +316,7 @@ impl<E: Engine> Node<E> {
             whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
             copies: self.copies.iter().filter_map(progress).collect(),
             vacating: self.seats.vacating(),
+            hot: self.heat.hot().to_vec(),
             requests: self.counters.requests_total(),
             pending: self.pending() as u64,
         }
@@ -357,7 +363,7 @@ impl<E: Engine> Node<E> {
     }
 }
 
-/// How often records are expired and collected. Reads and updates see an expiry to the millisecond
+/// How often records are expired and collected, and hot keys looked for. Reads and updates see an expiry to the millisecond
 /// whatever this is; it only bounds how long the memory stays taken.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often a quiet partition is looked after.

@@ -243,6 +243,7 @@ pub(crate) fn handle_mget<E: Engine>(
             answer.push(ctx, request, index, Code::NotOwner, &Entry::default());
             continue;
         };
+        ctx.heat.see(keyspace.id, key.keyhash, key.key, false);
         replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
     }
     answer.send(ctx, request);

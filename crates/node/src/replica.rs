@@ -4,6 +4,7 @@ use crate::change::ANNOUNCEMENTS;
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Area, Engine, KeyRef};
+use crate::heat::Heat;
 use crate::notes::pending_name;
 use crate::session::{Outcome, Sessions};
 use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
@@ -21,6 +22,7 @@ pub(crate) struct Context<'a, E> {
     pub(crate) out: &'a mut Outbox,
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
+    pub(crate) heat: &'a mut Heat,
     pub(crate) directory: &'a Directory,
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.

@@ -62,6 +62,9 @@ pub(crate) fn serve<E: Engine>(
         refuse(ctx, header, op, code);
         return Ok(());
     }
+    if let Some(key) = key_of(body) {
+        ctx.heat.see(keyspace.id, header.keyhash, key, op.is_write());
+    }
     match *body {
         Body::Get { key } => replica.handle_get(ctx, header, key),
         Body::Range { limit, start, end } => {
@@ -81,21 +84,14 @@ fn looks_right(
 ) -> Result<(), Code> {
     let partition = &replica.partition;
     let at = Match(header.match_value);
-    let key = match body {
-        Body::Get { key }
-        | Body::Put { key, .. }
-        | Body::Del { key }
-        | Body::Cas { key, .. }
-        | Body::Incr { key, .. } => *key,
-        _ => {
-            let last = Match(header.match_end());
-            let inside = partition.holds(at) && partition.holds(last) && at <= last;
-            return match keyspace.kind {
-                KeyspaceKind::Hash => Err(Code::NotOrdered),
-                KeyspaceKind::Range { .. } if !inside => Err(Code::NotOwner),
-                KeyspaceKind::Range { .. } => Ok(()),
-            };
-        }
+    let Some(key) = key_of(body) else {
+        let last = Match(header.match_end());
+        let inside = partition.holds(at) && partition.holds(last) && at <= last;
+        return match keyspace.kind {
+            KeyspaceKind::Hash => Err(Code::NotOrdered),
+            KeyspaceKind::Range { .. } if !inside => Err(Code::NotOwner),
+            KeyspaceKind::Range { .. } => Ok(()),
+        };
     };
     if keyspace.match_value(key) != at || keyspace.keyhash(key) != header.keyhash {
         return Err(Code::BadMatch);
@@ -104,6 +100,18 @@ fn looks_right(
         return Err(Code::NotOwner);
     }
     Ok(())
+}
+
+/// The one key that a request is about.
+pub(crate) fn key_of<'a>(body: &Body<'a>) -> Option<&'a [u8]> {
+    match *body {
+        Body::Get { key }
+        | Body::Put { key, .. }
+        | Body::Del { key }
+        | Body::Cas { key, .. }
+        | Body::Incr { key, .. } => Some(key),
+        _ => None,
+    }
 }
 
 /// Answers what a keyspace name means.

@@ -3,6 +3,7 @@
 use crate::engine::{Engine, Record};
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
 use crate::reply::{answer_write, refuse};
+use crate::serve::key_of;
 use crate::session::Standing;
 use cluster::Plant;
 use std::time::Duration;
@@ -158,16 +159,6 @@ impl Replica {
             },
             _ => committed,
         }
-    }
-}
-
-fn key_of<'a>(body: &Body<'a>) -> Option<&'a [u8]> {
-    match body {
-        Body::Put { key, .. }
-        | Body::Del { key }
-        | Body::Cas { key, .. }
-        | Body::Incr { key, .. } => Some(key),
-        _ => None,
     }
 }
 

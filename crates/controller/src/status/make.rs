@@ -6,7 +6,7 @@ use super::{KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus
 use crate::decisions::Decisions;
 use crate::peer::Peer;
 use crate::saved::Saved;
-use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
+use cluster::{HotKey, Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
 
@@ -47,6 +47,7 @@ pub(crate) fn make(view: &View<'_>) -> Status {
         active_switch: map.active_switch,
         orders: view.orders,
         load: load(view, &counts),
+        hot: hot(view.peers),
         copies: copies(view),
         decisions: view.decisions.iter().cloned().collect(),
         keyspaces,
@@ -70,6 +71,18 @@ fn counts(peers: &BTreeMap<Member, Peer>) -> Counts {
         }
     }
     counts
+}
+
+/// Keys that a status lists.
+const HOT_MAX: usize = 64;
+
+/// What the nodes report, put together: a key's reads are its tail's, its writes its head's.
+fn hot(peers: &BTreeMap<Member, Peer>) -> Vec<HotKey> {
+    let reports = peers.values().filter_map(|peer| match peer.report.as_ref().map(|r| &r.state) {
+        Some(MemberReport::Node(report)) => Some(&report.hot),
+        _ => None,
+    });
+    HotKey::join(reports.flatten(), HOT_MAX)
 }
 
 fn is_covered(view: &View<'_>) -> bool {

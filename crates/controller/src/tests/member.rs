@@ -192,6 +192,7 @@ impl Obedient {
             whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),
+            hot: Vec::new(),
             requests: 5,
             pending: 1,
         }

@@ -6,7 +6,7 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::FjallEngine;
-use cluster::{Assignment, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
+use cluster::{Assignment, HotKey, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Instant, mix};
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -233,10 +233,14 @@ fn sum(shards: &[ShardSnapshot]) -> NodeReport {
         whole: reports().flat_map(|report| report.whole.iter().copied()).collect(),
         copies: reports().flat_map(|report| report.copies.iter().copied()).collect(),
         vacating: reports().flat_map(|report| report.vacating.iter().copied()).collect(),
+        hot: HotKey::join(reports().flat_map(|report| &report.hot), HOT_MAX),
         requests: reports().map(|report| report.requests).sum(),
         pending: reports().map(|report| report.pending).sum(),
     }
 }
+
+/// Keys that a node reports, however many shards it has.
+const HOT_MAX: usize = 16;
 
 /// Identity of the memory of all shards together, so that one shard without its memory shows.
 fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
-    Epoch, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport, Order,
-    PartitionId, Plant, Report, SwitchControl,
+    Epoch, HotKey, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport,
+    Order, PartitionId, Plant, Report, SwitchControl,
 };
 use controller::{KeyspaceSpec, Saved};
 use node::engine::Engine as _;
@@ -306,6 +306,7 @@ fn merge(reports: &[NodeReport]) -> NodeReport {
         whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
         copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
         vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
+        hot: HotKey::join(all().flat_map(|it| &it.hot), usize::MAX),
         requests: all().map(|it| it.requests).sum(),
         pending: all().map(|it| it.pending).sum(),
     }

@@ -1,0 +1,112 @@
+//! Which keys of a shard are asked for most: the load tracker of SwitchKV section 3.2.1.
+//!
+//! Time is cut into segments. In each, a space-saving counter finds the keys with the most requests
+//! ([`Frequencies`]); at its end they are blended into the list of hot keys, in which what is past
+//! counts half as much with each segment. Nobody has to be hot for long to be noticed, and what was
+//! hot is soon forgotten.
+
+mod frequencies;
+
+use cluster::{HotKey, KeyspaceId};
+use frequencies::Frequencies;
+use machine::Instant;
+
+/// The hot keys of a shard.
+#[derive(Debug)]
+pub(crate) struct Heat {
+    segment: Frequencies,
+    began: Instant,
+    /// The hottest first.
+    hot: Vec<HotKey>,
+}
+
+impl Heat {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { segment: Frequencies::default(), began: now, hot: Vec::new() }
+    }
+
+    /// A client asked for this key, and was served.
+    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], write: bool) {
+        self.segment.see(keyspace, keyhash, key, write);
+    }
+
+    /// The hottest keys up to the last segment's end, the hottest first.
+    pub(crate) fn hot(&self) -> &[HotKey] {
+        &self.hot
+    }
+
+    /// Ends the present segment: `L = f / 2 + L' / 2` for each key of its list, as the paper's
+    /// equation 1 with its weight at one half.
+    pub(crate) fn end_segment(&mut self, now: Instant) {
+        let nanos = now.since(self.began).as_nanos().max(1);
+        self.began = now;
+        let rate = |count: u32| {
+            let per_second = u128::from(count) * 1_000_000_000 / nanos;
+            u64::try_from(per_second).unwrap_or(u64::MAX)
+        };
+        let before = std::mem::take(&mut self.hot);
+        let old = |keyspace: KeyspaceId, key: &[u8]| {
+            let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
+            known.map_or((0, 0), |it| (it.reads, it.writes))
+        };
+        for found in self.segment.top(HOT_MAX) {
+            let (reads, writes) = old(found.keyspace, found.key);
+            self.hot.push(HotKey {
+                keyspace: found.keyspace,
+                key: found.key.to_vec(),
+                reads: rate(found.reads).midpoint(reads),
+                writes: rate(found.writes).midpoint(writes),
+            });
+        }
+        self.hot.sort_by(HotKey::hottest_first);
+        self.segment.clear();
+    }
+}
+
+/// Keys that a shard reports.
+const HOT_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const SPACE: KeyspaceId = KeyspaceId(1);
+
+    fn second(heat: &mut Heat, now: &mut Instant, reads: u32, of: &[u8]) {
+        for _ in 0..reads {
+            heat.see(SPACE, 7, of, false);
+        }
+        *now = *now + Duration::from_secs(1);
+        heat.end_segment(*now);
+    }
+
+    #[test]
+    fn a_steady_load_is_told_as_it_is_and_what_has_ended_is_forgotten() {
+        let mut now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
+        for _ in 0..10 {
+            second(&mut heat, &mut now, 1_000, b"hot");
+        }
+        let [only] = heat.hot() else { panic!("{:?}", heat.hot()) };
+        assert!((990..=1_000).contains(&only.reads) && only.writes == 0, "{only:?}");
+        second(&mut heat, &mut now, 10, b"another");
+        assert_eq!(heat.hot().first().map(|it| it.key.as_slice()), Some(&b"another"[..]));
+        assert_eq!(heat.hot().len(), 1, "only keys of the last segment's list are kept");
+    }
+
+    #[test]
+    fn reads_and_writes_are_told_apart_and_keyspaces_too() {
+        let mut now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
+        for _ in 0..400 {
+            heat.see(SPACE, 7, b"key", true);
+            heat.see(KeyspaceId(2), 7, b"key", false);
+            heat.see(KeyspaceId(2), 7, b"key", true);
+        }
+        now = now + Duration::from_secs(1);
+        heat.end_segment(now);
+        let told: Vec<_> = heat.hot().iter().map(|it| (it.keyspace, it.reads, it.writes)).collect();
+        assert_eq!(told, [(KeyspaceId(2), 200, 200), (SPACE, 0, 200)]);
+    }
+}

@@ -1,0 +1,175 @@
+//! Counting the most frequent keys of a stream in bounded memory: space-saving (Metwally et al.),
+//! algorithm 1 of SwitchKV.
+//!
+//! A key that is not counted yet takes the place of the one counted least and inherits its count,
+//! so that a count is never too small, and whoever makes up more than 1 in [`COUNTED_MAX`] of the
+//! stream is certainly among the counted.
+
+use cluster::KeyspaceId;
+use hashbrown::HashTable;
+
+/// The counted keys of one segment.
+#[derive(Debug, Default)]
+pub(crate) struct Frequencies {
+    /// Places in `counted`, by keyhash.
+    places: HashTable<usize>,
+    /// Kept for their room when they are not in use: the first `ranks.len()` of them are.
+    counted: Vec<Counted>,
+    /// Places in `counted`, the highest count first.
+    ranks: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    keyspace: KeyspaceId,
+    keyhash: u64,
+    key: Vec<u8>,
+    count: u32,
+    /// What of the count was inherited.
+    inherited: u32,
+    writes: u32,
+    /// Place in `ranks`.
+    rank: usize,
+}
+
+/// A key and how often it was certainly seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) key: &'a [u8],
+    pub(crate) reads: u32,
+    pub(crate) writes: u32,
+}
+
+/// Keys that are counted.
+const COUNTED_MAX: usize = 256;
+
+impl Frequencies {
+    /// Counts a request. Allocates nothing once each place has been given to a key as long.
+    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], write: bool) {
+        let counted = &self.counted;
+        let same = |place: &usize| {
+            let known = counted.get(*place);
+            known
+                .is_some_and(|it| it.keyhash == keyhash && it.keyspace == keyspace && it.key == key)
+        };
+        let known = self.places.find(keyhash, same).copied();
+        let place = known.unwrap_or_else(|| self.admit(keyspace, keyhash, key));
+        self.bump(place);
+        if let Some(it) = self.counted.get_mut(place) {
+            it.writes += u32::from(write);
+        }
+    }
+
+    /// The most frequent keys of which anything is certain, the most frequent first.
+    pub(crate) fn top(&self, most: usize) -> impl Iterator<Item = Found<'_>> {
+        let ranked = self.ranks.iter().filter_map(|place| self.counted.get(*place)).take(most);
+        ranked.filter(|it| it.count > it.inherited).map(|it| {
+            let seen = it.count - it.inherited;
+            let Counted { keyspace, key, writes, .. } = it;
+            Found { keyspace: *keyspace, key, reads: seen - writes, writes: *writes }
+        })
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+        self.ranks.clear();
+    }
+
+    /// Gives a key a place: a free one, or that of the key with the lowest count.
+    fn admit(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8]) -> usize {
+        let used = self.ranks.len();
+        let (place, inherited) = if used < COUNTED_MAX {
+            if self.counted.len() == used {
+                self.counted.push(Counted::default());
+            }
+            self.ranks.push(used);
+            (used, 0)
+        } else {
+            let place = *self.ranks.last().expect("all places are in use");
+            let last = self.counted.get(place).expect("ranks are of counted keys");
+            let found = self.places.find_entry(last.keyhash, |it| *it == place);
+            found.expect("what is counted can be found").remove();
+            (place, last.count)
+        };
+        let rank = self.ranks.len() - 1;
+        let it = self.counted.get_mut(place).expect("it was found, or made");
+        it.key.clear();
+        it.key.extend_from_slice(key);
+        (it.keyspace, it.keyhash, it.rank) = (keyspace, keyhash, rank);
+        (it.count, it.inherited, it.writes) = (inherited, inherited, 0);
+        let counted = &self.counted;
+        let rehash = |place: &usize| counted.get(*place).map_or(0, |it| it.keyhash);
+        self.places.insert_unique(keyhash, place, rehash);
+        place
+    }
+
+    /// Raises a count by one. Its key changes places with the first of those with the same count,
+    /// so that the ranks stay in order.
+    fn bump(&mut self, place: usize) {
+        let Some(it) = self.counted.get(place) else { return };
+        let (count, rank) = (it.count, it.rank);
+        let counted = &self.counted;
+        let higher = |place: &usize| counted.get(*place).is_some_and(|other| other.count > count);
+        let first = self.ranks.partition_point(higher);
+        self.ranks.swap(first, rank);
+        for rank in [first, rank] {
+            let moved = self.ranks.get(rank).copied();
+            if let Some(it) = moved.and_then(|place| self.counted.get_mut(place)) {
+                it.rank = rank;
+            }
+        }
+        if let Some(it) = self.counted.get_mut(place) {
+            it.count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn see(frequencies: &mut Frequencies, key: u16, write: bool) {
+        // Few hashes, so that keys of one hash meet.
+        frequencies.see(KeyspaceId(1), u64::from(key % 64), &key.to_be_bytes(), write);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_are_certain_and_nobody_frequent_is_missed(
+            stream in proptest::collection::vec((0u16..2_000, any::<bool>()), 0..5_000),
+            hot in 0u16..2_000, every in 2usize..100,
+        ) {
+            let mut frequencies = Frequencies::default();
+            let mut exact: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+            let mixed = stream.iter().enumerate().map(|(index, (key, write))| {
+                (if index % every == 0 { hot } else { *key }, *write)
+            });
+            for (key, write) in mixed {
+                see(&mut frequencies, key, write);
+                let (reads, writes) = exact.entry(key).or_default();
+                *if write { writes } else { reads } += 1;
+            }
+            let found: BTreeMap<u16, (u32, u32)> = frequencies.top(COUNTED_MAX).map(|it| {
+                let key = u16::from_be_bytes(it.key.try_into().unwrap());
+                (key, (it.reads, it.writes))
+            }).collect();
+            for (key, (reads, writes)) in &found {
+                let (most_reads, most_writes) = exact[key];
+                prop_assert!(*reads <= most_reads && *writes <= most_writes);
+            }
+            let bound = u32::try_from(stream.len() / COUNTED_MAX).unwrap();
+            for (key, (reads, writes)) in &exact {
+                prop_assert!(reads + writes <= bound || found.contains_key(key), "{key} is missed");
+            }
+            if exact.len() <= COUNTED_MAX {
+                prop_assert_eq!(&found, &exact, "with room for all every count is exact");
+            }
+            frequencies.clear();
+            prop_assert_eq!(frequencies.top(1).count(), 0);
+        }
+    }
+}
