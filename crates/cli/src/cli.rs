@@ -1,8 +1,8 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, cluster, controller, del, demo, doctor, explain, get, incr, keyspace, lab, mget,
-    node, put, scan, sim, status, switch, up,
+    bench, cas, cluster, controller, del, demo, doctor, explain, get, hot, incr, keyspace, lab,
+    mget, node, put, scan, sim, status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -64,6 +64,7 @@ enum Command {
     Status(status::Args),
     Keyspace(keyspace::Args),
     Cluster(cluster::Args),
+    Hot(hot::Args),
     Explain(explain::Args),
     Bench(bench::Args),
     Sim(sim::Args),
@@ -92,6 +93,7 @@ impl Cli {
             Command::Status(args) => args.run(&shared),
             Command::Keyspace(args) => args.run(&shared),
             Command::Cluster(args) => args.run(&shared),
+            Command::Hot(args) => args.run(&shared),
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),
             Command::Sim(args) => args.run(&shared),

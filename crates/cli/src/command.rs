@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod get;
+pub(crate) mod hot;
 pub(crate) mod incr;
 pub(crate) mod keyspace;
 pub(crate) mod lab;

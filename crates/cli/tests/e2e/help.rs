@@ -17,6 +17,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "status",
         "keyspace",
         "cluster",
+        "hot",
         "explain",
         "bench",
         "sim",
