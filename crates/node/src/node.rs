@@ -363,8 +363,8 @@ impl<E: Engine> Node<E> {
     }
 }
 
-/// How often records are expired and collected, and hot keys looked for. Reads and updates see an expiry to the millisecond
-/// whatever this is; it only bounds how long the memory stays taken.
+/// How often records are expired and collected, and hot keys looked for. Reads and updates see an
+/// expiry to the millisecond whatever this is; it only bounds how long the memory stays taken.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often a quiet partition is looked after.
 const QUIET_EVERY: Duration = Duration::from_secs(1);
