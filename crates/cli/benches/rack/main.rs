@@ -110,6 +110,7 @@ fn describe(options: &Options, cores: &Cores, idle: f64) {
     println!("                handed over as one (UDP_SEGMENT) stay one as far as the far host");
     println!("direct, apart:  the same, but one datagram is one packet, as it is on wires and as");
     println!("                it is for XDP");
+    println!("direct, same:   in the rack of the XDP switch, whose program lets the packets pass");
     println!("Redis, direct:  the client hashes, and has a connection to each server\n");
     println!("k/s: median [its 95 % interval]; us: p50 / p99; us of CPU time per request:");
     println!("client + switch + servers + ksoftirqd; full: whose core is; last, ratios of rates,");

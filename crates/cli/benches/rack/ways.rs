@@ -27,9 +27,10 @@ struct Arm {
 
 const DIRECT: usize = 0;
 const APART: usize = 1;
-const REDIS: usize = 5;
+const SAME: usize = 2;
+const REDIS: usize = 6;
 
-fn arms(racks: &Racks, stores: &Stores, redis: Option<&RedisRack>) -> [Arm; 6] {
+fn arms(racks: &Racks, stores: &Stores, redis: Option<&RedisRack>) -> [Arm; 7] {
     let keyway = |lab: &Lab, how| {
         let [contents, ..] = stores;
         let connection = lab.on("c0", || Keyway::connect(&lab.reach, contents, how));
@@ -43,12 +44,12 @@ fn arms(racks: &Racks, stores: &Stores, redis: Option<&RedisRack>) -> [Arm; 6] {
     let by_client = |lab| keyway(lab, Coordination::Client);
     let by_switch = |lab| keyway(lab, Coordination::Switch);
     let arm = |name, store, client, switch, compared| Arm { name, store, client, switch, compared };
-    let to_direct = &[DIRECT, APART];
     [
         arm("direct", 0, by_client(&racks.user), "switch-", &[]),
         arm("direct, apart", 1, by_client(&racks.apart), "switch-", &[DIRECT]),
-        arm("XDP switch", 2, by_switch(&racks.xdp), "switch-", to_direct),
-        arm("user switch", 0, by_switch(&racks.user), "switch-", to_direct),
+        arm("direct, same", 2, by_client(&racks.xdp), "switch-", &[DIRECT, APART]),
+        arm("XDP switch", 2, by_switch(&racks.xdp), "switch-", &[DIRECT, APART, SAME]),
+        arm("user switch", 0, by_switch(&racks.user), "switch-", &[DIRECT, APART]),
         arm("nutcracker", 3, forwarded, "nutcracker", &[REDIS]),
         arm("Redis, direct", 3, sharded, "nutcracker", &[]),
     ]
