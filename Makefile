@@ -32,7 +32,7 @@ prerequisites:
 	@sh tools/prerequisites.sh cc bpf network
 
 prerequisites-bench:
-	@sh tools/prerequisites.sh cc network
+	@sh tools/prerequisites.sh cc bpf network
 
 prerequisites-test:
 	@sh tools/prerequisites.sh cc bpf c++ network
