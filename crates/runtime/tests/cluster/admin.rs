@@ -9,11 +9,12 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 9] = [
+const SWITCH_METRICS: [Metric; 10] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
     metric::SWITCH_UNSENT,
+    metric::SWITCH_IN_KERNEL,
     metric::SWITCH_OVERFLOWED,
     metric::SWITCH_PARTITION_READS,
     metric::SWITCH_PARTITION_WRITES,
