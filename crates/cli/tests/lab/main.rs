@@ -213,8 +213,11 @@ mod tests {
         let result = lab.run(0, &bench).expect(0).json();
         let served = result["run"]["summary"]["all"]["ops"].as_f64().unwrap() / 4.0;
         println!("a node of 2000 requests per second has served {served} per second");
-        assert!((1_900.0..2_100.0).contains(&served), "{served} per second: {result:#}");
+        // Never faster. A busy machine may keep it from its work; how exactly it keeps to its rate
+        // if not is tested with a clock that is no machine's.
+        assert!((1_400.0..2_100.0).contains(&served), "{served} per second: {result:#}");
     }
+
     #[test]
     fn bad_links_lose_double_and_delay_as_much_as_asked_and_nothing_goes_wrong() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
