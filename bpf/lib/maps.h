@@ -53,7 +53,6 @@ struct {
 	__array(values, struct kw_large_space_map);
 } large_keyspaces SEC(".maps");
 
-
 /* By node id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -154,7 +154,7 @@ fn is_missing(why: &libbpf_rs::Error) -> bool {
 }
 
 #[cfg(test)]
-#[path = "../tests/sameness/skip.rs"]
+#[path = "../../cli/tests/chaos/skip.rs"]
 mod skip;
 
 #[cfg(test)]

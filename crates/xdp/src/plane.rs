@@ -1,6 +1,6 @@
 //! The switch in the kernel as the control plane sees it.
 
-use crate::compile::{Compiled, Element};
+use crate::compile::{Compiled, Element, PORT_WORDS};
 use crate::counters::Places;
 use crate::layout::{Node, Rule};
 use crate::link::{self, Hook};
@@ -97,6 +97,20 @@ impl Maps {
         Ok(())
     }
 
+    /// Writes the words that are not as they were.
+    fn put_sender_ports(
+        &self,
+        before: &[u64; PORT_WORDS],
+        after: &[u64; PORT_WORDS],
+    ) -> Result<(), Error> {
+        for (index, (old, new)) in (0_u32..).zip(before.iter().zip(after)) {
+            if old != new {
+                maps::put(&self.sender_ports, &index.to_ne_bytes(), &new.to_ne_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
     fn remove_space(&self, id: KeyspaceId) -> Result<(), Error> {
         let key = u32::from(id.0).to_ne_bytes();
         maps::remove(&self.keyspaces, &key)?;
@@ -110,7 +124,6 @@ struct Installed {
     revision: u64,
     active: bool,
     compiled: Compiled,
-    sender_ports: Vec<u64>,
 }
 
 impl<C: FnMut() -> Instant> Plane<C> {
@@ -292,11 +305,10 @@ impl<C: FnMut() -> Instant> Plane<C> {
             self.govern()?;
         }
         let before = &self.installed.compiled;
-        let bits = next.sender_ports();
-        for (index, word) in (0_u32..).zip(bits) {
-            let old = self.installed.sender_ports.get(index as usize).copied().unwrap_or(0);
-            maps::put(&self.maps.sender_ports, &index.to_ne_bytes(), &(word | old).to_ne_bytes())?;
-        }
+        let (old_ports, ports) = (before.sender_ports(), next.sender_ports());
+        let mut both = ports;
+        both.iter_mut().zip(&old_ports).for_each(|(word, old)| *word |= old);
+        self.maps.put_sender_ports(&old_ports, &both)?;
         for (source, id) in &next.senders {
             if before.senders.get(source) != Some(id) {
                 maps::put(&self.maps.senders, source, &u32::from(id.0).to_ne_bytes())?;
@@ -319,15 +331,9 @@ impl<C: FnMut() -> Instant> Plane<C> {
         for source in before.senders.keys().filter(|at| !next.senders.contains_key(*at)) {
             maps::remove(&self.maps.senders, source)?;
         }
-        for (index, word) in (0_u32..).zip(bits) {
-            maps::put(&self.maps.sender_ports, &index.to_ne_bytes(), &word.to_ne_bytes())?;
-        }
-        self.installed = Installed {
-            revision: from.revision,
-            active: from.active,
-            compiled: next,
-            sender_ports: bits.to_vec(),
-        };
+        self.maps.put_sender_ports(&both, &ports)?;
+        let (revision, active) = (from.revision, from.active);
+        self.installed = Installed { revision, active, compiled: next };
         self.govern()
     }
 

@@ -4,7 +4,7 @@
 use crate::cases::{self, CLIENT, SERVICE};
 use crate::frame::{self, Addresses, HEADERS};
 use crate::sink::Sink;
-use crate::wires::{Room, enter_own_namespace, ip};
+use crate::wires::{Room, ip};
 use cluster::{Lease, Life, SwitchControl as _};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -52,17 +52,7 @@ impl Task {
 
 impl Bed {
     pub(crate) fn make() -> Result<Self, String> {
-        enter_own_namespace()?;
-        let room = Room::open()?;
-        room.wire("near", "far", 1);
-        for line in [
-            "address add 10.255.0.1/24 dev near",
-            "neighbour add 10.255.0.2 lladdr 02:00:00:00:01:02 dev near nud permanent",
-            "route add default via 10.255.0.2 dev near",
-        ] {
-            ip(line);
-        }
-        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|e| e.to_string())?;
+        let room = Room::of_gateway()?;
         // Nobody listens: what is really sent is dropped as early as it can be.
         room.run(|| ip("link set far down"));
         let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;

@@ -23,6 +23,7 @@ mod reference;
 #[cfg(test)]
 mod sink;
 #[cfg(test)]
+#[path = "../../../cli/tests/chaos/skip.rs"]
 mod skip;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "frames come out in their own time")]

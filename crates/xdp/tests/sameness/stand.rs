@@ -5,7 +5,7 @@ use crate::frame::{self, Addresses};
 use crate::oracle::counts::Counts;
 use crate::oracle::model::Sent;
 use crate::skip;
-use crate::wires::{Room, enter_own_namespace, ip};
+use crate::wires::Room;
 use cluster::{Lease, Life, NodeId, SwitchControl as _, SwitchTables};
 use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
@@ -54,17 +54,7 @@ pub(crate) enum Outcome {
 impl Stand {
     /// Why it cannot be set up here, if so.
     pub(crate) fn set_up() -> Result<Self, String> {
-        enter_own_namespace()?;
-        let room = Room::open()?;
-        room.wire("near", "far", 1);
-        for line in [
-            "address add 10.255.0.1/24 dev near",
-            "neighbour add 10.255.0.2 lladdr 02:00:00:00:01:02 dev near nud permanent",
-            "route add default via 10.255.0.2 dev near",
-        ] {
-            ip(line);
-        }
-        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|e| e.to_string())?;
+        let room = Room::of_gateway()?;
         let far = room.run(listen).map_err(|e| e.to_string())?;
         let ifindex = nix::net::if_::if_nametoindex("near").map_err(|e| e.to_string())?;
         Ok(Self { ifindex, far, _room: room })

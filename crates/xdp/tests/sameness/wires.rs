@@ -48,6 +48,23 @@ impl Room {
         Ok(Self { holder, jobs: Some(jobs), thread: Some(thread) })
     }
 
+    /// Moves this thread into a namespace of its own that forwards everything by a wire `near` to a
+    /// gateway, 02:00:00:00:01:02, whose end is `far` in the room that is returned.
+    pub(crate) fn of_gateway() -> Result<Self, String> {
+        enter_own_namespace()?;
+        let room = Self::open()?;
+        room.wire("near", "far", 1);
+        for line in [
+            "address add 10.255.0.1/24 dev near",
+            "neighbour add 10.255.0.2 lladdr 02:00:00:00:01:02 dev near nud permanent",
+            "route add default via 10.255.0.2 dev near",
+        ] {
+            ip(line);
+        }
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|e| e.to_string())?;
+        Ok(room)
+    }
+
     /// Does something in there.
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (says, hears) = mpsc::channel();
