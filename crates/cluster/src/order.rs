@@ -192,8 +192,8 @@ impl HotKey {
     /// The order of lists: the hottest first, and equally hot ones by name.
     #[must_use]
     pub fn hottest_first(&self, other: &Self) -> std::cmp::Ordering {
-        let name = |it: &Self| (it.keyspace, it.key.clone());
-        other.rate().cmp(&self.rate()).then_with(|| name(self).cmp(&name(other)))
+        let names = || (self.keyspace, &self.key).cmp(&(other.keyspace, &other.key));
+        other.rate().cmp(&self.rate()).then_with(names)
     }
 
     /// Puts the reports of several shards or nodes together: each key once, the hottest of them.

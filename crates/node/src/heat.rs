@@ -63,8 +63,8 @@ impl Heat {
     }
 }
 
-/// Keys that a shard reports.
-const HOT_MAX: usize = 16;
+/// Hot keys that a shard reports, and a node of several shards.
+pub const HOT_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {

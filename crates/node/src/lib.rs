@@ -31,4 +31,5 @@ mod tests;
 mod write;
 
 pub use counters::Counters;
+pub use heat::HOT_MAX;
 pub use node::{Node, NodeConfig};

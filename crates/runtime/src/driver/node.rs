@@ -233,14 +233,11 @@ fn sum(shards: &[ShardSnapshot]) -> NodeReport {
         whole: reports().flat_map(|report| report.whole.iter().copied()).collect(),
         copies: reports().flat_map(|report| report.copies.iter().copied()).collect(),
         vacating: reports().flat_map(|report| report.vacating.iter().copied()).collect(),
-        hot: HotKey::join(reports().flat_map(|report| &report.hot), HOT_MAX),
+        hot: HotKey::join(reports().flat_map(|report| &report.hot), node::HOT_MAX),
         requests: reports().map(|report| report.requests).sum(),
         pending: reports().map(|report| report.pending).sum(),
     }
 }
-
-/// Keys that a node reports, however many shards it has.
-const HOT_MAX: usize = 16;
 
 /// Identity of the memory of all shards together, so that one shard without its memory shows.
 fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
