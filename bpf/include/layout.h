@@ -23,6 +23,7 @@
 #define KW_KEYSPACES_MAX	256
 #define KW_NAME_MAX	64
 #define KW_PREFIX_MAX	256
+#define KW_LOADS_PER_PAGE	512
 #define KW_SPACE_ELEMENTS	8192
 #define KW_PUT_LEN	8
 #define KW_CAS_LEN	18

@@ -13,9 +13,17 @@ static __always_inline struct kw_own *kw_own(void)
 	return bpf_map_lookup_elem(&own, &zero);
 }
 
+static __always_inline struct kw_load *kw_load(__u32 counter)
+{
+	__u32 number = counter / KW_LOADS_PER_PAGE;
+	struct kw_load_page *page = bpf_map_lookup_elem(&loads, &number);
+
+	return page ? &page->of[counter % KW_LOADS_PER_PAGE] : NULL;
+}
+
 static __always_inline void kw_count_read(__u32 counter)
 {
-	struct kw_load *load = bpf_map_lookup_elem(&loads, &counter);
+	struct kw_load *load = kw_load(counter);
 
 	if (load)
 		load->reads++;
@@ -23,7 +31,7 @@ static __always_inline void kw_count_read(__u32 counter)
 
 static __always_inline void kw_count_write(__u32 counter)
 {
-	struct kw_load *load = bpf_map_lookup_elem(&loads, &counter);
+	struct kw_load *load = kw_load(counter);
 
 	if (load)
 		load->writes++;

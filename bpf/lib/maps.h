@@ -122,12 +122,16 @@ struct {
 	__type(value, struct kw_own);
 } own SEC(".maps");
 
-/* By the index that the rows name. */
+struct kw_load_page {
+	struct kw_load	of[KW_LOADS_PER_PAGE];
+};
+
+/* By the index that the rows name, page by page. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, KW_PARTITIONS_MAX);
+	__uint(max_entries, KW_PARTITIONS_MAX / KW_LOADS_PER_PAGE);
 	__type(key, __u32);
-	__type(value, struct kw_load);
+	__type(value, struct kw_load_page);
 } loads SEC(".maps");
 
 /* By node id: the last load report, plus one; 0 for none. */

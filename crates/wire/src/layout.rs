@@ -32,6 +32,8 @@ pub const KEYSPACES_MAX: usize = 256;
 pub const NAME_MAX: usize = 64;
 /// Bytes of a range keyspace's common prefix.
 pub const PREFIX_MAX: usize = 256;
+/// In-kernel switch: counts of so many partitions lie together in 8 KB, so that what leads to them stays in the nearest cache, whatever the number of partitions.
+pub const LOADS_PER_PAGE: usize = 512;
 /// In-kernel switch: elements of 64 bytes of a keyspace's table, enough for some 7000 partitions; larger tables are looked up more slowly.
 pub const SPACE_ELEMENTS: usize = 8192;
 

@@ -370,12 +370,12 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         switch::Tables::compile(tables)?;
         let ids = || tables.partitions.iter().map(|it| (it.id, it.keyspace));
         let unsound = |why: Error| InstallError::Unsound(why.to_string());
-        self.places.take(ids()).map_err(unsound)?;
+        self.places.take(ids());
         let mut next = Compiled::new(tables, |partition| self.places.of(partition))?;
         next.keep_ways(&self.installed.compiled);
         self.install_compiled(next, tables).map_err(unsound)?;
         let stays: BTreeSet<_> = ids().map(|(id, _)| id).collect();
-        self.places.retain(|partition| stays.contains(&partition));
+        self.places.retain(|partition| stays.contains(&partition)).map_err(unsound)?;
         self.find_ways().map_err(unsound)
     }
 
