@@ -25,6 +25,7 @@
 #define KW_PREFIX_MAX	256
 #define KW_LOADS_PER_PAGE	512
 #define KW_SPACE_ELEMENTS	8192
+#define KW_LARGE_SPACE_ELEMENTS	69633
 #define KW_PUT_LEN	8
 #define KW_CAS_LEN	18
 #define KW_INCR_LEN	8
@@ -222,7 +223,7 @@ _Static_assert(__builtin_offsetof(struct kw_header, code) == 118, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust");
 #define KW_MATCH_END_AT	76
 
-/* Element 0 of a keyspace's map: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
+/* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {
 	__u64 first_hi;
 	__u32 shift;

@@ -19,17 +19,18 @@ const volatile struct kw_service service SEC(".rodata.service") __attribute__((a
 struct kw_rule rule SEC(".data.rule");
 
 /*
- * The partition table of one keyspace: kw_space, then kw_bucket sixteen to an element, then kw_row.
+ * The partition table of one keyspace, in elements as long as a row: kw_space, then kw_bucket
+ * sixteen to an element, then kw_row. All in one value, since each look into a map takes time.
  * Never changed once it is in `keyspaces`: a new revision is a new map.
  */
 struct kw_space_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, KW_SPACE_ELEMENTS);
+	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct kw_row));
+	__uint(value_size, KW_SPACE_ELEMENTS * sizeof(struct kw_row));
 };
 
-/* By keyspace id. All are of one size, so that a look into one is no call but a few instructions. */
+/* By keyspace id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 65536);
@@ -39,10 +40,9 @@ struct {
 
 struct kw_large_space_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_INNER_MAP);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct kw_row));
+	__uint(value_size, KW_LARGE_SPACE_ELEMENTS * sizeof(struct kw_row));
 };
 
 /* By keyspace id: those that need more elements. Only looked for if the other has none. */

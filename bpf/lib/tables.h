@@ -34,37 +34,35 @@ static __always_inline bool kw_is_before(__u64 a_hi, __u64 a_lo, __u64 b_hi, __u
 }
 
 /*
- * The row that holds a match value. A bucket of the leading bits brackets the search, so that with
- * evenly spread partitions one or two rows are left to compare.
+ * The row that holds a match value, in a table of so many elements. A bucket of the leading bits
+ * brackets the search, so that with evenly spread partitions one or two rows are left to compare.
  */
-static __always_inline const struct kw_row *kw_search(void *space_map, struct kw_match at)
+static __always_inline const struct kw_row *kw_search(const struct kw_row *table, __u32 elements,
+						      struct kw_match at)
 {
-	const struct kw_space *space;
-	const struct kw_bucket *buckets;
+	const struct kw_space *space = (const void *)table;
+	const struct kw_bucket *buckets = (const void *)(table + 1);
 	const struct kw_row *row;
-	__u32 zero = 0, index, element, from, count;
+	__u32 index, from, count;
 	__u64 bucket;
 
-	space = bpf_map_lookup_elem(space_map, &zero);
-	if (!space || at.hi < space->first_hi)
+	if (at.hi < space->first_hi)
 		return NULL;
 	bucket = (at.hi - space->first_hi) >> (space->shift & 63);
 	if (bucket >= space->buckets)
 		bucket = space->buckets - 1;
-	element = 1 + bucket / KW_ELEMENT_BUCKETS;
-	buckets = bpf_map_lookup_elem(space_map, &element);
-	if (!buckets)
+	if (bucket >= (elements - 1) * KW_ELEMENT_BUCKETS)
 		return NULL;
-	from = space->rows_at + buckets[bucket % KW_ELEMENT_BUCKETS].row;
-	count = buckets[bucket % KW_ELEMENT_BUCKETS].more + 1;
+	from = space->rows_at + buckets[bucket].row;
+	count = buckets[bucket].more + 1;
 
 	for (int i = 0; i < KW_SEARCH_MAX && count > 1; i++) {
 		__u32 half = count >> 1;
 
 		index = from + half;
-		row = bpf_map_lookup_elem(space_map, &index);
-		if (!row)
+		if (index >= elements)
 			return NULL;
+		row = &table[index];
 		if (kw_is_before(at.hi, at.lo, row->first_hi, row->first_lo)) {
 			count = half;
 		} else {
@@ -72,28 +70,43 @@ static __always_inline const struct kw_row *kw_search(void *space_map, struct kw
 			count -= half;
 		}
 	}
-	row = bpf_map_lookup_elem(space_map, &from);
-	if (!row || kw_is_before(at.hi, at.lo, row->first_hi, row->first_lo) ||
+	if (from >= elements)
+		return NULL;
+	row = &table[from];
+	if (kw_is_before(at.hi, at.lo, row->first_hi, row->first_lo) ||
 	    kw_is_before(row->last_hi, row->last_lo, at.hi, at.lo))
 		return NULL;
 	return row;
+}
+
+/* The table that is all of a map. */
+static __always_inline const struct kw_row *kw_table(void *space_map)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(space_map, &zero);
 }
 
 /* Apart, so that the compiler does not make one lookup of this one and the inlined one. */
 static __noinline const struct kw_row *kw_search_large(__u32 keyspace, __u64 hi, __u64 lo)
 {
 	struct kw_match at = { hi, lo };
-	void *space = bpf_map_lookup_elem(&large_keyspaces, &keyspace);
+	void *map = bpf_map_lookup_elem(&large_keyspaces, &keyspace);
+	const struct kw_row *table = map ? kw_table(map) : NULL;
 
-	return space ? kw_search(space, at) : NULL;
+	return table ? kw_search(table, KW_LARGE_SPACE_ELEMENTS, at) : NULL;
 }
 
 /* The row of a keyspace that holds a match value. */
 static __always_inline const struct kw_row *kw_find(__u32 keyspace, struct kw_match at)
 {
-	void *space = bpf_map_lookup_elem(&keyspaces, &keyspace);
+	void *map = bpf_map_lookup_elem(&keyspaces, &keyspace);
+	const struct kw_row *table;
 
-	return space ? kw_search(space, at) : kw_search_large(keyspace, at.hi, at.lo);
+	if (!map)
+		return kw_search_large(keyspace, at.hi, at.lo);
+	table = kw_table(map);
+	return table ? kw_search(table, KW_SPACE_ELEMENTS, at) : NULL;
 }
 
 static __always_inline bool kw_is_keyspace(__u32 id)

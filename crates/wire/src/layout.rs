@@ -34,8 +34,10 @@ pub const NAME_MAX: usize = 64;
 pub const PREFIX_MAX: usize = 256;
 /// In-kernel switch: counts of so many partitions lie together in 8 KB, so that what leads to them stays in the nearest cache, whatever the number of partitions.
 pub const LOADS_PER_PAGE: usize = 512;
-/// In-kernel switch: elements of 64 bytes of a keyspace's table, enough for some 7000 partitions; larger tables are looked up more slowly.
+/// In-kernel switch: elements of 64 bytes of a keyspace's table, enough for some 7000 partitions.
 pub const SPACE_ELEMENTS: usize = 8192;
+/// In-kernel switch: elements of the table of a keyspace that needs more: 1, one for each 16 of PARTITIONS_MAX, and PARTITIONS_MAX.
+pub const LARGE_SPACE_ELEMENTS: usize = 69633;
 
 /// What a packet asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

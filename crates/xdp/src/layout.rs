@@ -2,7 +2,7 @@
 //! `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has the
 //! compiler check that it agrees.
 
-/// Element 0 of a keyspace's map: how to find a row. Bucket (hi(match) - first_hi) >> shift, at
+/// Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at
 /// most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {

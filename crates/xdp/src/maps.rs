@@ -42,30 +42,20 @@ pub(crate) fn all(map: &impl MapCore, entries: usize) -> Result<Vec<(u32, Vec<u8
     Ok(values.map(|(key, value)| (index(key), value)).collect())
 }
 
-/// An array that will lie in an array of maps: of `entries`, of which the first are these, or if
-/// that is `None` of just these.
-pub(crate) fn inner_array<const N: usize>(
-    values: &[[u8; N]],
-    entries: Option<usize>,
-) -> Result<MapHandle, Error> {
-    let failed = |what: &str| {
-        let what = format!("{what} a table of {} rows", values.len());
-        move |why| Error::Kernel { what, why }
-    };
+/// A map that will lie in an array of maps: of one value, which has `len` bytes and begins with
+/// these.
+pub(crate) fn inner(bytes: &[u8], len: usize) -> Result<MapHandle, Error> {
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
-        // Maps of one size are told apart from others by not having this.
-        map_flags: if entries.is_some() { 0 } else { libbpf_sys::BPF_F_INNER_MAP },
         ..Default::default()
     };
-    let count = u32::try_from(values.len()).expect("tables are bounded");
-    let all = u32::try_from(entries.unwrap_or(values.len())).expect("tables are bounded");
-    let value = u32::try_from(N).expect("records are short");
-    let map = MapHandle::create(MapType::Array, Some("space"), 4, value, all, &options)
-        .map_err(failed("making"))?;
-    let keys: Vec<u8> = (0..count).flat_map(u32::to_ne_bytes).collect();
-    map.update_batch(&keys, values.as_flattened(), count, MapFlags::ANY, MapFlags::ANY)
-        .map_err(failed("filling"))?;
+    let size = u32::try_from(len).expect("tables are bounded");
+    let map = MapHandle::create(MapType::Array, Some("space"), 4, size, 1, &options);
+    let what = || format!("making a table of {len} bytes");
+    let map = map.map_err(|why| Error::Kernel { what: what(), why })?;
+    let mut value = bytes.to_vec();
+    value.resize(len, 0);
+    put(&map, &0_u32.to_ne_bytes(), &value)?;
     Ok(map)
 }
 

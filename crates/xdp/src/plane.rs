@@ -79,11 +79,13 @@ impl Maps {
         let (mut small, mut large) = (Vec::new(), Vec::new());
         for (id, elements) in changed {
             let key = u32::from(id.0);
-            if elements.len() > wire::SPACE_ELEMENTS {
-                large.push((key, maps::inner_array(elements, None)?));
+            let (tables, room) = if elements.len() > wire::SPACE_ELEMENTS {
+                (&mut large, wire::LARGE_SPACE_ELEMENTS)
             } else {
-                small.push((key, maps::inner_array(elements, Some(wire::SPACE_ELEMENTS))?));
-            }
+                (&mut small, wire::SPACE_ELEMENTS)
+            };
+            let map = maps::inner(elements.as_flattened(), room * size_of::<Element>())?;
+            tables.push((key, map));
         }
         for (here, there, tables) in [
             (&self.large_keyspaces, &self.keyspaces, large),
