@@ -78,13 +78,11 @@ struct {
 	__type(value, __u32);
 } senders SEC(".maps");
 
-/* One bit for each UDP port that a node has: most requests need not be looked up in `senders`. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1024);
-	__type(key, __u32);
-	__type(value, __u64);
-} sender_ports SEC(".maps");
+/*
+ * One bit for each UDP port that a node has: most requests need not be looked up in `senders`. Not
+ * in a map of many values, since each look into one takes time.
+ */
+__u64 sender_ports[1024] SEC(".data.senders");
 
 /* The interfaces that the switch is attached to, by themselves. */
 struct {

@@ -102,15 +102,15 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 			       bpf_be64_to_cpu(KW_U64(&kw->match_lo)) };
 	const struct kw_node *node = NULL;
 	const struct kw_row *row;
-	__u32 keyspace;
+	__u32 keyspace = bpf_ntohs(kw->keyspace);
 	__be16 port, id;
 	int reason;
 
+	/* Before the rest, which then need not wait for memory. */
+	row = kw_find(keyspace, at);
 	reason = kw_admit(p, own);
 	if (reason)
 		return reason;
-	keyspace = bpf_ntohs(kw->keyspace);
-	row = kw_find(keyspace, at);
 	if (!row)
 		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
 	id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);

@@ -84,8 +84,7 @@ static __always_inline void kw_address(const struct kw_packet *p, __be32 addr, _
  */
 static __always_inline void kw_frame(struct ethhdr *eth, const __u8 *addrs)
 {
-	KW_U32(eth) = KW_U32(addrs);
-	KW_U32((__u8 *)eth + 4) = KW_U32(addrs + 4);
+	KW_U64(eth) = KW_U64(addrs);
 	KW_U32((__u8 *)eth + 8) = KW_U32(addrs + 8);
 }
 

@@ -118,12 +118,10 @@ static __always_inline bool kw_is_keyspace(__u32 id)
 static __always_inline int kw_sender(const struct kw_packet *p)
 {
 	struct kw_source from;
-	__u32 word = bpf_ntohs(p->udp->source) >> 6;
-	const __u64 *ports;
+	__u16 port = bpf_ntohs(p->udp->source);
 	const __u32 *id;
 
-	ports = bpf_map_lookup_elem(&sender_ports, &word);
-	if (!ports || !(*ports & 1ULL << (bpf_ntohs(p->udp->source) & 63)))
+	if (!(sender_ports[port / 64] & 1ULL << port % 64))
 		return -1;
 	__builtin_memset(&from, 0, sizeof(from));
 	KW_U32(&from.addr[8]) = KW_MAPPED_MID;

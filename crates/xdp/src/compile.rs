@@ -6,7 +6,7 @@ use cluster::{
 };
 use std::collections::BTreeMap;
 
-/// One value of a keyspace's map: a [`Space`], sixteen [`Bucket`]s or a [`Row`].
+/// One element of a keyspace's table: a [`Space`], sixteen [`Bucket`]s or a [`Row`].
 pub(crate) type Element = [u8; Row::LEN];
 
 /// What all maps have to hold.
@@ -98,7 +98,7 @@ fn halves(at: Match) -> (u64, u64) {
     ((at.0 >> 64) as u64, at.0 as u64)
 }
 
-/// The map of one keyspace: how to search, then buckets, then rows.
+/// The table of one keyspace: how to search, then buckets, then rows.
 fn space(mut rows: Vec<Row>) -> Vec<Element> {
     rows.sort_by_key(|row| (row.first_hi, row.first_lo));
     let first_hi = rows.first().map_or(0, |row| row.first_hi);

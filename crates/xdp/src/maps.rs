@@ -49,6 +49,7 @@ pub(crate) fn inner(bytes: &[u8], len: usize) -> Result<MapHandle, Error> {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
         ..Default::default()
     };
+    assert!(bytes.len() <= len, "a table has no more than PARTITIONS_MAX rows");
     let size = u32::try_from(len).expect("tables are bounded");
     let map = MapHandle::create(MapType::Array, Some("space"), 4, size, 1, &options);
     let what = || format!("making a table of {len} bytes");

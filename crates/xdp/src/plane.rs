@@ -99,18 +99,9 @@ impl Maps {
         Ok(())
     }
 
-    /// Writes the words that are not as they were.
-    fn put_sender_ports(
-        &self,
-        before: &[u64; PORT_WORDS],
-        after: &[u64; PORT_WORDS],
-    ) -> Result<(), Error> {
-        for (index, (old, new)) in (0_u32..).zip(before.iter().zip(after)) {
-            if old != new {
-                maps::put(&self.sender_ports, &index.to_ne_bytes(), &new.to_ne_bytes())?;
-            }
-        }
-        Ok(())
+    fn put_sender_ports(&self, words: &[u64; PORT_WORDS]) -> Result<(), Error> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        maps::put(&self.sender_ports, &0_u32.to_ne_bytes(), &bytes)
     }
 
     fn remove_space(&self, id: KeyspaceId) -> Result<(), Error> {
@@ -148,7 +139,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
             nodes: map("nodes"),
             node_order: map("node_order"),
             senders: map("senders"),
-            sender_ports: map("sender_ports"),
+            sender_ports: map(".data.senders"),
             ports: map("ports"),
             reports: map("reports"),
         };
@@ -307,10 +298,10 @@ impl<C: FnMut() -> Instant> Plane<C> {
             self.govern()?;
         }
         let before = &self.installed.compiled;
-        let (old_ports, ports) = (before.sender_ports(), next.sender_ports());
+        let ports = next.sender_ports();
         let mut both = ports;
-        both.iter_mut().zip(&old_ports).for_each(|(word, old)| *word |= old);
-        self.maps.put_sender_ports(&old_ports, &both)?;
+        both.iter_mut().zip(before.sender_ports()).for_each(|(word, old)| *word |= old);
+        self.maps.put_sender_ports(&both)?;
         for (source, id) in &next.senders {
             if before.senders.get(source) != Some(id) {
                 maps::put(&self.maps.senders, source, &u32::from(id.0).to_ne_bytes())?;
@@ -333,7 +324,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         for source in before.senders.keys().filter(|at| !next.senders.contains_key(*at)) {
             maps::remove(&self.maps.senders, source)?;
         }
-        self.maps.put_sender_ports(&both, &ports)?;
+        self.maps.put_sender_ports(&ports)?;
         let (revision, active) = (from.revision, from.active);
         self.installed = Installed { revision, active, compiled: next };
         self.govern()
