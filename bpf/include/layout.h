@@ -326,18 +326,20 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets by operation, drops by reason. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, and what left as parts of an MGET or RANGE. */
 struct kw_totals {
-	__u64 packets[256];
+	__u64 forwarded[256];
+	__u64 others[256];
 	__u64 dropped[256];
 	__u64 unparsed;
-	__u64 emitted;
+	__u64 parts;
 };
-_Static_assert(sizeof(struct kw_totals) == 4112, "no padding");
-_Static_assert(__builtin_offsetof(struct kw_totals, packets) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 2048, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 4096, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_totals, emitted) == 4104, "as in Rust");
+_Static_assert(sizeof(struct kw_totals) == 6160, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_totals, forwarded) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 6144, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, parts) == 6152, "as in Rust");
 
 /* The service address, fixed when the program is loaded. */
 struct kw_service {

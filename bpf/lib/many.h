@@ -302,7 +302,7 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	kw_frame(p.eth, node->dmac);
 	own = kw_own();
 	if (own)
-		own->totals.emitted++;
+		own->totals.parts++;
 	if (last)
 		return bpf_redirect(node->ifindex, 0);
 	bpf_clone_redirect(skb, node->ifindex, 0);
@@ -363,7 +363,7 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	fate = kw_plan(skb, &p, own, plan);
 	if (fate == KW_TO_KERNEL)
 		return TC_ACT_OK;
-	own->totals.packets[p.kw->op]++;
+	own->totals.others[p.kw->op]++;
 	if (fate) {
 		own->totals.dropped[fate & 0xff]++;
 		return TC_ACT_SHOT;

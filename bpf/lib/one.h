@@ -209,12 +209,12 @@ static __always_inline int kw_one(struct xdp_md *ctx)
 	fate = kw_forward(ctx, &p, own, &ifindex);
 	if (fate == KW_TO_KERNEL)
 		return XDP_PASS;
-	own->totals.packets[op]++;
 	if (fate != KW_SEND) {
+		own->totals.others[op]++;
 		own->totals.dropped[fate & 0xff]++;
 		return XDP_DROP;
 	}
-	own->totals.emitted++;
+	own->totals.forwarded[op]++;
 	return bpf_redirect_map(&ports, ifindex, XDP_ABORTED);
 }
 

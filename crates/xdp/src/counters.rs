@@ -80,10 +80,11 @@ impl Places {
         let (mut unparsed, mut emitted) = (0, 0);
         for value in maps::per_processor(&self.totals, 0)? {
             let Some(totals) = Totals::from_bytes(&value) else { continue };
-            add(&mut packets, &totals.packets);
+            add(&mut packets, &totals.forwarded);
+            add(&mut packets, &totals.others);
             add(&mut dropped, &totals.dropped);
             unparsed += totals.unparsed;
-            emitted += totals.emitted;
+            emitted += totals.forwarded.iter().sum::<u64>() + totals.parts;
         }
         let counted = self.counted()?;
         let partitions = self.of.iter().map(|(partition, (keyspace, place))| PartitionLoad {

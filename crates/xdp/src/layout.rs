@@ -347,29 +347,37 @@ impl Load {
     }
 }
 
-/// What one processor counted: packets by operation, drops by reason.
+/// What one processor counted: packets that left as one, by operation, and so are counted once; all
+/// others by operation, drops by reason, datagrams that the parser refused, and what left as parts
+/// of an MGET or RANGE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
-    pub packets: [u64; 256],
+    pub forwarded: [u64; 256],
+    /// 256 times 8 bytes, as the machine has it.
+    pub others: [u64; 256],
     /// 256 times 8 bytes, as the machine has it.
     pub dropped: [u64; 256],
     /// 8 bytes, as the machine has it.
     pub unparsed: u64,
     /// 8 bytes, as the machine has it.
-    pub emitted: u64,
+    pub parts: u64,
 }
 
 impl Totals {
     /// Bytes in the map.
-    pub const LEN: usize = 4112;
+    pub const LEN: usize = 6160;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 4112] {
-        let mut out = [0; 4112];
+    pub fn to_bytes(&self) -> [u8; 6160] {
+        let mut out = [0; 6160];
         let mut at = 0;
-        for (i, one) in self.packets.iter().enumerate() {
+        for (i, one) in self.forwarded.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 2048;
+        for (i, one) in self.others.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
         }
         at += 2048;
@@ -379,7 +387,7 @@ impl Totals {
         at += 2048;
         crate::bytes::put(&mut out, at, &self.unparsed.to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.emitted.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.parts.to_ne_bytes());
         at += 8;
         debug_assert_eq!(at, Self::LEN);
         out
@@ -389,7 +397,7 @@ impl Totals {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            packets: {
+            forwarded: {
                 let mut all = [0; 256];
                 for (i, one) in all.iter_mut().enumerate() {
                     let bytes = crate::bytes::get(bytes, 8 * i)?;
@@ -397,7 +405,7 @@ impl Totals {
                 }
                 all
             },
-            dropped: {
+            others: {
                 let mut all = [0; 256];
                 for (i, one) in all.iter_mut().enumerate() {
                     let bytes = crate::bytes::get(bytes, 2048 + 8 * i)?;
@@ -405,8 +413,16 @@ impl Totals {
                 }
                 all
             },
-            unparsed: u64::from_ne_bytes(crate::bytes::get(bytes, 4096)?),
-            emitted: u64::from_ne_bytes(crate::bytes::get(bytes, 4104)?),
+            dropped: {
+                let mut all = [0; 256];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 4096 + 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
+                }
+                all
+            },
+            unparsed: u64::from_ne_bytes(crate::bytes::get(bytes, 6144)?),
+            parts: u64::from_ne_bytes(crate::bytes::get(bytes, 6152)?),
         })
     }
 }
