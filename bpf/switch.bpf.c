@@ -33,7 +33,7 @@ int govern(struct kw_rule *to)
 }
 
 /*
- * Called by the loader: how the kernel reaches the IPv4 address at the end of a kw_way, which
+ * Called by the loader: how the kernel reaches the IPv4 address of a kw_way, which
  * stands in for a frame.
  */
 SEC("xdp")
@@ -41,17 +41,10 @@ int resolve(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct kw_way *way = data;
-	struct bpf_fib_lookup fib = { .family = AF_INET, .ifindex = ctx->ingress_ifindex };
 
 	if ((void *)(way + 1) > end || !kw_is_mapped(way->addr))
 		return XDP_ABORTED;
-	fib.ipv4_dst = KW_U32(&way->addr[12]);
-	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
-		return XDP_DROP;
-	way->ifindex = fib.ifindex;
-	__builtin_memcpy(way->dmac, fib.dmac, ETH_ALEN);
-	__builtin_memcpy(way->smac, fib.smac, ETH_ALEN);
-	return XDP_PASS;
+	return kw_route(ctx, KW_U32(&way->addr[12]), way) ? XDP_PASS : XDP_DROP;
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -20,8 +20,11 @@
 /* For how long the kernel need not be asked again, in ticks of 1 to 10 ms. */
 #define KW_ASK_AGAIN	100
 
-/* Asks the kernel how it would route to an IPv4 address, if it knows: that takes its time. */
-static __noinline const struct kw_client *kw_ask(struct xdp_md *ctx, __be32 to, __u64 tick)
+/*
+ * Asks the kernel how it would route from the service address to an IPv4 address: whether it knows.
+ * That takes its time.
+ */
+static __always_inline bool kw_route(struct xdp_md *ctx, __be32 to, struct kw_way *way)
 {
 	struct bpf_fib_lookup fib = {
 		.family = AF_INET,
@@ -30,16 +33,25 @@ static __noinline const struct kw_client *kw_ask(struct xdp_md *ctx, __be32 to, 
 		.ipv4_src = kw_service_addr(),
 		.ipv4_dst = to,
 	};
+
+	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+		return false;
+	way->ifindex = fib.ifindex;
+	__builtin_memcpy(way->dmac, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(way->smac, fib.smac, ETH_ALEN);
+	return true;
+}
+
+/* Has the kernel say how a client is reached, and notes it, if it is through one of our ports. */
+static __noinline const struct kw_client *kw_ask(struct xdp_md *ctx, __be32 to, __u64 tick)
+{
 	struct kw_client client = { .tick = tick };
 
-	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS ||
-	    !bpf_map_lookup_elem(&ports, &fib.ifindex)) {
+	if (!kw_route(ctx, to, &client.way) ||
+	    !bpf_map_lookup_elem(&ports, &client.way.ifindex)) {
 		bpf_map_delete_elem(&clients, &to);
 		return NULL;
 	}
-	client.way.ifindex = fib.ifindex;
-	__builtin_memcpy(client.way.dmac, fib.dmac, ETH_ALEN);
-	__builtin_memcpy(client.way.smac, fib.smac, ETH_ALEN);
 	bpf_map_update_elem(&clients, &to, &client, BPF_ANY);
 	return bpf_map_lookup_elem(&clients, &to);
 }
