@@ -5,12 +5,10 @@
  */
 #include "switch.bpf.c"
 
-/* As crates/xdp/benches/program says it too. */
-#define CLIENT		bpf_htonl(0x0a010001)
-#define CLIENT_PORT	bpf_htons(40000)
-#define NODES		bpf_htonl(0x0a020000)	/* And the id of the node. */
-#define NODES_PORT	bpf_htons(9000)
-#define NODES_MASK	15			/* Replies come from that many. */
+/*
+ * The build defines, in the machine's order, what crates/xdp/benches/program says: CLIENT and
+ * CLIENT_PORT; NODES_NET, to which a node's id is added, and NODES_PORT; NODES, how many.
+ */
 
 /* What is known of the packet here must not save the switch from finding it out. */
 #define FORGET()	asm volatile("" ::: "memory")
@@ -51,11 +49,11 @@ static __always_inline bool anew(struct xdp_md *ctx)
 		return false;
 	clock(kw);
 	if (kw->op & 0x80) {
-		kw->node = bpf_htons(random & NODES_MASK);
-		addressed(ip, udp, NODES | bpf_htonl(random & NODES_MASK), NODES_PORT);
+		kw->node = bpf_htons(random % NODES);
+		addressed(ip, udp, bpf_htonl(NODES_NET + random % NODES), bpf_htons(NODES_PORT));
 	} else {
 		KW_U64(&kw->match_hi) = random; /* As wide as it will be read. */
-		addressed(ip, udp, CLIENT, CLIENT_PORT);
+		addressed(ip, udp, bpf_htonl(CLIENT), bpf_htons(CLIENT_PORT));
 	}
 	FORGET();
 	return true;
@@ -91,7 +89,7 @@ int anew_least(struct xdp_md *ctx)
 	if ((void *)(p.udp + 1) > end || KW_U16(&p.eth->h_proto) != bpf_htons(ETH_P_IP) ||
 	    p.ip->protocol != IPPROTO_UDP || p.udp->dest != service.port)
 		return XDP_PASS;
-	kw_address(&p, NODES, NODES_PORT);
+	kw_address(&p, bpf_htonl(NODES_NET), bpf_htons(NODES_PORT));
 	KW_U64(p.eth) = 0x0002020100000002ULL;
 	KW_U32((__u8 *)p.eth + 8) = 0x01010000;
 	return bpf_redirect_map(&ports, ctx->ingress_ifindex, XDP_ABORTED);
@@ -108,7 +106,7 @@ static __always_inline bool anew_many(struct __sk_buff *skb)
 		return false;
 	clock(kw);
 	kw->bitmap = ~0U;
-	addressed(ip, udp, CLIENT, CLIENT_PORT);
+	addressed(ip, udp, bpf_htonl(CLIENT), bpf_htons(CLIENT_PORT));
 	for (__u32 i = 0; i < KW_MGET_KEYS_MAX && i < kw->count; i++) {
 		void *slot = (void *)(kw + 1) + i * KW_MGET_SLOT_LEN;
 

@@ -4,6 +4,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "benches/program/addresses.rs"]
+mod addresses;
+
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
@@ -22,6 +25,7 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
         .arg(format!("-I{}", root.join("include").display()))
         .arg(format!("-I{libbpf}"))
         .args(system_headers())
+        .args(definitions(program))
         .arg("-c")
         .arg(root.join(format!("{program}.bpf.c")))
         .arg("-o")
@@ -34,6 +38,24 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
              Install it (apt-get install clang libelf-dev zlib1g-dev pkg-config) and build again."
         ),
     }
+}
+
+/// What a program is to know that Rust says.
+fn definitions(program: &str) -> Vec<String> {
+    use addresses::{CLIENT, NODES, NODES_NET, NODES_PORT};
+    if program != "bench" {
+        return Vec::new();
+    }
+    let [a, b] = NODES_NET;
+    let define = |(name, value): (&str, u32)| format!("-D{name}={value}U");
+    let all = [
+        ("CLIENT", CLIENT.0.to_bits()),
+        ("CLIENT_PORT", CLIENT.1.into()),
+        ("NODES", NODES.into()),
+        ("NODES_NET", u32::from_be_bytes([a, b, 0, 0])),
+        ("NODES_PORT", NODES_PORT.into()),
+    ];
+    all.map(define).into()
 }
 
 /// Where Debian and its kin keep `asm/types.h`: for the BPF target clang does not look there.

@@ -1,7 +1,8 @@
 //! Where the programs are measured: a namespace with one interface whose other end is silent, or
 //! counts what arrives.
 
-use crate::cases::{self, CLIENT, SERVICE};
+use crate::addresses::CLIENT;
+use crate::cases::{self, SERVICE};
 use crate::frame::{self, Addresses, HEADERS};
 use crate::sink::Sink;
 use crate::wires::{Room, ip};

@@ -1,22 +1,15 @@
 //! Tables and packets.
 
+use crate::addresses::{CLIENT, NODES_NET, NODES_PORT};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use wire::{Endpoint, Header, MgetKey, Op};
 
 /// The service address.
 pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
-/// Who asks; bpf/bench.bpf.c says it too.
-pub(crate) const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 1, 0, 1), 40_000);
-/// Nodes that replies come from.
-pub(crate) const NODES: u16 = 16;
 pub(crate) const REPLICAS: u16 = 3;
 pub(crate) const KEY: &[u8] = b"user567890123456";
 pub(crate) const VALUE_LEN: usize = 100;
-
-/// The network in which all nodes are; bpf/bench.bpf.c says it too.
-const NODES_NET: [u8; 2] = [10, 2];
-const NODES_PORT: u16 = 9000;
 
 /// A hash keyspace in equal partitions, chains going round the nodes.
 pub(crate) fn tables(revision: u64, partitions: u32, nodes: u16) -> SwitchTables {

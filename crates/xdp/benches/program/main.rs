@@ -5,6 +5,7 @@
 //! is first made as it came, with another match value, which is measured by itself and taken off.
 //! Programs take turns, so that what disturbs one disturbs the other.
 
+mod addresses;
 mod bed;
 mod cases;
 #[path = "../../tests/sameness/frame.rs"]
@@ -15,8 +16,9 @@ mod sink;
 #[path = "../../tests/sameness/wires.rs"]
 mod wires;
 
+use addresses::NODES;
 use bed::{Bed, Task};
-use cases::{KEY, NODES, REPLICAS, VALUE_LEN};
+use cases::{KEY, REPLICAS, VALUE_LEN};
 
 const ROUNDS: usize = 21;
 /// Times that the programs of one packet are loaded: where they lie matters.
