@@ -45,7 +45,8 @@ impl File {
 
     /// Not written by hand; what it looks like is its generator's affair.
     pub(super) fn is_generated(&self) -> bool {
-        self.path == "crates/wire/src/layout.rs" || self.path == "docs/reference/wire.md"
+        ["crates/wire/src/layout.rs", "crates/xdp/src/layout.rs", "docs/reference/wire.md"]
+            .contains(&self.path.as_str())
     }
 }
 
