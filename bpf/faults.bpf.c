@@ -12,19 +12,13 @@
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include <layout.h>
 
-/* Set by the loader; of a million datagrams each. */
-struct faults {
-	__u64 seed;
-	__u32 lost, doubled, overtaken, unused;
-};
-const volatile struct faults faults SEC(".rodata.faults");
+/* Set by the loader. */
+const volatile struct kw_faults faults SEC(".rodata.faults");
 
-/* What has come and what was done to it, for the loader. */
-struct counts {
-	__u64 came, lost, doubled, overtaken;
-};
-struct counts counts SEC(".data.counts");
+/* For the loader. */
+struct kw_fault_counts counts SEC(".data.counts");
 
 #define MILLION 1000000
 
@@ -153,13 +147,13 @@ int keyway_faults(struct __sk_buff *skb)
 	if (!is_udp(skb))
 		return TC_ACT_OK;
 	n = __sync_fetch_and_add(&counts.came, 1);
-	if (die(n, LOST) % MILLION < faults.lost) {
+	if (die(n, LOST) % MILLION < faults.lost_ppm) {
 		__sync_fetch_and_add(&counts.lost, 1);
 		return TC_ACT_SHOT;
 	}
-	if (die(n, DOUBLED) % MILLION < faults.doubled && !deliver_copy(skb))
+	if (die(n, DOUBLED) % MILLION < faults.doubled_ppm && !deliver_copy(skb))
 		__sync_fetch_and_add(&counts.doubled, 1);
-	if (die(n, OVERTAKEN) % MILLION < faults.overtaken &&
+	if (die(n, OVERTAKEN) % MILLION < faults.overtaken_ppm &&
 	    hold(skb, 1 + die(n, BEHIND) % OVERTAKEN_BY_MAX)) {
 		__sync_fetch_and_add(&counts.overtaken, 1);
 		return TC_ACT_SHOT;

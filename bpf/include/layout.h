@@ -367,4 +367,32 @@ _Static_assert(__builtin_offsetof(struct kw_rule, installed) == 12, "as in Rust"
 _Static_assert(__builtin_offsetof(struct kw_rule, active) == 13, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, pad) == 14, "as in Rust");
 
+/* How bad a link is. What happens to the n-th datagram is a function of the seed and n. Of a million datagrams so many are dropped, delivered twice, and kept back until 1 to 16 others have passed, for as long as none come. Only one is kept at a time: what should be meanwhile is delivered. */
+struct kw_faults {
+	__u64 seed;
+	__u32 lost_ppm;
+	__u32 doubled_ppm;
+	__u32 overtaken_ppm;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct kw_faults) == 24, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_faults, seed) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_faults, lost_ppm) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_faults, doubled_ppm) == 12, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_faults, overtaken_ppm) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_faults, pad) == 20, "as in Rust");
+
+/* What a link has done to datagrams: all that came in, those dropped, delivered twice, and kept back until others had passed. */
+struct kw_fault_counts {
+	__u64 came;
+	__u64 lost;
+	__u64 doubled;
+	__u64 overtaken;
+};
+_Static_assert(sizeof(struct kw_fault_counts) == 32, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_fault_counts, came) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_fault_counts, lost) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_fault_counts, doubled) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_fault_counts, overtaken) == 24, "as in Rust");
+
 #endif /* KEYWAY_LAYOUT_H */

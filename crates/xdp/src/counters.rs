@@ -27,8 +27,6 @@ struct Place {
     before: Load,
 }
 
-const NOTHING: Load = Load { reads: 0, writes: 0 };
-
 impl Places {
     pub(crate) fn new(program: &Program) -> Self {
         Self {
@@ -36,7 +34,10 @@ impl Places {
             loads: program.map("loads"),
             of: BTreeMap::new(),
             // The lowest is taken first.
-            free: (0..=u16::MAX).rev().map(|index| Place { index, before: NOTHING }).collect(),
+            free: (0..=u16::MAX)
+                .rev()
+                .map(|index| Place { index, before: Load::default() })
+                .collect(),
         }
     }
 
@@ -100,7 +101,7 @@ impl Places {
     fn counted(&self) -> Result<Vec<Load>, Error> {
         let taken = self.of.values().map(|(_, place)| usize::from(place.index) + 1).max();
         let pages = taken.unwrap_or(0).div_ceil(LOADS_PER_PAGE);
-        let mut sums = vec![NOTHING; pages * LOADS_PER_PAGE];
+        let mut sums = vec![Load::default(); pages * LOADS_PER_PAGE];
         for (number, sums) in (0_u32..).zip(sums.chunks_mut(LOADS_PER_PAGE)) {
             for page in maps::per_processor(&self.loads, number)? {
                 for (sum, bytes) in sums.iter_mut().zip(page.chunks(Load::LEN)) {

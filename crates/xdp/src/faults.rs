@@ -2,7 +2,6 @@
 //! datagrams that come in there. It stays when the process that attached it has ended, as long as
 //! the interface is there or until it is detached.
 
-use crate::bytes::{get, put};
 use crate::program::{Error, log_libbpf};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{
@@ -12,47 +11,12 @@ use libbpf_rs::{
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How bad a link is. Rates are of a million datagrams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// What happens to the n-th datagram is a function of this and n.
-    pub seed: u64,
-    /// Dropped.
-    pub lost_ppm: u32,
-    /// Delivered twice.
-    pub doubled_ppm: u32,
-    /// Kept back until 1 to 16 others have passed, and for as long as none come. Only one is kept
-    /// at a time: what should be meanwhile is delivered.
-    pub overtaken_ppm: u32,
-}
-
-/// What a link has done to datagrams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// All that came in.
-    pub came: u64,
-    /// Dropped.
-    pub lost: u64,
-    /// Delivered twice.
-    pub doubled: u64,
-    /// Kept back until others had passed.
-    pub overtaken: u64,
-}
+pub use crate::layout::{FaultCounts as Counts, Faults};
 
 /// `bpf/faults.bpf.c`, compiled.
 static FAULTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/faults.bpf.o"));
 
 impl Faults {
-    /// `struct faults`.
-    fn to_bytes(self) -> [u8; 24] {
-        let mut out = [0; 24];
-        put(&mut out, 0, &self.seed.to_ne_bytes());
-        put(&mut out, 8, &self.lost_ppm.to_ne_bytes());
-        put(&mut out, 12, &self.doubled_ppm.to_ne_bytes());
-        put(&mut out, 16, &self.overtaken_ppm.to_ne_bytes());
-        out
-    }
-
     /// Makes the link bad whose end this interface is, in place of what was there before. Counting
     /// begins anew.
     ///
@@ -124,19 +88,6 @@ pub fn counts(interface: &str) -> Result<Option<Counts>, Error> {
     Ok(value.as_deref().and_then(Counts::from_bytes))
 }
 
-impl Counts {
-    /// `struct counts`.
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let number = |at| get(bytes, at).map(u64::from_ne_bytes);
-        Some(Self {
-            came: number(0)?,
-            lost: number(8)?,
-            doubled: number(16)?,
-            overtaken: number(24)?,
-        })
-    }
-}
-
 /// Where the program is attached: the first filter on the way in. Only attaching takes a program.
 fn hook(program: BorrowedFd<'_>, interface: &str) -> Result<TcHook, Error> {
     log_libbpf();
@@ -160,6 +111,7 @@ mod skip;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::put;
     use libbpf_rs::ProgramInput;
 
     const DATAGRAMS: usize = 20_000;

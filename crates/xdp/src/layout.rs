@@ -52,7 +52,7 @@ impl Space {
 
 /// Sixteen to an element, from element 1 on: the row that holds the first match value of the
 /// bucket, or the one before it, and how many of those after it begin in the bucket or before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     /// 2 bytes, as the machine has it.
     pub row: u16,
@@ -90,7 +90,7 @@ impl Bucket {
 /// A partition: its match values, what is stamped, to which UDP ports of the head and of the tail
 /// (0: not in the node table), the place of the tail in the chain, and the index of the partition's
 /// `load`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// 8 bytes, as the machine has it.
     pub first_hi: u64,
@@ -177,7 +177,7 @@ impl Row {
 
 /// How an address is reached: interface (0: not known, the kernel has to find it) and Ethernet
 /// addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {
     /// 16 times 1 bytes, as the machine has it.
     pub addr: [u8; 16],
@@ -223,7 +223,7 @@ impl Way {
 }
 
 /// A node of the node table, by id: its way, and the port of its first shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// 16 times 1 bytes, as the machine has it.
     pub addr: [u8; 16],
@@ -275,7 +275,7 @@ impl Node {
 }
 
 /// Where a datagram comes from; what nodes are recognised by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// 16 times 1 bytes, as the machine has it.
     pub addr: [u8; 16],
@@ -312,7 +312,7 @@ impl Source {
 }
 
 /// What one processor counted for a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// 8 bytes, as the machine has it.
     pub reads: u64,
@@ -428,7 +428,7 @@ impl Totals {
 }
 
 /// The service address, fixed when the program is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
     /// 16 times 1 bytes, as the machine has it.
     pub addr: [u8; 16],
@@ -467,7 +467,7 @@ impl Service {
 /// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
 /// (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether
 /// this switch is the active one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// 8 bytes, as the machine has it.
     pub leased_until: u64,
@@ -509,6 +509,103 @@ impl Rule {
             nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 8)?),
             installed: u8::from_ne_bytes(crate::bytes::get(bytes, 12)?),
             active: u8::from_ne_bytes(crate::bytes::get(bytes, 13)?),
+        })
+    }
+}
+
+/// How bad a link is. What happens to the n-th datagram is a function of the seed and n. Of a
+/// million datagrams so many are dropped, delivered twice, and kept back until 1 to 16 others have
+/// passed, for as long as none come. Only one is kept at a time: what should be meanwhile is
+/// delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// 8 bytes, as the machine has it.
+    pub seed: u64,
+    /// 4 bytes, as the machine has it.
+    pub lost_ppm: u32,
+    /// 4 bytes, as the machine has it.
+    pub doubled_ppm: u32,
+    /// 4 bytes, as the machine has it.
+    pub overtaken_ppm: u32,
+}
+
+impl Faults {
+    /// Bytes in the map.
+    pub const LEN: usize = 24;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.seed.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.lost_ppm.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.doubled_ppm.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.overtaken_ppm.to_ne_bytes());
+        at += 4;
+        at += 4;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            seed: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            lost_ppm: u32::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            doubled_ppm: u32::from_ne_bytes(crate::bytes::get(bytes, 12)?),
+            overtaken_ppm: u32::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+        })
+    }
+}
+
+/// What a link has done to datagrams: all that came in, those dropped, delivered twice, and kept
+/// back until others had passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// 8 bytes, as the machine has it.
+    pub came: u64,
+    /// 8 bytes, as the machine has it.
+    pub lost: u64,
+    /// 8 bytes, as the machine has it.
+    pub doubled: u64,
+    /// 8 bytes, as the machine has it.
+    pub overtaken: u64,
+}
+
+impl FaultCounts {
+    /// Bytes in the map.
+    pub const LEN: usize = 32;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.came.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.lost.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.doubled.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.overtaken.to_ne_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            came: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            lost: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            doubled: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            overtaken: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
         })
     }
 }

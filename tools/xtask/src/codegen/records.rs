@@ -23,7 +23,9 @@ fn structure(out: &mut String, record: &Record) -> Result<()> {
     let (name, len) = (camel(&record.name), record.len());
     let shown = || record.fields.iter().filter(|f| f.name != "pad");
     write!(out, "\n{}", wrapped("/// ", &record.doc))?;
-    writeln!(out, "#[derive(Clone, Copy, Debug, PartialEq, Eq)]")?;
+    // The library has a default only for short arrays.
+    let default = if record.fields.iter().all(|f| f.count <= 32) { "Default, " } else { "" };
+    writeln!(out, "#[derive(Clone, Copy, Debug, {default}PartialEq, Eq)]")?;
     writeln!(out, "pub struct {name} {{")?;
     for f in shown() {
         let order = if f.wire { "big-endian in the map" } else { "as the machine has it" };
