@@ -7,7 +7,6 @@ mod link;
 mod plan;
 mod report;
 mod run;
-mod tickets;
 mod worker;
 
 use crate::exit::Failure;

@@ -68,6 +68,7 @@ mod replies;
 mod request;
 mod scan;
 mod service;
+mod tickets;
 mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MULTIGET_KEYS_MAX, RetransmitBounds};
@@ -79,3 +80,4 @@ pub use crate::outcome::{
 };
 pub use crate::request::{Expect, Expiry, Request, StartError};
 pub use crate::service::{SERVICES_MAX, Services};
+pub use crate::tickets::Tickets;

@@ -1,5 +1,6 @@
 //! What Keyway's sans-IO machines (switch, node, client, controller) have in common: time,
-//! datagrams on their way out, seeded randomness and retransmission timers.
+//! datagrams on their way out, seeded randomness and retransmission timers; and the slow server
+//! that drivers put before a node when its rate is limited.
 //!
 //! The contract of every machine:
 //!
@@ -13,9 +14,11 @@
 mod outbox;
 mod rng;
 mod rtt;
+mod service;
 mod time;
 
 pub use outbox::{Datagram, Outbox};
 pub use rng::{Rng, mix};
 pub use rtt::RttEstimator;
+pub use service::{Full, Served, Service, is_work};
 pub use time::Instant;

@@ -5,7 +5,6 @@ mod delivery;
 mod fast_path;
 mod node;
 mod orders;
-mod service;
 mod switch;
 
 pub use controller::{

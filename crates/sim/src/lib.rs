@@ -23,7 +23,7 @@ mod queue;
 mod role;
 mod world;
 
-pub use many::run_many;
+pub use many::{in_parallel, run_many};
 pub use options::{Faults, Links, Load, Options};
 pub use outcome::{Outcome, Stats};
 pub use plants::{Catch, hunt, plant_name, plant_named, planted};

@@ -18,7 +18,7 @@ pub fn run_many<B>(
 }
 
 /// Does `work` on all cores and hands the results to `each`, in the order of the items.
-pub(crate) fn in_parallel<T: Sync, R: Send, B>(
+pub fn in_parallel<T: Sync, R: Send, B>(
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
     mut each: impl FnMut(&T, R) -> ControlFlow<B>,

@@ -2,9 +2,10 @@
 
 use super::link::Link;
 use super::plan::{OPEN_IN_FLIGHT_MAX, Pace, Plan};
-use super::tickets::Tickets;
 use crate::exit::Failure;
-use client::{CasReply, Counters, Expect, Expiry, IncrReply, Outcome, Reply, Request, StartError};
+use client::{
+    CasReply, Counters, Expect, Expiry, IncrReply, Outcome, Reply, Request, StartError, Tickets,
+};
 use machine::Instant;
 use std::iter::StepBy;
 use std::ops::{Bound, Range};

@@ -1,13 +1,12 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
-use super::service::{Full, Served, Service};
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::FjallEngine;
 use cluster::{Assignment, HotKey, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
-use machine::{Datagram, Instant, mix};
+use machine::{Datagram, Full, Instant, Served, Service, is_work, mix};
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
@@ -17,7 +16,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
-use wire::DropReason;
+use wire::{DropReason, Endpoint};
 
 /// A running node. Dropping it ends its threads after the batch in hand.
 #[derive(Debug)]
@@ -270,12 +269,18 @@ impl ShardEngine for FjallEngine {
 struct Shard<E: Engine> {
     node: Node<E>,
     /// What work goes through before the machine gets it, if the rate is limited.
-    service: Option<Service>,
+    service: Option<Service<Request>>,
     /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
     /// durable.
     asked: Vec<SyncSender<ShardSnapshot>>,
     persist_at: Option<Instant>,
     unsent: u64,
+}
+
+/// A datagram that waits to be served.
+struct Request {
+    from: Endpoint,
+    payload: Box<[u8]>,
 }
 
 impl<E: ShardEngine> Driven for Shard<E> {
@@ -294,8 +299,9 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
         match &mut self.service {
-            Some(service) if Service::is_work(received.payload) => {
-                if let Err(Full) = service.take(now, &received) {
+            Some(service) if is_work(received.payload) => {
+                let (from, payload) = (received.from, Box::from(&*received.payload));
+                if let Err(Full) = service.take(now, Request { from, payload }) {
                     self.node.count_drop(DropReason::QueueFull);
                 }
             }
@@ -305,7 +311,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_timeout(&mut self, now: Instant) {
         while let Some(served) = self.service.as_mut().and_then(|service| service.finish(now)) {
-            let Served { from, payload, waiting } = served;
+            let Served { request: Request { from, payload }, waiting } = served;
             self.node.handle_packet(now, from, waiting, &payload);
         }
         if self.node.poll_timeout().is_some_and(|at| at <= now) {

@@ -4,92 +4,89 @@
 //!
 //! It is what queueing theory calls D/1 with room for few: the service of a request begins when it
 //! has come and the one before has ended, lasts for one over the rate, and the machine is given the
-//! request when it ends. Ends are reckoned, not waited for one by one: a thread that wakes up late
+//! request when it ends. Ends are reckoned, not waited for one by one: a driver that wakes up late
 //! catches up, and the rate is kept. The machine sees nothing but a slower network.
 
-use crate::net::Received;
-use machine::Instant;
+use crate::Instant;
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::time::Duration;
-use wire::{Endpoint, Op, Packet};
+use wire::{Op, Packet};
 
 /// Requests that wait or are served at a time: what the receive buffer of a Linux socket holds of
 /// small datagrams by default (212,992 bytes, of which each takes 768 or more). A server of 10,000
 /// requests a second then answers within 26 ms or not at all.
 const QUEUE_MAX: usize = 256;
 
-/// The queue of one shard, and its only servant.
+/// The queue of one shard, and its only servant. A request is whatever its driver keeps of it.
 #[derive(Debug)]
-pub(super) struct Service {
+pub struct Service<T> {
     /// Of one request.
     duration: Duration,
     /// When all that has come is served.
     idle_from: Instant,
-    queue: VecDeque<Request>,
-}
-
-/// A request that has come.
-#[derive(Debug)]
-struct Request {
-    served_at: Instant,
-    from: Endpoint,
-    payload: Box<[u8]>,
+    /// What has come, and when it is served.
+    queue: VecDeque<(Instant, T)>,
 }
 
 /// A request whose service has ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Served {
-    pub(super) from: Endpoint,
-    pub(super) payload: Box<[u8]>,
+pub struct Served<T> {
+    /// What was taken.
+    pub request: T,
     /// How many wait behind it.
-    pub(super) waiting: u16,
+    pub waiting: u16,
 }
 
 /// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub struct Full;
 
-impl Service {
+/// Whether a datagram is work for a server: requests of clients, and writes that come down a
+/// chain, for which each server of the chain does what the first does. The rest of the protocol
+/// (acknowledgements, commits, copies), which the emulated systems do not have or count apart,
+/// takes no time, and neither does what is no packet.
+#[must_use]
+pub fn is_work(payload: &[u8]) -> bool {
+    let Ok(packet) = Packet::parse(payload) else { return false };
+    let op = packet.op();
+    op == Op::ChainWrite || !(op.is_chain() || op.is_reply())
+}
+
+impl<T> Service<T> {
     /// One that serves so many requests per second.
-    pub(super) fn new(rate: NonZero<u32>) -> Self {
+    #[must_use]
+    pub fn new(rate: NonZero<u32>) -> Self {
         let duration = Duration::from_secs(1) / rate.get();
         Self { duration, idle_from: Instant(0), queue: VecDeque::new() }
     }
 
-    /// Whether a datagram is work for a server: requests of clients, and writes that come down a
-    /// chain, for which each server of the chain does what the first does. The rest of the protocol
-    /// (acknowledgements, commits, copies), which the emulated systems do not have or count apart,
-    /// takes no time, and neither does what is no packet.
-    pub(super) fn is_work(payload: &[u8]) -> bool {
-        let Ok(packet) = Packet::parse(payload) else { return false };
-        let op = packet.op();
-        op == Op::ChainWrite || !(op.is_chain() || op.is_reply())
-    }
-
     /// Takes a request.
-    pub(super) fn take(&mut self, now: Instant, received: &Received<'_>) -> Result<(), Full> {
+    ///
+    /// # Errors
+    ///
+    /// If as many wait as there is room for; it is lost then.
+    pub fn take(&mut self, now: Instant, request: T) -> Result<(), Full> {
         if self.queue.len() >= QUEUE_MAX {
             return Err(Full);
         }
         let served_at = self.idle_from.max(now) + self.duration;
         self.idle_from = served_at;
-        let (from, payload) = (received.from, Box::from(&*received.payload));
-        self.queue.push_back(Request { served_at, from, payload });
+        self.queue.push_back((served_at, request));
         Ok(())
     }
 
     /// The next request whose service has ended by now.
-    pub(super) fn finish(&mut self, now: Instant) -> Option<Served> {
-        let Request { from, payload, .. } =
-            self.queue.pop_front_if(|request| request.served_at <= now)?;
+    pub fn finish(&mut self, now: Instant) -> Option<Served<T>> {
+        let (_, request) = self.queue.pop_front_if(|(served_at, _)| *served_at <= now)?;
         let waiting = u16::try_from(self.queue.len()).expect("the queue is shorter");
-        Some(Served { from, payload, waiting })
+        Some(Served { request, waiting })
     }
 
     /// When the next service ends.
-    pub(super) fn next_end(&self) -> Option<Instant> {
-        self.queue.front().map(|request| request.served_at)
+    #[must_use]
+    pub fn next_end(&self) -> Option<Instant> {
+        self.queue.front().map(|(served_at, _)| *served_at)
     }
 }
 
@@ -101,22 +98,17 @@ mod tests {
     const RATE: NonZero<u32> = NonZero::new(1_000).unwrap();
     const MS: u64 = 1_000_000;
 
-    fn take(service: &mut Service, now: Instant, number: u8) -> Result<(), Full> {
-        let from = Endpoint::default();
-        service.take(now, &Received { from, waiting: 0, payload: &mut [number] })
-    }
-
     /// Numbers and queues behind them of what has been served by this millisecond.
-    fn finish(service: &mut Service, ms: u64) -> Vec<(u8, u16)> {
+    fn finish(service: &mut Service<u8>, ms: u64) -> Vec<(u8, u16)> {
         let next = || service.finish(Instant(ms * MS));
-        std::iter::from_fn(next).map(|served| (served.payload[0], served.waiting)).collect()
+        std::iter::from_fn(next).map(|served| (served.request, served.waiting)).collect()
     }
 
     #[test]
     fn requests_are_served_one_after_the_other_each_for_its_time() {
         let mut service = Service::new(RATE);
         for number in 0..3 {
-            take(&mut service, Instant(10 * MS), number).unwrap();
+            service.take(Instant(10 * MS), number).unwrap();
         }
         assert_eq!(service.next_end(), Some(Instant(11 * MS)));
         assert_eq!(finish(&mut service, 10), []);
@@ -128,10 +120,10 @@ mod tests {
     #[test]
     fn time_without_work_is_not_saved_up() {
         let mut service = Service::new(RATE);
-        take(&mut service, Instant(10 * MS), 0).unwrap();
+        service.take(Instant(10 * MS), 0).unwrap();
         assert_eq!(finish(&mut service, 11), [(0, 0)]);
-        take(&mut service, Instant(100 * MS), 1).unwrap();
-        take(&mut service, Instant(100 * MS), 2).unwrap();
+        service.take(Instant(100 * MS), 1).unwrap();
+        service.take(Instant(100 * MS), 2).unwrap();
         assert_eq!(finish(&mut service, 101), [(1, 1)]);
     }
 
@@ -142,7 +134,7 @@ mod tests {
         // Twice as much as it can serve, looked at every 7 ms only.
         for ms in 0..10_000 {
             for number in 0..2 {
-                dropped += u64::from(take(&mut service, Instant(ms * MS), number).is_err());
+                dropped += u64::from(service.take(Instant(ms * MS), number).is_err());
             }
             if ms.is_multiple_of(7) {
                 served += finish(&mut service, ms).len() as u64;
@@ -158,11 +150,11 @@ mod tests {
         let mut service = Service::new(RATE);
         let now = Instant(5 * MS);
         for _ in 0..QUEUE_MAX {
-            take(&mut service, now, 0).unwrap();
+            service.take(now, 0).unwrap();
         }
-        assert_eq!(take(&mut service, now, 1), Err(Full));
+        assert_eq!(service.take(now, 1), Err(Full));
         assert_eq!(finish(&mut service, 6).len(), 1);
-        assert_eq!(take(&mut service, Instant(6 * MS), 1), Ok(()));
+        assert_eq!(service.take(Instant(6 * MS), 1), Ok(()));
     }
 
     #[test]
@@ -170,13 +162,13 @@ mod tests {
         let work = |op: Op| {
             let mut packet = Vec::new();
             wire::emit(&mut packet, &Header { op: op as u8, ..Header::default() }, &[]);
-            Service::is_work(&packet)
+            is_work(&packet)
         };
         let served: Vec<Op> = Op::ALL.into_iter().filter(|op| work(*op)).collect();
         let requests = [Op::Get, Op::Put, Op::Del, Op::Cas, Op::Incr, Op::Mget, Op::Range];
         let mut expected = requests.to_vec();
         expected.extend([Op::Describe, Op::ChainWrite]);
         assert_eq!(served, expected);
-        assert!(!Service::is_work(b"no packet"));
+        assert!(!is_work(b"no packet"));
     }
 }

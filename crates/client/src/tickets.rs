@@ -1,22 +1,34 @@
-//! What is known of each request that waits: a ring, since tickets are dense.
+//! What a user of the machine knows of each request that waits: a ring, since tickets are dense.
 
-use client::Ticket;
+use crate::Ticket;
 use std::collections::VecDeque;
 
 /// Notes by ticket. Bounded by the client's limit of requests in flight.
 #[derive(Debug)]
-pub(crate) struct Tickets<T> {
+pub struct Tickets<T> {
     first: u64,
     notes: VecDeque<Option<T>>,
 }
 
+impl<T> Default for Tickets<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Tickets<T> {
-    pub(crate) fn new() -> Self {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
         Self { first: 0, notes: VecDeque::new() }
     }
 
-    /// Adds the note of a request that was just started. Every ticket later than the last.
-    pub(crate) fn insert(&mut self, ticket: Ticket, note: T) {
+    /// Adds the note of a request that was just started.
+    ///
+    /// # Panics
+    ///
+    /// If requests were started in between whose notes were not added.
+    pub fn insert(&mut self, ticket: Ticket, note: T) {
         if self.notes.is_empty() {
             self.first = ticket.0;
         }
@@ -26,7 +38,7 @@ impl<T> Tickets<T> {
     }
 
     /// Takes the note of a request that has ended.
-    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<T> {
+    pub fn take(&mut self, ticket: Ticket) -> Option<T> {
         let at = usize::try_from(ticket.0.checked_sub(self.first)?).ok()?;
         let note = self.notes.get_mut(at)?.take();
         while let Some(None) = self.notes.front() {
