@@ -2,7 +2,7 @@
 
 use crate::command::{
     bench, cas, cluster, controller, del, demo, doctor, explain, get, hot, incr, keyspace, lab,
-    mget, node, put, scan, sim, status, switch, up,
+    mget, node, paper, put, scan, sim, status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -68,6 +68,7 @@ enum Command {
     Explain(explain::Args),
     Bench(bench::Args),
     Sim(sim::Args),
+    Paper(paper::Args),
     Lab(lab::Args),
     Doctor(doctor::Args),
     Switch(switch::Args),
@@ -97,6 +98,7 @@ impl Cli {
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),
             Command::Sim(args) => args.run(&shared),
+            Command::Paper(args) => args.run(&shared),
             Command::Lab(args) => args.run(&shared),
             Command::Doctor(args) => args.run(&shared),
             Command::Switch(args) => args.run(),

@@ -17,6 +17,7 @@ pub(crate) mod lab;
 pub(crate) mod logs;
 pub(crate) mod mget;
 pub(crate) mod node;
+pub(crate) mod paper;
 pub(crate) mod put;
 pub(crate) mod role;
 pub(crate) mod scan;

@@ -21,6 +21,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "explain",
         "bench",
         "sim",
+        "paper",
         "lab",
         "doctor",
         "switch",
@@ -40,6 +41,8 @@ fn every_command_explains_itself_and_gives_an_example() {
         let help = run(&["cluster", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway cluster {sub}")), "{help}");
     }
+    let help = run(&["paper", "pegasus", "--help"]).expect(0).stdout;
+    assert!(help.contains("keyway paper pegasus --figure 8"), "{help}");
     for sub in ["list", "create", "show"] {
         let help = run(&["keyspace", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway keyspace {sub}")), "{help}");

@@ -17,6 +17,8 @@ mod help;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod paper;
+#[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod roles;

@@ -5,8 +5,18 @@ use super::lexer::has_word;
 use super::tree::{File, Tree};
 
 /// Crates whose `src` is pure.
-const PURE: [&str; 9] =
-    ["wire", "machine", "cluster", "switch", "node", "controller", "client", "workload", "sim"];
+const PURE: [&str; 10] = [
+    "wire",
+    "machine",
+    "cluster",
+    "switch",
+    "node",
+    "controller",
+    "client",
+    "workload",
+    "sim",
+    "paper",
+];
 
 /// Files of pure crates that are not, and why.
 const FACES: [(&str, &str); 5] = [

@@ -1,0 +1,43 @@
+//! `keyway paper`: a table and a plot.
+
+use crate::harness::run;
+use tempfile::TempDir;
+
+#[test]
+fn an_experiment_prints_its_table_and_writes_its_plot() {
+    let home = TempDir::new().expect("a temporary directory");
+    let out = home.path().join("plots");
+    let directory = out.to_str().expect("a plain name");
+    let words = ["paper", "pegasus", "--figure", "9", "--nodes", "4", "--keys", "1k"];
+    let words = [&words[..], &["--seconds", "0.1", "--out", directory]].concat();
+
+    let ran = run(&words).expect(0);
+    for text in ["Figure 9", "4 nodes", "consistent hashing", "uniform", "zipf 1.2", "gain max"] {
+        assert!(ran.stdout.contains(text), "{text} in {}", ran.stdout);
+    }
+    let svg = std::fs::read_to_string(out.join("pegasus-9.svg")).expect("a plot");
+    assert!(svg.starts_with("<svg") && svg.contains("p99 (us)"), "{svg}");
+
+    let lines = run(&[&words[..], &["--json"]].concat()).expect(0).json_lines();
+    let (head, rows) = lines.split_first().expect("a head and rows");
+    assert!(head["title"].as_str().is_some_and(|title| title.contains("Figure 9")), "{head}");
+    assert_eq!(rows.len(), 5, "{rows:?}");
+    for row in rows {
+        assert!(row["p99_us"].as_f64().is_some_and(|p99_us| p99_us > 500.0), "{row}");
+        assert!(row["answered"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)));
+        assert!(row["gain_max"].as_f64().is_some_and(|gain| gain >= 1.0), "{row}");
+    }
+}
+
+#[test]
+fn what_cannot_be_made_is_refused_with_a_reason() {
+    let refused = |more: &[&str]| {
+        let words = [&["paper", "pegasus"], more].concat();
+        run(&words).expect(2).stderr
+    };
+    assert!(refused(&["--figure", "12"]).contains("[8, 9, 10, 11, 13, 14]"));
+    assert!(refused(&["--figure", "8", "--nodes", "1"]).contains("2..=1024"));
+    assert!(refused(&["--figure", "8", "--nodes", "4", "--replicas", "5"]).contains("1 to 4"));
+    assert!(refused(&["--figure", "8", "--keys", "0"]).contains("at least 1"));
+    assert!(refused(&["--figure", "8", "--out", "/dev/null/x"]).contains("--out DIR"));
+}

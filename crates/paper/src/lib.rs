@@ -1,0 +1,20 @@
+//! The experiments of the papers that Keyway unifies, run with Keyway's own machines in virtual
+//! time: what a rack of 32, 128 or 512 slow nodes does, on one laptop and always the same.
+//!
+//! [`Rack`] is the place, [`Load`] what is asked of it, [`highest`] looks for the rate that it
+//! serves in time, an [`Arm`] is one of the ways to spread load that are compared, and [`pegasus`]
+//! makes figures of it all.
+
+mod arm;
+mod figure;
+mod load;
+pub mod pegasus;
+mod plot;
+mod rack;
+mod search;
+
+pub use arm::Arm;
+pub use figure::{Cell, Column, Figure, Table};
+pub use load::{Load, Skew};
+pub use rack::{Bounds, DEADLINE, HOP, NODE_RATE, Rack, RackSpec, Trial};
+pub use search::{Best, OBJECTIVE_TIMES, highest, objective};

@@ -1,0 +1,95 @@
+//! The figures of section 8 of Pegasus (Li et al., OSDI 2020), with Keyway's machines.
+//!
+//! Each experiment is a list of independent points: a rack and a load. All cores work on them, and
+//! what comes out depends on the settings alone.
+
+mod shifts;
+mod tail;
+mod throughput;
+
+use crate::rack::{DEADLINE, HOP, KEY_BYTES, NODE_RATE, RackSpec, VALUE_BYTES};
+use crate::search::OBJECTIVE_TIMES;
+use crate::{Arm, Figure};
+use std::time::Duration;
+
+/// What the experiments have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Storage nodes; where it varies, the most.
+    pub nodes: u16,
+    /// Keys.
+    pub keys: u64,
+    /// Nodes of each chain.
+    pub replicas: u8,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// How long each trial is looked at; what suits the figure if `None`.
+    pub window: Option<Duration>,
+}
+
+/// The figures there are: 12, and the ways of 13 to choose a server, are about keys with copies.
+pub const FIGURES: [u32; 6] = [8, 9, 10, 11, 13, 14];
+
+/// Makes a figure, one of [`FIGURES`]; `None` for any other. `tell` hears of each point when it
+/// and all before it are done.
+pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Option<Figure> {
+    match number {
+        8 => Some(throughput::against_skew(settings, tell)),
+        9 => Some(tail::against_skew(settings, tell)),
+        10 => Some(throughput::against_reads(settings, tell)),
+        11 => Some(throughput::against_nodes(settings, tell)),
+        13 => Some(throughput::against_speeds(settings, tell)),
+        14 => Some(shifts::per_interval(settings, tell)),
+        _ => None,
+    }
+}
+
+impl Settings {
+    /// A rack with them.
+    fn rack(&self, arm: Arm) -> RackSpec {
+        let Self { nodes, keys, replicas, seed, .. } = *self;
+        RackSpec { nodes, half_slow: false, keys, replicas, arm, seed }
+    }
+
+    /// The first lines of all notes.
+    fn notes(&self, window: Duration) -> Vec<String> {
+        let Self { nodes, keys, replicas, seed, .. } = self;
+        vec![
+            format!(
+                "{nodes} nodes that serve {NODE_RATE} requests/s each, chains of {replicas}; \
+                 {keys} keys of {KEY_BYTES} bytes, values of {VALUE_BYTES}; seed {seed}"
+            ),
+            format!(
+                "open loop, Poisson; a hop takes {} us; looked at for {} s of virtual time each; \
+                 no answer within {} ms counts as that latency",
+                HOP.as_micros(),
+                window.as_secs_f64(),
+                DEADLINE.as_millis()
+            ),
+        ]
+    }
+
+    fn objective_notes(&self, window: Duration) -> Vec<String> {
+        let mut notes = self.notes(window);
+        notes.push(format!(
+            "throughput: the highest at which p99 is at most {OBJECTIVE_TIMES} times that of an \
+             idle rack (the objective)"
+        ));
+        notes.push(CAP_NOTE.to_owned());
+        notes
+    }
+}
+
+/// How the columns about bounds are to be read.
+const CAP_NOTE: &str = "cap: what all nodes serve together over the nodes that a request visits; \
+                        gain max: the cap over what hashing can serve before its busiest node is \
+                        full, which no balancer can exceed";
+
+/// The curve that all others are compared with: no key is hotter than another.
+const EVEN: &str = "uniform keys";
+
+/// Exponents of Zipf's law on the skew axes.
+const THETAS: [f64; 4] = [0.9, 1.0, 1.1, 1.2];
+
+/// The exponent where there is only one.
+const THETA: f64 = 1.2;

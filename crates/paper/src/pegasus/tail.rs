@@ -1,0 +1,83 @@
+//! Figure 9: the tail latency, and how many requests are answered, against skew.
+
+use super::throughput::skews;
+use super::{CAP_NOTE, Settings};
+use crate::figure::{Cell, Column, Figure, Table};
+use crate::plot::Panel;
+use crate::rack::{Bounds, Rack, Trial};
+use crate::{Arm, Load};
+use sim::in_parallel;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// How busy the nodes are if every one takes its share.
+pub(super) const UTILISATION: f64 = 0.8;
+
+/// How long each trial is looked at unless said otherwise.
+const WINDOW: Duration = Duration::from_secs(2);
+
+const COLUMNS: [Column; 8] = [
+    Column { head: "keys", key: "keys" },
+    Column { head: "spread", key: "spread" },
+    Column { head: "asked/s", key: "rate" },
+    Column { head: "answered", key: "answered" },
+    Column { head: "p99 us", key: "p99_us" },
+    Column { head: "gain max", key: "gain_max" },
+    Column { head: "busiest", key: "busiest" },
+    Column { head: "mean busy", key: "busy_mean" },
+];
+
+/// Makes the figure.
+pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
+    let window = settings.window.unwrap_or(WINDOW);
+    let points: Vec<_> =
+        Arm::ALL.into_iter().flat_map(|arm| skews().map(move |(x, skew)| (arm, x, skew))).collect();
+    let panel = |title: &str, y, logarithmic| Panel {
+        title: title.to_owned(),
+        x: "popularity of keys",
+        places: skews().map(|(_, skew)| skew.to_string()).collect(),
+        y,
+        logarithmic,
+        curves: Vec::new(),
+    };
+    let mut latency = panel("tail latency", "p99 (us)", true);
+    let mut answered = panel("requests answered", "share answered", false);
+    let mut rows = Vec::new();
+    let ended: ControlFlow<()> = in_parallel(
+        &points,
+        |(arm, _, skew)| measure(&mut Rack::new(settings.rack(*arm)), &Load::reads(*skew), window),
+        |(arm, x, skew), (bounds, trial)| {
+            let share = trial.done as f64 / trial.begun as f64;
+            tell(&format!("{}, {skew}: {:.1} % answered", arm.name(), share * 100.0));
+            latency.add(arm.name(), *x, trial.p99_us as f64);
+            answered.add(arm.name(), *x, share);
+            rows.push(vec![
+                Cell::text(skew),
+                Cell::text(arm.name()),
+                Cell::number(trial.begun as f64 / window.as_secs_f64(), 0),
+                Cell::number(share, 3),
+                Cell::number(trial.p99_us as f64, 0),
+                Cell::number(bounds.gain_max(), 2),
+                Cell::number(trial.busiest, 2),
+                Cell::number(trial.busy_mean, 2),
+            ]);
+            ControlFlow::Continue(())
+        },
+    );
+    assert!(ended.is_continue(), "nothing breaks off");
+    let mut notes = settings.notes(window);
+    notes.push(format!("asked for: {UTILISATION} of the cap"));
+    notes.push(CAP_NOTE.to_owned());
+    Figure {
+        title: "Figure 9: tail latency and completion at 80 % of the cap, reads only".to_owned(),
+        notes,
+        table: Table { columns: COLUMNS.to_vec(), rows },
+        panels: vec![latency, answered],
+    }
+}
+
+fn measure(rack: &mut Rack, load: &Load, window: Duration) -> (Bounds, Trial) {
+    let bounds = rack.bounds(load);
+    let trial = rack.run(load, UTILISATION * bounds.cap, window, None);
+    (bounds, trial)
+}

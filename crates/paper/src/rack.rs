@@ -1,0 +1,400 @@
+//! A rack in virtual time: one switch, many slow nodes, clients that ask in an open loop, and a
+//! controller; all of them Keyway's own machines, on one queue of events.
+//!
+//! Nothing fails here; [`sim`] is for that. What is measured is where load goes: each node serves
+//! requests one after the other, each for the same time, from a bounded queue
+//! ([`machine::Service`]); the switch takes no time, and cables take a fixed one with a little
+//! jitter. A trial is a function of the rack's seed and the trials before.
+
+mod agenda;
+mod bounds;
+mod control;
+mod meter;
+mod net;
+mod user;
+
+pub use bounds::Bounds;
+pub use net::HOP;
+pub use user::DEADLINE;
+
+use crate::{Arm, Load};
+use agenda::{Alarm, Event, Unit};
+use cluster::StoreId;
+use control::{KEYSPACE, Mail, START, SWITCH_LIFE, configuration, node_life};
+use controller::Controller;
+use machine::{Full, Instant, Outbox, Rng, Served, Service, is_work};
+use meter::Meter;
+use net::{Net, Place, SERVICE, node_endpoint, place_of};
+use node::engine::memory::MemoryEngine;
+use node::{Node, NodeConfig};
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+use switch::Pipeline;
+use user::{Contents, User, Work};
+use wire::{DropReason, Endpoint};
+use workload::{Arrivals, Generator, IntervalSummary, KeyNames, Population, Values};
+
+/// What a rack is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RackSpec {
+    /// Storage nodes, each with one shard; at most [`wire::NODES_MAX`].
+    pub nodes: u16,
+    /// Whether every other node serves at half of [`NODE_RATE`].
+    pub half_slow: bool,
+    /// Keys, all of them written before the first trial.
+    pub keys: u64,
+    /// Nodes of each chain.
+    pub replicas: u8,
+    /// How load is spread.
+    pub arm: Arm,
+    /// Seed of everything drawn, and of the hash that places keys.
+    pub seed: u64,
+}
+
+/// Requests that a node serves in a second: a tenth of what a core of a real one does, so that a
+/// second of a rack is simulated within one or two.
+pub const NODE_RATE: u32 = 10_000;
+
+/// Bytes of each key and of each value, as in Pegasus' evaluation.
+pub(crate) const KEY_BYTES: usize = 64;
+/// See [`KEY_BYTES`].
+pub(crate) const VALUE_BYTES: usize = 128;
+
+/// Nodes for each client: one asks for at most 40,000 requests a second, so that its window of
+/// sequence numbers has room for all that wait.
+const NODES_PER_CLIENT: u16 = 4;
+
+/// How a trial went.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Requests that were meant to start in the window.
+    pub begun: u64,
+    /// Those of them that were answered.
+    pub done: u64,
+    /// How long the window was.
+    pub window: Duration,
+    /// The 99th percentile of the time from when a request was meant to start to its end, which
+    /// for those without an answer is [`DEADLINE`]; in microseconds.
+    pub p99_us: u64,
+    /// How busy the busiest node was in the window: 1 is always.
+    pub busiest: f64,
+    /// How busy the average node was.
+    pub busy_mean: f64,
+    /// The window in pieces, if that was wanted.
+    pub pieces: Vec<IntervalSummary>,
+}
+
+impl Trial {
+    /// Requests answered per second.
+    #[must_use]
+    pub fn throughput(&self) -> f64 {
+        self.done as f64 / self.window.as_secs_f64()
+    }
+}
+
+/// The rack.
+pub struct Rack {
+    spec: RackSpec,
+    now: Instant,
+    rng: Rng,
+    net: Net,
+    switch: Pipeline,
+    outbox: Outbox,
+    nodes: Vec<Server>,
+    users: Vec<User>,
+    controller: Controller,
+    controller_alarm: Alarm,
+    /// Orders and reports on their way.
+    post: VecDeque<Mail>,
+    contents: Option<Contents>,
+    meter: Meter,
+    /// While the rack is filled, serving takes no time.
+    filling: bool,
+    trials: u64,
+}
+
+/// A node and the queue before it.
+struct Server {
+    index: u16,
+    endpoint: Endpoint,
+    rate: u32,
+    machine: Node<MemoryEngine>,
+    service: Service<u32>,
+    alarm: Alarm,
+    /// Requests served in the window of the meter.
+    served: u64,
+}
+
+impl RackSpec {
+    /// Requests per second that this node serves.
+    pub(crate) fn rate_of(&self, node: u16) -> u32 {
+        if self.half_slow && node % 2 == 1 { NODE_RATE / 2 } else { NODE_RATE }
+    }
+
+    fn clients(&self) -> u16 {
+        self.nodes.div_ceil(NODES_PER_CLIENT)
+    }
+}
+
+impl Rack {
+    /// A rack whose nodes hold all keys, and rest.
+    ///
+    /// # Panics
+    ///
+    /// If there are no nodes or keys, too many, or chains longer than there are nodes.
+    #[must_use]
+    pub fn new(spec: RackSpec) -> Self {
+        let rng = Rng::new(spec.seed);
+        let config = configuration(spec.nodes, spec.seed);
+        let controller = Controller::new(config, None, START).expect("a sound configuration");
+        let mut rack = Self {
+            spec,
+            now: START,
+            net: Net::new(rng.fork("net")),
+            switch: Pipeline::new(SWITCH_LIFE),
+            outbox: Outbox::default(),
+            nodes: (0..spec.nodes).map(|index| Server::new(index, spec.rate_of(index))).collect(),
+            users: (0..spec.clients()).map(|index| User::new(index, &rng)).collect(),
+            rng,
+            controller,
+            controller_alarm: Alarm::new(),
+            post: VecDeque::new(),
+            contents: None,
+            meter: Meter::idle(),
+            filling: true,
+            trials: 0,
+        };
+        rack.form();
+        let keyspace = rack.controller.map().keyspace(KEYSPACE).expect("it was formed").clone();
+        rack.contents = Some(Contents {
+            keyspace: Arc::new(keyspace),
+            names: KeyNames::new("user", KEY_BYTES, spec.keys).expect("room for every number"),
+            values: Values::new(VALUE_BYTES.to_string().parse().expect("a size")),
+        });
+        rack.fill();
+        rack
+    }
+
+    /// Requests per second that its way of spreading load cannot get beyond.
+    pub(crate) fn limit(&self, bounds: &Bounds) -> f64 {
+        self.spec.arm.limit(bounds)
+    }
+
+    fn fill(&mut self) {
+        let step = self.users.len();
+        self.meter = Meter::new(self.now, FILL_MAX, None);
+        for (first, user) in (0..).zip(&mut self.users) {
+            let keys = (first..self.spec.keys).step_by(step);
+            user.turn_to(Work::Fill(keys), &mut self.net.agenda, self.now);
+        }
+        let end = self.now + FILL_MAX;
+        while self.meter.done < self.spec.keys && self.step(end) {}
+        assert_eq!(self.meter.done, self.spec.keys, "every key is written");
+        self.filling = false;
+    }
+
+    /// Asks for `rate` requests a second, and looks at a window of the time after the rack has got
+    /// used to it, in pieces if `piece` says how long they are.
+    ///
+    /// # Panics
+    ///
+    /// If the rate is not positive, or a value was read that was never written to its key.
+    pub fn run(
+        &mut self,
+        load: &Load,
+        rate: f64,
+        window: Duration,
+        piece: Option<Duration>,
+    ) -> Trial {
+        self.trials += 1;
+        let rng = self.rng.fork(&format!("trial {}", self.trials));
+        let begin = self.now;
+        let from = begin + self.spec.arm.warm_up();
+        let until = from + window;
+        self.meter = Meter::new(from, window, piece);
+        self.meter.begin(&mut self.net.agenda);
+        let (spec, population) = (load.spec(self.spec.keys), Population::new(self.spec.keys));
+        let share = rate / self.users.len() as f64;
+        for (index, user) in self.users.iter_mut().enumerate() {
+            // What shifts, shifts for the first time one interval after the window has begun.
+            let generator =
+                Generator::new(&spec, population.clone(), from, &rng, index).expect("a sound load");
+            let arrivals = Arrivals::new(share, begin, rng.fork(&format!("arrivals {index}")));
+            let (generator, arrivals) = (Box::new(generator), Box::new(arrivals));
+            let work = Work::Load { generator, arrivals, until };
+            user.turn_to(work, &mut self.net.agenda, begin);
+        }
+        self.nodes.iter_mut().for_each(|server| server.served = 0);
+        let end = until + DEADLINE * 2;
+        while (self.now < until || !self.is_idle()) && self.step(end) {}
+        self.trial(window)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.users.iter().all(User::is_idle)
+    }
+
+    fn trial(&mut self, window: Duration) -> Trial {
+        let meter = std::mem::replace(&mut self.meter, Meter::idle());
+        assert_eq!(meter.wrong_values, 0, "values were read that were never written");
+        let seconds = window.as_secs_f64();
+        let busy = |server: &Server| server.served as f64 / f64::from(server.rate) / seconds;
+        let busy: Vec<f64> = self.nodes.iter().map(busy).collect();
+        Trial {
+            begun: meter.begun,
+            done: meter.done,
+            window,
+            p99_us: meter.recorder.summary(window).all.latency.p99_us,
+            busiest: busy.iter().copied().fold(0.0, f64::max),
+            busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
+            pieces: meter.pieces,
+        }
+    }
+
+    /// Lets the next thing happen, unless that is after `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        let Some((at, event)) = self.net.agenda.next(end) else { return false };
+        self.now = at;
+        match event {
+            Event::Arrival { parcel } => self.arrive(parcel),
+            Event::Served { node } => self.with_server(node, Server::serve),
+            Event::Request { client } => self.with_user(client, |user, now, contents, rest| {
+                user.start_due(now, contents, rest.0, &mut rest.1.agenda);
+            }),
+            Event::Wake(Unit::Client(client)) => {
+                self.with_user(client, |user, now, _, _| user.wake(now));
+            }
+            Event::Wake(Unit::Node(node)) => self.with_server(node, Server::wake),
+            Event::Wake(Unit::Controller) => self.wake_controller(),
+            Event::Mail => self.mail_arrives(),
+            Event::Tick => self.meter.tick(at, &mut self.net.agenda),
+        }
+        true
+    }
+
+    fn arrive(&mut self, parcel: u32) {
+        let slot = self.net.slot(parcel);
+        match place_of(slot.to) {
+            Place::Switch => self.forward(parcel),
+            Place::Client(client) => {
+                let taken = self.net.take(parcel);
+                self.with_user(client, |user, now, _, _| user.hear(now, taken.from, &taken.bytes));
+                self.net.put_back(parcel, taken);
+            }
+            Place::Node(node) => {
+                let waits = !self.filling && is_work(&slot.bytes);
+                self.with_server(node, |server, now, net, _| {
+                    if waits {
+                        server.queue(now, net, parcel);
+                    } else {
+                        server.handle(now, net, parcel, 0);
+                    }
+                });
+            }
+        }
+    }
+
+    fn forward(&mut self, parcel: u32) {
+        let mut taken = self.net.take(parcel);
+        // What it drops it counts; its clients ask again.
+        let _ = self.switch.process(self.now, taken.from, &mut taken.bytes, &mut self.outbox);
+        self.net.put_back(parcel, taken);
+        while let Some(datagram) = self.outbox.pop() {
+            self.net.post(self.now, SERVICE, datagram);
+        }
+    }
+
+    /// Lets something happen to a client, and then does what it wants done.
+    fn with_user(
+        &mut self,
+        client: u16,
+        what: impl FnOnce(&mut User, Instant, &Contents, (&mut Meter, &mut Net)),
+    ) {
+        let user = self.users.get_mut(usize::from(client)).expect("clients are not taken away");
+        let contents = self.contents.as_ref().expect("nobody asks before there is a keyspace");
+        what(user, self.now, contents, (&mut self.meter, &mut self.net));
+        user.pump(self.now, contents, &mut self.meter, &mut self.net);
+    }
+
+    fn with_server(
+        &mut self,
+        node: u16,
+        what: impl FnOnce(&mut Server, Instant, &mut Net, &Meter),
+    ) {
+        let server = self.nodes.get_mut(usize::from(node)).expect("nodes are not taken away");
+        what(server, self.now, &mut self.net, &self.meter);
+    }
+}
+
+impl Server {
+    fn new(index: u16, rate: u32) -> Self {
+        let config = NodeConfig { shard: 0, shards: 1, life: node_life(index) };
+        let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
+        Self {
+            index,
+            endpoint: node_endpoint(index),
+            rate,
+            machine: Node::new(config, engine, START),
+            service: Service::new(NonZero::new(rate).expect("a server serves")),
+            alarm: Alarm::new(),
+            served: 0,
+        }
+    }
+
+    /// Takes a request, or loses it if there is no room.
+    fn queue(&mut self, now: Instant, net: &mut Net, parcel: u32) {
+        let idle = self.service.next_end().is_none();
+        if let Err(Full) = self.service.take(now, parcel) {
+            self.machine.count_drop(DropReason::QueueFull);
+            let lost = net.take(parcel);
+            net.put_back(parcel, lost);
+        } else if idle {
+            self.plan_end(net);
+        }
+    }
+
+    fn plan_end(&self, net: &mut Net) {
+        if let Some(at) = self.service.next_end() {
+            net.agenda.plan(at, Event::Served { node: self.index });
+        }
+    }
+
+    /// A service ends, and the next one begins.
+    fn serve(&mut self, now: Instant, net: &mut Net, meter: &Meter) {
+        let served = self.service.finish(now).expect("planned for the end of a service");
+        let Served { request, waiting } = served;
+        self.served += u64::from(meter.covers(now));
+        self.handle(now, net, request, waiting);
+        self.plan_end(net);
+    }
+
+    fn handle(&mut self, now: Instant, net: &mut Net, parcel: u32, waiting: u16) {
+        let taken = net.take(parcel);
+        self.machine.handle_packet(now, taken.from, waiting, &taken.bytes);
+        net.put_back(parcel, taken);
+        self.pump(now, net);
+    }
+
+    fn wake(&mut self, now: Instant, net: &mut Net, _: &Meter) {
+        if self.alarm.rings(now) && self.machine.poll_timeout().is_some_and(|at| at <= now) {
+            self.machine.handle_timeout(now);
+        }
+        self.pump(now, net);
+    }
+
+    /// Lets its answers go, and sets the alarm.
+    fn pump(&mut self, now: Instant, net: &mut Net) {
+        self.machine.flush().expect("memory does not fail");
+        while let Some(datagram) = self.machine.poll_transmit() {
+            net.post(now, self.endpoint, datagram);
+        }
+        if let Some(at) = self.machine.poll_timeout() {
+            self.alarm.set(&mut net.agenda, now, Unit::Node(self.index), at);
+        }
+    }
+}
+
+/// How long filling may take: a client writes 64 keys in half a millisecond.
+const FILL_MAX: Duration = Duration::from_secs(600);

@@ -1,0 +1,163 @@
+//! The control plane of a rack: what the controller orders reaches its member, and the member's
+//! report comes back, both some time later and none of them lost.
+
+use super::agenda::{Event, Unit};
+use super::net::{SERVICE, node_endpoint};
+use super::{Rack, Server};
+use cluster::{
+    ClusterId, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeSpec, Order, Report,
+    SwitchControl as _,
+};
+use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
+use machine::Instant;
+use node::engine::Engine as _;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Something between the controller and a member.
+#[derive(Debug)]
+pub(super) enum Mail {
+    Order(Member, Order),
+    Report(Member, Report),
+}
+
+/// How a controller of so many nodes is configured.
+pub(super) fn configuration(nodes: u16, seed: u64) -> ControllerConfig {
+    let node = |id| NodeSpec { id: NodeId(id), endpoint: node_endpoint(id), shards: 1 };
+    ControllerConfig {
+        seed,
+        cluster: ClusterId(seed),
+        switches: vec![SERVICE],
+        nodes: (0..nodes).map(node).collect(),
+        controls: BTreeMap::new(),
+        poll_interval: POLL_INTERVAL,
+        lease: LEASE,
+        copy_bytes_per_s: COPY_BYTES_PER_S,
+    }
+}
+
+impl Rack {
+    /// Saves what the controller has decided, which takes no time, and sends its orders.
+    pub(super) fn pump_controller(&mut self) {
+        while let Some(saved) = self.controller.poll_save() {
+            self.controller.handle_saved(self.now, saved.map.revision);
+        }
+        while let Some((to, order)) = self.controller.poll_order() {
+            self.mail(Mail::Order(to, order));
+        }
+        if let Some(at) = self.controller.poll_timeout() {
+            self.controller_alarm.set(&mut self.net.agenda, self.now, Unit::Controller, at);
+        }
+    }
+
+    pub(super) fn wake_controller(&mut self) {
+        if self.controller_alarm.rings(self.now) {
+            if self.controller.poll_timeout().is_some_and(|at| at <= self.now) {
+                self.controller.handle_timeout(self.now);
+            }
+            self.pump_controller();
+        }
+    }
+
+    /// All mail takes equally long, so that it arrives in the order in which it is sent.
+    fn mail(&mut self, mail: Mail) {
+        self.post.push_back(mail);
+        self.net.agenda.plan(self.now + MAIL, Event::Mail);
+    }
+
+    /// The next mail arrives.
+    pub(super) fn mail_arrives(&mut self) {
+        match self.post.pop_front().expect("one for each event") {
+            Mail::Order(Member::Switch(_), order) => self.order_switch(&order),
+            Mail::Order(Member::Node(node), order) => self.order_node(node, &order),
+            Mail::Report(from, report) => {
+                self.controller.handle_report(self.now, from, report);
+                self.pump_controller();
+            }
+        }
+    }
+
+    fn order_switch(&mut self, Order { install, lease }: &Order) {
+        if let Some(Install::Tables(tables)) = install {
+            self.switch.install(tables).expect("tables of a sound map");
+        }
+        if let Some(lease) = lease {
+            self.switch.renew(lease);
+        }
+        let state = MemberReport::Switch(self.switch.counters());
+        let report = Report { life: SWITCH_LIFE, at: self.now, state };
+        self.mail(Mail::Report(Member::Switch(0), report));
+    }
+
+    fn order_node(&mut self, node: NodeId, Order { install, lease }: &Order) {
+        let now = self.now;
+        let Some(server) = self.nodes.get_mut(usize::from(node.0)) else { return };
+        let machine = &mut server.machine;
+        if let Some(Install::Assignment(assignment)) = install
+            && machine.engine().store_id() == assignment.store
+        {
+            machine.install(now, assignment);
+        }
+        if let Some(lease) = lease {
+            machine.renew(lease);
+        }
+        server.pump(now, &mut self.net);
+        let state = MemberReport::Node(server.machine.report());
+        let report = Report { life: node_life(node.0), at: now, state };
+        self.mail(Mail::Report(Member::Node(node), report));
+    }
+
+    /// Lets the cluster form, creates the keyspace and waits until everybody serves it.
+    pub(super) fn form(&mut self) {
+        let end = self.now + FORM_MAX;
+        self.pump_controller();
+        while self.controller.map().keyspace(KEYSPACE).is_none() {
+            assert!(self.step(end), "all nodes report within {FORM_MAX:?}");
+            let spec = self.spec.arm.keyspace(KeyspaceSpec {
+                name: KEYSPACE.to_owned(),
+                kind: KeyspaceKind::Hash,
+                partitions: self.spec.nodes.into(),
+                replicas: self.spec.replicas,
+                splits: Vec::new(),
+            });
+            // Refused as long as a node has not been heard of.
+            if self.controller.create_keyspace(self.now, spec).is_ok() {
+                self.pump_controller();
+            }
+        }
+        while !self.serves() {
+            assert!(self.step(end), "a keyspace is served within {FORM_MAX:?}");
+        }
+    }
+
+    /// Whether all have the newest map, and the right to serve by it.
+    fn serves(&self) -> bool {
+        let (now, revision) = (self.now, self.controller.map().revision);
+        let ready = |server: &Server| {
+            server.machine.is_leased(now) && server.machine.report().revision == revision
+        };
+        self.switch.is_leased(now)
+            && self.switch.revision() == revision
+            && self.nodes.iter().all(ready)
+    }
+}
+
+/// The life of the switch.
+pub(super) const SWITCH_LIFE: Life = Life(1);
+
+/// The life of a node.
+pub(super) fn node_life(node: u16) -> Life {
+    Life(u64::from(node) + 2)
+}
+
+/// When a rack begins: not zero, so that nothing works by accident only at the beginning of time.
+pub(super) const START: Instant = Instant::from_unix_ms(1_000_000);
+
+/// The one keyspace.
+pub(super) const KEYSPACE: &str = "paper";
+
+/// An order's way, and a report's: a connection within a rack.
+const MAIL: Duration = Duration::from_micros(200);
+
+/// How long a cluster may take to form.
+const FORM_MAX: Duration = Duration::from_secs(10);

@@ -1,0 +1,216 @@
+//! A client and who uses it: first to fill the rack, then, in an open loop, as a load says.
+
+use super::agenda::{Agenda, Alarm, Event, Unit};
+use super::meter::Meter;
+use super::net::{Net, SERVICE, client_endpoint};
+use client::{
+    Client, ClientConfig, Expiry, IN_FLIGHT_MAX, Outcome, Reply, Request, RetransmitBounds, Tickets,
+};
+use cluster::Keyspace;
+use machine::{Instant, Rng};
+use std::iter::StepBy;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Endpoint;
+use workload::{Arrivals, Ending, Generator, KeyNames, Op, OpKind, Values};
+
+/// One client.
+pub(super) struct User {
+    index: u16,
+    pub(super) machine: Client,
+    endpoint: Endpoint,
+    alarm: Alarm,
+    work: Work,
+    waiting: Tickets<Waiting>,
+    /// Tells this write's value from all others.
+    stamp: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// What it is at.
+pub(super) enum Work {
+    Rest,
+    /// A write of each of these keys, some at a time.
+    Fill(StepBy<Range<u64>>),
+    /// Requests when they are due, until an instant.
+    Load {
+        generator: Box<Generator>,
+        arrivals: Box<Arrivals>,
+        until: Instant,
+    },
+}
+
+/// What keys and values look like, and whose they are.
+pub(super) struct Contents {
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) names: KeyNames,
+    pub(super) values: Values,
+}
+
+/// A request that waits.
+struct Waiting {
+    kind: OpKind,
+    key: u64,
+    intended: Instant,
+}
+
+impl User {
+    pub(super) fn new(index: u16, rng: &Rng) -> Self {
+        let mut config = ClientConfig::new(SERVICE, u64::from(index) + 1);
+        (config.deadline, config.in_flight_max) = (DEADLINE, IN_FLIGHT_MAX);
+        let usual = RetransmitBounds::default();
+        config.retransmit = RetransmitBounds { min: RETRY_MIN, first: RETRY_MIN, ..usual };
+        Self {
+            index,
+            machine: Client::new(config, rng.fork(&format!("client {index}"))),
+            endpoint: client_endpoint(index),
+            alarm: Alarm::new(),
+            work: Work::Rest,
+            waiting: Tickets::new(),
+            stamp: u64::from(index) << STAMP_BITS,
+            key: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// Begins something else.
+    pub(super) fn turn_to(&mut self, work: Work, agenda: &mut Agenda, now: Instant) {
+        self.work = work;
+        let first = match &self.work {
+            Work::Rest => return,
+            Work::Fill(_) => now,
+            Work::Load { arrivals, .. } => arrivals.next_start(),
+        };
+        agenda.plan(first, Event::Request { client: self.index });
+    }
+
+    /// Whether it waits for nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.machine.in_flight() == 0
+    }
+
+    /// Starts what is due.
+    pub(super) fn start_due(
+        &mut self,
+        now: Instant,
+        contents: &Contents,
+        meter: &mut Meter,
+        agenda: &mut Agenda,
+    ) {
+        while let Some((op, intended)) = self.next_due(now) {
+            self.start(now, &op, intended, contents, meter);
+        }
+        if let Work::Load { arrivals, until, .. } = &self.work
+            && arrivals.next_start() <= *until
+        {
+            agenda.plan(arrivals.next_start(), Event::Request { client: self.index });
+        }
+    }
+
+    /// The next operation whose time has come, and when that was.
+    fn next_due(&mut self, now: Instant) -> Option<(Op, Instant)> {
+        match &mut self.work {
+            Work::Rest => None,
+            Work::Fill(_) if self.machine.in_flight() >= FILL_IN_FLIGHT => None,
+            Work::Fill(keys) => keys.next().map(|key| (Op::Put { key }, now)),
+            Work::Load { generator, arrivals, until } => {
+                let intended = arrivals.due(now.min(*until))?;
+                Some((generator.next_op(now), intended))
+            }
+        }
+    }
+
+    /// Starts a request. One that the client has no room for has failed at once.
+    fn start(
+        &mut self,
+        now: Instant,
+        op: &Op,
+        intended: Instant,
+        contents: &Contents,
+        meter: &mut Meter,
+    ) {
+        let (Op::Get { key } | Op::Put { key }) = op else {
+            unreachable!("loads are made of reads and writes")
+        };
+        let (kind, key) = (op.kind(), *key);
+        self.key.clear();
+        contents.names.write(key, &mut self.key);
+        let request = if kind == OpKind::Get {
+            Request::Get { key: &self.key }
+        } else {
+            self.stamp += 1;
+            self.value.clear();
+            contents.values.write(key, self.stamp, &mut self.value);
+            Request::Put { key: &self.key, value: &self.value, expiry: Expiry::Never }
+        };
+        meter.request(intended);
+        match self.machine.start(now, &contents.keyspace, request) {
+            Ok(ticket) => self.waiting.insert(ticket, Waiting { kind, key, intended }),
+            Err(_) => meter.end(intended + DEADLINE, kind, Ending::Refused, intended),
+        }
+    }
+
+    /// Takes a datagram.
+    pub(super) fn hear(&mut self, now: Instant, from: Endpoint, bytes: &[u8]) {
+        self.machine.handle_packet(now, from, bytes);
+    }
+
+    /// Its alarm has come.
+    pub(super) fn wake(&mut self, now: Instant) {
+        if self.alarm.rings(now) && self.machine.poll_timeout().is_some_and(|at| at <= now) {
+            self.machine.handle_timeout(now);
+        }
+    }
+
+    /// Takes outcomes, sends what is to be sent, and sets the alarm.
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        contents: &Contents,
+        meter: &mut Meter,
+        net: &mut Net,
+    ) {
+        while let Some((ticket, outcome)) = self.machine.poll_outcome() {
+            let waiting = self.waiting.take(ticket).expect("every request has a note");
+            let Waiting { kind, key, intended } = waiting;
+            let ending = match outcome {
+                Outcome::Done(Reply::Get(None)) => Ending::NotFound,
+                Outcome::Done(Reply::Get(Some(found))) => {
+                    let wrong = Values::stamp_of(key, &found.value).is_none();
+                    meter.wrong_values += u64::from(wrong);
+                    Ending::Done
+                }
+                Outcome::Done(_) => Ending::Done,
+                Outcome::Refused(_) => Ending::Refused,
+                Outcome::Unknown(_) => Ending::Unknown,
+            };
+            meter.end(now, kind, ending, intended);
+        }
+        if let Work::Fill(_) = self.work {
+            self.start_due(now, contents, meter, &mut net.agenda);
+        }
+        while let Some(datagram) = self.machine.poll_transmit() {
+            net.post(now, self.endpoint, datagram);
+        }
+        if let Some(at) = self.machine.poll_timeout() {
+            self.alarm.set(&mut net.agenda, now, Unit::Client(self.index), at);
+        }
+    }
+}
+
+/// How long an answer is waited for: four times as long as a full queue takes. What has none by
+/// then counts as not answered, and as a latency of this.
+pub const DEADLINE: Duration = Duration::from_millis(100);
+
+/// Nothing is asked for again sooner: ten times the usual, as all else is ten times slower. A full
+/// queue is served within 51 ms, so that what is asked for again has been lost; copies of what
+/// still waits would keep a node full that was full once.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+
+/// Writes of one client at a time while the rack is filled.
+const FILL_IN_FLIGHT: usize = 64;
+
+/// Stamps of one client.
+const STAMP_BITS: u32 = 40;

@@ -1,0 +1,111 @@
+//! What a rack does, held to what queueing theory and the popularity of keys say.
+
+use paper::pegasus::{FIGURES, Settings, figure};
+use paper::{Arm, Best, Load, Rack, RackSpec, Skew, Trial, highest, objective};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn rack(nodes: u16, keys: u64) -> Rack {
+    Rack::new(spec(nodes, keys))
+}
+
+fn spec(nodes: u16, keys: u64) -> RackSpec {
+    RackSpec { nodes, half_slow: false, keys, replicas: 1, arm: Arm::Hashing, seed: 1 }
+}
+
+fn found(best: &Best) -> &Trial {
+    best.trial.as_ref().expect("some rate is served in time")
+}
+
+#[test]
+fn uniform_keys_reach_most_of_the_cap_and_an_idle_rack_takes_four_hops_and_a_service() {
+    let mut rack = rack(4, 20_000);
+    let load = Load::reads(Skew::Uniform);
+    // Four hops of 100 us to 110 us, and 100 us of service; five times that.
+    let objective_us = objective(&mut rack, &load);
+    assert!((2_500..2_800).contains(&objective_us), "{objective_us}");
+    let best = highest(&mut rack, &load, 400 * MS);
+    let share = found(&best).throughput() / best.bounds.cap;
+    assert!((0.85..1.0).contains(&share), "{share} of the cap");
+    assert!(found(&best).p99_us <= best.objective_us);
+}
+
+#[test]
+fn under_skew_hashing_serves_what_its_busiest_node_does() {
+    let mut rack = rack(32, 50_000);
+    let best = highest(&mut rack, &Load::reads(Skew::Zipf(1.2)), 300 * MS);
+    // Of 32 nodes the one with the hottest key takes a fifth of all requests.
+    let gain_max = best.bounds.gain_max();
+    assert!((5.5..8.0).contains(&gain_max), "{gain_max}");
+    let share = found(&best).throughput() / best.bounds.hashing;
+    assert!((0.8..1.0).contains(&share), "{share} of what its busiest node lets it");
+    let busiest = found(&best).busiest;
+    assert!((0.8..1.0).contains(&busiest), "{busiest}");
+    assert!(found(&best).busy_mean < 0.2);
+}
+
+#[test]
+fn a_node_with_too_much_to_do_loses_requests_and_the_others_do_not() {
+    let mut rack = rack(8, 10_000);
+    let load = Load::reads(Skew::Zipf(1.2));
+    let bounds = rack.bounds(&load);
+    let trial = rack.run(&load, 2.0 * bounds.hashing, 300 * MS, None);
+    let answered = trial.done as f64 / trial.begun as f64;
+    assert!((0.4..0.95).contains(&answered), "{answered}");
+    assert!(trial.busiest > 0.99 && trial.busy_mean < 0.9, "{trial:?}");
+    // What is lost is lost within that trial: no node stays full of what is asked for again.
+    let trial = rack.run(&load, 0.8 * bounds.hashing, 300 * MS, None);
+    assert_eq!(trial.done, trial.begun);
+    assert!(trial.p99_us < 2_000, "{trial:?}");
+}
+
+#[test]
+fn a_write_visits_every_node_of_its_chain() {
+    let mut rack = Rack::new(RackSpec { replicas: 3, ..spec(4, 5_000) });
+    let load = Load { reads_percent: 0, ..Load::reads(Skew::Uniform) };
+    let cap = rack.bounds(&load).cap;
+    assert!((cap - 40_000.0 / 3.0).abs() < 1.0, "{cap}");
+    let trial = rack.run(&load, 0.6 * cap, 300 * MS, None);
+    assert_eq!(trial.done, trial.begun);
+    let expected = trial.throughput() / cap;
+    let visits = trial.busy_mean / expected;
+    assert!((0.95..1.05).contains(&visits), "{visits} of what a chain of three takes");
+}
+
+#[test]
+fn slow_nodes_are_full_while_the_others_are_half_idle() {
+    let mut rack = Rack::new(RackSpec { half_slow: true, ..spec(32, 50_000) });
+    let load = Load::reads(Skew::Uniform);
+    let bounds = rack.bounds(&load);
+    assert!((bounds.cap - 240_000.0).abs() < 1.0, "{bounds:?}");
+    assert!((1.45..1.65).contains(&bounds.gain_max()), "{bounds:?}");
+    // Near its limit a queue is long at times. It must not stay so for being asked twice.
+    let trial = rack.run(&load, 0.9 * bounds.hashing, 500 * MS, None);
+    assert_eq!(trial.done, trial.begun, "{trial:?}");
+    assert!((0.85..0.97).contains(&trial.busiest), "{trial:?}");
+    assert!((0.55..0.72).contains(&trial.busy_mean), "{trial:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tables_and_plots_and_another_does_not() {
+    let window = Some(20 * MS);
+    let settings = Settings { nodes: 4, keys: 500, replicas: 1, seed: 1, window };
+    for number in FIGURES {
+        let make = |seed| {
+            let mut told = Vec::new();
+            let settings = Settings { seed, ..settings };
+            let made = figure(number, &settings, |line| told.push(line.to_owned()));
+            (made.expect("it is one of the figures"), told)
+        };
+        let (first, again) = (make(1), make(1));
+        assert_eq!(first, again);
+        let (first, again) = (first.0, again.0);
+        assert_ne!(first.table, make(2).0.table);
+        assert!(first.table.rows.iter().all(|row| row.len() == first.table.columns.len()));
+        let svg = first.svg();
+        assert!(svg.starts_with("<svg") && svg.contains(&first.title), "{svg}");
+        assert_eq!(svg, again.svg());
+    }
+    assert_eq!(figure(12, &settings, |_| ()), None);
+}
