@@ -18,6 +18,8 @@
 #define KW_CHAIN_MAX	8
 #define KW_MGET_KEYS_MAX	32
 #define KW_RANGE_PIECES_MAX	32
+#define KW_HOT_KEYS_MAX	65536
+#define KW_HOT_READERS_MAX	64
 #define KW_NODES_MAX	1024
 #define KW_PARTITIONS_MAX	65536
 #define KW_KEYSPACES_MAX	256
@@ -34,6 +36,8 @@
 #define KW_INCR_REPLY_LEN	8
 #define KW_DESCRIBE_REPLY_LEN	11
 #define KW_CHAIN_WRITE_LEN	35
+#define KW_HOT_COPY_LEN	9
+#define KW_COPY_MARK_LEN	11
 #define KW_COPY_RECORD_LEN	21
 #define KW_COPY_SESSION_LEN	43
 #define KW_COPY_END_LEN	25
@@ -58,6 +62,7 @@ enum kw_op {
 	KW_OP_CHAIN_EXPIRE = 0x44,
 	KW_OP_CHAIN_COPY = 0x45,
 	KW_OP_CHAIN_COPIED = 0x46,
+	KW_OP_HOT_COPY = 0x47,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -66,6 +71,8 @@ enum kw_op {
 	KW_OP_MGET_REPLY = 0x86,
 	KW_OP_RANGE_REPLY = 0x87,
 	KW_OP_DESCRIBE_REPLY = 0x88,
+	KW_OP_HOT_COPIED = 0xc7,
+	KW_OP_HOT_COVER = 0xc8,
 };
 /* Every operation, for a switch statement. */
 #define KW_OP_CASES \
@@ -84,6 +91,7 @@ enum kw_op {
 	case 0x44: \
 	case 0x45: \
 	case 0x46: \
+	case 0x47: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \
@@ -91,7 +99,9 @@ enum kw_op {
 	case 0x85: \
 	case 0x86: \
 	case 0x87: \
-	case 0x88:
+	case 0x88: \
+	case 0xc7: \
+	case 0xc8:
 
 /* How a request, or one key of it, ended. Below 16: decided. 16 to 31: ask again. From 32: refused, no effect. */
 enum kw_code {
@@ -106,6 +116,7 @@ enum kw_code {
 	KW_CODE_NOT_SERVING = 0x13,
 	KW_CODE_EXPIRING = 0x14,
 	KW_CODE_CLOSED = 0x15,
+	KW_CODE_NOT_HERE = 0x16,
 	KW_CODE_BAD_REQUEST = 0x20,
 	KW_CODE_TOO_LARGE = 0x21,
 	KW_CODE_BAD_MATCH = 0x22,
@@ -146,6 +157,8 @@ enum kw_effect {
 	KW_EFFECT_NONE = 0x00,
 	KW_EFFECT_PUT = 0x01,
 	KW_EFFECT_DELETE = 0x02,
+	KW_EFFECT_MARK = 0x03,
+	KW_EFFECT_UNMARK = 0x04,
 };
 
 /* Bits of `flags`. */
@@ -157,9 +170,12 @@ enum kw_effect {
 #define KW_FLAG_END_OPEN	(1 << 5)
 #define KW_FLAG_PARTIAL	(1 << 6)
 #define KW_FLAG_KEEP_EXPIRY	(1 << 7)
+#define KW_FLAG_AT_HOME	(1 << 7)
 
 /* Bits of `hop_flags`. */
 #define KW_HOP_FLAG_DIRECT	(1 << 0)
+#define KW_HOP_FLAG_HOT	(1 << 2)
+#define KW_HOP_FLAG_NEWEST	(1 << 3)
 #define KW_HOP_FLAG_CUT	(1 << 1)
 
 /* The header of every packet. */
@@ -222,6 +238,9 @@ _Static_assert(__builtin_offsetof(struct kw_header, lag) == 116, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_header, code) == 118, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust");
 #define KW_MATCH_END_AT	76
+#define KW_RATE_AT	44
+#define KW_HOT_BITMAP_AT	48
+#define KW_STAY_AT	52
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {

@@ -6,7 +6,7 @@ use cluster::{KeyspaceId, Map, Match};
 use controller::{KeyspaceSpec, MemberState, Status};
 use runtime::admin::NewNode;
 use runtime::clock::Clock;
-use runtime::driver::InKernel;
+use runtime::driver::{InKernel, NamedKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -46,6 +46,11 @@ impl Admin {
     /// Makes a node known.
     pub(crate) fn add_node(&self, node: &NewNode) -> Result<(), Failure> {
         self.post("/v1/nodes", node)
+    }
+
+    /// Pins a key, or unpins it.
+    pub(crate) fn wish_hot(&self, verb: &str, key: &NamedKey) -> Result<(), Failure> {
+        self.post(&format!("/v1/hot/{verb}"), key)
     }
 
     /// Forgets a node.

@@ -1,7 +1,7 @@
 //! What a decided reply to a request for one key, or for a keyspace, means.
 
 use crate::{CasReply, DelReply, IncrReply, Reply};
-use cluster::{Keyspace, KeyspaceId, KeyspaceKind};
+use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use wire::{Body, Code};
 
 /// The reply as callers see it; `None` if this operation cannot end with this code.
@@ -33,5 +33,12 @@ pub(crate) fn keyspace(name: &str, code: Code, body: &Body<'_>) -> Option<Keyspa
     };
     let id = KeyspaceId(fixed.id);
     // How many nodes hold a key is nothing that a client needs, and the reply does not say it.
-    Some(Keyspace { id, name: name.to_owned(), kind, seed: fixed.seed, replicas: 0 })
+    Some(Keyspace {
+        id,
+        name: name.to_owned(),
+        kind,
+        seed: fixed.seed,
+        replicas: 0,
+        hot: HotPolicy::default(),
+    })
 }

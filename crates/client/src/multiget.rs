@@ -35,6 +35,8 @@ pub(crate) struct Answered {
     pub(crate) decided: u32,
     /// Keys that are to be asked for again.
     pub(crate) again: u32,
+    /// Those of them whose copy was no good, or that the switch does not know the newest of yet.
+    pub(crate) not_here: u32,
     /// Whether a node said overloaded.
     pub(crate) overloaded: bool,
 }
@@ -96,6 +98,7 @@ impl Multiget {
                 Some(Code::NotFound) => Outcome::Done(None),
                 Some(code) if code.is_ask_again() => {
                     answered.again |= bit;
+                    answered.not_here |= if code == Code::NotHere { bit } else { 0 };
                     answered.overloaded |= code == Code::Overloaded;
                     continue;
                 }
@@ -158,6 +161,7 @@ mod tests {
             kind: KeyspaceKind::Hash,
             seed: 1,
             replicas: 1,
+            hot: cluster::HotPolicy::default(),
         };
         let long = [7; wire::KEY_MAX];
         let mut keys: Vec<&[u8]> = vec![b"k"; 40];

@@ -144,7 +144,8 @@ impl Refusal {
             | Code::Overloaded
             | Code::NotServing
             | Code::Expiring
-            | Code::Closed => return None,
+            | Code::Closed
+            | Code::NotHere => return None,
         })
     }
 }

@@ -53,7 +53,10 @@ impl Client {
             | Body::ChainStable
             | Body::ChainExpire { .. }
             | Body::ChainCopy(_)
-            | Body::ChainCopied => Err(DropReason::BadOp),
+            | Body::ChainCopied
+            | Body::HotCopy { .. }
+            | Body::HotCopied
+            | Body::HotCover => Err(DropReason::BadOp),
         }
     }
 
@@ -128,13 +131,14 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         };
         let Owner::Scan(ticket, ask) = &mut pending.owner else {
-            self.ask_again_later(now, seq, overloaded);
+            let from_copy = code == Code::NotHere && pending.ask_at_home();
+            self.ask_again_later(now, seq, overloaded, from_copy);
             return Ok(());
         };
         // One piece of several: the others may still be answered under this number.
         let piece = Piece::of(header).filter(|piece| !ask.lies_in(*piece));
         let (Some(piece), ticket) = (piece, *ticket) else {
-            self.ask_again_later(now, seq, overloaded);
+            self.ask_again_later(now, seq, overloaded, false);
             return Ok(());
         };
         let agains = pending.agains + 1;
@@ -149,13 +153,15 @@ impl Client {
         Ok(())
     }
 
-    /// The whole datagram is sent again later; once, however many copies of it were answered so.
-    fn ask_again_later(&mut self, now: Instant, seq: u64, overloaded: bool) {
+    /// The whole datagram is sent again later; once, however many copies of it were answered so. If
+    /// only a copy of a hot key was no good, there is nothing to wait for: the key has its home.
+    fn ask_again_later(&mut self, now: Instant, seq: u64, overloaded: bool, at_once: bool) {
         let Some(pending) = self.window.get_mut(seq) else { return };
         if pending.asked_again {
             return;
         }
-        pending.resend_at = self.pacer.again_at(now, pending.agains, overloaded);
+        let later = self.pacer.again_at(now, pending.agains, overloaded);
+        pending.resend_at = if at_once { now } else { later };
         pending.agains += 1;
         pending.asked_again = true;
         self.arm(seq);
@@ -222,7 +228,9 @@ impl Client {
             self.feed_multiget(now, ticket);
             self.finish_multiget_if_complete(ticket);
         } else if answered.again != 0 {
-            self.ask_again_later(now, seq, answered.overloaded);
+            let Some(pending) = self.window.get_mut(seq) else { return Ok(()) };
+            let from_copy = answered.not_here == answered.again && pending.ask_at_home();
+            self.ask_again_later(now, seq, answered.overloaded, from_copy);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::{IN_FLIGHT_MAX, Ticket};
 use machine::Instant;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wire::Op;
+use wire::{Fields as _, HEADER_LEN, Op, flag};
 
 /// One datagram that waits for its answer.
 #[derive(Debug)]
@@ -73,6 +73,18 @@ impl Pending {
             deadline: never,
             timer: never,
         }
+    }
+
+    /// Makes its next copies ask for hot keys at home; says whether those before did not.
+    pub(crate) fn ask_at_home(&mut self) -> bool {
+        let header = self.datagram.first_chunk_mut::<HEADER_LEN>();
+        let header = header.expect("every request was emitted with a header");
+        let flags = header.flags();
+        let news = flags & flag::AT_HOME == 0 && matches!(self.op, Op::Get | Op::Mget);
+        if news {
+            header.set_flags(flags | flag::AT_HOME);
+        }
+        news
     }
 }
 

@@ -4,7 +4,7 @@ use client::{
     CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, Outcome, Refusal, Reply,
     Request, StartError, Ticket, UnknownReason,
 };
-use cluster::{Keyspace, KeyspaceId, KeyspaceKind, Plant};
+use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Plant};
 use machine::{Instant, Rng};
 use proptest::prelude::*;
 use std::ops::Bound;
@@ -28,7 +28,8 @@ struct Script {
 }
 
 fn keyspace(kind: KeyspaceKind) -> Arc<Keyspace> {
-    Arc::new(Keyspace { id: KeyspaceId(1), name: "k".into(), kind, seed: 7, replicas: 1 })
+    let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
+    Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot })
 }
 
 impl Script {
@@ -197,7 +198,14 @@ fn describe_gives_the_keyspace() {
     let fixed = wire::DescribeReplyBody { seed: 9, id: 3, kind: 1 }.to_bytes();
     script.reply(&answer(&sent, Code::Ok, 0, &[&fixed[..], b"user"].concat()));
     let kind = KeyspaceKind::Range { prefix: b"user".to_vec() };
-    let want = Keyspace { id: KeyspaceId(3), name: "users".into(), kind, seed: 9, replicas: 0 };
+    let want = Keyspace {
+        id: KeyspaceId(3),
+        name: "users".into(),
+        kind,
+        seed: 9,
+        replicas: 0,
+        hot: HotPolicy::default(),
+    };
     assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Describe(want))));
 }
 

@@ -1,6 +1,6 @@
 //! Keyspaces, and what a key looks like to a switch.
 
-use crate::{KeyspaceId, Match};
+use crate::{HotPolicy, KeyspaceId, Match};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
@@ -17,6 +17,9 @@ pub struct Keyspace {
     pub seed: u64,
     /// How many nodes are to hold each key.
     pub replicas: u8,
+    /// What becomes of its hot keys.
+    #[serde(default)]
+    pub hot: HotPolicy,
 }
 
 /// How keys become match values (TurboKV section 4.1.1).
@@ -78,7 +81,14 @@ mod tests {
 
     fn range(prefix: &[u8]) -> Keyspace {
         let kind = KeyspaceKind::Range { prefix: prefix.to_vec() };
-        Keyspace { id: KeyspaceId(1), name: "r".into(), kind, seed: 7, replicas: 1 }
+        Keyspace {
+            id: KeyspaceId(1),
+            name: "r".into(),
+            kind,
+            seed: 7,
+            replicas: 1,
+            hot: HotPolicy::Off,
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! Everything here is data with invariants; nothing sends or stores it.
 
+mod hot;
 mod ids;
 mod keyspace;
 mod lease;
@@ -12,13 +13,14 @@ mod plant;
 mod range_table;
 mod text;
 
+pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection};
 pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
 pub use keyspace::{Keyspace, KeyspaceKind};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition};
 pub use order::{
-    Assignment, CopyProgress, HotKey, Install, InstallError, Member, MemberReport, NodeReport,
-    Order, PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,
+    Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
+    PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,
 };
 pub use plant::Plant;
 pub use range_table::RangeTable;

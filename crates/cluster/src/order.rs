@@ -4,12 +4,11 @@
 //! harm: members install the newest they have seen and report its revision.
 
 use crate::{
-    ClusterId, Epoch, Keyspace, KeyspaceId, Lease, Life, NodeId, NodeSpec, Partition, PartitionId,
-    StoreId, text,
+    ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId, NodeSpec,
+    Partition, PartitionId, StoreId, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 use wire::Endpoint;
 
@@ -85,6 +84,9 @@ pub struct Order {
     pub install: Option<Install>,
     /// Renews the member's lease.
     pub lease: Option<Lease>,
+    /// The hot keys, if they have changed.
+    #[serde(default)]
+    pub hot: Option<HotOrder>,
 }
 
 /// A desired state, whole.
@@ -162,60 +164,13 @@ pub struct NodeReport {
     /// The keys that clients ask for most, the hottest first.
     #[serde(default)]
     pub hot: Vec<HotKey>,
+    /// Revision of the installed order of hot keys; 0 for none.
+    #[serde(default)]
+    pub hot_revision: u64,
     /// Client requests and chain messages taken since it started.
     pub requests: u64,
     /// Writes recorded and not yet committed.
     pub pending: u64,
-}
-
-/// A key that clients ask for often, and how often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HotKey {
-    /// Its keyspace.
-    pub keyspace: KeyspaceId,
-    /// The key.
-    #[serde(with = "text::hex")]
-    pub key: Vec<u8>,
-    /// Reads per second, lately.
-    pub reads: u64,
-    /// Writes per second, lately.
-    pub writes: u64,
-}
-
-impl HotKey {
-    /// Reads and writes per second.
-    #[must_use]
-    pub fn rate(&self) -> u64 {
-        self.reads.saturating_add(self.writes)
-    }
-
-    /// The order of lists: the hottest first, and equally hot ones by name.
-    #[must_use]
-    pub fn hottest_first(&self, other: &Self) -> std::cmp::Ordering {
-        let names = || (self.keyspace, &self.key).cmp(&(other.keyspace, &other.key));
-        other.rate().cmp(&self.rate()).then_with(names)
-    }
-
-    /// Puts the reports of several shards or nodes together: each key once, the hottest of them.
-    #[must_use]
-    pub fn join<'a>(reports: impl Iterator<Item = &'a Self>, most: usize) -> Vec<Self> {
-        let mut joint: BTreeMap<(KeyspaceId, &[u8]), (u64, u64)> = BTreeMap::new();
-        for it in reports {
-            let (reads, writes) = joint.entry((it.keyspace, &it.key)).or_default();
-            *reads = reads.saturating_add(it.reads);
-            *writes = writes.saturating_add(it.writes);
-        }
-        let key = |((keyspace, key), (reads, writes)): ((KeyspaceId, &[u8]), _)| Self {
-            keyspace,
-            key: key.to_vec(),
-            reads,
-            writes,
-        };
-        let mut list: Vec<Self> = joint.into_iter().map(key).collect();
-        list.sort_by(Self::hottest_first);
-        list.truncate(most);
-        list
-    }
 }
 
 /// How far the copy of a partition to its joiner has come.
@@ -244,6 +199,13 @@ pub struct SwitchCounters {
     pub dropped: u64,
     /// Load of each partition.
     pub partitions: Vec<PartitionCount>,
+    /// Revision of the installed order of hot keys; 0 for none, also after the switch had to
+    /// forget it.
+    #[serde(default)]
+    pub hot_revision: u64,
+    /// Load of each hot key.
+    #[serde(default)]
+    pub hot: Vec<HotCount>,
 }
 
 /// Load of one partition.
@@ -267,9 +229,19 @@ pub trait SwitchControl {
     /// If the switch cannot hold them; it then keeps what it had.
     fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError>;
 
+    /// Replaces the directory of hot keys, unless it is older than the present one, made for
+    /// another life of a switch, or this switch stands by. What is known of keys that stay, by
+    /// the same number, is kept.
+    ///
+    /// # Errors
+    ///
+    /// If the switch cannot hold it; it then keeps what it had.
+    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError>;
+
     /// Renews the switch's lease, if it is for what is installed. Without a lease it drops requests
-    /// and replies alike.
-    fn renew(&mut self, lease: &Lease);
+    /// and replies alike. If there was an instant without one before `now`, somebody else may have
+    /// forwarded what this switch does not know of: it forgets its directory.
+    fn renew(&mut self, now: Instant, lease: &Lease);
 
     /// The counters as of now.
     fn counters(&self) -> SwitchCounters;
@@ -282,6 +254,8 @@ pub enum InstallError {
     TableFull(&'static str),
     /// The tables contradict themselves.
     Unsound(String),
+    /// A switch of this kind does not do this.
+    Unsupported(&'static str),
 }
 
 impl fmt::Display for InstallError {
@@ -289,6 +263,7 @@ impl fmt::Display for InstallError {
         match self {
             Self::TableFull(table) => write!(f, "the {table} table is full"),
             Self::Unsound(why) => write!(f, "unsound tables: {why}"),
+            Self::Unsupported(what) => write!(f, "this kind of switch {what}"),
         }
     }
 }

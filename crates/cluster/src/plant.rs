@@ -35,6 +35,22 @@ pub enum Plant {
     WholeTooSoon,
     /// Node: what an earlier stay in the chain left behind is kept when it joins again.
     KeepLeftovers,
+    /// Node: a reader answers with any copy, however old.
+    AnswerBelowFloor,
+    /// Node: an MGET or RANGE shows a version of a hot key that the switch does not know of.
+    ShowUncovered,
+    /// Node: a tail proves its newest version of a key that is not marked.
+    ProveUnmarked,
+    /// Node: marks of hot keys are not copied to a joiner.
+    DropMarks,
+    /// Switch: a reply is taken for proof whatever stay it was stamped in.
+    BelieveAnyProof,
+    /// Switch: only replies to reads raise a hot key's floor.
+    FloorFromReads,
+    /// Switch: the directory is kept though the lease has ended or it stood by.
+    KeepDirectory,
+    /// Controller: nodes are told of hot keys before the active switch has them.
+    NodesBeforeSwitch,
     /// Controller: a chain is opened before its members have settled.
     OpenUnsettled,
     /// Controller: a member is taken out of a chain before its lease has ended.
@@ -47,7 +63,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 26] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -62,6 +78,14 @@ impl Plant {
         Self::CollectAtOnce,
         Self::WholeTooSoon,
         Self::KeepLeftovers,
+        Self::AnswerBelowFloor,
+        Self::ShowUncovered,
+        Self::ProveUnmarked,
+        Self::DropMarks,
+        Self::BelieveAnyProof,
+        Self::FloorFromReads,
+        Self::KeepDirectory,
+        Self::NodesBeforeSwitch,
         Self::OpenUnsettled,
         Self::ImpatientController,
         Self::TrustTheForgetful,

@@ -138,6 +138,7 @@ impl Controller {
         });
         if let Some(next) = next {
             self.state.map.active_switch = next;
+            self.hot.switch_over();
             let saw = format!("{active} is silent and its lease has ended");
             self.advance(saw, format!("make switch {next} the active one"));
         }

@@ -5,13 +5,17 @@
 
 use crate::config::check_endpoints;
 use crate::controller::Controller;
+use crate::hot::HotAction;
 use crate::peer::Peer;
 use crate::saved::Saved;
-use cluster::{Map, MapError, Member, NodeId, NodeSpec};
+use cluster::{HotPolicy, KeyName, Keyspace, Map, MapError, Member, NodeId, NodeSpec};
 use machine::Instant;
 use std::fmt;
 use std::net::SocketAddr;
 use wire::Endpoint;
+
+/// Keys that can be pinned: what a person pins, and a program that knows its hot keys.
+pub const PINS_MAX: usize = 256;
 
 /// Why a command was not taken. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,16 @@ pub enum CommandError {
         /// How many would be left.
         left: usize,
     },
+    /// There is no keyspace of this name.
+    UnknownKeyspace(String),
+    /// Hot keys of this keyspace have no copies.
+    HotIsOff(String),
+    /// No key is as long as this one.
+    KeyTooLong(usize),
+    /// [`PINS_MAX`] keys are pinned.
+    PinsFull,
+    /// This key is not pinned.
+    NotPinned,
     /// This member follows another controller, or an older life of this one; what the controller
     /// knows may be out of date, so it changes nothing.
     Foreign(Member),
@@ -69,6 +83,16 @@ impl fmt::Display for CommandError {
                 "keyspace {keyspace:?} wants {replicas} replicas and {left} nodes would be left: \
                  add a node first"
             ),
+            Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
+            Self::HotIsOff(keyspace) => write!(
+                f,
+                "keyspace {keyspace:?} was created with its hot keys off: they have no copies"
+            ),
+            Self::KeyTooLong(length) => {
+                write!(f, "the key has {length} bytes, and a key has {} at most", wire::KEY_MAX)
+            }
+            Self::PinsFull => write!(f, "{PINS_MAX} keys are pinned: unpin some first"),
+            Self::NotPinned => f.write_str("this key is not pinned"),
             Self::Foreign(member) => write!(
                 f,
                 "{member} follows a controller that is not this one, or was: see its status"
@@ -180,6 +204,61 @@ impl Controller {
             self.advance(format!("wanted: node {node} kept"), did);
         }
         Ok(())
+    }
+
+    /// Makes a key hot whatever is asked of it, until it is unpinned.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be; nothing has changed then.
+    pub fn pin(&mut self, now: Instant, keyspace: &str, key: &[u8]) -> Result<(), CommandError> {
+        self.awake(now);
+        self.refuse_foreign()?;
+        let known = self.keyspace(keyspace)?;
+        if known.hot == HotPolicy::Off {
+            return Err(CommandError::HotIsOff(keyspace.to_owned()));
+        }
+        if key.len() > wire::KEY_MAX {
+            return Err(CommandError::KeyTooLong(key.len()));
+        }
+        let name = KeyName { keyspace: known.id, key: key.to_vec() };
+        if self.state.pins.contains(&name) {
+            return Ok(());
+        }
+        if self.state.pins.len() >= PINS_MAX {
+            return Err(CommandError::PinsFull);
+        }
+        self.note_pin(HotAction::Pinned, &name);
+        self.state.pins.insert(name);
+        Ok(())
+    }
+
+    /// Cancels [`Self::pin`]: the key stays hot only as long as enough is asked of it.
+    ///
+    /// # Errors
+    ///
+    /// If it is not pinned.
+    pub fn unpin(&mut self, now: Instant, keyspace: &str, key: &[u8]) -> Result<(), CommandError> {
+        self.awake(now);
+        self.refuse_foreign()?;
+        let name = KeyName { keyspace: self.keyspace(keyspace)?.id, key: key.to_vec() };
+        if !self.state.pins.remove(&name) {
+            return Err(CommandError::NotPinned);
+        }
+        self.note_pin(HotAction::Unpinned, &name);
+        Ok(())
+    }
+
+    fn keyspace(&self, name: &str) -> Result<&Keyspace, CommandError> {
+        let known = self.state.map.keyspace(name);
+        known.ok_or_else(|| CommandError::UnknownKeyspace(name.to_owned()))
+    }
+
+    fn note_pin(&mut self, did: HotAction, name: &KeyName) {
+        self.hot.note_wish(self.now, did, name);
+        let verb = if did == HotAction::Pinned { "pinned" } else { "no longer pinned" };
+        let saw = format!("wanted: a key of keyspace {} {verb}", name.keyspace);
+        self.advance(saw, "keep that on record".to_owned());
     }
 
     /// Stops copying: running copies stand still and none is begun, until [`Self::resume_copies`].

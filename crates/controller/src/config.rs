@@ -1,7 +1,7 @@
 //! What the operator says about the cluster, and how that meets what was saved.
 
 use crate::saved::{FORMAT, Saved};
-use cluster::{ClusterId, Map, MapError, NodeId, NodeSpec};
+use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -50,6 +50,8 @@ pub struct ControllerConfig {
     pub lease: Duration,
     /// Bytes that each shard may send to joiners in a second; more than zero.
     pub copy_bytes_per_s: u64,
+    /// How switches choose among the nodes that hold copies of a hot key.
+    pub hot_selection: Selection,
 }
 
 /// Why a controller does not start. Each says what to do about it.
@@ -180,6 +182,7 @@ impl ControllerConfig {
             stores: BTreeMap::new(),
             departing: BTreeSet::new(),
             paused: false,
+            pins: BTreeSet::new(),
             lease_ms: 0,
             next_keyspace: 1,
             next_partition: 1,
@@ -249,7 +252,7 @@ fn check_saved(saved: &Saved) -> Result<(), ConfigError> {
         return Err(ConfigError::Format(saved.format));
     }
     saved.map.check().map_err(ConfigError::Unsound)?;
-    let Saved { map, stores, departing, .. } = saved;
+    let Saved { map, stores, departing, pins, .. } = saved;
     let known = |id: &NodeId| map.nodes.iter().any(|n| n.id == *id);
     let mut chained = map.partitions.iter().flat_map(|p| &p.chain);
     let active = usize::from(map.active_switch);
@@ -272,6 +275,11 @@ fn check_saved(saved: &Saved) -> Result<(), ConfigError> {
         (
             chained.all(|id| stores.contains_key(id)),
             "it does not know the memory of a node with partitions",
+        ),
+        (
+            pins.iter()
+                .all(|KeyName { keyspace, .. }| map.keyspaces.iter().any(|k| k.id == *keyspace)),
+            "a key is pinned in a keyspace that does not exist",
         ),
         (active < saved.switches.len().max(1), "the active switch is none of the switches"),
     ];

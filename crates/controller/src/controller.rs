@@ -3,6 +3,7 @@
 use crate::change::Plans;
 use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::{Decision, Decisions};
+use crate::hot::{self, Hot, HotDecision};
 use crate::judge::{Verdict, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::peer::{Contact, Peer, Standing};
@@ -44,6 +45,7 @@ pub struct Controller {
     pub(crate) plans: Plans,
     pub(crate) watches: Watches,
     pub(crate) decisions: Decisions,
+    pub(crate) hot: Hot,
     pub(crate) planted: Option<Plant>,
     orders: u64,
     pub(crate) now: Instant,
@@ -92,6 +94,7 @@ impl Controller {
             peers,
             watches: Watches::default(),
             decisions,
+            hot: Hot::default(),
             planted: None,
             orders: 0,
             now,
@@ -183,6 +186,8 @@ impl Controller {
         let given = install.as_ref().map(Install::revision);
         assert!(given.unwrap_or(0) <= self.durable, "no order leaves before its map is durable");
         let lease = self.lease_for(member, given);
+        let hot = self.hot_for(member, given).cloned();
+        let [resting, busy] = hot::paces(&self.state, self.config.poll_interval);
         let peer = self.peers.get_mut(&member)?;
         peer.offered = peer.offered.max(given.unwrap_or(0));
         if let Some(Install::Assignment(assignment)) = &install {
@@ -190,9 +195,19 @@ impl Controller {
         }
         peer.given = given;
         peer.in_flight = Some(now);
-        peer.due = now + peer.pace;
+        peer.due = now
+            + match member {
+                Member::Switch(_) => peer.pace,
+                Member::Node(_) => peer.pace.min(if peer.busy { busy } else { resting }),
+            };
+        if let Some(order) = &hot {
+            peer.hot_offered = order.revision;
+            if matches!(member, Member::Switch(_)) {
+                self.hot.give();
+            }
+        }
         self.orders += 1;
-        Some((member, Order { install, lease }))
+        Some((member, Order { install, lease, hot }))
     }
 
     /// A member answered its order.
@@ -256,7 +271,11 @@ impl Controller {
         // Moments at which somebody may turn out to be silent, or nobody may do so any longer.
         let ends = self.peers.values().flat_map(|p| [p.granted.over_at(), p.steady_at]);
         let held = self.holds_switches().then_some(self.hold_switches_until);
-        let ends = ends.chain(held).chain([self.alone_at]).filter(|at| *at > self.now);
+        let ends = ends
+            .chain(held)
+            .chain([self.alone_at])
+            .chain(self.hot.due())
+            .filter(|at| *at > self.now);
         orders.chain(ends).min()
     }
 
@@ -288,6 +307,7 @@ impl Controller {
             peers: &self.peers,
             watches: &self.watches,
             decisions: &self.decisions,
+            hot: &self.hot,
             orders: self.orders,
             lease_ms: self.config.lease_ms(),
         })
@@ -303,6 +323,17 @@ impl Controller {
     /// driver's log.
     pub fn decisions_since(&self, seen: u64) -> impl Iterator<Item = &Decision> {
         self.decisions.since(seen)
+    }
+
+    /// How many decisions about hot keys were made since this controller began.
+    #[must_use]
+    pub fn hot_decisions_noted(&self) -> u64 {
+        self.hot.log.noted()
+    }
+
+    /// Those after the first `seen`, oldest first, as far as they are remembered.
+    pub fn hot_decisions_since(&self, seen: u64) -> impl Iterator<Item = &HotDecision> {
+        self.hot.log.since(seen)
     }
 
     pub(crate) fn is_durable(&self) -> bool {
@@ -357,7 +388,7 @@ impl Controller {
             peer.contact != Contact::Answering || reborn || report.revision() < peer.revision();
         if returns {
             // It has no lease, or not for long, until the next order brings it one.
-            (peer.offered, peer.due) = (0, now);
+            (peer.offered, peer.hot_offered, peer.due) = (0, 0, now);
         }
         if peer.heard.is_none() || peer.is_gone(now) {
             let grace = if report.revision() == 0 { RETURN_GRACE } else { patience };
@@ -374,6 +405,16 @@ impl Controller {
         if changes {
             let (saw, did) = explain(from, peer.standing.clone(), report.revision());
             self.decisions.note(now, saw, did, "");
+        }
+        if let (Member::Node(node), MemberReport::Node(it)) = (from, &report.state) {
+            let pins = &self.state.pins;
+            peer.busy = self.hot.hear_node(now, (node, report.life), it, pins);
+        }
+        if let (Member::Switch(index), MemberReport::Switch(it)) = (from, &report.state)
+            && index == self.state.map.active_switch
+            && peer.standing == Standing::Accepted
+        {
+            self.hot.hear_switch(now, (index, report.life), it, &mut self.decisions);
         }
         if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
             self.watches.note(now, report);
@@ -402,6 +443,7 @@ impl Controller {
         if self.is_durable() {
             self.step();
         }
+        self.look_at_hot_keys();
         self.help_the_late();
     }
 

@@ -1,7 +1,9 @@
 //! Creating a keyspace: checks, cutting the match space, placing chains.
 
 use crate::saved::Saved;
-use cluster::{Epoch, Keyspace, KeyspaceId, KeyspaceKind, Match, Member, NodeId, Partition};
+use cluster::{
+    Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, Member, NodeId, Partition,
+};
 use cluster::{MapError, PartitionId};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,9 @@ pub struct KeyspaceSpec {
     /// are spread evenly there, and no others: decimal numbers, say, would all lie in a few.
     #[serde(default)]
     pub splits: Vec<Vec<u8>>,
+    /// What becomes of its hot keys.
+    #[serde(default)]
+    pub hot: HotPolicy,
 }
 
 /// Why a keyspace was not created. Nothing has changed then.
@@ -133,6 +138,7 @@ pub(crate) fn create(
         kind: spec.kind.clone(),
         seed: state.seed,
         replicas: spec.replicas,
+        hot: spec.hot,
     };
     let firsts = firsts(&keyspace, &spec)?;
     let ends = firsts.iter().skip(1).map(|next| Match(next.0.saturating_sub(1)));

@@ -22,6 +22,8 @@
 //! - What a chain is to become is worked out from the map and from what members report, by nothing
 //!   else. So a controller that comes back goes on where the last one ended.
 //!
+//! - Hot keys get copies, of which the active switch hears first, and nodes when it has them.
+//!
 //! Deliberately absent so far: load does not count in where partitions lie, only their number does.
 
 mod balance;
@@ -30,6 +32,7 @@ mod commands;
 mod config;
 mod controller;
 mod decisions;
+mod hot;
 mod judge;
 mod keyspace;
 mod lease;
@@ -37,20 +40,23 @@ mod leftovers;
 mod orders;
 mod peer;
 mod plan;
+mod ring;
 mod saved;
 mod seats;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use commands::CommandError;
+pub use commands::{CommandError, PINS_MAX};
 pub use config::{
     COPY_BYTES_PER_S, ConfigError, ControllerConfig, LEASE, POLL_INTERVAL, SWITCHES_MAX,
 };
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
+pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision};
 pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{
-    CopyStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Status,
+    CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus,
+    Status, StayStatus,
 };

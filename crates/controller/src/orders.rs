@@ -1,8 +1,9 @@
 //! What an order says: what to install, how long to serve by it, and who waits for whom.
 
 use crate::controller::Controller;
+use crate::hot::Sight;
 use crate::peer::{Contact, Standing};
-use cluster::{Install, Lease, Member};
+use cluster::{HotOrder, Install, Lease, Member, MemberReport, Plant};
 use wire::Endpoint;
 
 impl Controller {
@@ -47,6 +48,38 @@ impl Controller {
         };
         let (report, heard) = (peer.report.as_ref()?, peer.heard?);
         Some(peer.granted.grant(report, heard, revision, self.config.lease))
+    }
+
+    /// The order of hot keys for a member that is behind with it and may have it, in an order that
+    /// gives this revision, if any. A switch that has just become the active one cannot take it
+    /// before it knows that, and one that stands by gets none.
+    pub(crate) fn hot_for(&self, member: Member, given: Option<u64>) -> Option<&HotOrder> {
+        let peer = self.peers.get(&member).filter(|peer| peer.follows())?;
+        let revision = self.state.map.revision;
+        let knows = given.is_some() || peer.is_ready(revision) || self.hot.is_confirmed();
+        match (member, &peer.report.as_ref()?.state) {
+            (Member::Switch(index), _) => self.hot.for_switch(index).filter(|_| knows),
+            (Member::Node(_), MemberReport::Node(report)) => {
+                let too_soon = self.planted == Some(Plant::NodesBeforeSwitch);
+                self.hot.for_node(report.hot_revision, too_soon)
+            }
+            (Member::Node(_), MemberReport::Switch(_)) => None,
+        }
+    }
+
+    /// Looks for hot keys, and lets those who have to know of a change have it now.
+    pub(crate) fn look_at_hot_keys(&mut self) {
+        if !self.is_durable() {
+            return;
+        }
+        let (now, selection) = (self.now, self.config.hot_selection);
+        self.hot.look(&Sight { now, state: &self.state, peers: &self.peers, selection });
+        let newest = |member| self.hot_for(member, None).map_or(0, |order| order.revision);
+        let late = self.peers.iter().filter(|(member, peer)| peer.hot_offered < newest(**member));
+        let late: Vec<Member> = late.map(|(member, _)| *member).collect();
+        for (_, peer) in self.peers.iter_mut().filter(|(member, _)| late.contains(member)) {
+            peer.due = now;
+        }
     }
 
     /// Where nodes send replies, and take requests from.

@@ -28,6 +28,10 @@ pub(crate) struct Peer {
     pub(crate) report: Option<Report>,
     /// Revision of the newest full order sent to it, since it last came back from somewhere.
     pub(crate) offered: u64,
+    /// Revision of the newest order of hot keys sent to it, likewise.
+    pub(crate) hot_offered: u64,
+    /// It takes so many requests that some key may become hot any moment.
+    pub(crate) busy: bool,
     /// It answered a full order without having installed it.
     pub(crate) stuck: bool,
     /// It may hold data: an assignment with partitions was sent, now or in an earlier life.
@@ -79,6 +83,8 @@ impl Peer {
             standing: Standing::Unheard,
             report: None,
             offered: 0,
+            hot_offered: 0,
+            busy: false,
             stuck: false,
             may_hold: false,
             granted: Granted::up_to(now, lease),
@@ -120,7 +126,8 @@ impl Peer {
         }
     }
 
-    fn follows(&self) -> bool {
+    /// It answers, and belongs to the cluster.
+    pub(crate) fn follows(&self) -> bool {
         self.contact == Contact::Answering && self.standing == Standing::Accepted
     }
 }

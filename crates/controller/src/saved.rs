@@ -1,6 +1,6 @@
 //! What outlives the controller: all that a successor needs to go on.
 
-use cluster::{Map, NodeId, StoreId};
+use cluster::{KeyName, Map, NodeId, StoreId};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,9 @@ pub struct Saved {
     pub departing: BTreeSet<NodeId>,
     /// Whether copying is paused; the map then has rate 0.
     pub paused: bool,
+    /// Keys that are to be hot whatever is asked of them.
+    #[serde(default)]
+    pub pins: BTreeSet<KeyName>,
     /// The longest lease that a member may still have, in milliseconds: what a controller that
     /// comes back waits for before it takes anybody to be silent.
     pub lease_ms: u64,

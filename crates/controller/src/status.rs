@@ -1,13 +1,17 @@
 //! How the cluster stands, as data for people, dashboards and tests.
 
 mod copies;
+mod hot;
 mod make;
 mod members;
 
 use crate::decisions::Decision;
+use crate::hot::HotDecision;
 use cluster::{
-    ClusterId, Epoch, HotKey, KeyspaceId, KeyspaceKind, Match, Member, NodeId, PartitionId,
+    ClusterId, Epoch, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
+    PartitionId,
 };
+use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -50,9 +54,16 @@ pub struct Status {
     pub keyspaces: Vec<KeyspaceStatus>,
     /// Share of the load of each node, by id.
     pub load: Vec<NodeLoad>,
-    /// The keys that clients ask for most, the hottest first.
+    /// The keys that clients ask for most, the hottest first; all hot and pinned ones, however
+    /// little is asked of them.
     #[serde(default)]
-    pub hot: Vec<HotKey>,
+    pub hot: Vec<HotStatus>,
+    /// Revision of the hot keys that the active switch has; 0 for none.
+    #[serde(default)]
+    pub hot_revision: u64,
+    /// What the controller did lately about hot keys, oldest first.
+    #[serde(default)]
+    pub hot_decisions: Vec<HotDecision>,
     /// Copies that run or are about to, by keyspace and first match value.
     pub copies: Vec<CopyStatus>,
     /// What the controller did lately, oldest first.
@@ -106,6 +117,9 @@ pub struct KeyspaceStatus {
     /// Hash or range, with the prefix.
     #[serde(flatten)]
     pub kind: KeyspaceKind,
+    /// What becomes of its hot keys.
+    #[serde(default)]
+    pub hot: HotPolicy,
     /// How many nodes are to hold each of its keys.
     pub replicas: usize,
     /// How many hold the keys of its weakest partition.
@@ -137,6 +151,33 @@ pub struct PartitionStatus {
     pub reads: u64,
     /// Writes, summed likewise.
     pub writes: u64,
+}
+
+/// One key that is asked for often, or is hot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotStatus {
+    /// Which, and what is asked of it.
+    #[serde(flatten)]
+    pub key: HotKey,
+    /// Whether an operator wants it to be hot.
+    pub pinned: bool,
+    /// Its copies, if it is hot.
+    pub stay: Option<StayStatus>,
+}
+
+/// The stay of a key among the hot ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StayStatus {
+    /// How many nodes are to hold copies.
+    pub readers: u64,
+    /// For how many milliseconds it has been hot.
+    pub age_ms: u64,
+    /// Reads per second when it became hot.
+    pub reads_before: u64,
+    /// Reads per second that go to copies.
+    pub spread: u64,
+    /// Reads per second that go to the tail of its chain.
+    pub home: u64,
 }
 
 /// The copy of one partition to a node that is being taken in.
@@ -176,4 +217,8 @@ pub struct NodeLoad {
     pub requests: u64,
     /// Writes that it says it has recorded but not committed.
     pub pending: u64,
+}
+
+fn ms_between(from: Instant, to: Instant) -> u64 {
+    u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod configuration;
+mod hot;
 mod keyspaces;
 mod leases;
 mod losses;

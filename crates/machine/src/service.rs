@@ -42,15 +42,16 @@ pub struct Served<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Whether a datagram is work for a server: requests of clients, and writes that come down a
-/// chain, for which each server of the chain does what the first does. The rest of the protocol
-/// (acknowledgements, commits, copies), which the emulated systems do not have or count apart,
-/// takes no time, and neither does what is no packet.
+/// Whether a datagram is work for a server: requests of clients, writes that come down a chain, for
+/// which each server of the chain does what the first does, and copies of hot keys, which are
+/// writes to whoever takes one. The rest of the protocol (acknowledgements, commits, copies of
+/// partitions), which the emulated systems do not have or count apart, takes no time, and neither
+/// does what is no packet.
 #[must_use]
 pub fn is_work(payload: &[u8]) -> bool {
     let Ok(packet) = Packet::parse(payload) else { return false };
     let op = packet.op();
-    op == Op::ChainWrite || !(op.is_chain() || op.is_reply())
+    matches!(op, Op::ChainWrite | Op::HotCopy) || !(op.is_chain() || op.is_reply())
 }
 
 impl<T> Service<T> {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_writes_down_a_chain_are_work_and_nothing_else_is() {
+    fn requests_writes_down_a_chain_and_hot_copies_are_work_and_nothing_else_is() {
         let work = |op: Op| {
             let mut packet = Vec::new();
             wire::emit(&mut packet, &Header { op: op as u8, ..Header::default() }, &[]);
@@ -167,7 +168,7 @@ mod tests {
         let served: Vec<Op> = Op::ALL.into_iter().filter(|op| work(*op)).collect();
         let requests = [Op::Get, Op::Put, Op::Del, Op::Cas, Op::Incr, Op::Mget, Op::Range];
         let mut expected = requests.to_vec();
-        expected.extend([Op::Describe, Op::ChainWrite]);
+        expected.extend([Op::Describe, Op::ChainWrite, Op::HotCopy]);
         assert_eq!(served, expected);
         assert!(!is_work(b"no packet"));
     }

@@ -77,12 +77,32 @@ impl Bug {
                 Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
                 Plant::TrustTheForgetful => Scope { faults: loss, ..quiet(&[Put]) },
                 Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
+                Plant::AnswerBelowFloor
+                | Plant::ShowUncovered
+                | Plant::ProveUnmarked
+                | Plant::DropMarks
+                | Plant::BelieveAnyProof
+                | Plant::FloorFromReads
+                | Plant::KeepDirectory
+                | Plant::NodesBeforeSwitch => unreachable!("the model has no hot keys"),
             },
         }
     }
 }
 
-/// All but one: here a node writes to its disk whenever it takes something, in the same step.
+/// Not those of hot keys, of which it has none, nor that of late syncs: here a node writes to its
+/// disk whenever it takes something, in the same step.
 fn is_modelled(plant: Plant) -> bool {
-    plant != Plant::AnswerUnsynced
+    !matches!(
+        plant,
+        Plant::AnswerUnsynced
+            | Plant::AnswerBelowFloor
+            | Plant::ShowUncovered
+            | Plant::ProveUnmarked
+            | Plant::DropMarks
+            | Plant::BelieveAnyProof
+            | Plant::FloorFromReads
+            | Plant::KeepDirectory
+            | Plant::NodesBeforeSwitch
+    )
 }

@@ -51,6 +51,7 @@ impl<E: Engine> Node<E> {
         }
         self.directory = Some(directory);
         self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
+        self.find_duties(now);
     }
 
     fn is_mine(&self, partition: &Partition) -> bool {
@@ -71,6 +72,7 @@ impl<E: Engine> Node<E> {
         self.replicas.retain(|id, _| seats.get(*id).is_some_and(stays));
         let replicas = &self.replicas;
         self.timers.retain(|(_, id, _)| replicas.contains_key(id));
+        self.hot.retain(|id| replicas.contains_key(&id));
         self.copies.retain(|id, _| replicas.contains_key(id));
         self.seats.vacate(|seat| keeps || stays(seat));
         for partition in mine {

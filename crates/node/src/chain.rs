@@ -12,7 +12,6 @@
 use crate::engine::{Engine, KeyRef, Record};
 use crate::notes::session_name;
 use crate::replica::{Context, Replica, Write};
-use crate::reply::answer_write;
 use crate::session::Outcome;
 use cluster::{NodeId, Plant};
 use wire::{Body, DropReason, Effect, Endpoint, Header, Op};
@@ -178,18 +177,11 @@ impl Replica {
     /// Makes a write the committed state of its key, unless a newer one is, and its request id a
     /// session; then says so: the tail to the client, everyone to the predecessor.
     pub(crate) fn commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
-        let at = self.key_ref(&write.header, write.key);
-        let (version, effect) = (write.version(), write.effect());
-        let superseded = effect != Some(Effect::None) && self.is_superseded(ctx, &at, version);
-        if superseded {
-            ctx.counters.superseded += 1;
-        } else if effect == Some(Effect::Delete) && ctx.plant == Some(Plant::CollectAtOnce) {
-            ctx.engine.remove(&at);
-        } else if let Some(effect @ (Effect::Put | Effect::Delete)) = effect {
-            let expiry_ms = write.fixed.expiry_ms;
-            let tombstone = effect == Effect::Delete;
-            let value = if tombstone { &[] } else { write.value };
-            ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
+        let version = write.version();
+        match write.effect() {
+            Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write),
+            Some(Effect::Mark | Effect::Unmark) => self.commit_mark(ctx, write),
+            Some(Effect::None) | None => {}
         }
         self.mark_committed(version);
         self.note_counters(ctx.engine);
@@ -197,10 +189,28 @@ impl Replica {
             let Header { client, seq, .. } = write.header;
             self.keep_outcome(ctx, client, seq, write.floor(), outcome);
             if self.is_tail() {
-                answer_write(ctx, &write.header, &outcome);
+                self.answer_or_hold(ctx, write, &outcome);
             }
         }
         self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+    }
+
+    fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+        let at = self.key_ref(&write.header, write.key);
+        let version = write.version();
+        if self.is_superseded(ctx, &at, version) {
+            ctx.counters.superseded += 1;
+            return;
+        }
+        let tombstone = write.effect() == Some(Effect::Delete);
+        if tombstone && ctx.plant == Some(Plant::CollectAtOnce) {
+            ctx.engine.remove(&at);
+        } else {
+            let expiry_ms = write.fixed.expiry_ms;
+            let value = if tombstone { &[] } else { write.value };
+            ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
+        }
+        self.spread_state(ctx, write.key, version);
     }
 
     fn is_superseded<E: Engine>(

@@ -27,6 +27,7 @@ impl Replica {
         if !self.is_joiner() {
             self.whole = true;
         }
+        self.enter_spreads(ctx);
         let versions: Vec<u64> = self.pending.keys().copied().collect();
         for version in versions {
             if ctx.plant == Some(Plant::DropPending) {
@@ -88,6 +89,7 @@ impl Replica {
         for (client, seq) in self.sessions.end_idle(ctx.now) {
             ctx.engine.note(self.id(), &session_name(client, seq), None);
         }
+        self.forget_unmarked(ctx);
     }
 
     fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {

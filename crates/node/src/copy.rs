@@ -1,7 +1,7 @@
 //! Making a joiner whole: the tail sends what it holds, piece by piece, while writes go on.
 //!
 //! ```text
-//!   tail ── CHAIN_COPY 1..n: records, then sessions ──▶ joiner    (a window of pieces at a time)
+//!   tail ── CHAIN_COPY 1..n: records, sessions, marks ──▶ joiner  (a window of pieces at a time)
 //!   tail ◀──────────── CHAIN_COPIED: kept ───────────── joiner
 //!   tail ── CHAIN_COPY n+1: the end ──▶ joiner                    (once all others are kept)
 //! ```
@@ -9,10 +9,10 @@
 //! What is written meanwhile reaches the joiner down the chain, so a piece may be older than what
 //! the joiner has, and then changes nothing.
 
-use crate::engine::{Engine, KeyRef, Record};
+use crate::engine::{Engine, Record};
 use crate::replica::{Context, Replica};
 use crate::session::Outcome;
-use cluster::{CopyProgress, Epoch, Match, Plant};
+use cluster::{CopyProgress, Epoch, Plant};
 use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -39,6 +39,8 @@ enum Stage<C> {
     Records(C),
     /// After this request id.
     Sessions((u64, u64)),
+    /// After this key.
+    Marks(Option<Box<[u8]>>),
     /// The end, once everything else is kept.
     End,
     Done,
@@ -130,7 +132,9 @@ impl<C> Copy<C> {
         self.send_more(ctx, replica, budget);
         let resend = self.in_flight.values().map(|piece| piece.due).min();
         let wants_more = match self.stage {
-            Stage::Records(_) | Stage::Sessions(_) => self.in_flight.len() < WINDOW,
+            Stage::Records(_) | Stage::Sessions(_) | Stage::Marks(_) => {
+                self.in_flight.len() < WINDOW
+            }
             Stage::End => self.in_flight.is_empty(),
             Stage::Done => false,
         };
@@ -188,20 +192,15 @@ impl<C> Copy<C> {
                 self.stage = Stage::Sessions((0, 0));
             }
         }
-        if let (Stage::Sessions(after), true) = (&mut self.stage, payload.is_empty()) {
-            let drops = ctx.plant == Some(Plant::DropSessions);
-            let left = replica.sessions.after(*after).take_while(|_| !drops);
-            let mut sessions = left.peekable();
-            while let Some((client, seq, floor, outcome)) = sessions.peek() {
-                if !CopyEntry::Session(outcome.to_copy(*client, *seq, *floor)).push(&mut payload) {
-                    break;
-                }
-                *after = (*client, *seq);
-                sessions.next();
-            }
-            if sessions.peek().is_none() {
-                self.stage = Stage::End;
-            }
+        if let (Stage::Sessions(after), true) = (&mut self.stage, payload.is_empty())
+            && push_sessions(ctx.plant, replica, after, &mut payload)
+        {
+            self.stage = Stage::Marks(None);
+        }
+        if let (Stage::Marks(after), true) = (&mut self.stage, payload.is_empty())
+            && push_marks(ctx.plant, replica, after, &mut payload)
+        {
+            self.stage = Stage::End;
         }
         if matches!(self.stage, Stage::End) && payload.is_empty() && self.in_flight.is_empty() {
             let end = CopyEndBody {
@@ -235,12 +234,48 @@ impl<C> Copy<C> {
     ) -> CopyProgress {
         let permille = match &self.stage {
             Stage::Records(cursor) => engine.walked(&replica.area(), cursor).min(999),
-            Stage::Sessions(_) | Stage::End => 999,
+            Stage::Sessions(_) | Stage::Marks(_) | Stage::End => 999,
             Stage::Done if !self.in_flight.is_empty() => 999,
             Stage::Done => 1_000,
         };
         CopyProgress { partition: replica.id(), epoch: self.epoch, permille, bytes: self.bytes }
     }
+}
+
+/// Adds the sessions that come next to a piece; says whether they were the last.
+fn push_sessions(
+    plant: Option<Plant>,
+    replica: &Replica,
+    after: &mut (u64, u64),
+    payload: &mut Vec<u8>,
+) -> bool {
+    let drops = plant == Some(Plant::DropSessions);
+    let left = replica.sessions.after(*after).take_while(|_| !drops);
+    for (client, seq, floor, outcome) in left {
+        if !CopyEntry::Session(outcome.to_copy(client, seq, floor)).push(payload) {
+            return false;
+        }
+        *after = (client, seq);
+    }
+    true
+}
+
+/// The same for marks.
+fn push_marks(
+    plant: Option<Plant>,
+    replica: &Replica,
+    after: &mut Option<Box<[u8]>>,
+    payload: &mut Vec<u8>,
+) -> bool {
+    let drops = plant == Some(Plant::DropMarks);
+    let from = after.take();
+    for (key, mark) in replica.marks.after(from.as_deref()).take_while(|_| !drops) {
+        if !(CopyEntry::Mark { key, stay: mark.stay }).push(payload) {
+            return false;
+        }
+        *after = Some(key.into());
+    }
+    true
 }
 
 fn send_piece<E: Engine>(
@@ -308,6 +343,10 @@ impl Replica {
                     self.keep_outcome(ctx, client, seq, floor, outcome);
                 }
             }
+            CopyEntry::Mark { key, stay } => {
+                let at = self.place_copied(ctx, key)?;
+                self.take_mark(ctx, &at, key, stay);
+            }
             CopyEntry::End(end) => {
                 self.last_version = self.last_version.max(end.last_version);
                 self.collected = self.collected.max(end.collected);
@@ -325,26 +364,24 @@ impl Replica {
         key: &[u8],
         record: &Record<'_>,
     ) -> Result<(), DropReason> {
-        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
-        let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
-        let match_value: Match = keyspace.match_value(key);
-        if !self.partition.holds(match_value) {
-            return Err(DropReason::BadBody);
-        }
-        let at = KeyRef {
-            keyspace: keyspace.id,
-            partition: self.id(),
-            ordered: self.ordered,
-            match_value,
-            keyhash: keyspace.keyhash(key),
-            key,
-        };
+        let at = self.place_copied(ctx, key)?;
+        let at = self.key_ref(&at, key);
         let have = ctx.engine.read(&at, |found| found.map(|found| found.version));
         let overwrites = ctx.plant == Some(Plant::CopyOverwrites);
         if overwrites || have.is_none_or(|have| have < record.version) {
             ctx.engine.write(&at, record);
         }
         Ok(())
+    }
+
+    /// Match value and keyhash of a key that was copied, if it belongs here.
+    fn place_copied<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> Result<Header, DropReason> {
+        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
+        let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
+        let match_value = keyspace.match_value(key);
+        let keyhash = keyspace.keyhash(key);
+        let at = Header { match_value: match_value.0, keyhash, ..Header::default() };
+        self.partition.holds(match_value).then_some(at).ok_or(DropReason::BadBody)
     }
 }
 

@@ -20,6 +20,10 @@ pub struct Counters {
     pub collected: u64,
     /// `keyway_node_syncs`.
     pub syncs: u64,
+    /// `keyway_node_hot_reads`.
+    pub hot_reads: u64,
+    /// `keyway_node_hot_copies_sent`.
+    pub hot_copies_sent: u64,
 }
 
 impl Default for Counters {
@@ -34,6 +38,8 @@ impl Default for Counters {
             expired: 0,
             collected: 0,
             syncs: 0,
+            hot_reads: 0,
+            hot_copies_sent: 0,
         }
     }
 }

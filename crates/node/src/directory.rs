@@ -38,4 +38,9 @@ impl Directory {
     pub(crate) fn endpoint(&self, node: NodeId, partition: PartitionId) -> Option<Endpoint> {
         self.nodes.get(&node).map(|spec| spec.endpoint_of(partition))
     }
+
+    /// Whether datagrams from `source` come from this node.
+    pub(crate) fn owns(&self, node: NodeId, source: Endpoint) -> bool {
+        self.nodes.get(&node).is_some_and(|spec| spec.owns(source))
+    }
 }

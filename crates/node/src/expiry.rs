@@ -67,13 +67,7 @@ impl Replica {
         base: u64,
     ) {
         ctx.counters.expired += 1;
-        let header = Header {
-            keyspace: self.partition.keyspace.0,
-            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
-            match_value: at.match_value,
-            keyhash: at.keyhash,
-            ..Header::default()
-        };
+        let header = self.own_header(at, key);
         let fixed = ChainWriteBody {
             base,
             stable: self.stable,
@@ -83,5 +77,16 @@ impl Replica {
             ..ChainWriteBody::default()
         };
         self.order(ctx, &header, fixed, key, &[]);
+    }
+
+    /// The header of a write that no client asked for.
+    pub(crate) fn own_header(&self, at: &Header, key: &[u8]) -> Header {
+        Header {
+            keyspace: self.partition.keyspace.0,
+            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+            match_value: at.match_value,
+            keyhash: at.keyhash,
+            ..Header::default()
+        }
     }
 }

@@ -7,17 +7,23 @@
 //! `read` answers reads; `write` orders writes at the head; `chain` passes them on, commits them
 //! at the end and takes the commits back up; `expiry` does the housekeeping. What the controller
 //! orders comes in by [`Node::install`] (`assign`); `change` settles a chain that changes and
-//! `copy` makes a joiner whole. `heat` knows which keys are asked for most.
+//! `copy` makes a joiner whole. `heat` knows which keys are asked for most, and `hot` what has been
+//! ordered of those: copies on other nodes that answer reads.
 
 mod assign;
 mod chain;
 mod change;
+mod copies;
 mod copy;
 mod counters;
+mod cover;
 mod directory;
+mod duty;
 pub mod engine;
 mod expiry;
 mod heat;
+mod hot;
+mod marks;
 mod node;
 mod notes;
 mod read;
@@ -26,6 +32,7 @@ mod reply;
 mod seats;
 mod serve;
 mod session;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod write;

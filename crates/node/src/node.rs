@@ -1,11 +1,13 @@
 //! The node of one shard: checks what every packet needs and hands it to its replica.
 
 use crate::assign::sweep;
+use crate::copies::{handle_hot_copy, is_for_reader, read_copy};
 use crate::copy::{Budget, Copy};
 use crate::counters::Counters;
 use crate::directory::Directory;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Record};
 use crate::heat::Heat;
+use crate::hot::Hot;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica, Timers, take_due};
 use crate::reply::refuse;
@@ -15,7 +17,7 @@ use cluster::{KeyspaceId, Lease, Life, Match, NodeReport, PartitionId, Plant, Ra
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Body, Code, DropReason, Endpoint, Header, Packet, hop_flag};
+use wire::{Body, Code, DropReason, Endpoint, Header, Op, Packet, hop_flag};
 
 /// What a shard needs to know before any assignment.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,9 @@ pub struct NodeConfig {
     pub shards: u16,
     /// Which life of the node this is, the same for all of its shards.
     pub life: Life,
+    /// Requests per second that this shard can serve, which its replies say to the switch; 0 if
+    /// that is not known.
+    pub rate: u32,
 }
 
 /// A storage node, or one shard of it.
@@ -58,6 +63,7 @@ pub struct Node<E: Engine> {
     ready: Outbox,
     pub(crate) counters: Counters,
     pub(crate) heat: Heat,
+    pub(crate) hot: Hot,
     pub(crate) plant: Option<Plant>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -84,12 +90,14 @@ macro_rules! context {
         Context {
             now: $now,
             load: $load,
-            leased: $node.tenure.holds($now) || $node.plant == Some(Plant::IgnoreLease),
+            rate: $node.config.rate,
+            leased: $node.tenure.holds($now) || $node.plant == Some(cluster::Plant::IgnoreLease),
             engine: &mut $node.engine,
             out: &mut $node.held,
             timers: &mut $node.timers,
             counters: &mut $node.counters,
             heat: &mut $node.heat,
+            hot: &mut $node.hot,
             directory: $directory,
             plant: $node.plant,
             scratch: &mut $node.scratch,
@@ -121,6 +129,7 @@ impl<E: Engine> Node<E> {
             ready: Outbox::default(),
             counters: Counters::default(),
             heat: Heat::new(now),
+            hot: Hot::new(now),
             plant: None,
             scratch: Vec::new(),
         }
@@ -160,7 +169,7 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), DropReason> {
         let packet = Packet::parse(datagram)?;
         let (op, header) = (packet.op(), Header::read(packet.header()));
-        if op.is_reply() {
+        if op.is_reply() && !matches!(op, Op::HotCopied | Op::HotCover) {
             return Err(DropReason::BadOp);
         }
         let body = packet.body();
@@ -169,14 +178,15 @@ impl<E: Engine> Node<E> {
         if !ctx.leased {
             return Err(DropReason::NoLease);
         }
-        let straight = op.is_chain() || header.hop_flags & hop_flag::DIRECT != 0;
+        let direct = header.hop_flags & hop_flag::DIRECT != 0 && !op.is_reply();
+        let straight = op.is_chain() || direct;
         if !straight && from != directory.switch {
             return Err(DropReason::NotFromSwitch);
         }
         ctx.counters.count_request(op);
         let body = match body {
             Ok(body) => body,
-            Err(DropReason::BadBody) if !op.is_chain() => {
+            Err(DropReason::BadBody) if !op.is_chain() && !op.is_reply() => {
                 refuse(&mut ctx, &header, op, Code::BadRequest);
                 return Ok(());
             }
@@ -186,8 +196,8 @@ impl<E: Engine> Node<E> {
             describe(&mut ctx, &header, name);
             return Ok(());
         }
-        if op.is_chain() {
-            return self.handle_chain(now, load, from, &header, &body);
+        if op.is_chain() || op.is_reply() {
+            return self.handle_message(now, load, from, &header, &body);
         }
         let Some(keyspace) = directory.keyspace(KeyspaceId(header.keyspace)) else {
             // Not a refusal: the keyspace may be newer than this node's assignment.
@@ -199,11 +209,51 @@ impl<E: Engine> Node<E> {
             handle_mget(&mut ctx, &lookup, &header, keyspace, &keys);
             return Ok(());
         }
-        let Some(replica) = self.replicas.get_mut(&PartitionId(header.partition)) else {
+        let replica = self.replicas.get_mut(&PartitionId(header.partition));
+        if let Body::Get { key } = body
+            && is_for_reader(&header, replica.as_deref())
+        {
+            read_copy(&mut ctx, keyspace, &header, key);
+            return Ok(());
+        }
+        let Some(replica) = replica else {
             refuse(&mut ctx, &header, op, Code::NotOwner);
             return Ok(());
         };
         serve(replica, &mut ctx, keyspace, &packet, &header, &body)
+    }
+
+    /// A message of another node: about a hot key, or of another member of a chain.
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        load: u16,
+        from: Endpoint,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
+        let mut ctx = context!(self, directory, now, load);
+        let replica = self.replicas.get_mut(&PartitionId(header.partition));
+        match *body {
+            Body::HotCopy { absent, expiry_ms, key, value } => {
+                let version = header.object_version;
+                let record = Record { version, expiry_ms, tombstone: absent, value };
+                handle_hot_copy(&mut ctx, from, header, key, &record)
+            }
+            Body::HotCopied => {
+                let replica = replica.ok_or(DropReason::NotFromMember)?;
+                replica.handle_copied(&mut ctx, header);
+                Ok(())
+            }
+            Body::HotCover => {
+                let replica = replica.ok_or(DropReason::NotFromMember)?;
+                replica.handle_covered(&mut ctx, header);
+                Ok(())
+            }
+            Body::Refusal(_) => Err(DropReason::BadBody),
+            _ => self.handle_chain(now, load, from, header, body),
+        }
     }
 
     /// A message of another member. What it does to the copy of the partition, if there is one, or
@@ -251,6 +301,11 @@ impl<E: Engine> Node<E> {
                 copy.go_on(&mut ctx, replica, &mut self.copy_budget);
             }
         }
+        for (id, key) in ctx.hot.take_due(now) {
+            if let Some(replica) = self.replicas.get_mut(&id) {
+                replica.handle_spread_due(&mut ctx, &key);
+            }
+        }
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP_EVERY;
             ctx.heat.end_segment(now);
@@ -264,6 +319,9 @@ impl<E: Engine> Node<E> {
             for replica in self.replicas.values_mut() {
                 replica.handle_quiet(&mut ctx);
             }
+        }
+        if now >= self.hot.next_duty {
+            self.do_duties(now);
         }
         self.vacate_on(now);
     }
@@ -297,7 +355,10 @@ impl<E: Engine> Node<E> {
         let resend = self.timers.first().map(|(due, ..)| *due);
         let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet);
-        [resend, copies, self.vacating_due(), Some(housekeeping)].into_iter().flatten().min()
+        [resend, copies, self.hot.due(), self.vacating_due(), Some(housekeeping)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// How the node is, for the controller. What is not yet durable is not said to be settled,
@@ -317,6 +378,7 @@ impl<E: Engine> Node<E> {
             copies: self.copies.iter().filter_map(progress).collect(),
             vacating: self.seats.vacating(),
             hot: self.heat.hot().to_vec(),
+            hot_revision: self.hot.revision(),
             requests: self.counters.requests_total(),
             pending: self.pending() as u64,
         }
@@ -340,6 +402,16 @@ impl<E: Engine> Node<E> {
     /// Partitions of this shard that the node has a role in.
     pub fn partitions(&self) -> usize {
         self.replicas.len()
+    }
+
+    /// Hot keys marked, over all partitions that the node has a role in: `keyway_node_hot_keys`.
+    pub fn hot_keys(&self) -> usize {
+        self.replicas.values().map(|replica| replica.marks.count()).sum()
+    }
+
+    /// Copies held of hot keys: `keyway_node_hot_copies`.
+    pub fn hot_copies(&self) -> usize {
+        self.hot.copies.len()
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.

@@ -1,8 +1,9 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
-//! outcomes of its clients. Names begin with a letter each: `c`, `p` and a version, `s` and a
-//! request id.
+//! outcomes of its clients, the marks of hot keys. Names begin with a letter each: `c`, `p` and a
+//! version, `s` and a request id, `m` and a key.
 
 use crate::engine::Engine;
+use crate::marks::Mark;
 use crate::replica::{Replica, Timers, Write};
 use crate::session::Outcome;
 use machine::Instant;
@@ -36,6 +37,11 @@ impl Replica {
                 let (client, seq) = (u64::from_be_bytes(*client), u64::from_be_bytes(*seq));
                 self.sessions.record(now, client, seq, floor, outcome);
             }
+            Some((b'm', key)) => {
+                if let Some(mark) = Mark::from_note(note) {
+                    self.marks.change(key, mark);
+                }
+            }
             _ => {}
         }
     }
@@ -59,6 +65,11 @@ pub(crate) fn pending_name(version: u64) -> [u8; 9] {
         number.copy_from_slice(&version.to_be_bytes());
     }
     name
+}
+
+/// The name of the note that keeps a mark.
+pub(crate) fn mark_name(key: &[u8]) -> Vec<u8> {
+    [b"m", key].concat()
 }
 
 /// The name of the note that keeps one outcome.

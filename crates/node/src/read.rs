@@ -1,19 +1,21 @@
 //! The tail: answers reads from the committed state.
 
+use crate::copies::read_copy_of_mget;
 use crate::engine::{Engine, Interval, Record};
 use crate::node::Lookup;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
-use cluster::{Keyspace, Match, Plant};
+use crate::serve::matches_key;
+use cluster::{Keyspace, KeyspaceId, Match, Plant};
 use machine::Instant;
 use std::ops::{Bound, ControlFlow};
 use wire::{
     Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, MgetEntryBody,
-    MgetKeys, Op, RangeEntryBody, flag,
+    MgetKey, MgetKeys, Op, RangeEntryBody, flag, hop_flag,
 };
 
 /// What a read of one key is told about its record.
-fn judge(record: Option<&Record<'_>>, now: Instant) -> Code {
+pub(crate) fn judge(record: Option<&Record<'_>>, now: Instant) -> Code {
     match record {
         None => Code::NotFound,
         Some(record) if record.tombstone => Code::NotFound,
@@ -25,11 +27,11 @@ fn judge(record: Option<&Record<'_>>, now: Instant) -> Code {
 }
 
 /// Whether the time of a value has come.
-fn is_over(record: &Record<'_>, now: Instant) -> bool {
+pub(crate) fn is_over(record: &Record<'_>, now: Instant) -> bool {
     record.expiry_ms != 0 && record.expiry_ms <= now.unix_ms()
 }
 
-fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
+pub(crate) fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
     Entry { version: record.version, expiry_ms: record.expiry_ms, value: record.value }
 }
 
@@ -44,7 +46,21 @@ impl Replica {
         if ctx.plant == Some(Plant::ReadPending) && self.answer_pending(ctx, request, key) {
             return;
         }
-        let header = reply_header(ctx, request, Op::Get, Code::Ok);
+        let mut header = reply_header(ctx, request, Op::Get, Code::Ok);
+        let (hot, direct) = (hop_flag::HOT, hop_flag::DIRECT);
+        // Of most requests the mark makes no difference.
+        if request.hop_flags & (hot | direct) != 0 {
+            let mark = self.marks.get(key);
+            if mark.is_some() && request.hop_flags & direct != 0 {
+                refuse(ctx, request, Op::Get, Code::NotHere);
+                return;
+            }
+            let vouches = mark.is_some_and(|mark| mark.stay == request.stay())
+                || ctx.plant == Some(Plant::ProveUnmarked);
+            if vouches && request.hop_flags & hot != 0 {
+                header.hop_flags |= hop_flag::NEWEST;
+            }
+        }
         let to = Self::reply_endpoint(&header, ctx.directory);
         if !to.is_set() {
             ctx.counters.count_drop(DropReason::BadReplyAddress);
@@ -53,7 +69,8 @@ impl Replica {
         let (now, out, engine) = (ctx.now, &mut *ctx.out, &*ctx.engine);
         let (code, version) = engine.read(&self.key_ref(request, key), |record| {
             let code = judge(record.as_ref(), now);
-            let version = record.map_or(0, |r| r.version);
+            let version =
+                record.map_or_else(|| self.newest_spread(key).unwrap_or(0), |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
             let entry = found.as_ref().map(entry).unwrap_or_default();
             let header = Header { code: code as u8, object_version: version, ..header };
@@ -91,6 +108,23 @@ impl Replica {
         let fixed = GetReplyBody { expiry_ms: write.fixed.expiry_ms }.to_bytes();
         send(ctx, &header, &[&fixed, write.value]);
         true
+    }
+
+    /// Whether a key has a value whose time has come; if so, tells the head.
+    pub(crate) fn ask_if_over<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+    ) -> bool {
+        let now = ctx.now;
+        let over = ctx.engine.read(&self.key_ref(at, key), |record| {
+            record.filter(|r| !r.tombstone && is_over(r, now)).map(|r| r.version)
+        });
+        if let Some(version) = over {
+            self.ask_to_expire(ctx, at, key, version);
+        }
+        over.is_some()
     }
 
     /// Tells the head that somebody asked for a value whose time has come.
@@ -146,6 +180,11 @@ impl Replica {
         if interval.first <= interval.last {
             ctx.engine.scan(&interval, |key, record| piece.take(now, key, &record));
         }
+        if !self.may_show_all(ctx, &interval, piece.covers(&interval)) {
+            refuse(ctx, request, Op::Range, Code::NotHere);
+            *ctx.scratch = piece.payload;
+            return;
+        }
         let partial = if piece.partial { flag::PARTIAL } else { 0 };
         let header = Header {
             flags: flags & flag::REVERSE | partial,
@@ -181,6 +220,8 @@ struct Piece {
     count: u8,
     limit: u32,
     examined: usize,
+    /// Where the last entry begins.
+    last_at: usize,
     /// The scan stopped before the end of its interval.
     partial: bool,
 }
@@ -188,7 +229,7 @@ struct Piece {
 impl Piece {
     fn new(mut payload: Vec<u8>, limit: u32) -> Self {
         payload.clear();
-        Self { payload, count: 0, limit, examined: 0, partial: false }
+        Self { payload, count: 0, limit, examined: 0, last_at: 0, partial: false }
     }
 
     fn take(&mut self, now: Instant, key: &[u8], record: &Record<'_>) -> ControlFlow<()> {
@@ -203,6 +244,9 @@ impl Piece {
             return ControlFlow::Break(());
         }
         let out_of_steps = self.examined >= SCAN_STEPS_MAX;
+        if visible || out_of_steps {
+            self.last_at = self.payload.len();
+        }
         if visible {
             wire::push_range_entry(&mut self.payload, key, Some(&entry(record)));
             self.count += 1;
@@ -216,6 +260,17 @@ impl Piece {
         }
         ControlFlow::Continue(())
     }
+
+    /// Within which bounds on keys this is all that there is in the interval.
+    fn covers<'a>(&'a self, interval: &Interval<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+        if !self.partial {
+            return (interval.start, interval.end);
+        }
+        let last = self.payload.get(self.last_at..).and_then(RangeEntryBody::split);
+        let key = last.and_then(|(fixed, rest)| rest.get(..usize::from(fixed.key_len)));
+        let last = Bound::Included(key.expect("a partial piece has an entry"));
+        if interval.reverse { (last, interval.end) } else { (interval.start, last) }
+    }
 }
 
 /// Answers those keys of an MGET that its bitmap names, in as many datagrams as it takes.
@@ -228,14 +283,19 @@ pub(crate) fn handle_mget<E: Engine>(
 ) {
     let mut answer = MgetAnswer { payload: std::mem::take(ctx.scratch), bitmap: 0 };
     answer.payload.clear();
+    // Only the switch says what is new enough.
+    let direct = request.hop_flags & hop_flag::DIRECT != 0;
+    let hot = if direct { 0 } else { request.hot_bitmap() };
     for (index, key) in (0u8..).zip(keys.iter()) {
         if request.bitmap & 1 << index == 0 {
             continue;
         }
+        if hot & 1 << index != 0 && keyspace.keyhash(key.key) == key.keyhash {
+            answer_from_copy(ctx, request, keyspace.id, index, &key, &mut answer);
+            continue;
+        }
         let at = Header { match_value: key.match_value, keyhash: key.keyhash, ..*request };
-        let right = keyspace.match_value(key.key).0 == key.match_value
-            && keyspace.keyhash(key.key) == key.keyhash;
-        if !right {
+        if !matches_key(keyspace, key.match_value, key.keyhash, key.key) {
             answer.push(ctx, request, index, Code::BadMatch, &Entry::default());
             continue;
         }
@@ -260,6 +320,10 @@ impl Replica {
         key: &[u8],
         answer: &mut MgetAnswer,
     ) {
+        if !self.may_show(ctx, at, key) {
+            answer.push(ctx, request, index, Code::NotHere, &Entry::default());
+            return;
+        }
         let (now, place) = (ctx.now, self.key_ref(at, key));
         let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
             let code = judge(record.as_ref(), now);
@@ -278,6 +342,23 @@ impl Replica {
         if code == Code::Expiring {
             self.ask_to_expire(ctx, at, key, version);
         }
+    }
+}
+
+fn answer_from_copy<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    keyspace: KeyspaceId,
+    index: u8,
+    key: &MgetKey<'_>,
+    answer: &mut MgetAnswer,
+) {
+    let read = |ctx: &mut Context<'_, E>, answer: &mut MgetAnswer| {
+        read_copy_of_mget(ctx, keyspace, key, |code, entry| answer.try_push(index, code, entry))
+    };
+    if !read(ctx, answer) {
+        answer.send(ctx, request);
+        assert!(read(ctx, answer), "any entry fits an empty answer");
     }
 }
 

@@ -5,8 +5,11 @@ use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Area, Engine, KeyRef};
 use crate::heat::Heat;
+use crate::hot::Hot;
+use crate::marks::Marks;
 use crate::notes::pending_name;
 use crate::session::{Outcome, Sessions};
+use crate::spread::Spreads;
 use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
 use machine::{Instant, Outbox, RttEstimator};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +21,14 @@ pub(crate) struct Context<'a, E> {
     pub(crate) now: Instant,
     /// Datagrams found waiting, for the load report.
     pub(crate) load: u16,
+    /// Requests per second that this shard can serve; 0 if that is not known.
+    pub(crate) rate: u32,
     pub(crate) engine: &'a mut E,
     pub(crate) out: &'a mut Outbox,
     pub(crate) timers: &'a mut Timers,
     pub(crate) counters: &'a mut Counters,
     pub(crate) heat: &'a mut Heat,
+    pub(crate) hot: &'a mut Hot,
     pub(crate) directory: &'a Directory,
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
@@ -118,6 +124,18 @@ impl Pending {
     }
 }
 
+/// Whether a write with this effect, once committed, is the newest state of its key.
+pub(crate) fn changes_state(effect: Effect) -> bool {
+    match effect {
+        Effect::Put | Effect::Delete => true,
+        Effect::None | Effect::Mark | Effect::Unmark => false,
+    }
+}
+
+fn changes_mark(effect: Effect) -> bool {
+    matches!(effect, Effect::Mark | Effect::Unmark)
+}
+
 /// One partition on this node.
 #[derive(Debug)]
 pub(crate) struct Replica {
@@ -143,6 +161,10 @@ pub(crate) struct Replica {
     /// Versions above `stable` that are committed here.
     committed: BTreeSet<u64>,
     pub(crate) sessions: Sessions,
+    /// Which keys are hot.
+    pub(crate) marks: Marks,
+    /// Those of them that this node spreads, as the tail.
+    pub(crate) spreads: Spreads,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -171,6 +193,8 @@ impl Replica {
             by_request: BTreeMap::new(),
             committed: BTreeSet::new(),
             sessions: Sessions::default(),
+            marks: Marks::default(),
+            spreads: Spreads::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             announcements_left: 0,
@@ -248,11 +272,32 @@ impl Replica {
         }
     }
 
-    /// The newest pending write of this key that has an effect.
-    pub(crate) fn newest_pending(&self, key: &[u8]) -> Option<&Pending> {
+    /// The newest pending write of this key with an effect that `counts`.
+    fn newest_pending_with(&self, key: &[u8], counts: impl Fn(Effect) -> bool) -> Option<&Pending> {
         let versions = self.by_key.get(key)?;
-        let pending = versions.iter().rev().filter_map(|version| self.pending.get(version));
-        pending.into_iter().find(|p| p.fixed.effect != Effect::None as u8)
+        let mut pending = versions.iter().rev().filter_map(|version| self.pending.get(version));
+        pending.find(|p| p.write().effect().is_some_and(&counts))
+    }
+
+    /// The newest pending write of this key that changes its state.
+    pub(crate) fn newest_pending(&self, key: &[u8]) -> Option<&Pending> {
+        self.newest_pending_with(key, changes_state)
+    }
+
+    /// A pending change of this key's mark. The head has at most one of a key.
+    pub(crate) fn pending_mark(&self, key: &[u8]) -> Option<&Pending> {
+        self.newest_pending_with(key, changes_mark)
+    }
+
+    /// The keys that have one.
+    pub(crate) fn keys_with_pending_mark(&self) -> impl Iterator<Item = &[u8]> {
+        let writes = self.pending.values().map(Pending::write);
+        writes.filter(|write| write.effect().is_some_and(changes_mark)).map(|write| write.key)
+    }
+
+    /// Version of the newest pending write of this key, whatever it does.
+    pub(crate) fn newest_version_pending(&self, key: &[u8]) -> Option<u64> {
+        self.by_key.get(key)?.last().copied()
     }
 
     /// Pending writes that were computed from the pending write `base`, and of which a copy may

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::replica::{Context, Replica};
 use crate::session::Outcome;
-use wire::{Code, Header, IncrReplyBody, Op};
+use wire::{Code, Header, IncrReplyBody, Op, hop_flag};
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
 pub(crate) fn reply_header<E>(
@@ -12,8 +12,9 @@ pub(crate) fn reply_header<E>(
     op: Op,
     code: Code,
 ) -> Header {
-    Header {
-        hop_flags: request.hop_flags,
+    let mut header = Header {
+        // That this is the newest, only the tail of a marked key says.
+        hop_flags: request.hop_flags & !hop_flag::NEWEST,
         partition: request.partition,
         epoch: request.epoch,
         node: ctx.directory.me.0,
@@ -28,7 +29,12 @@ pub(crate) fn reply_header<E>(
         seq: request.seq,
         code: code as u8,
         ..Header::default()
+    };
+    header.set_rate(ctx.rate);
+    if op == Op::Get && request.hop_flags & hop_flag::HOT != 0 {
+        header.set_stay(request.stay());
     }
+    header
 }
 
 /// Sends an answer.

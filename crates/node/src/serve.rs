@@ -93,13 +93,18 @@ fn looks_right(
             KeyspaceKind::Range { .. } => Ok(()),
         };
     };
-    if keyspace.match_value(key) != at || keyspace.keyhash(key) != header.keyhash {
+    if !matches_key(keyspace, header.match_value, header.keyhash, key) {
         return Err(Code::BadMatch);
     }
     if partition.keyspace != keyspace.id || !partition.holds(at) {
         return Err(Code::NotOwner);
     }
     Ok(())
+}
+
+/// Whether match value and keyhash are those of the key.
+pub(crate) fn matches_key(keyspace: &Keyspace, at: u128, keyhash: u64, key: &[u8]) -> bool {
+    keyspace.match_value(key).0 == at && keyspace.keyhash(key) == keyhash
 }
 
 /// The one key that a request is about.

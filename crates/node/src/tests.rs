@@ -1,13 +1,15 @@
 //! Scripts against a chain of three nodes on a network that does what it is told.
 
+mod directory;
+mod hot;
 mod reconfigure;
 mod vacating;
 
 use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};
 use cluster::{
-    Assignment, ClusterId, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Lease, Life, Map, Match,
-    NodeId, NodeSpec, Partition, PartitionId, StoreId,
+    Assignment, ClusterId, Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Lease, Life, Map,
+    Match, NodeId, NodeSpec, Partition, PartitionId, StoreId,
 };
 use machine::Instant;
 use std::collections::VecDeque;
@@ -34,6 +36,7 @@ struct Reply {
     code: Code,
     version: u64,
     payload: Vec<u8>,
+    header: Header,
 }
 
 struct Chain {
@@ -59,7 +62,14 @@ impl Chain {
             cluster: ClusterId(1),
             active_switch: 0,
             copy_bytes_per_s: 1 << 30,
-            keyspaces: vec![Keyspace { id: KS, name: "k".into(), kind, seed: 3, replicas: 3 }],
+            keyspaces: vec![Keyspace {
+                id: KS,
+                name: "k".into(),
+                kind,
+                seed: 3,
+                replicas: 3,
+                hot: HotPolicy::default(),
+            }],
             partitions: vec![Partition {
                 id: PartitionId(1),
                 keyspace: KS,
@@ -75,7 +85,7 @@ impl Chain {
         };
         map.check().unwrap();
         let now = Instant::from_unix_ms(1_000_000);
-        let config = |id: u16| NodeConfig { shard: 0, shards: 1, life: Life(id.into()) };
+        let config = |id: u16| NodeConfig { shard: 0, shards: 1, life: Life(id.into()), rate: 0 };
         let mut chain = Self {
             now,
             nodes: (0..count)
@@ -154,12 +164,19 @@ impl Chain {
             let packet = Packet::parse(datagram.payload).unwrap();
             packet.body().unwrap();
             let header = Header::read(packet.header());
+            if header.client == 0 {
+                // From node to node: the switch sends it on.
+                let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
+                self.wires.push_back((port(SWITCH), to, datagram.payload.to_vec()));
+                continue;
+            }
             assert_eq!((header.client, header.reply_port), (CLIENT, 9));
             self.replies.push(Reply {
                 op: packet.op(),
                 code: Code::from_wire(header.code).unwrap(),
                 version: header.object_version,
                 payload: packet.payload().to_vec(),
+                header,
             });
         }
     }

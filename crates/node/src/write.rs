@@ -40,12 +40,21 @@ impl Replica {
         request: &Header,
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
+        let Some(key) = key_of(body) else { return Err(DropReason::BadBody) };
+        // Its answer would pass no switch, which must know of every version of a hot key.
+        if request.hop_flags & hop_flag::DIRECT != 0 && self.is_hot(key) {
+            refuse(ctx, request, op, Code::NotHere);
+            return Ok(());
+        }
         let forgets = ctx.plant == Some(Plant::ForgetRequests);
         match self.sessions.standing(request.client, request.seq) {
             _ if forgets => {}
             Standing::Known(outcome) => {
                 ctx.counters.duplicates += 1;
-                answer_write(ctx, request, &outcome);
+                let absent = outcome.version == 0 && self.is_hot(key);
+                if !absent || self.may_tell_absence(ctx, request, key) {
+                    answer_write(ctx, request, &outcome);
+                }
                 return Ok(());
             }
             Standing::Ended => return Err(DropReason::StaleRequest),
@@ -61,7 +70,6 @@ impl Replica {
             refuse(ctx, request, op, Code::Overloaded);
             return Ok(());
         }
-        let Some(key) = key_of(body) else { return Err(DropReason::BadBody) };
         let keeps = request.flags & flag::KEEP_EXPIRY != 0 && matches!(op, Op::Put | Op::Cas);
         let ordered = op != Op::Put || keeps;
         let state = ordered.then(|| self.state_for_update(ctx, request, key));

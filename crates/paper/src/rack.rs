@@ -330,7 +330,7 @@ impl Rack {
 
 impl Server {
     fn new(index: u16, rate: u32) -> Self {
-        let config = NodeConfig { shard: 0, shards: 1, life: node_life(index) };
+        let config = NodeConfig { shard: 0, shards: 1, life: node_life(index), rate };
         let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
         Self {
             index,

@@ -13,6 +13,7 @@
 //! | `POST /v1/nodes/{id}/drain` | replace it in all its chains, as the status shows (controller) |
 //! | `POST /v1/nodes/{id}/keep` | cancel that (controller) |
 //! | `DELETE /v1/nodes/{id}` | forget a node that holds nothing (controller) |
+//! | `POST /v1/hot/pin`, `.../unpin` | a `driver::NamedKey`: keep it hot or not (controller) |
 //! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
 //!
 //! A controller that stands by answers 503 to what is about the cluster.
@@ -21,7 +22,7 @@
 //! be one that only operators and the controller reach.
 
 use crate::driver::{
-    Change, ControllerHandle, MemberHandle, OrderError, RequestError, SwitchHandle,
+    Change, ControllerHandle, MemberHandle, NamedKey, OrderError, RequestError, SwitchHandle,
 };
 use crate::fatal;
 use crate::mailbox::MailError;
@@ -149,6 +150,8 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/nodes/{id}/drain", post(drain_node))
         .route("/v1/nodes/{id}/keep", post(keep_node))
         .route("/v1/nodes/{id}", delete(remove_node))
+        .route("/v1/hot/pin", post(pin_key))
+        .route("/v1/hot/unpin", post(unpin_key))
         .route("/v1/copies/pause", post(pause_copies))
         .route("/v1/copies/resume", post(resume_copies))
         .with_state(controller)
@@ -208,6 +211,7 @@ async fn take_order(
                 OrderError::WrongRole { .. }
                 | OrderError::WrongNode { .. }
                 | OrderError::Unsound(_)
+                | OrderError::UnsoundHot(_)
                 | OrderError::Install(_) => StatusCode::UNPROCESSABLE_ENTITY,
             };
             refuse(status, error)
@@ -328,6 +332,27 @@ async fn resume_copies(State(controller): State<ControllerHandle>) -> Response {
     change(controller, Change::ResumeCopies).await
 }
 
+type KeyBody = Result<Json<NamedKey>, JsonRejection>;
+
+async fn pin_key(State(controller): State<ControllerHandle>, name: KeyBody) -> Response {
+    change_key(controller, name, Change::PinKey).await
+}
+
+async fn unpin_key(State(controller): State<ControllerHandle>, name: KeyBody) -> Response {
+    change_key(controller, name, Change::UnpinKey).await
+}
+
+async fn change_key(
+    controller: ControllerHandle,
+    name: KeyBody,
+    make: fn(NamedKey) -> Change,
+) -> Response {
+    match name {
+        Ok(Json(name)) => change(controller, make(name)).await,
+        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
+    }
+}
+
 async fn change_node(
     controller: ControllerHandle,
     id: NodePath,
@@ -350,8 +375,14 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::SharedEndpoint(_)
                 | CommandError::NodeInUse { .. }
                 | CommandError::TooFewNodes { .. }
+                | CommandError::UnknownKeyspace(_)
+                | CommandError::HotIsOff(_)
+                | CommandError::PinsFull
+                | CommandError::NotPinned
                 | CommandError::Foreign(_) => StatusCode::CONFLICT,
-                CommandError::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                CommandError::KeyTooLong(_) | CommandError::Unsound(_) => {
+                    StatusCode::UNPROCESSABLE_ENTITY
+                }
             };
             refuse(status, error)
         }

@@ -6,7 +6,7 @@ mod form;
 mod tests;
 
 use crate::store::SyncPolicy;
-use cluster::{ClusterId, KeyspaceKind, NodeId, NodeSpec};
+use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
 use controller::{ControllerConfig, KeyspaceSpec};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -102,6 +102,10 @@ pub struct ControllerSection {
     /// Bytes that each shard may send in a second to nodes that are taken in.
     #[serde(default = "default_copy_bytes_per_s")]
     pub copy_bytes_per_s: u64,
+    /// How switches choose among the nodes that hold copies of a hot key: `"random"`, or of two of
+    /// them the one with the shorter queue, as it last `"reported"` it or as `"predicted"`.
+    #[serde(default)]
+    pub hot_selection: Selection,
 }
 
 /// `[[keyspace]]`
@@ -124,6 +128,9 @@ pub struct KeyspaceSection {
     /// Range keyspaces: first keys of all partitions but the first.
     #[serde(default)]
     pub splits: Vec<String>,
+    /// What becomes of its hot keys: `"replicate"`, or `"off"`.
+    #[serde(default)]
+    pub hot: HotPolicy,
 }
 
 /// Whether a keyspace can be scanned.
@@ -230,6 +237,7 @@ impl Config {
             poll_interval: lease / POLLS_PER_LEASE,
             lease,
             copy_bytes_per_s: self.controller.copy_bytes_per_s,
+            hot_selection: self.controller.hot_selection,
         }
     }
 
@@ -260,6 +268,7 @@ impl KeyspaceSection {
             partitions: self.partitions,
             replicas: self.replicas,
             splits: self.splits.iter().map(|key| key.clone().into_bytes()).collect(),
+            hot: self.hot,
         }
     }
 }

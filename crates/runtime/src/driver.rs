@@ -9,7 +9,7 @@ mod switch;
 
 pub use controller::{
     Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, MapStore,
-    RequestError,
+    NamedKey, RequestError,
 };
 pub use delivery::{Delivery, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};

@@ -3,7 +3,7 @@
 use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
 use crate::mailbox::MailError;
 use crate::roles::Roles;
-use cluster::{Member, NodeId};
+use cluster::{HotCount, Member, NodeId};
 use controller::{CopyStatus, MemberState, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -67,6 +67,7 @@ impl Samples {
 
     fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
         let SwitchSnapshot { revision, counters, leased, unsent, in_kernel, .. } = snapshot;
+        self.add_hot(snapshot);
         let ops = counters.packets().map(|(op, value)| labelled([op.name()], value));
         self.add(&metric::SWITCH_PACKETS, ops);
         self.add(&metric::SWITCH_EMITTED, [plain(counters.emitted())]);
@@ -83,6 +84,24 @@ impl Samples {
         self.add(&metric::SWITCH_PARTITION_WRITES, writes);
         self.add(&metric::SWITCH_TABLE_REVISION, [plain(*revision)]);
         self.add(&metric::SWITCH_LEASED, [plain((*leased).into())]);
+    }
+
+    fn add_hot(&mut self, snapshot: &SwitchSnapshot) {
+        let counts = || snapshot.counters.hot().iter().map(|load| load.count);
+        let name = |it: &HotCount| (it.keyspace.to_string(), format!("{:016x}", it.keyhash));
+        let reads = counts().flat_map(|it| {
+            let (keyspace, keyhash) = name(&it);
+            let home = it.reads.saturating_sub(it.spread);
+            [("copy", it.spread), ("home", home)]
+                .map(|(to, value)| labelled([&keyspace, &keyhash, to], value))
+        });
+        self.add(&metric::SWITCH_HOT_READS, reads);
+        let writes = counts().map(|it| {
+            let (keyspace, keyhash) = name(&it);
+            labelled([keyspace, keyhash], it.writes)
+        });
+        self.add(&metric::SWITCH_HOT_WRITES, writes);
+        self.add(&metric::SWITCH_HOT_REVISION, [plain(snapshot.hot_revision)]);
     }
 
     fn add_nodes(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
@@ -105,6 +124,12 @@ impl Samples {
         self.add_single(&metric::NODE_SESSIONS, nodes, |shard| shard.sessions as u64);
         self.add_single(&metric::NODE_SYNCS, nodes, |shard| shard.counters.syncs);
         self.add_single(&metric::NODE_PARTITIONS, nodes, |shard| shard.partitions as u64);
+        self.add_single(&metric::NODE_HOT_KEYS, nodes, |shard| shard.hot_keys as u64);
+        self.add_single(&metric::NODE_HOT_COPIES, nodes, |shard| shard.hot_copies as u64);
+        self.add_single(&metric::NODE_HOT_READS, nodes, |shard| shard.counters.hot_reads);
+        self.add_single(&metric::NODE_HOT_COPIES_SENT, nodes, |shard| {
+            shard.counters.hot_copies_sent
+        });
         let leased = |node: &NodeSnapshot| node.shards.iter().all(|shard| shard.leased);
         let rows = nodes.iter().map(|(id, node)| labelled([id.to_string()], leased(node).into()));
         self.add(&metric::NODE_LEASED, rows);
@@ -149,6 +174,10 @@ impl Samples {
         self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
         self.add(&metric::CONTROLLER_ORDERS, [plain(status.orders)]);
         self.add(&metric::CONTROLLER_ACTIVE_SWITCH, [plain(status.active_switch.into())]);
+        let hot = status.hot.iter().filter(|key| key.stay.is_some()).count() as u64;
+        let pinned = status.hot.iter().filter(|key| key.pinned).count() as u64;
+        let rows = [labelled(["hot"], hot), labelled(["pinned"], pinned)];
+        self.add(&metric::CONTROLLER_HOT_KEYS, rows);
         self.add_partitions(status);
     }
 

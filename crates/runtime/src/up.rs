@@ -24,7 +24,7 @@ use crate::server::{
     StartError, Storage, open_admin, open_map_store, open_node, open_sockets, open_switch,
 };
 use crate::store::SyncPolicy;
-use cluster::{ClusterId, KeyspaceKind, Member, NodeId};
+use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
 use plan::Plan;
 use std::collections::BTreeMap;
@@ -134,6 +134,7 @@ impl Embedded {
             poll_interval: POLL_INTERVAL,
             lease: LEASE,
             copy_bytes_per_s: COPY_BYTES_PER_S,
+            hot_selection: Selection::default(),
         };
         let roles = Roles {
             switch: Some(switch.handle()),
@@ -268,6 +269,7 @@ fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {
         partitions,
         replicas,
         splits: Vec::new(),
+        hot: HotPolicy::default(),
     };
     vec![
         spec(HASH_KEYSPACE, KeyspaceKind::Hash),

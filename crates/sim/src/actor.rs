@@ -33,6 +33,7 @@ pub(crate) struct Actor {
     in_flight: usize,
     think: Duration,
     registers: u64,
+    reads_percent: u64,
     agenda: Agenda,
     /// When it wants to start its next request.
     next_at: Instant,
@@ -111,6 +112,7 @@ impl Actor {
             in_flight: options.load.in_flight,
             think: options.load.think,
             registers: options.load.registers,
+            reads_percent: options.load.reads_percent,
             agenda: Agenda::Work,
             next_at: now + first,
             started: 0,

@@ -68,6 +68,11 @@ pub struct Load {
     pub patience: Duration,
     /// Writes that one client sends all at once, some time.
     pub flood: usize,
+    /// Requests that are reads of one key, beyond those of the usual mix.
+    pub reads_percent: u64,
+    /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
+    /// as if every hint were wrong.
+    pub blind: bool,
 }
 
 /// How the network is.
@@ -118,6 +123,8 @@ pub struct Faults {
     pub clog_every: Duration,
     /// An operator adds, drains, keeps or removes a node, or pauses or resumes copies.
     pub operator_every: Duration,
+    /// A key turns hot or cold. No fault by itself, but a time for them.
+    pub hot_every: Duration,
     /// The longest that any of these lasts.
     pub length_max: Duration,
 }
@@ -174,11 +181,13 @@ impl fmt::Display for Options {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, in_flight, think, registers, patience, flood } = self;
+        let Self { clients, in_flight, think, registers, patience, flood, reads_percent, .. } =
+            self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
-             registers, patience {patience:?}, flood of {flood}"
+             registers, patience {patience:?}, flood of {flood}, {reads_percent} % more reads{}",
+            if self.blind { ", spread blindly" } else { "" }
         )
     }
 }
@@ -214,6 +223,7 @@ impl fmt::Display for Faults {
             ("partition", self.cut_every),
             ("clog", self.clog_every),
             ("operator", self.operator_every),
+            ("key hot or cold", self.hot_every),
         ];
         let on = kinds.iter().filter(|(_, every)| !every.is_zero());
         let on: Vec<String> = on.map(|(kind, every)| format!("{kind} each {every:?}")).collect();

@@ -39,6 +39,8 @@ pub struct Stats {
     pub disturbances: u64,
     /// Interventions of operators.
     pub interventions: u64,
+    /// Reads that copies of hot keys answered.
+    pub spread: u64,
     /// Changes of chains: epochs given out beyond the first of each partition.
     pub epochs: u64,
     /// From the end of all faults to full replication, the longest of all runs.
@@ -61,6 +63,7 @@ impl Stats {
             disks_lost: self.disks_lost + other.disks_lost,
             disturbances: self.disturbances + other.disturbances,
             interventions: self.interventions + other.interventions,
+            spread: self.spread + other.spread,
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,

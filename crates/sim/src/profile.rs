@@ -28,13 +28,15 @@ pub enum Profile {
     Membership,
     /// Switches and controllers fail, and others take over.
     Switches,
+    /// Keys turn hot and cold, and anything fails meanwhile.
+    Hot,
     /// Some of all that.
     Everything,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -43,6 +45,7 @@ impl Profile {
         Self::Pauses,
         Self::Membership,
         Self::Switches,
+        Self::Hot,
         Self::Everything,
     ];
 
@@ -58,6 +61,7 @@ impl Profile {
             Self::Pauses => "pauses",
             Self::Membership => "membership",
             Self::Switches => "switches",
+            Self::Hot => "hot",
             Self::Everything => "everything",
         }
     }
@@ -95,6 +99,7 @@ impl Options {
             Profile::Pauses => draw.pauses(&mut options),
             Profile::Membership => draw.membership(&mut options),
             Profile::Switches => draw.switches(&mut options),
+            Profile::Hot => draw.hot(&mut options),
             Profile::Everything => draw.everything(&mut options),
         }
         options
@@ -133,6 +138,8 @@ impl Draw {
                 registers: self.pick(&[1, 2, 5]),
                 patience: self.ms(&[1_000, 5_000]),
                 flood: 0,
+                reads_percent: 0,
+                blind: false,
             },
             links: Links {
                 delay_min,
@@ -244,7 +251,34 @@ impl Draw {
             cut_every: self.ms(every),
             clog_every: self.ms(every),
             operator_every: self.ms(every),
+            hot_every: self.ms(&[0, 50, 300]),
             length_max: options.faults.length_max,
+        };
+    }
+
+    /// Few keys and many reads, so that a stale one would be seen; one kind of fault, or all.
+    fn hot(&mut self, options: &mut Options) {
+        match self.between(0, 7) {
+            0 => {}
+            1 => self.network(options),
+            2 => self.partitions(options),
+            3 => self.crashes(options),
+            4 => self.amnesia(options),
+            5 => self.pauses(options),
+            6 => self.switches(options),
+            _ => self.everything(options),
+        }
+        options.nodes = options.nodes.max(self.small(3, 5));
+        options.span = self.ms(&[2_000, 3_000]);
+        options.faults.hot_every = self.ms(&[20, 60, 200]);
+        options.load = Load {
+            clients: self.pick(&[2, 4, 6]),
+            think: self.ms(&[3, 6, 12]),
+            registers: self.pick(&[1, 2]),
+            reads_percent: self.pick(&[40, 60, 80]),
+            blind: self.0.chance(2, 3),
+            flood: 0,
+            ..options.load
         };
     }
 

@@ -74,7 +74,7 @@ fn profiles_do_what_they_are_for() {
             ControlFlow::<()>::Continue(())
         });
         assert!(all.is_continue());
-        let Stats { crashes, disks_lost, disturbances, interventions, epochs, .. } = total;
+        let Stats { crashes, disks_lost, disturbances, interventions, spread, epochs, .. } = total;
         assert!(total.done > 2_000, "{profile}: {total:?}");
         let needs = match profile {
             Profile::Calm => crashes == 0 && disturbances == 0,
@@ -84,6 +84,7 @@ fn profiles_do_what_they_are_for() {
             Profile::Amnesia => disks_lost > 20 && epochs > 100,
             Profile::Membership => interventions > 50 && epochs > 100,
             Profile::Switches => crashes > 100,
+            Profile::Hot => spread > 2_000 && crashes > 20,
             Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50,
         };
         assert!(needs, "{profile}: {total:?}");

@@ -5,8 +5,8 @@
 //! a fresh random match value in both, as a receive buffer would bring it.
 
 use cluster::{
-    Epoch, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
-    SwitchControl as _, SwitchTables,
+    Epoch, HotEntry, HotOrder, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition,
+    PartitionId, Selection, SwitchControl as _, SwitchTables,
 };
 use machine::{Outbox, Rng};
 use std::hint::black_box;
@@ -14,7 +14,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use switch::{Pipeline, Tables};
-use wire::{Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody};
+use wire::{
+    Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody, hop_flag,
+};
 
 const NOW: machine::Instant = machine::Instant::from_unix_ms(1);
 const ROUNDS: usize = 21;
@@ -25,12 +27,18 @@ const NODES: u16 = 16;
 const REPLICAS: u16 = 3;
 const KEY: &[u8] = b"user0123456789";
 const VALUE_LEN: usize = 100;
+/// Hot keys, and readers of each.
+const HOT_KEYS: u64 = 1_024;
+const READERS: u16 = 8;
+const LIFE: Life = Life(1);
 /// Partitions that each RANGE meets.
 const RANGE_SPAN: usize = 8;
 
 /// One kind of packet: how it looks, and what each new one of it changes.
 struct Load {
     name: &'static str,
+    /// Whether there are hot keys.
+    hot: bool,
     from: Endpoint,
     datagram: Vec<u8>,
     refresh: fn(&mut [u8], &mut Matches),
@@ -80,7 +88,7 @@ fn main() {
             KEY.len()
         );
         println!("ns per packet, min (median); ratio of the minima to copying alone\n");
-        println!("partitions  packet   pipeline          copy              ratio");
+        println!("partitions  packet     pipeline          copy              ratio");
     }
     for partitions in [128, 4096] {
         for load in loads() {
@@ -96,20 +104,64 @@ fn main() {
                 );
             } else {
                 println!(
-                    "{partitions:>10}  {:<7} {:>7.1} ({:>7.1}) {:>7.1} ({:>7.1}) {ratio:>7.2}",
+                    "{partitions:>10}  {:<9} {:>7.1} ({:>7.1}) {:>7.1} ({:>7.1}) {ratio:>7.2}",
                     load.name, pipeline.min, pipeline.median, copy.min, copy.median
                 );
             }
         }
     }
+    directory(json);
+}
+
+/// A full directory: how long it takes to install, anew and with all keys kept, and its memory.
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn directory(json: bool) {
+    let orders = [1, 2].map(|revision| hot_order(revision, wire::HOT_KEYS_MAX as u64));
+    let mut pipeline = Pipeline::new(LIFE);
+    pipeline.install(&tables(128)).expect("sound tables");
+    let before = resident_bytes();
+    let mut bytes = 0.0;
+    let [fresh_ms, kept_ms] = orders.map(|order| {
+        let start = Instant::now();
+        pipeline.install_hot(&order).expect("a sound order");
+        let took = start.elapsed().as_secs_f64() * 1e3;
+        if order.revision == 1 {
+            bytes = (resident_bytes() - before) as f64 / wire::HOT_KEYS_MAX as f64;
+        }
+        took
+    });
+    if json {
+        println!(
+            "{{\"hot_keys\":{},\"bytes_per_entry\":{bytes:.0},\"install_ms\":{fresh_ms:.1},\
+             \"install_kept_ms\":{kept_ms:.1}}}",
+            wire::HOT_KEYS_MAX
+        );
+    } else {
+        println!(
+            "\n{} hot keys: {bytes:.0} bytes of memory for each, with one thread's counters; \
+             installed in {fresh_ms:.1} ms, again with all of them kept in {kept_ms:.1} ms",
+            wire::HOT_KEYS_MAX
+        );
+    }
+}
+
+/// Memory of this process.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux says it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.expect("a number of KiB") * 1024
 }
 
 /// The pipeline and the loop that only copies, alternating.
 fn measure(partitions: usize, load: &Load) -> (Figure, Figure) {
-    let mut pipeline = Pipeline::new(Life(1));
-    pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: u64::MAX });
+    let mut pipeline = Pipeline::new(LIFE);
+    pipeline.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: u64::MAX });
     let tables = Tables::compile(&tables(partitions)).expect("sound tables");
     pipeline.install_compiled(Arc::new(tables));
+    if load.hot {
+        warm(&mut pipeline);
+    }
     let mut matches = Matches::new(&mut Rng::new(1), partitions);
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -144,8 +196,62 @@ fn round(load: &Load, matches: &mut Matches, mut take: impl FnMut(&mut [u8], &mu
     start.elapsed().as_secs_f64() * 1e9 / (rounds * BATCH) as f64
 }
 
-fn loads() -> [Load; 6] {
+fn hot_order(revision: u64, count: u64) -> HotOrder {
+    let key = |keyhash: u64| HotEntry {
+        keyspace: KeyspaceId(1),
+        key: KEY.to_vec(),
+        keyhash: machine::mix(1 + keyhash),
+        stay: 1,
+        first: u16::try_from(keyhash % u64::from(NODES)).expect("below the number of nodes"),
+        readers: READERS,
+    };
+    HotOrder {
+        revision,
+        switch: LIFE,
+        selection: Selection::Predicted,
+        places: (0..NODES).map(|id| Some((NodeId(id), LIFE))).collect(),
+        keys: (0..count).map(key).collect(),
+    }
+}
+
+/// Makes keys hot, proven, and held by all their readers.
+fn warm(pipeline: &mut Pipeline) {
+    let order = hot_order(1, HOT_KEYS);
+    pipeline.install_hot(&order).expect("a sound order");
+    let mut out = Outbox::default();
+    for key in &order.keys {
+        let nodes = order.readers(key).map(|(node, _)| (Op::HotCopied, node));
+        for (op, node) in nodes.chain([(Op::GetReply, NodeId(0))]) {
+            let mut datagram = reply(op, node, 9, key.keyhash);
+            let from = endpoint(u8::try_from(node.0).expect("few nodes"), 9000);
+            pipeline.process(NOW, from, &mut datagram, &mut out).expect("nothing is dropped");
+        }
+    }
+}
+
+/// A reply for a hot key; that to a GET proves it.
+fn reply(op: Op, node: NodeId, version: u64, keyhash: u64) -> Vec<u8> {
     let client = endpoint(200, 40_000);
+    let mut header = Header {
+        op: op as u8,
+        hop_flags: hop_flag::NEWEST,
+        keyspace: 1,
+        node: node.0,
+        object_version: version,
+        keyhash,
+        reply_addr: client.addr,
+        reply_port: client.port,
+        ..Header::default()
+    };
+    header.chain[15] = 1;
+    let mut datagram = Vec::new();
+    wire::emit(&mut datagram, &header, &[&[0; 8], &[b'v'; VALUE_LEN]]);
+    datagram
+}
+
+fn loads() -> [Load; 11] {
+    let client = endpoint(200, 40_000);
+    let node = endpoint(3, 9000);
     let header = Header { keyspace: 1, client: 7, seq: 1, ..Header::default() };
     let key_len = u16::try_from(KEY.len()).expect("a short key");
     let make = |header: Header, parts: &[&[u8]]| {
@@ -154,38 +260,28 @@ fn loads() -> [Load; 6] {
         datagram
     };
     let single = Header { key_len, ..header };
-    let value = [b'v'; VALUE_LEN];
-    let mut reply = Header { op: Op::GetReply as u8, node: 3, load: 9, ..single };
-    (reply.reply_addr, reply.reply_port) = (client.addr, client.port);
-    let range = Header { op: Op::Range as u8, count: 32, ..header };
+    let get = make(Header { op: Op::Get as u8, ..single }, &[KEY]);
+    let put = make(Header { op: Op::Put as u8, ..single }, &[&[0; 8], KEY, &[b'v'; VALUE_LEN]]);
+    let reply = reply(Op::GetReply, NodeId(3), 9, 0);
+    let [mget8, mget32] = [8, 32].map(|count| mget(&header, count));
     let limit = RangeBody { limit: 100 }.to_bytes();
+    let range = make(Header { op: Op::Range as u8, count: 32, ..header }, &[&limit]);
+    let load = |name, hot, from, datagram: &[u8], refresh: fn(&mut [u8], &mut Matches)| {
+        let datagram = datagram.to_vec();
+        Load { name, hot, from, datagram, refresh }
+    };
     [
-        Load {
-            name: "get",
-            from: client,
-            datagram: make(Header { op: Op::Get as u8, ..single }, &[KEY]),
-            refresh: refresh_single,
-        },
-        Load {
-            name: "put",
-            from: client,
-            datagram: make(Header { op: Op::Put as u8, ..single }, &[&[0; 8], KEY, &value]),
-            refresh: refresh_single,
-        },
-        Load {
-            name: "reply",
-            from: endpoint(3, 9000),
-            datagram: make(Header { key_len: 0, ..reply }, &[&[0; 8], &value]),
-            refresh: refresh_single,
-        },
-        Load { name: "mget8", from: client, datagram: mget(&header, 8), refresh: refresh_mget },
-        Load { name: "mget32", from: client, datagram: mget(&header, 32), refresh: refresh_mget },
-        Load {
-            name: "range",
-            from: client,
-            datagram: make(range, &[&limit]),
-            refresh: refresh_range,
-        },
+        load("get", false, client, &get, refresh_single),
+        load("get-cold", true, client, &get, refresh_single),
+        load("get-hot", true, client, &get, refresh_hot),
+        load("put", false, client, &put, refresh_single),
+        load("put-hot", true, client, &put, refresh_hot),
+        load("reply", false, node, &reply, refresh_single),
+        load("reply-hot", true, node, &reply, refresh_hot),
+        load("mget8", false, client, &mget8, refresh_mget),
+        load("mget8-hot", true, client, &mget8, refresh_hot_mget),
+        load("mget32", false, client, &mget32, refresh_mget),
+        load("range", false, client, &range, refresh_range),
     ]
 }
 
@@ -212,6 +308,28 @@ fn refresh_mget(datagram: &mut [u8], matches: &mut Matches) {
     for slot in slots.iter_mut().take(header.count().into()) {
         let (at, _) = slot.split_at_mut(16);
         at.copy_from_slice(&matches.next().to_be_bytes());
+    }
+}
+
+fn refresh_hot(datagram: &mut [u8], matches: &mut Matches) {
+    refresh_single(datagram, matches);
+    let (header, _) = header(datagram);
+    header.set_keyhash(hot_keyhash(matches));
+}
+
+/// That of one of the hot keys.
+fn hot_keyhash(matches: &Matches) -> u64 {
+    machine::mix(1 + matches.next as u64 % HOT_KEYS)
+}
+
+fn refresh_hot_mget(datagram: &mut [u8], matches: &mut Matches) {
+    refresh_mget(datagram, matches);
+    let (header, payload) = header(datagram);
+    let (slots, _) = payload.as_chunks_mut::<{ MgetSlotBody::LEN }>();
+    for slot in slots.iter_mut().take(header.count().into()) {
+        matches.next();
+        let (_, keyhash) = slot.split_at_mut(16);
+        keyhash.copy_from_slice(&hot_keyhash(matches).to_be_bytes());
     }
 }
 

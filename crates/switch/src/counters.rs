@@ -1,12 +1,13 @@
-//! What the pipeline has done so far: the `keyway_switch_*` metrics of the layout, and the loads
-//! that nodes report in their replies.
+//! What the pipeline has done so far: the `keyway_switch_*` metrics of the layout.
 
 use crate::Tables;
-use cluster::{KeyspaceId, NodeId, PartitionCount, PartitionId, SwitchCounters};
+use crate::hot::HotTable;
+use cluster::{HotCount, KeyspaceId, PartitionCount, PartitionId, SwitchCounters};
+use std::cmp::Ordering;
 use wire::{DropReason, Op};
 
 /// Counters since the pipeline was made. Those of a partition live as long as the partition is in
-/// the tables.
+/// the tables, those of a hot key for a stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     packets: ByCode,
@@ -15,6 +16,17 @@ pub struct Counters {
     dropped: ByCode,
     /// By partition id, as in the tables.
     partitions: Vec<PartitionLoad>,
+    /// By keyspace and keyhash, as in the directory.
+    hot: Vec<HotLoad>,
+}
+
+/// Reads and writes of one hot key in its present stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotLoad {
+    /// Which stay.
+    pub stay: u64,
+    /// Which key, and how often it was asked for.
+    pub count: HotCount,
 }
 
 /// Reads and writes of one partition.
@@ -41,6 +53,7 @@ impl Default for Counters {
             emitted: 0,
             dropped: [0; 256],
             partitions: Vec::new(),
+            hot: Vec::new(),
         }
     }
 }
@@ -56,7 +69,7 @@ impl Counters {
         emitted: u64,
         partitions: Vec<PartitionLoad>,
     ) -> Self {
-        Self { packets, unparsed, emitted, dropped, partitions }
+        Self { packets, unparsed, emitted, dropped, partitions, hot: Vec::new() }
     }
 
     /// Datagrams that passed the parser, by operation.
@@ -87,8 +100,14 @@ impl Counters {
         &self.partitions
     }
 
+    /// Load of every hot key, by keyspace and keyhash.
+    #[must_use]
+    pub fn hot(&self) -> &[HotLoad] {
+        &self.hot
+    }
+
     /// Adds what another pipeline of the same switch counted. A partition that only one of them
-    /// has in its tables is kept.
+    /// has in its tables is kept; so is a hot key, in the newest stay that one of them knows.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in
             [(&mut self.packets, &other.packets), (&mut self.dropped, &other.dropped)]
@@ -107,11 +126,18 @@ impl Counters {
                 Err(place) => self.partitions.insert(place, *load),
             }
         }
+        for load in &other.hot {
+            match self.hot.binary_search_by_key(&load.name(), HotLoad::name) {
+                Ok(place) => self.hot.get_mut(place).expect("just found").merge(load),
+                Err(place) => self.hot.insert(place, *load),
+            }
+        }
     }
 
-    /// The counters as the controller reads them.
+    /// The counters as the controller reads them, with the revisions of the tables and of the order
+    /// of hot keys that are installed.
     #[must_use]
-    pub fn report(&self, revision: u64) -> SwitchCounters {
+    pub fn report(&self, revision: u64, hot_revision: u64) -> SwitchCounters {
         let partitions = self.partitions.iter().map(|load| PartitionCount {
             partition: load.partition,
             reads: load.reads,
@@ -123,6 +149,8 @@ impl Counters {
             emitted: self.emitted,
             dropped: self.dropped.iter().sum(),
             partitions: partitions.collect(),
+            hot_revision,
+            hot: self.hot.iter().map(|load| load.count).collect(),
         }
     }
 
@@ -154,6 +182,36 @@ impl Counters {
         self.partitions.get_mut(place).expect("one row for each partition of the tables")
     }
 
+    /// Counts a read of a hot key, and whether it goes to a copy.
+    pub(crate) fn count_hot_read(&mut self, place: u32, spread: bool) {
+        let count = self.hot_mut(place);
+        count.reads += 1;
+        count.spread += u64::from(spread);
+    }
+
+    pub(crate) fn count_hot_write(&mut self, place: u32) {
+        self.hot_mut(place).writes += 1;
+    }
+
+    fn hot_mut(&mut self, place: u32) -> &mut HotCount {
+        let load = usize::try_from(place).ok().and_then(|place| self.hot.get_mut(place));
+        &mut load.expect("one row for each key of the directory").count
+    }
+
+    /// Makes room for the keys of a new order, keeping the counts of those that stay.
+    pub(crate) fn follow_hot(&mut self, table: &HotTable) {
+        let before = std::mem::take(&mut self.hot);
+        let kept = |keyspace, keyhash, stay| {
+            let place = before.binary_search_by_key(&(keyspace, keyhash), HotLoad::name).ok()?;
+            before.get(place).filter(|load| load.stay == stay).copied()
+        };
+        let row = |&(keyspace, keyhash, stay): &(KeyspaceId, u64, u64)| {
+            let count = HotCount { keyspace, keyhash, reads: 0, spread: 0, writes: 0 };
+            kept(keyspace, keyhash, stay).unwrap_or(HotLoad { stay, count })
+        };
+        self.hot = table.names().iter().map(row).collect();
+    }
+
     /// Makes room for the partitions of new tables, keeping the counts of those that stay.
     pub(crate) fn follow(&mut self, tables: &Tables) {
         let before = std::mem::take(&mut self.partitions);
@@ -171,45 +229,29 @@ impl Counters {
     }
 }
 
+impl HotLoad {
+    fn name(&self) -> (KeyspaceId, u64) {
+        (self.count.keyspace, self.count.keyhash)
+    }
+
+    /// Adds what another pipeline counted of the same key.
+    fn merge(&mut self, other: &Self) {
+        match self.stay.cmp(&other.stay) {
+            Ordering::Less => *self = *other,
+            Ordering::Equal => {
+                self.count.reads += other.count.reads;
+                self.count.spread += other.count.spread;
+                self.count.writes += other.count.writes;
+            }
+            Ordering::Greater => {}
+        }
+    }
+}
+
 fn count(counters: &ByCode, code: u8) -> u64 {
     counters.get(usize::from(code)).copied().expect("256 counters")
 }
 
 fn bump(counters: &mut ByCode, code: u8) {
     *counters.get_mut(usize::from(code)).expect("256 counters") += 1;
-}
-
-/// The last load report of each node.
-#[derive(Clone, Debug)]
-pub struct Loads(Vec<Option<u16>>);
-
-impl Default for Loads {
-    fn default() -> Self {
-        Self(vec![None; wire::NODES_MAX])
-    }
-}
-
-impl Loads {
-    /// Datagrams that this node found waiting when it made the last of its replies to pass here;
-    /// `None` if none has passed.
-    #[must_use]
-    pub fn of(&self, node: NodeId) -> Option<u16> {
-        self.0.get(usize::from(node.0)).copied().flatten()
-    }
-
-    /// Every node that has reported, by id, with its last report.
-    pub fn iter(&self) -> impl Iterator<Item = (NodeId, u16)> {
-        let ids = (0u16..).map(NodeId);
-        ids.zip(&self.0).filter_map(|(node, load)| Some((node, (*load)?)))
-    }
-
-    /// Takes a node's report.
-    ///
-    /// # Panics
-    ///
-    /// If the node's id is not below `NODES_MAX`, as those of compiled tables are.
-    pub fn note(&mut self, node: NodeId, load: u16) {
-        let place = self.0.get_mut(usize::from(node.0));
-        *place.expect("node ids are below NODES_MAX, as compiled") = Some(load);
-    }
 }

@@ -1,7 +1,7 @@
 //! What the switch would do with a key, in words for people.
 
-use crate::Tables;
 use crate::tables::Action;
+use crate::{Directory, Tables};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, PartitionId};
 use wire::Endpoint;
 
@@ -30,15 +30,42 @@ pub struct Explanation {
 pub fn explain(tables: &Tables, keyspace: KeyspaceId, match_value: Match) -> Option<Explanation> {
     let table = tables.keyspace(keyspace)?;
     let (first, last, action) = table.get(table.position(match_value)?)?;
-    let Action { partition, epoch, chain, chain_len, head, tail, .. } = action;
-    let ids = chain.as_chunks::<2>().0.iter().map(|id| NodeId(u16::from_be_bytes(*id)));
+    let Action { partition, epoch, head, tail, .. } = action;
     (match_value <= last).then(|| Explanation {
         partition: *partition,
         first,
         last,
         epoch: *epoch,
-        chain: ids.take((*chain_len).into()).collect(),
+        chain: action.nodes().collect(),
         read: tail.map(|exit| exit.to),
         write: *head,
     })
+}
+
+/// What the directory knows of a hot key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotExplanation {
+    /// Number of its stay.
+    pub stay: u64,
+    /// No answer may be older than this version.
+    pub floor: u64,
+    /// Whether that is certain, so that reads may go to copies.
+    pub proven: bool,
+    /// Nodes that may hold copies, and whether they said to hold the version of the floor.
+    pub readers: Vec<(NodeId, bool)>,
+}
+
+/// What the directory knows of this key at the moment; `None` if it is not hot.
+#[must_use]
+pub fn explain_hot(
+    directory: &Directory,
+    keyspace: KeyspaceId,
+    keyhash: u64,
+) -> Option<HotExplanation> {
+    let table = directory.table();
+    let row = table.find(keyspace, keyhash)?;
+    let (floor, proven) = row.entry.floor();
+    let reader = |reader| Some((table.reader(row, reader)?, row.holds(reader, floor)));
+    let readers = (0..row.readers()).filter_map(reader).collect();
+    Some(HotExplanation { stay: row.entry.stay(), floor, proven, readers })
 }

@@ -6,17 +6,29 @@
 //! datagram is bounded by `MGET_KEYS_MAX` and `RANGE_PIECES_MAX`, and nothing is allocated once
 //! the outbox has grown to its usual size.
 //!
-//! Modules in the order a packet meets them: `tables` is what it is matched against, `pipeline`
-//! parses it and sends replies and single-key requests on, `split` makes many of one, `counters`
-//! remembers what happened. `explain` answers people instead of packets.
+//! Several pipelines, a thread each, may be one switch: they have the same [`Directory`] of hot
+//! keys (section 8), and nothing else that changes.
+//!
+//! Modules in the order a packet meets them: `tables` and `hot` are what it is matched against,
+//! `directory` is how that changes, `pipeline` parses it and sends replies and single-key requests
+//! on, `learn` is what replies say of hot keys, `spread` chooses who answers reads of them, by
+//! `loads`, `split` makes many of one, `counters` remembers what happened. `explain` answers people
+//! instead of packets.
 
 mod counters;
+mod directory;
 mod explain;
+mod hot;
+mod learn;
+mod loads;
 mod pipeline;
 mod split;
+mod spread;
 mod tables;
 
-pub use counters::{Counters, Loads, PartitionLoad};
-pub use explain::{Explanation, explain};
+pub use counters::{Counters, HotLoad, PartitionLoad};
+pub use directory::Directory;
+pub use explain::{Explanation, HotExplanation, explain, explain_hot};
+pub use loads::Loads;
 pub use pipeline::Pipeline;
 pub use tables::Tables;

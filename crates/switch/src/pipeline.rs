@@ -1,35 +1,65 @@
 //! The way of a packet: parse, reply or request, partition, out.
 
-use crate::split;
+use crate::directory::View;
+use crate::hot::HotTable;
 use crate::tables::{Action, Exit};
-use crate::{Counters, Loads, Tables};
+use crate::{Counters, Directory, Loads, Tables, learn};
 use cluster::{
-    InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchCounters, SwitchTables,
-    Tenure,
+    HotOrder, InstallError, KeyspaceId, Lease, Life, Match, NodeId, Plant, SwitchControl,
+    SwitchCounters, SwitchTables, Tenure,
 };
-use machine::{Instant, Outbox};
+use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
-use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet};
+use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
 
-/// One thread's switch: shared tables, and counters of its own.
+/// One thread's switch: shared tables and directory, and counters of its own.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     tenure: Tenure,
     tables: Option<Arc<Tables>>,
+    hot: View,
     counters: Counters,
     loads: Loads,
+    rng: Rng,
+    /// Whether readers are chosen whatever they said to hold.
+    blind: bool,
+    plant: Option<Plant>,
 }
 
 impl Pipeline {
-    /// A pipeline without tables and lease: it drops everything until it has both.
+    /// The only pipeline of a switch, without tables and lease: it drops everything until it has
+    /// both.
     #[must_use]
     pub fn new(life: Life) -> Self {
-        Self {
+        Self::sharing(life, Arc::new(Directory::new(life)))
+    }
+
+    /// One of several pipelines of a switch, which have one directory.
+    #[must_use]
+    pub fn sharing(life: Life, directory: Arc<Directory>) -> Self {
+        let mut pipeline = Self {
             tenure: Tenure::new(life),
             tables: None,
+            hot: View::new(directory),
             counters: Counters::default(),
             loads: Loads::default(),
-        }
+            rng: Rng::new(life.0).fork("readers"),
+            blind: false,
+            plant: None,
+        };
+        pipeline.counters.follow_hot(pipeline.hot.table());
+        pipeline
+    }
+
+    /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
+    pub fn plant(&mut self, plant: Plant) {
+        self.plant = Some(plant);
+    }
+
+    /// From now on, spreads the reads of a key over all its readers, whatever they said to hold.
+    /// Marks are hints, on which no answer depends: with this the simulator shows it.
+    pub fn choose_blindly(&mut self) {
+        self.blind = true;
     }
 
     /// Takes one datagram that came to the service address and queues what becomes of it. The
@@ -47,6 +77,7 @@ impl Pipeline {
         datagram: &mut [u8],
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
+        self.follow_directory();
         let outcome = match Packet::parse(datagram).map(|packet| packet.op()) {
             Ok(op) => {
                 self.counters.count_packet(op);
@@ -67,6 +98,9 @@ impl Pipeline {
             return;
         }
         self.counters.follow(&tables);
+        let keeps = self.plant == Some(Plant::KeepDirectory);
+        self.hot.directory().follow(tables.revision(), tables.active(), keeps);
+        self.follow_directory();
         self.tables = Some(tables);
     }
 
@@ -74,6 +108,12 @@ impl Pipeline {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.tables.as_ref().map_or(0, |tables| tables.revision())
+    }
+
+    /// Revision of the installed order of hot keys; 0 for none.
+    #[must_use]
+    pub fn hot_revision(&self) -> u64 {
+        self.hot.directory().revision()
     }
 
     /// Whether it has a lease at `now`.
@@ -111,37 +151,62 @@ impl Pipeline {
             | Op::IncrReply
             | Op::MgetReply
             | Op::RangeReply
-            | Op::DescribeReply => self.forward_reply(leased, from, datagram, out),
+            | Op::DescribeReply
+            | Op::HotCopied
+            | Op::HotCover => self.forward_reply(op, leased, now, from, datagram, out),
             Op::ChainWrite
             | Op::ChainAck
             | Op::ChainCommit
             | Op::ChainStable
             | Op::ChainExpire
             | Op::ChainCopy
-            | Op::ChainCopied => Err(DropReason::BadOp),
+            | Op::ChainCopied
+            | Op::HotCopy => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr => {
-                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
-                forward_single(tables, &mut self.counters, op, datagram, out)
+                self.admit(leased, now, from, datagram, out)?.single(op, datagram)
             }
-            Op::Mget => {
-                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
-                split::mget(tables, &mut self.counters, datagram, out)
-            }
-            Op::Range => {
-                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
-                split::range(tables, &mut self.counters, datagram, out)
-            }
-            Op::Describe => {
-                let tables = admit(self.tables.as_deref(), leased, from, datagram)?;
-                forward_describe(tables, &mut self.counters, datagram, out)
-            }
+            Op::Mget => self.admit(leased, now, from, datagram, out)?.mget(datagram),
+            Op::Range => self.admit(leased, now, from, datagram, out)?.range(datagram),
+            Op::Describe => self.admit(leased, now, from, datagram, out)?.describe(datagram),
         }
+    }
+
+    /// What holds for every request: it comes from a client, whose address the answer will need,
+    /// and the switch has tables, a lease, and the turn.
+    fn admit<'p>(
+        &'p mut self,
+        leased: bool,
+        now: Instant,
+        from: Endpoint,
+        datagram: &mut [u8],
+        out: &'p mut Outbox,
+    ) -> Result<Pass<'p>, DropReason> {
+        let tables = self.tables.as_deref().ok_or(DropReason::NotServing)?;
+        if tables.sender(from).is_some() {
+            return Err(DropReason::RequestFromNode);
+        }
+        if !leased {
+            return Err(DropReason::NoLease);
+        }
+        if !tables.active() {
+            return Err(DropReason::Standby);
+        }
+        let (header, _) = split_header(datagram);
+        header.set_reply_addr(from.addr);
+        header.set_reply_port(from.port);
+        header.set_hop_flags(0);
+        header.set_node(0);
+        header.set_load(0);
+        let Self { hot, counters, loads, rng, blind, .. } = self;
+        Ok(Pass { now, tables, hot: hot.table(), counters, loads, rng, blind: *blind, out })
     }
 
     /// From a node to the client that it names. The order of the checks is that of the protocol.
     fn forward_reply(
         &mut self,
+        op: Op,
         leased: bool,
+        now: Instant,
         from: Endpoint,
         datagram: &mut [u8],
         out: &mut Outbox,
@@ -160,8 +225,21 @@ impl Pipeline {
             return Err(DropReason::ReplyNotFromNode);
         }
         self.loads.note(sender, header.load());
-        emit(&mut self.counters, to, datagram, out);
+        // A node that leaves the request's chain in its reply does not know of rates.
+        let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
+        self.loads.answered(now, sender, rate);
+        learn::from_reply(self.hot.table(), op, sender, header, self.plant);
+        out.push_copy(to, datagram);
+        self.counters.count_emitted();
         Ok(())
+    }
+
+    /// Takes over the directory's table if it has changed.
+    #[inline]
+    fn follow_directory(&mut self) {
+        if self.hot.follow() {
+            self.counters.follow_hot(self.hot.table());
+        }
     }
 }
 
@@ -171,88 +249,121 @@ impl SwitchControl for Pipeline {
         Ok(())
     }
 
-    fn renew(&mut self, lease: &Lease) {
-        self.tenure.renew(self.revision(), lease);
+    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
+        let outcome = self.hot.directory().install(order);
+        self.follow_directory();
+        outcome
+    }
+
+    fn renew(&mut self, now: Instant, lease: &Lease) {
+        let keeps = self.plant == Some(Plant::KeepDirectory);
+        let revision = self.revision();
+        self.hot.directory().renew(now, revision, lease, keeps);
+        self.follow_directory();
+        self.tenure.renew(revision, lease);
     }
 
     fn counters(&self) -> SwitchCounters {
-        self.counters.report(self.revision())
+        self.counters.report(self.revision(), self.hot_revision())
     }
 }
 
-/// What holds for every request: it comes from a client, whose address the answer will need, and
-/// the switch has tables, a lease, and the turn.
-fn admit<'t>(
-    tables: Option<&'t Tables>,
-    leased: bool,
-    from: Endpoint,
-    datagram: &mut [u8],
-) -> Result<&'t Tables, DropReason> {
-    let tables = tables.ok_or(DropReason::NotServing)?;
-    if tables.sender(from).is_some() {
-        return Err(DropReason::RequestFromNode);
-    }
-    if !leased {
-        return Err(DropReason::NoLease);
-    }
-    if !tables.active() {
-        return Err(DropReason::Standby);
-    }
-    let (header, _) = split_header(datagram);
-    header.set_reply_addr(from.addr);
-    header.set_reply_port(from.port);
-    header.set_hop_flags(0);
-    header.set_node(0);
-    header.set_load(0);
-    Ok(tables)
+/// What one request meets on its way through.
+pub(crate) struct Pass<'p> {
+    pub(crate) now: Instant,
+    pub(crate) tables: &'p Tables,
+    pub(crate) hot: &'p HotTable,
+    pub(crate) counters: &'p mut Counters,
+    pub(crate) loads: &'p mut Loads,
+    pub(crate) rng: &'p mut Rng,
+    pub(crate) blind: bool,
+    out: &'p mut Outbox,
 }
 
-/// Any node knows all keyspaces. The client id spreads the askers over them, the number sends one
-/// who asks again to another.
-fn forward_describe(
-    tables: &Tables,
-    counters: &mut Counters,
-    datagram: &mut [u8],
-    out: &mut Outbox,
-) -> Result<(), DropReason> {
-    let (header, _) = split_header(datagram);
-    let count = u64::try_from(tables.nodes().len()).expect("at most NODES_MAX");
-    let place =
-        header.client().wrapping_add(header.seq()).checked_rem(count).ok_or(DropReason::NoNode)?;
-    let place = usize::try_from(place).expect("below the number of nodes");
-    let node = tables.nodes().get(place).ok_or(DropReason::NoNode)?;
-    emit(counters, node.endpoint, datagram, out);
-    Ok(())
+impl Pass<'_> {
+    /// Any node knows all keyspaces. The client id spreads the askers over them, the number sends
+    /// one who asks again to another.
+    fn describe(&mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
+        let (header, _) = split_header(datagram);
+        let nodes = self.tables.nodes();
+        let count = u64::try_from(nodes.len()).expect("at most NODES_MAX");
+        let place = header.client().wrapping_add(header.seq());
+        let place = place.checked_rem(count).ok_or(DropReason::NoNode)?;
+        let place = usize::try_from(place).expect("below the number of nodes");
+        let node = nodes.get(place).ok_or(DropReason::NoNode)?;
+        self.emit(node.endpoint, datagram);
+        Ok(())
+    }
+
+    /// One key: a read to its tail, or to one who holds a copy, a write to its head with the chain
+    /// it will walk.
+    fn single(mut self, op: Op, datagram: &mut [u8]) -> Result<(), DropReason> {
+        let (header, _) = split_header(datagram);
+        let keyspace = KeyspaceId(header.keyspace());
+        let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
+        let action = table.find(Match(header.match_value())).ok_or(DropReason::NoPartition)?;
+        let to = if op.is_write() { self.write(header, action) } else { self.read(header, action) };
+        self.emit(to.ok_or(DropReason::NoNode)?, datagram);
+        Ok(())
+    }
+
+    fn write(&mut self, header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Endpoint> {
+        self.counters.count_write(action.counter);
+        if let Some(row) = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash()) {
+            self.counters.count_hot_write(row.counter);
+        }
+        stamp_write(header, action);
+        if self.hot.predicts() && action.head.is_some() {
+            action.nodes().for_each(|node| self.loads.sent(self.now, node));
+        }
+        action.head
+    }
+
+    fn read(&mut self, header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Endpoint> {
+        self.counters.count_read(action.counter);
+        let hot = self.hot;
+        let row = hot.find(KeyspaceId(header.keyspace()), header.keyhash());
+        let exit = match row {
+            None => stamp_read(header, action)?,
+            Some(row) => {
+                let at_home = header.flags() & flag::AT_HOME != 0;
+                let spread = if at_home { None } else { self.spread(row, action.partition) };
+                self.counters.count_hot_read(row.counter, spread.is_some());
+                stamp_partition(header, action);
+                let floor = spread.as_ref().map_or(AT_TAIL, |it| it.floor);
+                let exit = spread.map_or(action.tail, |it| Some(it.exit))?;
+                stamp_chain_of_one(header, exit);
+                header.set_hop_flags(hop_flag::HOT);
+                header.set_object_version(floor);
+                header.set_stay(row.entry.stay());
+                exit
+            }
+        };
+        self.send_to(exit.node);
+        Some(exit.to)
+    }
+
+    /// Remembers that a request goes to this node, if a choice may depend on it.
+    #[inline]
+    pub(crate) fn send_to(&mut self, node: NodeId) {
+        if self.hot.predicts() {
+            self.loads.sent(self.now, node);
+        }
+    }
+
+    pub(crate) fn emit(&mut self, to: Endpoint, datagram: &[u8]) {
+        self.out.push_copy(to, datagram);
+        self.counters.count_emitted();
+    }
 }
 
-/// One key: a read to its tail, a write to its head with the chain it will walk.
-fn forward_single(
-    tables: &Tables,
-    counters: &mut Counters,
-    op: Op,
-    datagram: &mut [u8],
-    out: &mut Outbox,
-) -> Result<(), DropReason> {
-    let (header, _) = split_header(datagram);
-    let keyspace = KeyspaceId(header.keyspace());
-    let table = tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
-    let action = table.find(Match(header.match_value())).ok_or(DropReason::NoPartition)?;
-    let to = if op.is_write() {
-        counters.count_write(action.counter);
-        stamp_write(header, action).ok_or(DropReason::NoNode)?
-    } else {
-        counters.count_read(action.counter);
-        stamp_read(header, action).ok_or(DropReason::NoNode)?.to
-    };
-    emit(counters, to, datagram, out);
-    Ok(())
-}
+/// Floor of a read that only a tail may answer, which takes none: no copy is as new as that.
+const AT_TAIL: u64 = u64::MAX;
 
-fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Endpoint> {
+fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) {
     stamp_partition(header, action);
     header.set_chain(action.chain);
     header.set_chain_len(action.chain_len);
-    action.head
 }
 
 /// Stamps a read of one partition; also a piece of a RANGE is one.
@@ -270,7 +381,7 @@ fn stamp_partition(header: &mut [u8; HEADER_LEN], action: &Action) {
     header.set_bitmap(0);
 }
 
-/// Stamps the tail alone as chain, the unused places zero.
+/// Stamps one node alone as chain, the unused places zero.
 pub(crate) fn stamp_chain_of_one(header: &mut [u8; HEADER_LEN], exit: Exit) {
     let (chain, len) = wire::chain_bytes([exit.node.0]);
     header.set_chain(chain);
@@ -278,12 +389,6 @@ pub(crate) fn stamp_chain_of_one(header: &mut [u8; HEADER_LEN], exit: Exit) {
 }
 
 /// The header of a datagram that passed the parser, and its payload.
-pub(crate) fn split_header(datagram: &mut [u8]) -> (&mut [u8; HEADER_LEN], &[u8]) {
-    let (header, payload) = datagram.split_first_chunk_mut().expect("parsed: it has a header");
-    (header, payload)
-}
-
-pub(crate) fn emit(counters: &mut Counters, to: Endpoint, datagram: &[u8], out: &mut Outbox) {
-    out.push_copy(to, datagram);
-    counters.count_emitted();
+pub(crate) fn split_header(datagram: &mut [u8]) -> (&mut [u8; HEADER_LEN], &mut [u8]) {
+    datagram.split_first_chunk_mut().expect("parsed: it has a header")
 }

@@ -1,11 +1,11 @@
 //! One request for many nodes: MGET by endpoint, RANGE by partition.
 
-use crate::pipeline::{emit, split_header, stamp_chain_of_one, stamp_read};
+use crate::hot::HotTable;
+use crate::pipeline::{Pass, split_header, stamp_chain_of_one, stamp_read};
+use crate::spread::Spread;
 use crate::tables::{Action, Exit};
-use crate::{Counters, Tables};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Match, RangeTable};
-use machine::Outbox;
 use wire::{
     DropReason, Fields, HEADER_LEN, MGET_KEYS_MAX, MgetSlotBody, RANGE_PIECES_MAX, flag, hop_flag,
 };
@@ -14,38 +14,112 @@ use wire::{
 struct Group {
     exit: Exit,
     bitmap: u32,
+    /// Those of them that it answers from copies.
+    hot_bitmap: u32,
 }
 
-/// Sends each endpoint one copy with the bitmap of the keys that it is to answer.
-pub(crate) fn mget(
-    tables: &Tables,
-    counters: &mut Counters,
-    datagram: &mut [u8],
-    out: &mut Outbox,
-) -> Result<(), DropReason> {
-    let (header, payload) = split_header(datagram);
-    let slots = requested_slots(header, payload).ok_or(DropReason::BadBody)?;
-    let keyspace = KeyspaceId(header.keyspace());
-    let table = tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
-    let groups = group(table, counters, slots);
-    header.set_partition(0);
-    header.set_epoch(0);
-    header.set_chain_pos(0);
-    for Group { exit, bitmap } in groups {
-        let (header, _) = split_header(datagram);
-        header.set_bitmap(bitmap);
-        stamp_chain_of_one(header, exit);
-        emit(counters, exit.to, datagram, out);
+/// What one MGET becomes.
+#[derive(Default)]
+struct Split {
+    groups: ArrayVec<Group, MGET_KEYS_MAX>,
+    /// Slots whose keys go to copies, with their floors.
+    floors: ArrayVec<(usize, u64), MGET_KEYS_MAX>,
+}
+
+impl Pass<'_> {
+    /// Sends each endpoint one copy with the bitmap of the keys that it is to answer.
+    pub(crate) fn mget(mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
+        let (header, payload) = split_header(datagram);
+        let slots = requested_slots(header, payload).ok_or(DropReason::BadBody)?;
+        let keyspace = KeyspaceId(header.keyspace());
+        let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
+        let at_home = header.flags() & flag::AT_HOME != 0;
+        let Split { groups, floors } = self.group(table, keyspace, at_home, slots);
+        header.set_partition(0);
+        header.set_epoch(0);
+        header.set_chain_pos(0);
+        write_floors(payload, &floors);
+        for Group { exit, bitmap, hot_bitmap } in groups {
+            let (header, _) = split_header(datagram);
+            header.set_bitmap(bitmap);
+            stamp_chain_of_one(header, exit);
+            header.set_hot_bitmap(hot_bitmap);
+            self.send_to(exit.node);
+            self.emit(exit.to, datagram);
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Groups keys by where they are answered, in the order of each group's first key. A key
+    /// without partition or node is counted and left out.
+    fn group(
+        &mut self,
+        table: &RangeTable<Action>,
+        keyspace: KeyspaceId,
+        at_home: bool,
+        slots: impl Iterator<Item = Slot>,
+    ) -> Split {
+        let hot: &HotTable = self.hot;
+        let mut split = Split::default();
+        for Slot { number, at, keyhash } in slots {
+            let Some(action) = table.find(at) else {
+                self.counters.count_drop(DropReason::NoPartition);
+                continue;
+            };
+            self.counters.count_read(action.counter);
+            let mut to_copy = None;
+            if let Some(row) = hot.find(keyspace, keyhash) {
+                to_copy = if at_home { None } else { self.spread(row, action.partition) };
+                self.counters.count_hot_read(row.counter, to_copy.is_some());
+            }
+            let bit = 1 << number;
+            let hot_bit = if to_copy.is_some() { bit } else { 0 };
+            let exit = match to_copy {
+                Some(Spread { exit, floor }) => {
+                    split.floors.push((number, floor));
+                    Some(exit)
+                }
+                None => action.tail,
+            };
+            let Some(exit) = exit else {
+                self.counters.count_drop(DropReason::NoNode);
+                continue;
+            };
+            match split.groups.iter_mut().find(|group| group.exit.key == exit.key) {
+                Some(group) => {
+                    group.bitmap |= bit;
+                    group.hot_bitmap |= hot_bit;
+                }
+                None => split.groups.push(Group { exit, bitmap: bit, hot_bitmap: hot_bit }),
+            }
+        }
+        split
+    }
 }
 
-/// Bit and match value of each key that the bitmap asks for; `None` if there is none, or if the
-/// slots are not all inside the payload.
-fn requested_slots<'a>(
+/// Puts floors in the place of match values. The slots are the same in all copies, but each key is
+/// in the bitmap of one of them alone, and nobody else looks at its slot.
+fn write_floors(payload: &mut [u8], floors: &[(usize, u64)]) {
+    let (slots, _) = payload.as_chunks_mut::<{ MgetSlotBody::LEN }>();
+    for (number, floor) in floors {
+        let slot = slots.get_mut(*number).and_then(|slot| slot.first_chunk_mut());
+        *slot.expect("it was read") = u128::from(*floor).to_be_bytes();
+    }
+}
+
+/// What an MGET says of one key to the switch.
+struct Slot {
+    number: usize,
+    at: Match,
+    keyhash: u64,
+}
+
+/// The slot of each key that the bitmap asks for; `None` if there is none, or if the slots are not
+/// all inside the payload.
+fn requested_slots(
     header: &[u8; HEADER_LEN],
-    payload: &'a [u8],
-) -> Option<impl Iterator<Item = (u32, Match)> + use<'a>> {
+    payload: &[u8],
+) -> Option<impl Iterator<Item = Slot>> {
     let count = usize::from(header.count());
     if !(1..=MGET_KEYS_MAX).contains(&count) {
         return None;
@@ -53,39 +127,14 @@ fn requested_slots<'a>(
     let slots = payload.get(..count * MgetSlotBody::LEN)?;
     let (slots, _) = slots.as_chunks::<{ MgetSlotBody::LEN }>();
     let asked = header.bitmap() & (u32::MAX >> (MGET_KEYS_MAX - count));
-    let bits = (0..u32::BITS).map(|i| 1 << i);
     (asked != 0).then(|| {
-        bits.zip(slots).filter(move |(bit, _)| asked & bit != 0).filter_map(|(bit, slot)| {
-            let (slot, _) = MgetSlotBody::split(slot)?;
-            Some((bit, Match(slot.match_value)))
-        })
+        slots.iter().enumerate().filter(move |(number, _)| asked >> number & 1 != 0).filter_map(
+            |(number, slot)| {
+                let (slot, _) = MgetSlotBody::split(slot)?;
+                Some(Slot { number, at: Match(slot.match_value), keyhash: slot.keyhash })
+            },
+        )
     })
-}
-
-/// Groups keys by where their tails are, in the order of each group's first key. A key without
-/// partition or node is counted and left out.
-fn group(
-    table: &RangeTable<Action>,
-    counters: &mut Counters,
-    slots: impl Iterator<Item = (u32, Match)>,
-) -> ArrayVec<Group, MGET_KEYS_MAX> {
-    let mut groups = ArrayVec::<Group, MGET_KEYS_MAX>::new();
-    for (bit, at) in slots {
-        let Some(action) = table.find(at) else {
-            counters.count_drop(DropReason::NoPartition);
-            continue;
-        };
-        counters.count_read(action.counter);
-        let Some(exit) = action.tail else {
-            counters.count_drop(DropReason::NoNode);
-            continue;
-        };
-        match groups.iter_mut().find(|group| group.exit.key == exit.key) {
-            Some(group) => group.bitmap |= bit,
-            None => groups.push(Group { exit, bitmap: bit }),
-        }
-    }
-    groups
 }
 
 /// What is left of an interval of match values, both ends inclusive.
@@ -95,44 +144,42 @@ struct Interval {
     last: Match,
 }
 
-/// Algorithm 1 of TurboKV, from either end: cuts the interval at the bounds of partitions and
-/// sends each piece to the tail of its partition.
-pub(crate) fn range(
-    tables: &Tables,
-    counters: &mut Counters,
-    datagram: &mut [u8],
-    out: &mut Outbox,
-) -> Result<(), DropReason> {
-    let (header, _) = split_header(datagram);
-    let whole = Interval { first: Match(header.match_value()), last: Match(header.match_end()) };
-    let pieces_max = usize::from(header.count()).min(RANGE_PIECES_MAX);
-    if whole.first > whole.last || pieces_max == 0 {
-        return Err(DropReason::BadBody);
-    }
-    let reverse = header.flags() & flag::REVERSE != 0;
-    let keyspace = KeyspaceId(header.keyspace());
-    let table = tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
-    let mut left = Some(whole);
-    for number in 1..=pieces_max {
-        let Some(interval) = left else { break };
-        let Some((piece, rest, action)) = cut(table, interval, reverse) else {
-            counters.count_drop(DropReason::NoPartition);
-            break;
-        };
-        left = rest;
-        counters.count_read(action.counter);
+impl Pass<'_> {
+    /// Algorithm 1 of TurboKV, from either end: cuts the interval at the bounds of partitions and
+    /// sends each piece to the tail of its partition.
+    pub(crate) fn range(mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
         let (header, _) = split_header(datagram);
-        header.set_match_value(piece.first.0);
-        header.set_match_end(piece.last.0);
-        if number == pieces_max && left.is_some() {
-            header.set_hop_flags(hop_flag::CUT);
+        let whole =
+            Interval { first: Match(header.match_value()), last: Match(header.match_end()) };
+        let pieces_max = usize::from(header.count()).min(RANGE_PIECES_MAX);
+        if whole.first > whole.last || pieces_max == 0 {
+            return Err(DropReason::BadBody);
         }
-        match stamp_read(header, action) {
-            Some(exit) => emit(counters, exit.to, datagram, out),
-            None => counters.count_drop(DropReason::NoNode),
+        let reverse = header.flags() & flag::REVERSE != 0;
+        let keyspace = KeyspaceId(header.keyspace());
+        let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
+        let mut left = Some(whole);
+        for number in 1..=pieces_max {
+            let Some(interval) = left else { break };
+            let Some((piece, rest, action)) = cut(table, interval, reverse) else {
+                self.counters.count_drop(DropReason::NoPartition);
+                break;
+            };
+            left = rest;
+            self.counters.count_read(action.counter);
+            let (header, _) = split_header(datagram);
+            header.set_match_value(piece.first.0);
+            header.set_match_end(piece.last.0);
+            if number == pieces_max && left.is_some() {
+                header.set_hop_flags(hop_flag::CUT);
+            }
+            match stamp_read(header, action) {
+                Some(exit) => self.emit(exit.to, datagram),
+                None => self.counters.count_drop(DropReason::NoNode),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The part of the interval inside the partition that holds its first match value (`reverse`: its

@@ -15,6 +15,8 @@ pub struct Tables {
     active: bool,
     /// The node table in the controller's order, which DESCRIBE counts through.
     nodes: Vec<NodeSpec>,
+    /// Place of each node in that, by node id.
+    node_places: Vec<Option<u16>>,
     senders: Senders,
     /// One range table per keyspace, by keyspace id.
     keyspaces: Vec<(KeyspaceId, RangeTable<Action>)>,
@@ -79,8 +81,13 @@ impl Tables {
             check_intervals(id, &mut rows)?;
             keyspaces.push((id, RangeTable::new(rows)));
         }
+        let mut node_places = vec![None; wire::NODES_MAX];
+        for (place, node) in (0u16..).zip(&from.nodes) {
+            let own = node_places.get_mut(usize::from(node.id.0));
+            *own.expect("ids were checked with the senders") = Some(place);
+        }
         let (revision, active, nodes) = (from.revision, from.active, from.nodes.clone());
-        Ok(Self { revision, active, nodes, senders, keyspaces, partitions })
+        Ok(Self { revision, active, nodes, node_places, senders, keyspaces, partitions })
     }
 
     /// Revision of the map that these were made from.
@@ -99,6 +106,13 @@ impl Tables {
     #[must_use]
     pub fn nodes(&self) -> &[NodeSpec] {
         &self.nodes
+    }
+
+    /// The node of this id, if the node table has it.
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> Option<&NodeSpec> {
+        let place = self.node_places.get(usize::from(id.0)).copied().flatten()?;
+        self.nodes.get(usize::from(place))
     }
 
     /// Every partition with its keyspace, by partition id.
@@ -139,8 +153,18 @@ impl Action {
     }
 }
 
+impl Action {
+    /// The nodes of the chain, head first.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let (chain, len) = (self.chain, usize::from(self.chain_len));
+        let ids = (0..len).filter_map(move |place| chain.as_chunks::<2>().0.get(place).copied());
+        ids.map(|id| NodeId(u16::from_be_bytes(id)))
+    }
+}
+
 impl Exit {
-    fn compile(node: &NodeSpec, partition: PartitionId) -> Self {
+    /// The way to this node's shard for a partition.
+    pub(crate) fn compile(node: &NodeSpec, partition: PartitionId) -> Self {
         let to = node.endpoint_of(partition);
         let shard = to.port - node.endpoint.port;
         Self { node: node.id, to, key: u32::from(node.id.0) << 16 | u32::from(shard) }

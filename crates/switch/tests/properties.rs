@@ -4,10 +4,13 @@
 mod draw;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod orders;
 
 use cluster::{NodeId, NodeSpec, SwitchTables};
 use draw::{any_bounds, any_draw, any_tables, datagram, endpoint, partitions};
 use oracle::compare::Both;
+use orders::{any_orders, order_for, warm};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
@@ -30,6 +33,28 @@ proptest! {
         both.install(&tables);
         for draw in draws {
             let (from, bytes) = datagram(&tables, &draw);
+            both.process(from, &bytes);
+        }
+        both.counts();
+    }
+
+    #[test]
+    fn hot_keys_are_what_the_model_says(
+        tables in any_tables(), orders in any_orders(), draws in vec(any_draw(), 1..80),
+        version in 0u64..4, dice in any::<u64>(),
+    ) {
+        let mut both = Both::new(true);
+        both.install(&tables);
+        let mut orders = orders.iter();
+        for (number, draw) in draws.iter().enumerate() {
+            if number % 20 == 0 && let Some(order) = orders.next() {
+                let order = order_for(&tables, order);
+                both.install_hot(&order);
+                for (from, bytes) in warm(&tables, &order, version, dice ^ number as u64) {
+                    both.process(from, &bytes);
+                }
+            }
+            let (from, bytes) = datagram(&tables, draw);
             both.process(from, &bytes);
         }
         both.counts();

@@ -15,7 +15,7 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 /// A pipeline that may forward.
 fn leased() -> Pipeline {
     let mut pipeline = Pipeline::new(Life(1));
-    pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+    pipeline.renew(NOW, &Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
     pipeline
 }
 
@@ -172,7 +172,7 @@ fn merged_counters_are_those_of_one_switch_that_took_all_packets() {
         sum.merge(thread.counters_ref());
     }
     assert_eq!(&sum, alone.counters_ref());
-    assert_eq!(sum.report(3), alone.counters());
+    assert_eq!(sum.report(3, 0), alone.counters());
     let count =
         |partition, reads| PartitionCount { partition: PartitionId(partition), reads, writes: 0 };
     assert_eq!(alone.counters().partitions, [count(7, 2), count(8, 1)]);
@@ -214,9 +214,9 @@ fn a_switch_falls_silent_when_its_lease_ends_and_while_it_stands_by() {
     };
     assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease));
     let lease = Lease { life: Life(1), revision: 4, from: end, duration_ms: 1 };
-    pipeline.renew(&lease);
+    pipeline.renew(end, &lease);
     assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease), "it is for a newer revision");
     pipeline.install(&SwitchTables { revision: 4, active: false, ..sound() }).unwrap();
-    pipeline.renew(&lease);
+    pipeline.renew(end, &lease);
     assert_eq!(at(&mut pipeline, end), Err(DropReason::Standby));
 }

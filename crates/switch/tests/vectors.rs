@@ -14,20 +14,25 @@ use oracle::model::Sent;
 use std::collections::BTreeSet;
 use std::path::Path;
 use vector::codec::Codec;
-use vector::file::{self, File};
-use wire::{DropReason, Endpoint, Op};
+use vector::file::{self, Arrival, File};
+use wire::{DropReason, Op};
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// What a fresh switch with the tables of the file makes of a datagram. The model must agree.
-fn run(file: &File, from: Endpoint, datagram: &[u8]) -> (Vec<Sent>, Counts) {
+/// What a fresh switch with the tables of the file makes of the last of these datagrams, and all
+/// that it has counted. The model must agree.
+fn run(file: &File, arrivals: &[Arrival]) -> (Vec<Sent>, Counts) {
     let mut both = Both::new(file.leased);
     if let Some(tables) = &file.tables {
         both.install(tables);
     }
-    (both.process(from, datagram), both.counts())
+    if let Some(order) = &file.hot {
+        both.install_hot(order);
+    }
+    let sent = arrivals.iter().map(|(from, datagram)| both.process(*from, datagram)).last();
+    (sent.expect("the packet itself"), both.counts())
 }
 
 /// Holds every case of a file against the pipeline, by the exact bytes.
@@ -35,9 +40,9 @@ fn check(file: &File, codec: &Codec) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for case in &file.cases {
         let name = &case.name;
-        let (from, datagram) = case.arrives()?;
-        let described = case.datagram(codec)? == (from, datagram.clone());
-        let (sent, counts) = run(file, from, &datagram);
+        let arrivals = case.arrivals()?;
+        let described = case.datagrams(codec)? == arrivals;
+        let (sent, counts) = run(file, &arrivals);
         let holds = [
             (names.insert(name), "its name is there twice"),
             (described, "the description does not make the hex digits"),
@@ -60,7 +65,7 @@ fn the_pipeline_does_what_the_vectors_say() {
         let read = |text: &str| File::parse(text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
         let file = read(&text);
         let rendered = file
-            .render(&codec, |from, datagram| run(&file, from, datagram))
+            .render(&codec, |arrivals| run(&file, arrivals))
             .unwrap_or_else(|e| panic!("{path:?}: {e}"));
         if std::env::var_os("UPDATE_VECTORS").is_some() {
             std::fs::write(&path, &rendered).unwrap();
@@ -138,12 +143,15 @@ fn malformed_vectors_and_wrong_ones_are_noticed() {
 fn the_fuzz_targets_take_every_vector() {
     for path in file::paths(repository()).unwrap() {
         for case in File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap().cases {
-            let (_, datagram) = case.arrives().unwrap();
-            fuzzed::packet(&datagram);
-            for source in [0, 224, 232] {
-                for flags in [0, fuzzed::MEND] {
-                    let len = u16::try_from(datagram.len()).unwrap() | flags;
-                    fuzzed::pipeline(&[&[0, source], &len.to_be_bytes()[..], &datagram].concat());
+            for (_, datagram) in case.arrivals().unwrap() {
+                fuzzed::packet(&datagram);
+                for source in [0, 224, 232] {
+                    for flags in [0, fuzzed::MEND] {
+                        let len = u16::try_from(datagram.len()).unwrap() | flags;
+                        // No tables, one hot key.
+                        let head = [0, 10, 0, 0o40, 0, 0, 0, 0, 0, 0, 0, 9, source];
+                        fuzzed::pipeline(&[&head, &len.to_be_bytes()[..], &datagram].concat());
+                    }
                 }
             }
         }

@@ -3,8 +3,8 @@
 use crate::copy::CopyEntries;
 use crate::layout::{
     CasBody, ChainWriteBody, Code, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody, HEADER_LEN,
-    IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody,
-    RangeBody, RangeEntryBody, flag,
+    HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op,
+    PutBody, RangeBody, RangeEntryBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -55,6 +55,15 @@ pub enum Body<'a> {
     },
     ChainCopy(CopyEntries<'a>),
     ChainCopied,
+    HotCopy {
+        /// Whether the key has no value; `value` is empty then.
+        absent: bool,
+        expiry_ms: u64,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    HotCopied,
+    HotCover,
     GetReply(Entry<'a>),
     PutReply,
     DelReply,
@@ -146,6 +155,21 @@ impl<'a> Body<'a> {
             Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
             Op::ChainCopy => Self::ChainCopy(CopyEntries::parse(payload)?),
             Op::ChainCopied => payload.is_empty().then_some(Self::ChainCopied)?,
+            Op::HotCopy => {
+                let (HotCopyBody { kind, expiry_ms }, rest) = HotCopyBody::split(payload)?;
+                let (key, value) = key_and_value(rest, key_len)?;
+                let absent = kind == 1;
+                if kind > 1 || (absent && !value.is_empty()) {
+                    return None;
+                }
+                Self::HotCopy { absent, expiry_ms, key, value }
+            }
+            reply => Self::parse_reply(reply, header, payload)?,
+        })
+    }
+
+    fn parse_reply(op: Op, header: &[u8; HEADER_LEN], payload: &'a [u8]) -> Option<Self> {
+        Some(match op {
             Op::GetReply => {
                 let (fixed, value) = GetReplyBody::split(payload)?;
                 let version = header.object_version();
@@ -165,6 +189,9 @@ impl<'a> Body<'a> {
                 let (fixed, prefix) = DescribeReplyBody::split(payload)?;
                 Self::DescribeReply { fixed, prefix }
             }
+            Op::HotCopied => payload.is_empty().then_some(Self::HotCopied)?,
+            Op::HotCover => payload.is_empty().then_some(Self::HotCover)?,
+            _ => return None,
         })
     }
 

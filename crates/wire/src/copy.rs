@@ -1,7 +1,8 @@
 //! What a tail sends to a joiner: the records and sessions of a partition, as they stand.
 
 use crate::layout::{
-    CopyEndBody, CopyRecordBody, CopySessionBody, DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
+    CopyEndBody, CopyMarkBody, CopyRecordBody, CopySessionBody, DATAGRAM_MAX, ENTRY_MAX,
+    HEADER_LEN, KEY_MAX,
 };
 use alloc::vec::Vec;
 
@@ -24,6 +25,13 @@ pub enum CopyEntry<'a> {
     },
     /// The outcome of one write.
     Session(CopySessionBody),
+    /// The mark of a hot key.
+    Mark {
+        /// The key.
+        key: &'a [u8],
+        /// Number of its stay in the coherence directory.
+        stay: u64,
+    },
     /// All has been copied.
     End(CopyEndBody),
 }
@@ -38,6 +46,7 @@ const VALUE: u8 = 0;
 const TOMBSTONE: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
+const MARK: u8 = 4;
 
 impl<'a> CopyEntries<'a> {
     pub(crate) fn parse(payload: &'a [u8]) -> Option<Self> {
@@ -79,6 +88,12 @@ impl<'a> CopyEntry<'a> {
                 let (fixed, rest) = CopySessionBody::split(from)?;
                 Some((Self::Session(fixed), rest))
             }
+            MARK => {
+                let (CopyMarkBody { stay, key_len, .. }, rest) = CopyMarkBody::split(from)?;
+                let (key, rest) = rest.split_at_checked(key_len.into())?;
+                let whole = (1..=KEY_MAX).contains(&key.len());
+                whole.then_some((Self::Mark { key, stay }, rest))
+            }
             END => {
                 let (fixed, rest) = CopyEndBody::split(from)?;
                 Some((Self::End(fixed), rest))
@@ -105,6 +120,12 @@ impl<'a> CopyEntry<'a> {
             }
             Self::Session(fixed) => {
                 payload.extend_from_slice(&CopySessionBody { kind: SESSION, ..fixed }.to_bytes());
+            }
+            Self::Mark { key, stay } => {
+                let Ok(key_len) = key.len().try_into() else { return false };
+                let fixed = CopyMarkBody { kind: MARK, stay, key_len };
+                payload.extend_from_slice(&fixed.to_bytes());
+                payload.extend_from_slice(key);
             }
             Self::End(fixed) => {
                 payload.extend_from_slice(&CopyEndBody { kind: END, ..fixed }.to_bytes());
@@ -146,6 +167,7 @@ mod tests {
             record(false, b"value"),
             record(true, b""),
             CopyEntry::Session(session),
+            CopyEntry::Mark { key: b"hot", stay: 6 },
             CopyEntry::End(end),
         ];
         let mut payload = Vec::new();

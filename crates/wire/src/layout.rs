@@ -22,6 +22,10 @@ pub const CHAIN_MAX: usize = 8;
 pub const MGET_KEYS_MAX: usize = 32;
 /// Pieces that the switch makes of one RANGE at most, so that its work per packet is bounded.
 pub const RANGE_PIECES_MAX: usize = 32;
+/// Entries of the coherence directory.
+pub const HOT_KEYS_MAX: usize = 65536;
+/// Nodes that one hot key's copies may be on; the directory has a byte for each.
+pub const HOT_READERS_MAX: usize = 64;
 /// Node ids are below this.
 pub const NODES_MAX: usize = 1024;
 /// Partitions of all keyspaces together.
@@ -73,6 +77,8 @@ pub enum Op {
     ChainCopy = 0x45,
     /// Joiner to tail: that piece is kept here.
     ChainCopied = 0x46,
+    /// Tail to reader: the newest committed state of a hot key.
+    HotCopy = 0x47,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -89,11 +95,15 @@ pub enum Op {
     RangeReply = 0x87,
     /// Answer to Describe.
     DescribeReply = 0x88,
+    /// Reader to tail, through the switch: a hot key is held here in this version.
+    HotCopied = 0xc7,
+    /// Tail to itself, through the switch: readers are to answer with no less than this version.
+    HotCover = 0xc8,
 }
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -109,6 +119,7 @@ impl Op {
         Self::ChainExpire,
         Self::ChainCopy,
         Self::ChainCopied,
+        Self::HotCopy,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -117,6 +128,8 @@ impl Op {
         Self::MgetReply,
         Self::RangeReply,
         Self::DescribeReply,
+        Self::HotCopied,
+        Self::HotCover,
     ];
 
     /// The value that this byte stands for, if any.
@@ -138,6 +151,7 @@ impl Op {
             0x44 => Some(Self::ChainExpire),
             0x45 => Some(Self::ChainCopy),
             0x46 => Some(Self::ChainCopied),
+            0x47 => Some(Self::HotCopy),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -146,6 +160,8 @@ impl Op {
             0x86 => Some(Self::MgetReply),
             0x87 => Some(Self::RangeReply),
             0x88 => Some(Self::DescribeReply),
+            0xc7 => Some(Self::HotCopied),
+            0xc8 => Some(Self::HotCover),
             _ => None,
         }
     }
@@ -169,6 +185,7 @@ impl Op {
             Self::ChainExpire => "chain_expire",
             Self::ChainCopy => "chain_copy",
             Self::ChainCopied => "chain_copied",
+            Self::HotCopy => "hot_copy",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -177,6 +194,8 @@ impl Op {
             Self::MgetReply => "mget_reply",
             Self::RangeReply => "range_reply",
             Self::DescribeReply => "describe_reply",
+            Self::HotCopied => "hot_copied",
+            Self::HotCover => "hot_cover",
         }
     }
 }
@@ -207,6 +226,8 @@ pub enum Code {
     Expiring = 0x14,
     /// Ask again, soon: the chain of the partition is being changed.
     Closed = 0x15,
+    /// Ask again, at home: what this node has of a hot key is not as new as the switch asks for, or newer than the switch knows.
+    NotHere = 0x16,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -221,7 +242,7 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -233,6 +254,7 @@ impl Code {
         Self::NotServing,
         Self::Expiring,
         Self::Closed,
+        Self::NotHere,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
@@ -255,6 +277,7 @@ impl Code {
             0x13 => Some(Self::NotServing),
             0x14 => Some(Self::Expiring),
             0x15 => Some(Self::Closed),
+            0x16 => Some(Self::NotHere),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
@@ -279,6 +302,7 @@ impl Code {
             Self::NotServing => "not_serving",
             Self::Expiring => "expiring",
             Self::Closed => "closed",
+            Self::NotHere => "not_here",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
@@ -445,11 +469,15 @@ pub enum Effect {
     Put = 0x01,
     /// Leaves a tombstone.
     Delete = 0x02,
+    /// The key is hot from here on; its state stays as it is.
+    Mark = 0x03,
+    /// The key is hot no more; its state stays as it is.
+    Unmark = 0x04,
 }
 
 impl Effect {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 3] = [Self::None, Self::Put, Self::Delete];
+    pub const ALL: [Self; 5] = [Self::None, Self::Put, Self::Delete, Self::Mark, Self::Unmark];
 
     /// The value that this byte stands for, if any.
     #[must_use]
@@ -458,6 +486,8 @@ impl Effect {
             0x00 => Some(Self::None),
             0x01 => Some(Self::Put),
             0x02 => Some(Self::Delete),
+            0x03 => Some(Self::Mark),
+            0x04 => Some(Self::Unmark),
             _ => None,
         }
     }
@@ -469,6 +499,8 @@ impl Effect {
             Self::None => "none",
             Self::Put => "put",
             Self::Delete => "delete",
+            Self::Mark => "mark",
+            Self::Unmark => "unmark",
         }
     }
 }
@@ -491,12 +523,18 @@ pub mod flag {
     pub const PARTIAL: u8 = 1 << 6;
     /// PUT, CAS: keep the expiry that the present value has.
     pub const KEEP_EXPIRY: u8 = 1 << 7;
+    /// GET, MGET: only the tail is to answer, though the key is hot.
+    pub const AT_HOME: u8 = 1 << 7;
 }
 
 /// Bits of `hop_flags`.
 pub mod hop_flag {
     /// No switch on the way: the node answers straight to `reply_addr`.
     pub const DIRECT: u8 = 1 << 0;
+    /// GET: stamped by an entry of the coherence directory: `object_version` is the floor, `stay` the entry's.
+    pub const HOT: u8 = 1 << 2;
+    /// GET reply: from the tail of a marked key, whose newest committed version this is.
+    pub const NEWEST: u8 = 1 << 3;
     /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
     pub const CUT: u8 = 1 << 1;
 }
@@ -530,7 +568,7 @@ pub struct Header {
     pub match_value: u128,
     /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
     pub keyhash: u64,
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with.
     pub object_version: u64,
     /// Operation, a value of `op`. Replies have the high bit set.
     pub op: u8,
@@ -700,7 +738,7 @@ pub trait Fields {
     fn keyhash(&self) -> u64;
     /// Overwrites `keyhash`.
     fn set_keyhash(&mut self, value: u64);
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with.
     #[must_use]
     fn object_version(&self) -> u64;
     /// Overwrites `object_version`.
@@ -710,6 +748,21 @@ pub trait Fields {
     fn match_end(&self) -> u128;
     /// Overwrites `match_end`.
     fn set_match_end(&mut self, value: u128);
+    /// Replies only, over places of `chain`, which a reply has no use for: requests that the node can serve in a second at most; 0: not known. Means nothing unless `chain_len` is 0.
+    #[must_use]
+    fn rate(&self) -> u32;
+    /// Overwrites `rate`.
+    fn set_rate(&mut self, value: u32);
+    /// MGET only, over places of `chain` that a read has no use for: bit i set means that slot i carries the directory's floor in place of the match value.
+    #[must_use]
+    fn hot_bitmap(&self) -> u32;
+    /// Overwrites `hot_bitmap`.
+    fn set_hot_bitmap(&mut self, value: u32);
+    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's stay, which the reply proves something to.
+    #[must_use]
+    fn stay(&self) -> u64;
+    /// Overwrites `stay`.
+    fn set_stay(&mut self, value: u64);
     /// Operation, a value of `op`. Replies have the high bit set.
     #[must_use]
     fn op(&self) -> u8;
@@ -906,6 +959,30 @@ impl Fields for [u8; HEADER_LEN] {
     #[inline]
     fn set_match_end(&mut self, value: u128) {
         crate::bytes::put::<76, 16, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn rate(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<44, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_rate(&mut self, value: u32) {
+        crate::bytes::put::<44, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn hot_bitmap(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<48, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_hot_bitmap(&mut self, value: u32) {
+        crate::bytes::put::<48, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn stay(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_stay(&mut self, value: u64) {
+        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
     fn op(&self) -> u8 {
@@ -1260,6 +1337,82 @@ impl ChainWriteBody {
     }
 }
 
+/// HOT_COPY: kind 0 is a value, kind 1 its absence. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotCopyBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+}
+
+impl HotCopyBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 9;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<9>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 9>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<1, 8, 9>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 9] {
+        let mut out = [0; 9];
+        crate::bytes::put::<0, 1, 9>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 9>(&mut out, self.expiry_ms.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_COPY: kind 4: the mark of a hot key, with the number of its stay. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyMarkBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub stay: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+}
+
+impl CopyMarkBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 11;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<11>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 11>(fixed)),
+                stay: u64::from_be_bytes(crate::bytes::get::<1, 8, 11>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<9, 2, 11>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 11] {
+        let mut out = [0; 11];
+        crate::bytes::put::<0, 1, 11>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 11>(&mut out, self.stay.to_be_bytes());
+        crate::bytes::put::<9, 2, 11>(&mut out, self.key_len.to_be_bytes());
+        out
+    }
+}
+
 /// CHAIN_COPY: kind 0 is a value, kind 1 a tombstone. Then key, value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyRecordBody {
@@ -1603,6 +1756,27 @@ pub mod metric {
         labels: &["keyspace", "partition"],
         help: "PUT, DEL, CAS and INCR packets that matched the partition.",
     };
+    /// GETs and MGET keys of each hot key in its present stay, by where they went: a copy, or home, to the tail.
+    pub const SWITCH_HOT_READS: Metric = Metric {
+        name: "keyway_switch_hot_reads",
+        kind: Kind::Counter,
+        labels: &["keyspace", "keyhash", "to"],
+        help: "GETs and MGET keys of each hot key in its present stay, by where they went: a copy, or home, to the tail.",
+    };
+    /// PUT, DEL, CAS and INCR packets of each hot key in its present stay.
+    pub const SWITCH_HOT_WRITES: Metric = Metric {
+        name: "keyway_switch_hot_writes",
+        kind: Kind::Counter,
+        labels: &["keyspace", "keyhash"],
+        help: "PUT, DEL, CAS and INCR packets of each hot key in its present stay.",
+    };
+    /// Revision of the installed order of hot keys; 0: none is installed.
+    pub const SWITCH_HOT_REVISION: Metric = Metric {
+        name: "keyway_switch_hot_revision",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Revision of the installed order of hot keys; 0: none is installed.",
+    };
     /// Revision of the installed tables.
     pub const SWITCH_TABLE_REVISION: Metric = Metric {
         name: "keyway_switch_table_revision",
@@ -1715,6 +1889,34 @@ pub mod metric {
         labels: &["node"],
         help: "Partitions the node has a role in.",
     };
+    /// Hot keys of the partitions that the node has a role in, as they are marked there.
+    pub const NODE_HOT_KEYS: Metric = Metric {
+        name: "keyway_node_hot_keys",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Hot keys of the partitions that the node has a role in, as they are marked there.",
+    };
+    /// Copies of hot keys held, to answer reads from.
+    pub const NODE_HOT_COPIES: Metric = Metric {
+        name: "keyway_node_hot_copies",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Copies of hot keys held, to answer reads from.",
+    };
+    /// Copies of hot keys sent to other nodes, those sent again included.
+    pub const NODE_HOT_COPIES_SENT: Metric = Metric {
+        name: "keyway_node_hot_copies_sent",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Copies of hot keys sent to other nodes, those sent again included.",
+    };
+    /// GETs and MGET keys answered from a copy.
+    pub const NODE_HOT_READS: Metric = Metric {
+        name: "keyway_node_hot_reads",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "GETs and MGET keys answered from a copy.",
+    };
     /// 1 while every shard of the node has a lease, else 0: it then drops everything.
     pub const NODE_LEASED: Metric = Metric {
         name: "keyway_node_leased",
@@ -1770,6 +1972,13 @@ pub mod metric {
         kind: Kind::Gauge,
         labels: &["state"],
         help: "Partitions that are open, closed because their chain changes, under_replicated, or joining (they take a node in).",
+    };
+    /// Keys by what the controller thinks of them: hot, or pinned by an operator.
+    pub const CONTROLLER_HOT_KEYS: Metric = Metric {
+        name: "keyway_controller_hot_keys",
+        kind: Kind::Gauge,
+        labels: &["state"],
+        help: "Keys by what the controller thinks of them: hot, or pinned by an operator.",
     };
     /// Thousandths of the partition that its tail has copied to the node that is taken in.
     pub const CONTROLLER_COPY_PERMILLE: Metric = Metric {

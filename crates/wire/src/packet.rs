@@ -87,13 +87,13 @@ impl<'a> Packet<'a> {
 }
 
 impl Op {
-    /// Whether this travels from a node to a client.
+    /// Whether this travels from a node through the switch to whoever it answers: mostly a client.
     #[must_use]
     pub const fn is_reply(self) -> bool {
         self as u8 & 0x80 != 0
     }
 
-    /// Whether this travels between the nodes of a chain.
+    /// Whether this travels from node to node.
     #[must_use]
     pub const fn is_chain(self) -> bool {
         self as u8 & 0xc0 == 0x40
@@ -117,6 +117,7 @@ impl Op {
             Self::Mget => Self::MgetReply,
             Self::Range => Self::RangeReply,
             Self::Describe => Self::DescribeReply,
+            Self::HotCopy => Self::HotCopied,
             other => other,
         }
     }
@@ -274,5 +275,35 @@ impl Header {
     pub fn set_match_end(&mut self, last: u128) {
         self.keyhash = (last >> 64) as u64;
         self.object_version = last as u64;
+    }
+
+    /// The stay that a GET with the hop flag HOT, or its reply, names; it lies over places of
+    /// `chain` that a read has no use for.
+    #[must_use]
+    pub fn stay(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<8, 8, { 2 * CHAIN_MAX }>(&self.chain))
+    }
+
+    /// Sets the stay.
+    pub fn set_stay(&mut self, stay: u64) {
+        crate::bytes::put::<8, 8, { 2 * CHAIN_MAX }>(&mut self.chain, stay.to_be_bytes());
+    }
+
+    /// Sets the requests per second that the sender of a reply can serve; it lies over places of
+    /// `chain` that a reply has no use for.
+    pub fn set_rate(&mut self, rate: u32) {
+        crate::bytes::put::<0, 4, { 2 * CHAIN_MAX }>(&mut self.chain, rate.to_be_bytes());
+    }
+
+    /// The slots of an MGET that carry a floor in place of the match value; it lies over places of
+    /// `chain` that a read has no use for.
+    #[must_use]
+    pub fn hot_bitmap(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<4, 4, { 2 * CHAIN_MAX }>(&self.chain))
+    }
+
+    /// Sets which slots of an MGET carry a floor.
+    pub fn set_hot_bitmap(&mut self, bitmap: u32) {
+        crate::bytes::put::<4, 4, { 2 * CHAIN_MAX }>(&mut self.chain, bitmap.to_be_bytes());
     }
 }

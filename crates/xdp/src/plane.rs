@@ -8,8 +8,8 @@ use crate::maps;
 use crate::program::{Error, Program};
 use crate::shadow::Shadow;
 use cluster::{
-    InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters, SwitchTables,
-    Tenure,
+    HotOrder, InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters,
+    SwitchTables, Tenure,
 };
 use libbpf_rs::MapHandle;
 use machine::Instant;
@@ -372,7 +372,13 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         self.find_ways().map_err(unsound)
     }
 
-    fn renew(&mut self, lease: &Lease) {
+    /// The program in the kernel sends every read to the tail of its chain, and replies on without
+    /// looking at their versions.
+    fn install_hot(&mut self, _order: &HotOrder) -> Result<(), InstallError> {
+        Err(InstallError::Unsupported("does not spread the reads of hot keys"))
+    }
+
+    fn renew(&mut self, _now: Instant, lease: &Lease) {
         self.tenure.renew(self.installed.revision, lease);
         if let Err(why) = self.govern() {
             tracing::error!(%why, "the in-kernel switch was not told of its lease");
@@ -381,7 +387,7 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
 
     fn counters(&self) -> SwitchCounters {
         let counters = self.read_counters().unwrap_or_default();
-        counters.report(self.installed.revision)
+        counters.report(self.installed.revision, 0)
     }
 }
 

@@ -58,15 +58,17 @@ fn seeds(root: &Path, name: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         let stem = path.file_stem().unwrap_or_default().display().to_string();
         let file: toml::Table = toml::from_str(&std::fs::read_to_string(&path)?)?;
+        let order = order_seed(&file)?;
         let cases = file.get("case").and_then(toml::Value::as_array);
         for (number, case) in cases.context("a file of vectors has cases")?.iter().enumerate() {
-            let packet = case.get("packet").context("a case has a packet")?;
-            let text = |key| packet.get(key).and_then(toml::Value::as_str);
-            let datagram = from_hex(text("hex").context("a packet has hex digits")?)?;
-            let from = text("from").context("a packet comes from somewhere")?;
-            let seed = match name {
-                "packet" => datagram,
-                _ => pipeline_seed(from, &datagram)?,
+            let last = datagram(case.get("packet").context("a case has a packet")?)?;
+            let seed = if name == "packet" {
+                last.1
+            } else {
+                let before = case.get("before").and_then(toml::Value::as_array);
+                let before = before.into_iter().flatten().map(datagram);
+                let datagrams = before.chain([Ok(last)]).collect::<Result<Vec<_>>>()?;
+                pipeline_seed(&order, &datagrams)?
             };
             seeds.push((format!("vector-{stem}-{number}"), seed));
         }
@@ -75,14 +77,40 @@ fn seeds(root: &Path, name: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(seeds)
 }
 
-/// The form is that of `pipeline` in `crates/switch/tests/fuzzed`: default tables, one datagram.
-fn pipeline_seed(from: &str, datagram: &[u8]) -> Result<Vec<u8>> {
-    // The first hosts of 10.0.0.0/24 are the nodes of the vectors, in the order of their table.
-    let host = from.strip_prefix("10.0.0.").and_then(|rest| rest.split_once(':'));
-    let node = host.and_then(|(host, _)| host.parse::<u8>().ok()?.checked_sub(1));
-    let source = node.map_or(0, |node| 224 + 4 * (node % 8));
-    let len = u16::try_from(datagram.len())?.to_be_bytes();
-    Ok([&[0, source], &len[..], datagram].concat())
+/// A datagram of a case, and where it comes from.
+fn datagram(packet: &toml::Value) -> Result<(String, Vec<u8>)> {
+    let text = |key| packet.get(key).and_then(toml::Value::as_str);
+    let from = text("from").context("a packet comes from somewhere")?;
+    Ok((from.to_owned(), from_hex(text("hex").context("a packet has hex digits")?)?))
+}
+
+/// The form is that of `pipeline` in `crates/switch/tests/fuzzed`: default tables, an order of hot
+/// keys, datagrams.
+fn pipeline_seed(order: &[u8], datagrams: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+    let mut seed = [&[0, u8::try_from(order.len())?], order].concat();
+    for (from, datagram) in datagrams {
+        // The first hosts of 10.0.0.0/24 are the nodes of the vectors, in the order of their table.
+        let host = from.strip_prefix("10.0.0.").and_then(|rest| rest.split_once(':'));
+        let node = host.and_then(|(host, _)| host.parse::<u8>().ok()?.checked_sub(1));
+        seed.push(node.map_or(0, |node| 224 + 4 * (node % 8)));
+        seed.extend(u16::try_from(datagram.len())?.to_be_bytes());
+        seed.extend(datagram);
+    }
+    Ok(seed)
+}
+
+/// The hot keys of a file, if it has some, in that form. They all begin at the fourth place, which
+/// is that of a node that the vectors make a reader.
+fn order_seed(file: &toml::Table) -> Result<Vec<u8>> {
+    let keys = file.get("hot").and_then(|hot| hot.get("keys")).and_then(toml::Value::as_array);
+    let Some(keys) = keys else { return Ok(Vec::new()) };
+    let mut order = vec![0];
+    for key in keys {
+        let keyhash = key.get("keyhash").and_then(toml::Value::as_integer);
+        order.push(3 | 2 << 3);
+        order.extend(keyhash.context("a hot key has a hash")?.to_be_bytes());
+    }
+    Ok(order)
 }
 
 fn from_hex(text: &str) -> Result<Vec<u8>> {
@@ -105,7 +133,7 @@ mod tests {
         assert!(packets.len() > 100, "{} vectors", packets.len());
         assert_eq!(packets.len(), pipelines.len());
         for ((name, datagram), (same_name, seed)) in packets.iter().zip(&pipelines) {
-            assert_eq!((name, &seed[4..]), (same_name, &datagram[..]));
+            assert!(name == same_name && seed.ends_with(datagram), "{name}");
         }
         assert!(seeds(&root, "nothing").is_err());
     }

@@ -78,6 +78,9 @@ pub(crate) struct Flags {
 pub(crate) struct Flag {
     pub(crate) name: String,
     pub(crate) bit: u8,
+    /// The bit of another flag, which no packet has a use for that has one for this.
+    #[serde(default)]
+    pub(crate) overlay: bool,
     pub(crate) doc: String,
 }
 
@@ -178,9 +181,10 @@ impl Layout {
             ensure!(distinct.len() == family.values.len(), "{}: a value twice", family.name);
         }
         for flags in &self.flags {
-            let distinct: BTreeSet<u8> = flags.values.iter().map(|f| f.bit).collect();
+            let own = || flags.values.iter().filter(|f| !f.overlay);
+            let distinct: BTreeSet<u8> = own().map(|f| f.bit).collect();
             let fits = flags.values.iter().all(|f| f.bit < 8);
-            ensure!(fits && distinct.len() == flags.values.len(), "{}: bad bits", flags.name);
+            ensure!(fits && distinct.len() == own().count(), "{}: bad bits", flags.name);
         }
         for record in &self.records {
             record.check()?;

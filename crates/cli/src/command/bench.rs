@@ -12,7 +12,7 @@ use crate::exit::{Failure, Verdict};
 use crate::out;
 use crate::parse;
 use anyhow::anyhow;
-use cluster::KeyspaceKind;
+use cluster::{HotPolicy, KeyspaceKind};
 use controller::KeyspaceSpec;
 use runtime::up::Embedded;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -153,8 +153,9 @@ impl Args {
         } else {
             (KeyspaceKind::Hash, Vec::new())
         };
+        let hot = HotPolicy::default();
         let (name, replicas) = (EMBEDDED_KEYSPACE.to_owned(), self.size.replicas);
-        let spec = KeyspaceSpec { name, kind, partitions, replicas, splits };
+        let spec = KeyspaceSpec { name, kind, partitions, replicas, splits, hot };
         let admin = Admin::new(&[embedded.admin()], READY_WAIT_MAX);
         admin.create(&spec)?;
         admin.wait_covered(READY_WAIT_MAX)?;

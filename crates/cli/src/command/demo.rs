@@ -13,7 +13,7 @@ use crate::out;
 use anyhow::{Context, anyhow};
 use client::blocking::{Client, Space};
 use client::{Options, ScanOptions};
-use cluster::{KeyspaceKind, Map, NodeId};
+use cluster::{HotPolicy, KeyspaceKind, Map, NodeId};
 use controller::{KeyspaceSpec, NodeLoad};
 use machine::Instant;
 use runtime::clock::Clock;
@@ -129,6 +129,7 @@ impl Demo {
             partitions: PARTITIONS,
             replicas: REPLICAS,
             splits: number_splits(PREFIX, KEY_SIZE, KEYS, PARTITIONS)?,
+            hot: HotPolicy::default(),
         })?;
         admin.wait_covered(STEP_WAIT_MAX)?;
         say(format!(

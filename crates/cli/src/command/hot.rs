@@ -1,25 +1,33 @@
-//! `keyway hot`: the keys that are asked for most.
+//! `keyway hot`: the keys that are asked for most, and what became of them.
 
 use crate::admin::Admin;
 use crate::answer::Answer;
-use crate::bytes::Style;
+use crate::bytes::{self, Style};
 use crate::chart::{grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
-use cluster::{HotKey, KeyspaceId};
-use controller::Status;
+use cluster::KeyspaceId;
+use controller::{HotAction, HotDecision, HotStatus, Status};
+use runtime::clock::Clock;
+use runtime::driver::NamedKey;
 
-/// Show the keys that clients ask for most.
+/// Show the keys that clients ask for most, and say which are to be spread.
 ///
 /// Every node counts the requests for its most frequent keys in segments of a tenth of a second and
 /// blends them, so that a rate is that of the last few tenths. A key that makes up less than 1 in
 /// 256 of what a node serves may be missed.
+///
+/// Copies of a hot key lie on other nodes, too, and the switch spreads its reads over them. Which
+/// keys are hot, and how many copies each has, the controller decides by their rates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway hot list
-  keyway hot list --json")]
+  keyway hot list --json
+  keyway hot pin front-page
+  keyway hot unpin front-page
+  keyway hot log")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -28,43 +36,176 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List them, the hottest first, with their rates; exit code 1 if there are none.
+    ///
+    /// A key with a number of copies is hot; `spread` is how many of its reads per second go to
+    /// copies, `home` how many to the tail of its chain. Hot ones are listed whatever is asked of
+    /// them.
     #[command(after_help = "Example:\n  keyway hot list --json")]
     List,
+    /// Keep a key hot whatever is asked of it, until it is unpinned.
+    #[command(after_help = "Example:\n  keyway hot pin front-page -k pages")]
+    Pin(Key),
+    /// Let a pinned key be hot only as long as enough is asked of it.
+    #[command(after_help = "Example:\n  keyway hot unpin front-page -k pages")]
+    Unpin(Key),
+    /// Show what was decided about hot keys lately, why, and what came of it.
+    ///
+    /// `spread` and `home` are the reads that went to copies and to the tail of the chain from this
+    /// decision to the next one about the key.
+    #[command(after_help = "Example:\n  keyway hot log --json")]
+    Log,
+}
+
+#[derive(Debug, clap::Args)]
+struct Key {
+    /// The key.
+    key: String,
+    /// The key is typed as hexadecimal digits.
+    #[arg(long)]
+    hex: bool,
 }
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let Command::List = self.command;
-        let status = Admin::new(&shared.admins, shared.timeout).status()?;
-        let style = Style { hex: false };
-        if shared.json {
-            for key in &status.hot {
-                Answer::new("done")
-                    .bytes(style, "key", &key.key)
-                    .with("keyspace", name(&status, key.keyspace))
-                    .with("reads_per_s", key.reads)
-                    .with("writes_per_s", key.writes)
-                    .print();
-            }
-        } else if !status.hot.is_empty() {
-            out::print(&text(&status, style));
+        let admin = Admin::new(&shared.admins, shared.timeout);
+        match self.command {
+            Command::List => list(&admin.status()?, shared),
+            Command::Pin(key) => key.wish(&admin, shared, "pin"),
+            Command::Unpin(key) => key.wish(&admin, shared, "unpin"),
+            Command::Log => log(&admin.status()?, shared),
         }
-        if status.hot.is_empty() {
-            eprintln!("keyway: no key was asked for in the last tenths of a second");
-            return Ok(Verdict::No);
+    }
+}
+
+impl Key {
+    /// Pins the key, or unpins it.
+    fn wish(self, admin: &Admin, shared: &Shared, verb: &str) -> Result<Verdict, Failure> {
+        let key = bytes::key(&self.key, self.hex)?;
+        admin.wish_hot(verb, &NamedKey { keyspace: shared.keyspace.clone(), key })?;
+        let done = if verb == "pin" { "pinned" } else { "unpinned" };
+        if shared.json {
+            Answer::new(done).with("key", self.key).print();
+        } else {
+            out::line(&format!("{done} {}", self.key));
         }
         Ok(Verdict::Yes)
     }
 }
 
-fn text(status: &Status, style: Style) -> String {
-    let head = ["key", "keyspace", "reads/s", "writes/s"];
+fn list(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
+    if shared.json {
+        for it in &status.hot {
+            json_line(status, it).print();
+        }
+    } else if !status.hot.is_empty() {
+        out::print(&text(status));
+    }
+    if status.hot.is_empty() {
+        eprintln!("keyway: no key was asked for in the last tenths of a second");
+        return Ok(Verdict::No);
+    }
+    let hot = status.hot.iter().any(|it| it.stay.is_some());
+    if hot && status.hot_revision == 0 && !shared.json {
+        eprintln!("keyway: the switch has no hot keys yet, or does not spread reads at all");
+    }
+    Ok(Verdict::Yes)
+}
+
+const STYLE: Style = Style { hex: false };
+
+fn json_line(status: &Status, it: &HotStatus) -> Answer {
+    let answer = Answer::new("done")
+        .bytes(STYLE, "key", &it.key.key)
+        .with("keyspace", name(status, it.key.keyspace))
+        .with("reads_per_s", it.key.reads)
+        .with("writes_per_s", it.key.writes)
+        .with("pinned", it.pinned);
+    let Some(stay) = it.stay else { return answer.with("hot", false) };
+    answer
+        .with("hot", true)
+        .with("copies", stay.readers)
+        .with("age_ms", stay.age_ms)
+        .with("reads_per_s_before", stay.reads_before)
+        .with("spread_per_s", stay.spread)
+        .with("home_per_s", stay.home)
+}
+
+fn text(status: &Status) -> String {
+    let head =
+        ["key", "keyspace", "reads/s", "writes/s", "copies", "spread/s", "home/s", "hot for", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for HotKey { keyspace, key, reads, writes } in &status.hot {
-        let name = name(status, *keyspace).to_owned();
-        rows.push(vec![style.line(key), name, grouped(*reads), grouped(*writes)]);
+    for it in &status.hot {
+        let HotStatus { key, pinned, stay } = it;
+        let mut row = vec![STYLE.line(&key.key), name(status, key.keyspace).to_owned()];
+        row.extend([key.reads, key.writes].map(grouped));
+        match stay {
+            Some(stay) => {
+                row.extend([stay.readers, stay.spread, stay.home].map(grouped));
+                row.push(format!("{}.{} s", stay.age_ms / 1_000, stay.age_ms % 1_000 / 100));
+            }
+            None => row.extend(["-", "", "", ""].map(str::to_owned)),
+        }
+        row.push(if *pinned { "pinned" } else { "" }.to_owned());
+        rows.push(row);
     }
     table(&rows)
+}
+
+fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
+    if status.hot_decisions.is_empty() {
+        eprintln!("keyway: nothing has been decided about hot keys");
+        return Ok(Verdict::No);
+    }
+    if shared.json {
+        for it in &status.hot_decisions {
+            decision_line(status, it).print();
+        }
+        return Ok(Verdict::Yes);
+    }
+    let head =
+        ["ago", "key", "keyspace", "decision", "reads/s", "writes/s", "spread", "home", "why"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let now = Clock::new().now().unix_ms().max(status.at_ms);
+    for it in &status.hot_decisions {
+        let ago = now.saturating_sub(it.at_ms);
+        rows.push(vec![
+            format!("{}.{} s", ago / 1_000, ago % 1_000 / 100),
+            STYLE.line(&it.name.key),
+            name(status, it.name.keyspace).to_owned(),
+            action(it),
+            grouped(it.reads),
+            grouped(it.writes),
+            grouped(it.spread),
+            grouped(it.home),
+            it.why.clone(),
+        ]);
+    }
+    out::print(&table(&rows));
+    Ok(Verdict::Yes)
+}
+
+fn decision_line(status: &Status, it: &HotDecision) -> Answer {
+    Answer::new("done")
+        .with("at_ms", it.at_ms)
+        .bytes(STYLE, "key", &it.name.key)
+        .with("keyspace", name(status, it.name.keyspace))
+        .with("decision", it.did)
+        .with("why", &it.why)
+        .with("reads_per_s", it.reads)
+        .with("writes_per_s", it.writes)
+        .with("copies", it.readers)
+        .with("spread", it.spread)
+        .with("home", it.home)
+}
+
+fn action(it: &HotDecision) -> String {
+    match it.did {
+        HotAction::Added => format!("hot, {} copies", it.readers),
+        HotAction::Readers => format!("{} copies", it.readers),
+        HotAction::Removed => "cold".to_owned(),
+        HotAction::Pinned => "pinned".to_owned(),
+        HotAction::Unpinned => "unpinned".to_owned(),
+    }
 }
 
 fn name(status: &Status, id: KeyspaceId) -> &str {

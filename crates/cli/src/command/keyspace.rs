@@ -9,7 +9,7 @@ use crate::command::status::kind;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use crate::parse;
-use cluster::KeyspaceKind;
+use cluster::{HotPolicy, KeyspaceKind};
 use controller::{KeyspaceSpec, KeyspaceStatus};
 use workload::KeyNames;
 
@@ -49,7 +49,8 @@ enum Command {
 Examples:
   keyway keyspace create sessions --partitions 256 --replicas 2
   keyway keyspace create users --range --prefix user --split-numbers 100000
-  keyway keyspace create words --range --partitions 3 --split h --split q")]
+  keyway keyspace create words --range --partitions 3 --split h --split q
+  keyway keyspace create ledger --hot off")]
 struct Create {
     /// Its name: letters, digits, '_', '-' and '.'.
     name: String,
@@ -72,9 +73,21 @@ struct Create {
     /// Bytes of the keys that --split-numbers is about.
     #[arg(long, value_name = "BYTES", default_value_t = 16, requires = "split_numbers")]
     key_size: usize,
+    /// What becomes of its hot keys: other nodes hold copies, or nothing.
+    #[arg(long, value_enum, default_value_t = Hot::Replicate)]
+    hot: Hot,
     /// First key of the second partition, of the third, and so on.
     #[arg(long, value_name = "KEY", requires = "range", conflicts_with = "split_numbers")]
     split: Vec<String>,
+}
+
+/// What becomes of hot keys.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Hot {
+    /// Copies on other nodes answer reads, too.
+    Replicate,
+    /// Each key is read from the tail of its chain alone.
+    Off,
 }
 
 impl Args {
@@ -115,8 +128,12 @@ impl Create {
         } else {
             KeyspaceKind::Hash
         };
+        let hot = match self.hot {
+            Hot::Replicate => HotPolicy::Replicate,
+            Hot::Off => HotPolicy::Off,
+        };
         let Self { name, partitions, replicas, .. } = self;
-        Ok(KeyspaceSpec { name, kind, partitions, replicas, splits })
+        Ok(KeyspaceSpec { name, kind, partitions, replicas, splits, hot })
     }
 }
 

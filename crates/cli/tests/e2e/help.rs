@@ -41,6 +41,10 @@ fn every_command_explains_itself_and_gives_an_example() {
         let help = run(&["cluster", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway cluster {sub}")), "{help}");
     }
+    for sub in ["list", "pin", "unpin", "log"] {
+        let help = run(&["hot", sub, "--help"]).expect(0).stdout;
+        assert!(help.contains(&format!("keyway hot {sub}")), "{help}");
+    }
     let help = run(&["paper", "pegasus", "--help"]).expect(0).stdout;
     assert!(help.contains("keyway paper pegasus --figure 8"), "{help}");
     for sub in ["list", "create", "show"] {

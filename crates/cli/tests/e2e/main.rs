@@ -15,6 +15,8 @@ mod harness;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
+mod hot;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod paper;

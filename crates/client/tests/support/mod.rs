@@ -2,7 +2,7 @@
 //! way: a sorted map, split into partitions, that answers every request with as many replies as
 //! the protocol allows, at the whim of a seed.
 
-use cluster::{Keyspace, KeyspaceId, KeyspaceKind, Match};
+use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -32,7 +32,14 @@ pub(crate) struct Cluster {
 
 pub(crate) fn range_keyspace(prefix: &[u8]) -> Keyspace {
     let kind = KeyspaceKind::Range { prefix: prefix.to_vec() };
-    Keyspace { id: KeyspaceId(1), name: "range".into(), kind, seed: 7, replicas: 1 }
+    Keyspace {
+        id: KeyspaceId(1),
+        name: "range".into(),
+        kind,
+        seed: 7,
+        replicas: 1,
+        hot: HotPolicy::default(),
+    }
 }
 
 impl Cluster {

@@ -1,12 +1,14 @@
 //! Making a status from what the controller knows.
 
 use super::copies::{Watches, copies};
+use super::hot::hot;
 use super::members::member_status;
 use super::{KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Status};
 use crate::decisions::Decisions;
+use crate::hot::Hot;
 use crate::peer::Peer;
 use crate::saved::Saved;
-use cluster::{HotKey, Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
+use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
 
@@ -18,6 +20,7 @@ pub(crate) struct View<'a> {
     pub(crate) peers: &'a BTreeMap<Member, Peer>,
     pub(crate) watches: &'a Watches,
     pub(crate) decisions: &'a Decisions,
+    pub(crate) hot: &'a Hot,
     pub(crate) orders: u64,
     pub(crate) lease_ms: u64,
 }
@@ -47,7 +50,9 @@ pub(crate) fn make(view: &View<'_>) -> Status {
         active_switch: map.active_switch,
         orders: view.orders,
         load: load(view, &counts),
-        hot: hot(view.peers),
+        hot: hot(view),
+        hot_revision: view.hot.revision(),
+        hot_decisions: view.hot.log.iter().cloned().collect(),
         copies: copies(view),
         decisions: view.decisions.iter().cloned().collect(),
         keyspaces,
@@ -73,18 +78,6 @@ fn counts(peers: &BTreeMap<Member, Peer>) -> Counts {
     counts
 }
 
-/// Keys that a status lists.
-const HOT_MAX: usize = 64;
-
-/// What the nodes report, put together: a key's reads are its tail's, its writes its head's.
-fn hot(peers: &BTreeMap<Member, Peer>) -> Vec<HotKey> {
-    let reports = peers.values().filter_map(|peer| match peer.report.as_ref().map(|r| &r.state) {
-        Some(MemberReport::Node(report)) => Some(&report.hot),
-        _ => None,
-    });
-    HotKey::join(reports.flatten(), HOT_MAX)
-}
-
 fn is_covered(view: &View<'_>) -> bool {
     let map = &view.state.map;
     let ready = |member| view.peers.get(&member).is_some_and(|p| p.is_ready(map.revision));
@@ -102,6 +95,7 @@ fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> Key
         id: keyspace.id,
         name: keyspace.name.clone(),
         kind: keyspace.kind.clone(),
+        hot: keyspace.hot,
         replicas,
         replicas_min: partitions.iter().map(|p| p.chain.len()).min().unwrap_or(0),
         partitions,

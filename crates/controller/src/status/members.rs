@@ -1,9 +1,8 @@
 //! What is said about each member, with what to do if something is to be done.
 
-use super::{MemberState, MemberStatus, View};
+use super::{MemberState, MemberStatus, View, ms_between};
 use crate::peer::{Contact, Peer, Standing};
 use cluster::{Member, MemberReport, NodeId};
-use machine::Instant;
 
 pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Option<MemberStatus> {
     let state = view.state;
@@ -34,10 +33,6 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         heard_ms_ago: peer.heard.map(|at| ms_between(at, view.now)),
         lease_ms_left: ms_between(view.now, peer.granted.over_at()),
     })
-}
-
-fn ms_between(from: Instant, to: Instant) -> u64 {
-    u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
 }
 
 fn departure(view: &View<'_>, node: NodeId) -> String {

@@ -13,6 +13,7 @@ fn range(prefix: &[u8], partitions: u32, splits: &[&[u8]]) -> KeyspaceSpec {
         partitions,
         replicas: 1,
         splits: splits.iter().map(|key| key.to_vec()).collect(),
+        hot: cluster::HotPolicy::default(),
     }
 }
 

@@ -2,8 +2,8 @@
 //! and serves while its lease holds, by its own clock.
 
 use cluster::{
-    ClusterId, Epoch, Install, Life, NodeId, NodeReport, Order, Partition, PartitionCount,
-    PartitionId, StoreId, SwitchCounters, Tenure,
+    ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport, Order,
+    Partition, PartitionCount, PartitionId, StoreId, SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,17 @@ pub(super) struct Obedient {
     /// Revision that it says it has installed, whatever that may be.
     pub(super) claims: Option<u64>,
     pub(super) counts: Vec<PartitionCount>,
+    /// The hot keys that it has installed.
+    pub(super) hot: HotOrder,
+    /// It takes no order with stays up to this one.
+    pub(super) hot_floor: u64,
+    /// It is of a kind that has no copies.
+    pub(super) takes_no_hot: bool,
+    /// What it says of its keys, if it is a node.
+    pub(super) told: Vec<HotKey>,
+    /// What it has counted of hot keys, if it is a switch.
+    pub(super) hot_counts: Vec<HotCount>,
+    pub(super) requests: u64,
     /// When it came to the epoch that each of its partitions has.
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
     /// Copies that have come to their end; as durable as its store.
@@ -48,6 +59,12 @@ impl Obedient {
             installed: None,
             claims: None,
             counts: Vec::new(),
+            hot: HotOrder::default(),
+            hot_floor: 0,
+            takes_no_hot: false,
+            told: Vec::new(),
+            hot_counts: Vec::new(),
+            requests: 5,
             entered: BTreeMap::new(),
             whole: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -64,6 +81,7 @@ impl Obedient {
         let Life(life) = self.tenure.life();
         self.tenure = Tenure::new(Life(life + 1));
         (self.installed, self.claims) = (None, None);
+        self.hot = HotOrder::default();
         self.entered.clear();
     }
 
@@ -90,6 +108,19 @@ impl Obedient {
         if let Some(lease) = &order.lease {
             self.tenure.renew(self.revision(), lease);
         }
+        if let Some(hot) = order.hot.as_ref().filter(|new| self.takes_hot(new)) {
+            self.hot = hot.clone();
+        }
+    }
+
+    fn takes_hot(&self, new: &HotOrder) -> bool {
+        let may = match &self.installed {
+            Some(Install::Tables(tables)) => tables.active && new.switch == self.tenure.life(),
+            Some(Install::Assignment(_)) => true,
+            None => false,
+        };
+        let had = new.keys.iter().any(|it| it.stay <= self.hot_floor);
+        may && !had && !self.takes_no_hot && new.revision > self.hot.revision
     }
 
     fn takes(&self, install: &Install) -> bool {
@@ -171,7 +202,8 @@ impl Obedient {
 
     pub(super) fn counters(&self) -> SwitchCounters {
         let (revision, partitions) = (self.revision(), self.counts.clone());
-        SwitchCounters { revision, partitions, ..SwitchCounters::default() }
+        let (hot_revision, hot) = (self.hot.revision, self.hot_counts.clone());
+        SwitchCounters { revision, partitions, hot_revision, hot, ..SwitchCounters::default() }
     }
 
     /// What a node says of itself if it takes so long to settle, and so long to forget.
@@ -192,8 +224,9 @@ impl Obedient {
             whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),
-            hot: Vec::new(),
-            requests: 5,
+            hot: self.told.clone(),
+            hot_revision: self.hot.revision,
+            requests: self.requests,
             pending: 1,
         }
     }

@@ -3,8 +3,8 @@
 use super::member::Obedient;
 use crate::{Controller, ControllerConfig, KeyspaceSpec, MemberState, Saved, Status};
 use cluster::{
-    ClusterId, CopyProgress, KeyspaceKind, Map, Member, MemberReport, NodeId, NodeSpec, Order,
-    Partition, Report,
+    ClusterId, CopyProgress, HotPolicy, KeyspaceKind, Map, Member, MemberReport, NodeId, NodeSpec,
+    Order, Partition, Report, Selection,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -63,12 +63,14 @@ pub(super) fn config(nodes: u16, switches: u8) -> ControllerConfig {
         poll_interval: POLL,
         lease: crate::LEASE,
         copy_bytes_per_s: crate::COPY_BYTES_PER_S,
+        hot_selection: Selection::default(),
     }
 }
 
 pub(super) fn hash(name: &str, partitions: u32, replicas: u8) -> KeyspaceSpec {
     let kind = KeyspaceKind::Hash;
-    KeyspaceSpec { name: name.into(), kind, partitions, replicas, splits: Vec::new() }
+    let (splits, hot) = (Vec::new(), HotPolicy::default());
+    KeyspaceSpec { name: name.into(), kind, partitions, replicas, splits, hot }
 }
 
 impl World {

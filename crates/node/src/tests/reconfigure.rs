@@ -5,7 +5,7 @@ use crate::engine::Engine as _;
 
 impl Chain {
     /// Another epoch with this chain; the last of it is a joiner if so.
-    fn change(&mut self, chain: &[u16], joining: bool, open: bool) {
+    pub(super) fn change(&mut self, chain: &[u16], joining: bool, open: bool) {
         self.map.revision += 1;
         let revision = self.map.revision;
         let partition = &mut self.map.partitions[0];
@@ -19,7 +19,7 @@ impl Chain {
     }
 
     /// Lets everything happen that is on its way or due soon.
-    fn run(&mut self) {
+    pub(super) fn run(&mut self) {
         for _ in 0..20 {
             self.settle();
             self.pass(Duration::from_millis(20));
@@ -33,7 +33,7 @@ impl Chain {
     }
 
     /// Closes, settles and opens.
-    fn reconfigure(&mut self, closed: &[u16], joining: bool, open: &[u16], joins: bool) {
+    pub(super) fn reconfigure(&mut self, closed: &[u16], joining: bool, open: &[u16], joins: bool) {
         self.change(closed, joining, false);
         self.install();
         self.run();
@@ -45,7 +45,7 @@ impl Chain {
         self.run();
     }
 
-    fn whole(&self, index: usize) -> bool {
+    pub(super) fn whole(&self, index: usize) -> bool {
         !self.nodes[index].report().whole.is_empty()
     }
 }
@@ -205,7 +205,7 @@ fn a_node_without_a_lease_is_silent() {
     let now = chain.now;
     let lease = Lease { life: Life(0), revision: 9, from: now, duration_ms: 1_000_000 };
     let mut node = Node::new(
-        NodeConfig { shard: 0, shards: 1, life: Life(0) },
+        NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 },
         MemoryEngine::new(StoreId(0)),
         now,
     );

@@ -13,11 +13,18 @@ const RECORDS: u32 = 1_000;
 const PIECES: usize = 4;
 
 /// The memory engine with notes, so that a node can be started anew on it.
-struct Noted {
+pub(super) struct Noted {
     memory: MemoryEngine,
     notes: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
     /// How much was to be cleared at most, each time.
     pieces: Vec<usize>,
+}
+
+impl Noted {
+    pub(super) fn new() -> Self {
+        let memory = MemoryEngine::new(StoreId(0));
+        Self { memory, notes: BTreeMap::new(), pieces: Vec::new() }
+    }
 }
 
 impl Engine for Noted {
@@ -121,8 +128,7 @@ impl World {
         (lost.id, lost.last) = (LOST, Match(kept.first.0 - 1));
         map.partitions = vec![lost, kept];
         map.check().unwrap();
-        let memory = MemoryEngine::new(StoreId(0));
-        let engine = Noted { memory, notes: BTreeMap::new(), pieces: Vec::new() };
+        let engine = Noted::new();
         let mut world = Self { now: Instant::from_unix_ms(1_000_000), map, node: None, seq: 0 };
         world.start(engine);
         world.follow();
@@ -134,7 +140,7 @@ impl World {
     }
 
     fn start(&mut self, engine: Noted) {
-        let config = NodeConfig { shard: 0, shards: 1, life: Life(0) };
+        let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
         self.node = Some(Node::new(config, engine, self.now));
     }
 

@@ -5,8 +5,8 @@ use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
 use super::{Rack, Server};
 use cluster::{
-    ClusterId, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeSpec, Order, Report,
-    SwitchControl as _,
+    ClusterId, HotPolicy, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeSpec,
+    Order, Report, Selection, SwitchControl as _,
 };
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
 use machine::Instant;
@@ -33,6 +33,7 @@ pub(super) fn configuration(nodes: u16, seed: u64) -> ControllerConfig {
         poll_interval: POLL_INTERVAL,
         lease: LEASE,
         copy_bytes_per_s: COPY_BYTES_PER_S,
+        hot_selection: Selection::default(),
     }
 }
 
@@ -77,19 +78,22 @@ impl Rack {
         }
     }
 
-    fn order_switch(&mut self, Order { install, lease }: &Order) {
+    fn order_switch(&mut self, Order { install, lease, hot }: &Order) {
         if let Some(Install::Tables(tables)) = install {
             self.switch.install(tables).expect("tables of a sound map");
         }
         if let Some(lease) = lease {
-            self.switch.renew(lease);
+            self.switch.renew(self.now, lease);
+        }
+        if let Some(hot) = hot {
+            self.switch.install_hot(hot).expect("few keys");
         }
         let state = MemberReport::Switch(self.switch.counters());
         let report = Report { life: SWITCH_LIFE, at: self.now, state };
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
-    fn order_node(&mut self, node: NodeId, Order { install, lease }: &Order) {
+    fn order_node(&mut self, node: NodeId, Order { install, lease, hot }: &Order) {
         let now = self.now;
         let Some(server) = self.nodes.get_mut(usize::from(node.0)) else { return };
         let machine = &mut server.machine;
@@ -100,6 +104,9 @@ impl Rack {
         }
         if let Some(lease) = lease {
             machine.renew(lease);
+        }
+        if let Some(hot) = hot {
+            machine.install_hot(now, hot);
         }
         server.pump(now, &mut self.net);
         let state = MemberReport::Node(server.machine.report());
@@ -119,6 +126,7 @@ impl Rack {
                 partitions: self.spec.nodes.into(),
                 replicas: self.spec.replicas,
                 splits: Vec::new(),
+                hot: HotPolicy::Off,
             });
             // Refused as long as a node has not been heard of.
             if self.controller.create_keyspace(self.now, spec).is_ok() {

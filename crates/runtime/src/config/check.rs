@@ -201,7 +201,7 @@ fn check_keyspace(
     keyspace: &KeyspaceSection,
     found: &mut Vec<String>,
 ) {
-    let KeyspaceSection { name, kind, prefix, partitions, replicas, splits } = keyspace;
+    let KeyspaceSection { name, kind, prefix, partitions, replicas, splits, .. } = keyspace;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if !(1..=wire::NAME_MAX).contains(&name.len()) || !name.bytes().all(plain) {
         found.push(format!(

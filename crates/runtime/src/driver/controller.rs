@@ -3,7 +3,7 @@
 mod handle;
 mod thread;
 
-pub use handle::{Change, ControllerHandle, RequestError};
+pub use handle::{Change, ControllerHandle, NamedKey, RequestError};
 
 use super::delivery::Delivery;
 use crate::fatal;

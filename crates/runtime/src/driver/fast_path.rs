@@ -3,7 +3,9 @@
 use super::SwitchSnapshot;
 use crate::clock::Clock;
 use crate::mailbox::MailError;
-use cluster::{InstallError, KeyspaceId, Lease, Life, Match, SwitchControl as _, SwitchTables};
+use cluster::{
+    HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl as _, SwitchTables,
+};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddrV4;
@@ -128,9 +130,14 @@ impl FastPath {
             plane.install(tables)?;
         }
         if let Some(lease) = lease {
-            plane.renew(lease);
+            plane.renew(Clock::new().now(), lease);
         }
         Ok(())
+    }
+
+    /// Takes hot keys, if it can.
+    pub(super) fn install_hot(&self, order: &HotOrder) -> Result<(), InstallError> {
+        lock(&self.plane).install_hot(order)
     }
 
     /// Adds what the kernel has to what the threads have.

@@ -5,7 +5,7 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::FjallEngine;
-use cluster::{Assignment, HotKey, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
+use cluster::{Assignment, HotKey, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Full, Instant, Served, Service, is_work, mix};
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -62,17 +62,28 @@ pub struct ShardSnapshot {
     pub sessions: usize,
     /// Partitions it has a role in.
     pub partitions: usize,
+    /// Hot keys marked in them.
+    pub hot_keys: usize,
+    /// Copies of hot keys it holds to answer reads from.
+    pub hot_copies: usize,
     /// Whether it has a lease.
     pub leased: bool,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
 }
 
-/// What there is to do, in this order; then the answer.
+/// What a shard is to take, in this order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) install: Option<Arc<Assignment>>,
+    pub(super) lease: Option<Lease>,
+    pub(super) hot: Option<Arc<HotOrder>>,
+}
+
+/// What there is to do; then the answer.
 #[derive(Debug)]
 struct Command {
-    install: Option<Arc<Assignment>>,
-    lease: Option<Lease>,
+    wanted: Wanted,
     answer: SyncSender<ShardSnapshot>,
 }
 
@@ -107,7 +118,8 @@ impl NodeDriver {
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
-            let config = NodeConfig { shard, shards, life };
+            let rate = max_rate.map_or(0, NonZero::get);
+            let config = NodeConfig { shard, shards, life, rate };
             workers.push(spawn(&name, clock.clone(), socket, move |now| {
                 let node = Node::new(config, engine, now);
                 let service = max_rate.map(Service::new);
@@ -200,21 +212,20 @@ impl NodeHandle {
     ///
     /// If a shard does not answer.
     pub fn snapshot(&self) -> Result<NodeSnapshot, MailError> {
-        self.command(None, None, ANSWER_WAIT_MAX)
+        self.command(&Wanted::default(), ANSWER_WAIT_MAX)
     }
 
-    /// Gives every shard this assignment, then the lease. Says how the node is afterwards.
+    /// Gives every shard what there is to take. Says how the node is afterwards.
     ///
     /// # Errors
     ///
-    /// If a shard does not answer in time; others may have both then.
+    /// If a shard does not answer in time; others may have it then.
     pub(super) fn command(
         &self,
-        install: Option<Arc<Assignment>>,
-        lease: Option<Lease>,
+        wanted: &Wanted,
         patience: Duration,
     ) -> Result<NodeSnapshot, MailError> {
-        let command = |answer| Command { install: install.clone(), lease, answer };
+        let command = |answer| Command { wanted: wanted.clone(), answer };
         let shards = ask_all(&self.mailboxes, patience, command)?;
         let at = shards.iter().map(|shard| shard.at).min().ok_or(MailError::Ended)?;
         Ok(NodeSnapshot { at, report: sum(&shards), shards })
@@ -233,6 +244,7 @@ fn sum(shards: &[ShardSnapshot]) -> NodeReport {
         copies: reports().flat_map(|report| report.copies.iter().copied()).collect(),
         vacating: reports().flat_map(|report| report.vacating.iter().copied()).collect(),
         hot: HotKey::join(reports().flat_map(|report| &report.hot), node::HOT_MAX),
+        hot_revision: reports().map(|report| report.hot_revision).min().unwrap_or(0),
         requests: reports().map(|report| report.requests).sum(),
         pending: reports().map(|report| report.pending).sum(),
     }
@@ -287,12 +299,15 @@ impl<E: ShardEngine> Driven for Shard<E> {
     type Command = Command;
 
     fn handle_command(&mut self, now: Instant, command: Command) {
-        let Command { install, lease, answer } = command;
+        let Command { wanted: Wanted { install, lease, hot }, answer } = command;
         if let Some(assignment) = install {
             self.node.install(now, &assignment);
         }
         if let Some(lease) = lease {
             self.node.renew(&lease);
+        }
+        if let Some(order) = hot {
+            self.node.install_hot(now, &order);
         }
         self.asked.push(answer);
     }
@@ -355,6 +370,8 @@ impl<E: ShardEngine> Shard<E> {
             counters: self.node.counters().clone(),
             sessions: self.node.sessions(),
             partitions: self.node.partitions(),
+            hot_keys: self.node.hot_keys(),
+            hot_copies: self.node.hot_copies(),
             leased: self.node.is_leased(now),
             unsent: self.unsent,
         }

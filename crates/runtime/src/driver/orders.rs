@@ -3,11 +3,12 @@
 #[cfg(test)]
 mod tests;
 
+use super::node::Wanted;
 use super::{NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
 use cluster::{
-    Assignment, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport, NodeSpec,
-    Order, Partition, Report,
+    Assignment, HotOrder, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport,
+    NodeSpec, Order, Partition, Report,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,6 +45,9 @@ pub enum OrderError {
     /// The assignment contradicts itself.
     #[error("unsound assignment: {0}")]
     Unsound(String),
+    /// The hot keys contradict themselves.
+    #[error("unsound hot keys: {0}")]
+    UnsoundHot(&'static str),
     /// The switch cannot hold the tables.
     #[error(transparent)]
     Install(#[from] InstallError),
@@ -63,7 +67,10 @@ impl MemberHandle {
     /// If the order was not carried out, or not by all threads in time.
     pub fn obey(&mut self, order: Order) -> Result<Report, OrderError> {
         let patience = patience(&order);
-        let Order { install, lease } = order;
+        let Order { install, lease, hot } = order;
+        if let Some(hot) = &hot {
+            check_hot(hot).map_err(OrderError::UnsoundHot)?;
+        }
         match self {
             Self::Switch(switch) => {
                 let tables = match install {
@@ -73,8 +80,8 @@ impl MemberHandle {
                         return Err(OrderError::WrongRole { is: "switch", wanted: "node" });
                     }
                 };
-                let snapshot = switch.command(tables.as_ref(), lease, patience)?;
-                let state = snapshot.counters.report(snapshot.revision);
+                let snapshot = switch.command(tables.as_ref(), lease, hot, patience)?;
+                let state = snapshot.counters.report(snapshot.revision, snapshot.hot_revision);
                 let state = MemberReport::Switch(state);
                 Ok(Report { life: switch.life(), at: snapshot.at, state })
             }
@@ -87,7 +94,9 @@ impl MemberHandle {
                     }
                 };
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
-                let snapshot = node.command(assignment, lease, patience)?;
+                let hot = hot.map(Arc::new);
+                let to_take = Wanted { install: assignment, lease, hot };
+                let snapshot = node.command(&to_take, patience)?;
                 if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)
                     && wanted != held
                 {
@@ -156,6 +165,30 @@ fn check(me: &NodeSpec, assignment: &Assignment) -> Result<(), OrderError> {
         return Err(OrderError::Unsound("a keyspace id is there twice".into()));
     }
     check_partitions(me, assignment, &known).map_err(OrderError::Unsound)
+}
+
+/// The same of hot keys.
+fn check_hot(order: &HotOrder) -> Result<(), &'static str> {
+    let places = order.places.len();
+    if places > wire::NODES_MAX || order.keys.len() > wire::HOT_KEYS_MAX {
+        return Err("there are too many places or keys");
+    }
+    let nodes: BTreeSet<_> = order.places.iter().flatten().map(|(node, _)| node).collect();
+    if nodes.len() != order.places.iter().flatten().count() {
+        return Err("a node has two places");
+    }
+    let keys: BTreeSet<_> = order.keys.iter().map(|key| (key.keyspace, key.keyhash)).collect();
+    if keys.len() != order.keys.len() {
+        return Err("a keyhash is there twice");
+    }
+    let sound = order.keys.iter().all(|key| {
+        let readers = usize::from(key.readers);
+        usize::from(key.first) < places
+            && readers <= places.min(wire::HOT_READERS_MAX)
+            && (1..=order.revision).contains(&key.stay)
+            && key.key.len() <= wire::KEY_MAX
+    });
+    if sound { Ok(()) } else { Err("a key has impossible readers, stay or length") }
 }
 
 fn describe(spec: &NodeSpec) -> String {

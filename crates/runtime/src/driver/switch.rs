@@ -2,8 +2,9 @@
 //! path in the kernel before them.
 //!
 //! Each thread has a socket of its own on the service address; the kernel spreads clients over
-//! them. Nothing is shared between them but the compiled tables, which never change. With a fast
-//! path the sockets get only what that leaves to them.
+//! them. Nothing is shared between them but the compiled tables, which never change, and the
+//! directory of hot keys. With a fast path the sockets get only what that leaves to them, and there
+//! are no hot keys: replies pass that no directory sees.
 
 use super::fast_path::{FastPath, FastPathError, InKernel};
 use super::orders::OrderError;
@@ -11,14 +12,16 @@ use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
-use cluster::{KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables};
+use cluster::{
+    HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables,
+};
 use machine::{Datagram, Instant, Outbox};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use switch::{Counters, Pipeline, Tables};
+use switch::{Counters, Directory, Pipeline, Tables};
 
 /// A running switch. Dropping it ends its threads.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ pub struct SwitchDriver {
     service: SocketAddr,
     overflow: Overflow,
     fast_path: Option<FastPath>,
+    refused: Arc<Refused>,
 }
 
 /// How the control plane reaches a switch; outlives it without harm.
@@ -37,7 +41,12 @@ pub struct SwitchHandle {
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
     fast_path: Option<FastPath>,
+    refused: Arc<Refused>,
 }
+
+/// Why the last order of hot keys was not taken, if it was not; logged when it changes, for there
+/// may be many orders a second.
+type Refused = Mutex<Option<InstallError>>;
 
 /// What a switch has done since it started.
 #[derive(Clone, Debug)]
@@ -46,6 +55,8 @@ pub struct SwitchSnapshot {
     pub at: Instant,
     /// Revision of the tables that all threads, and the kernel, have installed; 0 for none.
     pub revision: u64,
+    /// Revision of the hot keys that all threads have installed; 0 for none.
+    pub hot_revision: u64,
     /// Sum over the threads and the kernel.
     pub counters: Counters,
     /// Whether all threads have a lease.
@@ -56,11 +67,20 @@ pub struct SwitchSnapshot {
     pub unsent: u64,
 }
 
-/// What there is to do, in this order; then the answer.
+/// What a thread is to take, in this order. Hot keys come last: tables say whether the switch is
+/// the active one, and a lease may find that there was a time without one, in which others may have
+/// forwarded.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    tables: Option<Arc<Tables>>,
+    lease: Option<Lease>,
+    hot: Option<Arc<HotOrder>>,
+}
+
+/// What there is to do; then the answer.
 #[derive(Debug)]
 struct Command {
-    install: Option<Arc<Tables>>,
-    lease: Option<Lease>,
+    wanted: Wanted,
     answer: SyncSender<SwitchSnapshot>,
 }
 
@@ -81,12 +101,21 @@ impl SwitchDriver {
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
         let clock = Clock::new();
+        let directory = Arc::new(Directory::new(life));
+        let refused = Arc::<Refused>::default();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
-            spawn(&name, clock.clone(), socket, move |_| Thread::new(life))
+            let (directory, refused) = (directory.clone(), refused.clone());
+            let thread = move |_| Thread {
+                pipeline: Pipeline::sharing(life, directory),
+                out: Outbox::default(),
+                unsent: 0,
+                refused,
+            };
+            spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;
-        Ok(Self { life, workers, service: local, overflow, fast_path })
+        Ok(Self { life, workers, service: local, overflow, fast_path, refused })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -100,7 +129,13 @@ impl SwitchDriver {
     pub fn handle(&self) -> SwitchHandle {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
         let (overflow, fast_path) = (self.overflow.clone(), self.fast_path.clone());
-        SwitchHandle { life: self.life, mailboxes, overflow, fast_path }
+        SwitchHandle {
+            life: self.life,
+            mailboxes,
+            overflow,
+            fast_path,
+            refused: self.refused.clone(),
+        }
     }
 }
 
@@ -131,7 +166,7 @@ impl SwitchHandle {
     ///
     /// If a thread does not answer, or the kernel does not say.
     pub fn snapshot(&self) -> Result<SwitchSnapshot, MailError> {
-        let mut snapshot = self.ask(None, None, ANSWER_WAIT_MAX)?;
+        let mut snapshot = self.ask(&Wanted::default(), ANSWER_WAIT_MAX)?;
         if let Some(fast_path) = &self.fast_path {
             fast_path.add_to(&mut snapshot)?;
         }
@@ -151,8 +186,9 @@ impl SwitchHandle {
         self.fast_path.as_ref().map(|fast_path| fast_path.explain(keyspace, at)).transpose()
     }
 
-    /// Gives the kernel and every thread these tables, then the lease; each changes over between
-    /// two packets or batches. Says how the switch is afterwards.
+    /// Gives the kernel and every thread these tables, then the lease, then the hot keys; each
+    /// changes over between two packets or batches. Says how the switch is then. What hot keys
+    /// it cannot take, it reads at home.
     ///
     /// # Errors
     ///
@@ -162,13 +198,18 @@ impl SwitchHandle {
         &self,
         install: Option<&SwitchTables>,
         lease: Option<Lease>,
+        hot: Option<HotOrder>,
         patience: Duration,
     ) -> Result<SwitchSnapshot, OrderError> {
-        let compiled = install.map(Tables::compile).transpose()?.map(Arc::new);
+        let tables = install.map(Tables::compile).transpose()?.map(Arc::new);
+        let mut wanted = Wanted { tables, lease, hot: hot.map(Arc::new) };
         if let Some(fast_path) = &self.fast_path {
             fast_path.command(install, lease.as_ref())?;
+            if let Some(order) = wanted.hot.take() {
+                note_refusal(&self.refused, fast_path.install_hot(&order).err());
+            }
         }
-        let mut snapshot = self.ask(compiled, lease, patience)?;
+        let mut snapshot = self.ask(&wanted, patience)?;
         if let Some(fast_path) = &self.fast_path {
             fast_path.add_to(&mut snapshot)?;
         }
@@ -176,13 +217,8 @@ impl SwitchHandle {
     }
 
     /// The same for the threads alone.
-    fn ask(
-        &self,
-        install: Option<Arc<Tables>>,
-        lease: Option<Lease>,
-        patience: Duration,
-    ) -> Result<SwitchSnapshot, MailError> {
-        let command = |answer| Command { install: install.clone(), lease, answer };
+    fn ask(&self, wanted: &Wanted, patience: Duration) -> Result<SwitchSnapshot, MailError> {
+        let command = |answer| Command { wanted: wanted.clone(), answer };
         let answers = ask_all(&self.mailboxes, patience, command)?;
         answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)
     }
@@ -193,6 +229,7 @@ impl SwitchSnapshot {
     fn join(mut self, other: Self) -> Self {
         self.at = self.at.min(other.at);
         self.revision = self.revision.min(other.revision);
+        self.hot_revision = self.hot_revision.min(other.hot_revision);
         self.counters.merge(&other.counters);
         self.leased &= other.leased;
         self.unsent += other.unsent;
@@ -205,28 +242,36 @@ struct Thread {
     pipeline: Pipeline,
     out: Outbox,
     unsent: u64,
+    refused: Arc<Refused>,
 }
 
-impl Thread {
-    fn new(life: Life) -> Self {
-        Self { pipeline: Pipeline::new(life), out: Outbox::default(), unsent: 0 }
+/// Notes what became of an order of hot keys.
+fn note_refusal(refused: &Refused, why: Option<InstallError>) {
+    let mut last = refused.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = why.as_ref().filter(|why| last.as_ref() != Some(why)) {
+        tracing::warn!(%why, "hot keys were not taken: their reads go home, to the tails");
     }
+    *last = why;
 }
 
 impl Driven for Thread {
     type Command = Command;
 
     fn handle_command(&mut self, now: Instant, command: Command) {
-        let Command { install, lease, answer } = command;
-        if let Some(tables) = install {
+        let Command { wanted: Wanted { tables, lease, hot }, answer } = command;
+        if let Some(tables) = tables {
             self.pipeline.install_compiled(tables);
         }
         if let Some(lease) = lease {
-            self.pipeline.renew(&lease);
+            self.pipeline.renew(now, &lease);
+        }
+        if let Some(order) = hot {
+            note_refusal(&self.refused, self.pipeline.install_hot(&order).err());
         }
         let snapshot = SwitchSnapshot {
             at: now,
             revision: self.pipeline.revision(),
+            hot_revision: self.pipeline.hot_revision(),
             counters: self.pipeline.counters_ref().clone(),
             leased: self.pipeline.is_leased(now),
             unsent: self.unsent,

@@ -9,7 +9,7 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 10] = [
+const SWITCH_METRICS: [Metric; 11] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -18,11 +18,12 @@ const SWITCH_METRICS: [Metric; 10] = [
     metric::SWITCH_OVERFLOWED,
     metric::SWITCH_PARTITION_READS,
     metric::SWITCH_PARTITION_WRITES,
+    metric::SWITCH_HOT_REVISION,
     metric::SWITCH_TABLE_REVISION,
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 15] = [
+const NODE_METRICS: [Metric; 19] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -37,10 +38,14 @@ const NODE_METRICS: [Metric; 15] = [
     metric::NODE_SESSIONS,
     metric::NODE_SYNCS,
     metric::NODE_PARTITIONS,
+    metric::NODE_HOT_KEYS,
+    metric::NODE_HOT_COPIES,
+    metric::NODE_HOT_READS,
+    metric::NODE_HOT_COPIES_SENT,
     metric::NODE_LEASED,
 ];
 
-const CONTROLLER_METRICS: [Metric; 7] = [
+const CONTROLLER_METRICS: [Metric; 8] = [
     metric::CONTROLLER_MAP_REVISION,
     metric::CONTROLLER_MEMBERS_READY,
     metric::CONTROLLER_ORDERS,
@@ -48,10 +53,16 @@ const CONTROLLER_METRICS: [Metric; 7] = [
     metric::CONTROLLER_ACTIVE_SWITCH,
     metric::CONTROLLER_EPOCHS,
     metric::CONTROLLER_PARTITIONS,
+    metric::CONTROLLER_HOT_KEYS,
 ];
 
-/// These have samples only while something is copied.
-const COPY_METRICS: [Metric; 2] = [metric::CONTROLLER_COPY_PERMILLE, metric::CONTROLLER_COPY_BYTES];
+/// These have samples only while something is copied, or keys are hot.
+const COPY_METRICS: [Metric; 4] = [
+    metric::CONTROLLER_COPY_PERMILLE,
+    metric::CONTROLLER_COPY_BYTES,
+    metric::SWITCH_HOT_READS,
+    metric::SWITCH_HOT_WRITES,
+];
 
 /// What a sample's line begins with, labels without values.
 fn sample_of(metric: &Metric) -> (String, Vec<String>) {
@@ -89,7 +100,7 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
     assert!(answer.body.ends_with("# EOF\n"));
     let all = SWITCH_METRICS.iter().chain(&NODE_METRICS).chain(&CONTROLLER_METRICS);
     all.clone().for_each(|metric| assert_exposed(&answer.body, metric));
-    let copies = COPY_METRICS.iter().map(|metric| format!("# TYPE {} gauge\n", metric.name));
+    let copies = COPY_METRICS.iter().map(|metric| format!("# TYPE {} ", metric.name));
     copies.for_each(|header| assert!(answer.body.contains(&header), "{}", answer.body));
     assert_eq!(answer.body.matches("# TYPE ").count(), all.count() + COPY_METRICS.len());
     assert!(answer.body.contains("keyway_controller_partitions{state=\"open\"} 32\n"));
@@ -204,7 +215,7 @@ fn a_switch_takes_orders_over_http() {
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
     };
-    let install = |tables| Order { install: Some(Install::Tables(tables)), lease: None };
+    let install = |tables| Order { install: Some(Install::Tables(tables)), ..Order::default() };
     assert_eq!(report(&Order::default()).revision(), 0);
     let tables = map.switch_tables(0);
     let answer = report(&install(tables.clone()));

@@ -20,6 +20,9 @@ impl Actor {
     pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
         self.started += 1;
         let register = self.register();
+        if self.reads_percent > 0 && self.rng.chance(self.reads_percent, 100) {
+            return self.get(ask, register);
+        }
         match self.rng.below(100) {
             0..25 => self.get(ask, register),
             25..45 => {

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
-    Epoch, HotKey, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport,
-    Order, PartitionId, Plant, Report, SwitchControl,
+    Epoch, HotKey, HotPolicy, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId,
+    NodeReport, Order, PartitionId, Plant, Report, SwitchControl,
 };
 use controller::{KeyspaceSpec, Saved};
 use node::engine::Engine as _;
@@ -142,7 +142,7 @@ impl World {
     /// A member carries an order out.
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
-        let Order { install, lease } = &*mandate.order;
+        let Order { install, lease, hot } = &*mandate.order;
         match role {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));
@@ -158,7 +158,10 @@ impl World {
                     // Switch and node guard each other: both must break the rule to do harm.
                     let ignores = self.options.plant == Some(Plant::IgnoreLease);
                     let duration_ms = if ignores { u64::MAX } else { lease.duration_ms };
-                    pipeline.renew(&Lease { duration_ms, ..*lease });
+                    pipeline.renew(local, &Lease { duration_ms, ..*lease });
+                }
+                if let Some(hot) = hot {
+                    pipeline.install_hot(hot).expect("few keys");
                 }
                 let state = MemberReport::Switch(pipeline.counters());
                 let report = Report { life: self.process(role).life, at: local, state };
@@ -179,6 +182,9 @@ impl World {
                     }
                     if let Some(lease) = lease {
                         machine.renew(lease);
+                    }
+                    if let Some(hot) = hot {
+                        machine.install_hot(local, hot);
                     }
                     // Where there is no delay, the first must not answer before the last has it.
                     shard.flush_scheduled |= nanos(self.options.sync_delay_max) == 0;
@@ -277,7 +283,8 @@ impl World {
             let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return };
             if controller.map().keyspace(name).is_none() {
                 let name = name.to_owned();
-                let spec = KeyspaceSpec { name, kind, partitions, replicas, splits };
+                let hot = HotPolicy::Replicate;
+                let spec = KeyspaceSpec { name, kind, partitions, replicas, splits, hot };
                 if controller.create_keyspace(local, spec).is_err() {
                     return; // A node has not been heard of yet.
                 }
@@ -307,6 +314,7 @@ fn merge(reports: &[NodeReport]) -> NodeReport {
         copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
         vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
         hot: HotKey::join(all().flat_map(|it| &it.hot), usize::MAX),
+        hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
         requests: all().map(|it| it.requests).sum(),
         pending: all().map(|it| it.pending).sum(),
     }

@@ -22,6 +22,7 @@ pub(crate) enum Fault {
     Cut,
     Clog,
     Operator,
+    HotOrCold,
     /// Not a fault: one client sends very much at once.
     Flood,
 }
@@ -38,7 +39,7 @@ pub(crate) enum Relief {
 }
 
 impl Fault {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -49,6 +50,7 @@ impl Fault {
         Self::Cut,
         Self::Clog,
         Self::Operator,
+        Self::HotOrCold,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -64,6 +66,7 @@ impl Fault {
             Self::Cut => faults.cut_every,
             Self::Clog => faults.clog_every,
             Self::Operator => faults.operator_every,
+            Self::HotOrCold => faults.hot_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -122,6 +125,7 @@ impl World {
             Fault::Cut => self.cut(),
             Fault::Clog => self.clog(),
             Fault::Operator => self.operate(),
+            Fault::HotOrCold => self.turn_hot_or_cold(),
             Fault::Flood => self.flood(),
         }
         self.schedule_fault(fault, self.now);

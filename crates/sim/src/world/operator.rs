@@ -1,6 +1,7 @@
 //! What operators do in the middle of everything.
 
 use super::{Unit, World};
+use crate::actor::keys;
 use crate::role::{Role, node_spec};
 use cluster::NodeId;
 
@@ -81,6 +82,36 @@ impl World {
                 true
             }
         }
+    }
+
+    /// Somebody pins a key as hot, or lets it go. Now and then all of them: in worlds as slow as
+    /// these, the controller would not find any by itself.
+    pub(super) fn turn_hot_or_cold(&mut self) {
+        let role = Role::Controller(self.leader);
+        let Some(keyspaces) = self.keyspaces.clone().filter(|_| self.process(role).is_free())
+        else {
+            return;
+        };
+        let keys = keys(&self.options.load);
+        let place = usize::try_from(self.rng.below(keys.len() as u64)).expect("below a length");
+        let count = if self.rng.chance(1, 8) { keys.len() } else { 1 };
+        let hot = self.rng.chance(3, 5);
+        let local = self.local(role);
+        let master = self.controllers.get_mut(usize::from(self.leader));
+        let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return };
+        for key in keys.iter().cycle().skip(place).take(count) {
+            let [hashed, ordered] = &keyspaces;
+            let keyspace = if key.ordered { ordered } else { hashed };
+            // Whether it was so already is nothing to us.
+            let _ = match hot {
+                true => controller.pin(local, &keyspace.name, &key.key),
+                false => controller.unpin(local, &keyspace.name, &key.key),
+            };
+        }
+        let first = keys.get(place).map(|key| String::from_utf8_lossy(&key.key).into_owned());
+        let what = if hot { "hot" } else { "cold" };
+        self.note(format_args!("{count} keys turn {what}: {}", first.unwrap_or_default()));
+        self.pump(Unit::Master(self.leader.into()));
     }
 
     /// Ends a pause of copies that somebody left behind.

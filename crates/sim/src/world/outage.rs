@@ -114,6 +114,8 @@ fn options(seed: u64) -> Options {
             in_flight: 8,
             think: Duration::from_millis(20),
             registers: 2,
+            reads_percent: 0,
+            blind: false,
             patience: Duration::from_secs(5),
             flood: 0,
         },

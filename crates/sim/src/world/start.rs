@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
 use crate::role::{Cast, Role, node_spec, service};
-use cluster::{ClusterId, Life, StoreId};
+use cluster::{ClusterId, Life, Selection, StoreId};
 use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig};
@@ -94,8 +94,15 @@ impl World {
                 }
             }
             Role::Switch(index) => {
+                let mut pipeline = Pipeline::new(life);
+                if let Some(plant) = self.options.plant {
+                    pipeline.plant(plant);
+                }
+                if self.options.load.blind {
+                    pipeline.choose_blindly();
+                }
                 if let Some(switch) = self.switches.get_mut(usize::from(index)) {
-                    *switch = Switch { pipeline: Some(Pipeline::new(life)), installed: None };
+                    *switch = Switch { pipeline: Some(pipeline), installed: None };
                 }
             }
             Role::Node(node) => self.start_node(node, life, local),
@@ -110,7 +117,8 @@ impl World {
         for index in self.shards_of(node) {
             let Some(shard) = self.shards.get_mut(index) else { continue };
             let Some(disk) = shard.disk.take() else { continue };
-            let config = NodeConfig { shard: shard.index, shards: self.options.shards, life };
+            let (shards, rate) = (self.options.shards, 0);
+            let config = NodeConfig { shard: shard.index, shards, life, rate };
             let mut machine = Node::new(config, disk, local);
             if let Some(plant) = self.options.plant {
                 machine.plant(plant);
@@ -129,6 +137,7 @@ impl World {
             poll_interval: self.options.poll,
             lease: self.options.lease,
             copy_bytes_per_s: self.options.copy_bytes_per_s,
+            hot_selection: Selection::default(),
         };
         let controller = Controller::new(config, self.saved.clone(), local);
         let mut machine = controller.expect("a sound configuration");

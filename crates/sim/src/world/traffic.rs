@@ -6,10 +6,10 @@ use crate::clock::nanos;
 use crate::net::Net;
 use crate::queue::{Event, Queue};
 use crate::role::{Role, role_of, service};
-use cluster::Plant;
+use cluster::{NodeId, Partition, PartitionId, Plant};
 use machine::{Datagram, Instant};
 use std::time::Duration;
-use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
+use wire::{Code, Endpoint, Fields as _, HEADER_LEN, Op, hop_flag};
 
 impl World {
     pub(super) fn datagram_arrives(&mut self, from: Endpoint, to: Endpoint, bytes: Vec<u8>) {
@@ -62,6 +62,7 @@ impl World {
         let _ = pipeline.process(local, from, bytes, &mut self.outbox);
         let mut out = std::mem::take(&mut self.outbox);
         while let Some(Datagram { mut to, payload }) = out.pop() {
+            self.stats.spread += u64::from(self.is_from_copy(payload));
             if self.options.plant == Some(Plant::RetryElsewhere) {
                 to = self.lead_astray(to, payload);
             }
@@ -70,6 +71,20 @@ impl World {
             post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
         self.outbox = out;
+    }
+
+    /// Whether this is the answer to a read of a hot key, from a node other than its tail.
+    fn is_from_copy(&self, datagram: &[u8]) -> bool {
+        let Some(header) = datagram.first_chunk::<HEADER_LEN>() else { return false };
+        let hot = Op::from_wire(header.op()) == Some(Op::GetReply)
+            && header.hop_flags() & hop_flag::HOT != 0
+            && Code::from_wire(header.code()).is_some_and(Code::is_decided);
+        let partitions = self.saved.iter().flat_map(|it| &it.map.partitions);
+        let of = |it: &&Partition| it.id == PartitionId(header.partition());
+        hot && partitions
+            .into_iter()
+            .find(of)
+            .is_some_and(|it| it.tail() != Some(NodeId(header.node())))
     }
 
     /// Where a switch with a planted bug sends a write: the first copy to the head, every other to
@@ -85,7 +100,7 @@ impl World {
         let last = usize::from(header.chain_len()).checked_sub(1).and_then(|at| chain.get(at));
         let Some(last) = last else { return to };
         let spec = crate::role::node_spec(u16::from_be_bytes(*last), self.options.shards);
-        spec.endpoint_of(cluster::PartitionId(header.partition()))
+        spec.endpoint_of(PartitionId(header.partition()))
     }
 
     pub(super) fn pump_actor(&mut self, index: usize) {

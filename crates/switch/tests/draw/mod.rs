@@ -54,6 +54,8 @@ pub(crate) fn partitions(
     .collect()
 }
 
+/// Keyhashes below this are drawn often.
+pub(crate) const HASHES: u64 = 4;
 /// A hash keyspace.
 pub(crate) const HASH: u16 = 1;
 /// A range keyspace.
@@ -145,18 +147,35 @@ pub(crate) struct Draw {
 }
 
 fn any_op() -> impl Strategy<Value = usize> {
-    // The splits are where most of the logic is.
-    prop_oneof![2 => 0..Op::ALL.len(), 1 => Just(5usize), 1 => Just(6usize)]
+    // The splits and hot keys are where most of the logic is.
+    const OFTEN: [Op; 7] =
+        [Op::Mget, Op::Mget, Op::Range, Op::Range, Op::Get, Op::GetReply, Op::HotCopied];
+    let often = (0..OFTEN.len()).prop_map(|place| {
+        let same = |op: &Op| *op == OFTEN[place];
+        Op::ALL.iter().position(same).expect("it is one of them")
+    });
+    prop_oneof![0..Op::ALL.len(), often]
 }
 
 fn any_header() -> impl Strategy<Value = Header> {
     let bitmap = prop_oneof![2 => Just(u32::MAX), 1 => any::<u32>()];
     let port = prop_oneof![1 => Just(0u16), 5 => any::<u16>()];
     let count = prop_oneof![2 => 0u8..6, 1 => any::<u8>()];
+    // What hot keys are known and judged by: few values, so that they meet.
+    let chain = (any::<[u8; 16]>(), 0u8..8).prop_map(|(mut chain, stay)| {
+        if stay < 6 {
+            chain[8..].fill(0);
+            chain[15] = stay;
+        }
+        chain
+    });
+    let keyhash = prop_oneof![3 => 0..HASHES, 1 => any::<u64>()];
+    let version = prop_oneof![3 => 0u64..4, 1 => 255u64..259, 1 => any::<u64>()];
+    let code = prop_oneof![3 => Just(0u8), 2 => Just(22u8), 2 => any::<u8>()];
     (
         (any::<u8>(), any::<u32>(), any::<u32>(), bitmap, any::<u16>(), any::<u16>()),
-        (any::<[u8; 16]>(), port, 0u8..=8, any::<[u8; 16]>(), any::<u64>(), any::<u64>()),
-        (any::<u8>(), any::<u64>(), any::<u64>(), any::<u16>(), any::<u8>(), count),
+        (any::<[u8; 16]>(), port, 0u8..=8, chain, keyhash, version),
+        (any::<u8>(), any::<u64>(), any::<u64>(), any::<u16>(), code, count),
     )
         .prop_map(|(a, b, c)| Header {
             hop_flags: a.0,
@@ -228,8 +247,10 @@ pub(crate) fn datagram(tables: &SwitchTables, draw: &Draw) -> (Endpoint, Vec<u8>
     match op {
         Op::Mget => {
             places.truncate(32);
-            let key = |at: &u128| MgetKey { match_value: *at, keyhash: 0, key: b"key" };
-            wire::emit_mget(&mut bytes, &header, places.iter().map(key));
+            let keys = places.iter().zip((0..HASHES).cycle());
+            let key =
+                |(at, keyhash): (&u128, _)| MgetKey { match_value: *at, keyhash, key: b"key" };
+            wire::emit_mget(&mut bytes, &header, keys.map(key));
         }
         Op::Range => {
             let (a, b) = (places[0], places[1]);

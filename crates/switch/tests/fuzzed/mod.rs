@@ -1,8 +1,11 @@
 //! What the fuzz targets do with the bytes that they are given. Also run by `cargo test` over the
 //! vectors, which are the seeds of `cargo xtask fuzz`.
 
-use crate::oracle::compare::Both;
-use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
+use crate::oracle::compare::{Both, LIFE};
+use cluster::{
+    Epoch, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
+    Selection, SwitchTables,
+};
 use std::net::SocketAddr;
 use wire::{Body, CopyEntry, Endpoint, Fields as _, HEADER_LEN, MAGIC, Op, Packet, VERSION};
 
@@ -64,21 +67,26 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::ChainAck | Body::ChainCommit | Body::ChainStable | Body::ChainCopied => {
             assert!(packet.op().is_chain());
         }
+        Body::HotCopied | Body::HotCover => assert!(packet.op().is_reply()),
+        Body::HotCopy { key, .. } => entry_fits(key, &[]),
         Body::GetReply(_) | Body::IncrReply { .. } | Body::DescribeReply { .. } => {
             assert!(packet.op().is_reply());
         }
     }
 }
 
-/// The pipeline against the model. The bytes are: length of the tables, tables, then for each
-/// datagram a source (a client, or from [`NODE_SOURCE`] a node's index times 4 plus shard), 2 bytes
-/// of length, perhaps with [`MEND`], and the datagram. Where they end, zeros follow.
+/// The pipeline against the model. The bytes are: length of the tables, tables, length of the order
+/// of hot keys, order, then for each datagram a source (a client, or from [`NODE_SOURCE`] a node's
+/// index times 4 plus shard), 2 bytes of length, perhaps with [`MEND`], and the datagram. Where
+/// they end, zeros follow.
 pub(crate) fn pipeline(bytes: &[u8]) {
     let mut rest = Bytes(bytes);
     let tables_len = rest.byte().into();
     let tables = tables(rest.take(tables_len));
     let mut both = Both::new(true);
     both.install(&tables);
+    let order_len = rest.byte().into();
+    both.install_hot(&order(rest.take(order_len)));
     while !rest.0.is_empty() {
         let source = rest.byte();
         let len = rest.short();
@@ -126,6 +134,10 @@ impl<'a> Bytes<'a> {
 
     fn short(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
+    }
+
+    fn long(&mut self) -> u64 {
+        (0..8).fold(0, |number, _| number << 8 | u64::from(self.byte()))
     }
 
     fn take(&mut self, len: usize) -> &'a [u8] {
@@ -185,6 +197,28 @@ fn tables(bytes: &[u8]) -> SwitchTables {
         }
     }
     tables
+}
+
+/// Any bytes make a sound order: how readers are chosen, and for each key its place (places are
+/// those of [`NODE_IDS`]) and its readers, 3 bits each, bit 6: in the range keyspace; then 8 bytes
+/// of keyhash. There are at most 4 readers, all of which a switch looks at.
+fn order(bytes: &[u8]) -> HotOrder {
+    let mut bytes = Bytes(bytes);
+    let selections = [Selection::Random, Selection::Reported, Selection::Predicted];
+    let selection = selections[usize::from(bytes.byte() % 3)];
+    let place = |id: u16| Some((NodeId(id), Life(id.into())));
+    let mut keys: Vec<HotEntry> = Vec::new();
+    while !bytes.0.is_empty() {
+        let byte = bytes.byte();
+        let keyspace = KeyspaceId(if byte & 0x40 == 0 { 1 } else { 40_000 });
+        let keyhash = bytes.long();
+        if keys.iter().all(|key| (key.keyspace, key.keyhash) != (keyspace, keyhash)) {
+            let (first, readers) = (u16::from(byte % 8), u16::from(byte / 8 % 8).min(4));
+            keys.push(HotEntry { keyspace, key: vec![], keyhash, stay: 1, first, readers });
+        }
+    }
+    let places = NODE_IDS.map(place).to_vec();
+    HotOrder { revision: 1, switch: LIFE, selection, places, keys }
 }
 
 fn endpoint(host: u8, port: u16) -> Endpoint {

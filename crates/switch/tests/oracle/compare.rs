@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::invariants;
 use super::model::{Model, Sent};
-use cluster::{Lease, Life, SwitchControl as _, SwitchTables};
+use cluster::{HotOrder, Lease, Life, SwitchControl as _, SwitchTables};
 use machine::{Instant, Outbox};
 use std::rc::Rc;
 use switch::Pipeline;
@@ -16,14 +16,17 @@ pub(crate) struct Both {
     none: SwitchTables,
 }
 
+/// Which life of a switch this is.
+pub(crate) const LIFE: Life = Life(1);
+
 const NOW: Instant = Instant::from_unix_ms(1_000);
 
 impl Both {
     /// Both without tables, with a lease or without.
     pub(crate) fn new(leased: bool) -> Self {
-        let mut pipeline = Pipeline::new(Life(1));
+        let mut pipeline = Pipeline::new(LIFE);
         if leased {
-            pipeline.renew(&Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+            pipeline.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 1 });
         }
         let model = Model { leased, ..Model::default() };
         Self { pipeline, model, none: SwitchTables::default() }
@@ -34,6 +37,17 @@ impl Both {
         self.pipeline.install(tables).expect("sound tables");
         if self.model.tables.as_ref().is_none_or(|old| old.revision <= tables.revision) {
             self.model.tables = Some(Rc::new(tables.clone()));
+            if !tables.active {
+                self.model.hot.forget(&mut self.model.counts);
+            }
+        }
+    }
+
+    /// Installs an order of hot keys; it must be sound.
+    pub(crate) fn install_hot(&mut self, order: &HotOrder) {
+        self.pipeline.install_hot(order).expect("a sound order");
+        if self.model.tables.as_ref().is_some_and(|tables| tables.active) {
+            self.model.hot.install(order, LIFE, &mut self.model.counts);
         }
     }
 
@@ -47,6 +61,7 @@ impl Both {
         assert!(outcome.is_ok() || (out.is_empty() && drops == 1), "an error is one drop");
         let sent: Vec<Sent> =
             std::iter::from_fn(|| out.pop().map(|d| (d.to, d.payload.to_vec()))).collect();
+        self.model.did.clone_from(&sent);
         assert_eq!(sent, self.model.process(from, datagram), "pipeline and model");
         let tables = self.model.tables.as_deref().unwrap_or(&self.none);
         invariants::check(tables, from, datagram, &sent, drops);

@@ -1,6 +1,7 @@
 //! Counters and loads of a switch by name, those that are 0 left out: the form in which model,
 //! switch and vectors are compared.
 
+use cluster::HotCount;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use switch::{Counters, Loads};
@@ -21,12 +22,27 @@ pub(crate) struct Counts {
     pub(crate) writes: BTreeMap<String, u64>,
     /// Last load report, by node id.
     pub(crate) loads: BTreeMap<String, u64>,
+    /// Reads of hot keys, by keyspace and keyhash.
+    pub(crate) hot_reads: BTreeMap<String, u64>,
+    /// Those of them that went to copies.
+    pub(crate) hot_spread: BTreeMap<String, u64>,
+    /// Writes of hot keys.
+    pub(crate) hot_writes: BTreeMap<String, u64>,
+}
+
+/// A hot key as counts name it.
+pub(crate) fn hot_name(keyspace: u16, keyhash: u64) -> String {
+    format!("{keyspace}-{keyhash:016x}")
 }
 
 impl Counts {
     /// Those of a switch.
     pub(crate) fn of(counters: &Counters, reports: &Loads) -> Self {
         let loads = counters.partitions();
+        let hot = |of: fn(&HotCount) -> u64| {
+            let hot = counters.hot().iter().map(|load| &load.count);
+            named(hot.map(|it| (hot_name(it.keyspace.0, it.keyhash), of(it))))
+        };
         let mut counts = Self {
             packets: named(counters.packets().map(|(op, n)| (op.name(), n))),
             emitted: counters.emitted(),
@@ -34,11 +50,21 @@ impl Counts {
             reads: named(loads.iter().map(|load| (load.partition, load.reads))),
             writes: named(loads.iter().map(|load| (load.partition, load.writes))),
             loads: BTreeMap::new(),
+            hot_reads: hot(|it| it.reads),
+            hot_spread: hot(|it| it.spread),
+            hot_writes: hot(|it| it.writes),
         };
         for (node, load) in reports.iter() {
             counts.loads.insert(node.to_string(), load.into());
         }
         counts
+    }
+}
+
+impl Counts {
+    /// What is counted of hot keys, as long as they stay.
+    pub(crate) fn hot(&mut self) -> [&mut BTreeMap<String, u64>; 3] {
+        [&mut self.hot_reads, &mut self.hot_spread, &mut self.hot_writes]
     }
 }
 

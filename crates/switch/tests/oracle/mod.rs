@@ -2,5 +2,6 @@
 
 pub(crate) mod compare;
 pub(crate) mod counts;
+pub(crate) mod hot;
 pub(crate) mod invariants;
 pub(crate) mod model;

@@ -1,7 +1,8 @@
 //! The switch as section 3 of `spec/protocol.md` reads: linear scans over what the controller
 //! sent, a new datagram for each that goes out, no thought for speed.
 
-use super::counts::Counts;
+use super::counts::{Counts, hot_name};
+use super::hot::{self, Hot};
 use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,12 +18,17 @@ pub(crate) struct Model {
     pub(crate) tables: Option<Rc<SwitchTables>>,
     /// Whether it has a lease.
     pub(crate) leased: bool,
+    /// The hot keys.
+    pub(crate) hot: Hot,
     /// What it has counted.
     pub(crate) counts: Counts,
+    /// What another switch made of the present datagram.
+    pub(crate) did: Vec<Sent>,
 }
 
 impl Model {
-    /// Takes one datagram and gives all that it sends.
+    /// Takes one datagram and gives all that it sends. Where a switch may choose, it chooses as
+    /// in what another one `did`, if that was allowed.
     pub(crate) fn process(&mut self, from: Endpoint, datagram: &[u8]) -> Vec<Sent> {
         let sent = match parse(datagram) {
             Ok(header) => self.forward(from, &header, datagram),
@@ -42,7 +48,7 @@ impl Model {
         add(&mut self.counts.packets, name);
         let tables = self.tables.clone().unwrap_or_default();
         let sender = tables.nodes.iter().find(|node| node.owns(from));
-        if name.ends_with("_reply") {
+        if name.ends_with("_reply") || matches!(name, "hot_copied" | "hot_cover") {
             if !self.leased {
                 return self.drop("no_lease");
             }
@@ -54,10 +60,11 @@ impl Model {
                 return self.drop("reply_not_from_node");
             }
             self.counts.loads.insert(node.id.to_string(), header.load.into());
+            self.hot.learn(name, node.id, header);
             let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
             return vec![(to, datagram.to_vec())];
         }
-        if name.starts_with("chain_") {
+        if name.starts_with("chain_") || name == "hot_copy" {
             return self.drop("bad_op");
         }
         if sender.is_some() {
@@ -84,7 +91,8 @@ impl Model {
             "describe" => self.describe(&tables, &header, datagram),
             "mget" => self.mget(&tables, &header, datagram),
             "range" => self.range(&tables, &header, datagram),
-            _ => self.single(&tables, &header, datagram, !matches!(name, "get")),
+            "get" => self.get(&tables, &header, datagram),
+            _ => self.write(&tables, &header, datagram),
         }
     }
 
@@ -96,26 +104,38 @@ impl Model {
         vec![(tables.nodes[place].endpoint, rewritten(header, datagram))]
     }
 
-    fn single(
-        &mut self,
-        tables: &SwitchTables,
-        header: &Header,
-        datagram: &[u8],
-        write: bool,
-    ) -> Vec<Sent> {
-        if !has_keyspace(tables, header) {
-            return self.drop("no_keyspace");
+    fn get(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+        let partition = match found(tables, header) {
+            Ok(partition) => partition,
+            Err(reason) => return self.drop(reason),
+        };
+        add(&mut self.counts.reads, &partition.id.to_string());
+        let (keyspace, keyhash) = (header.keyspace, header.keyhash);
+        let hot = self.hot.read(tables, keyspace, keyhash, header.flags & flag::AT_HOME != 0);
+        let (mut reader, mut spread) = (partition.tail().unwrap(), false);
+        if let Some(hot) = &hot {
+            add(&mut self.counts.hot_reads, &hot_name(keyspace, keyhash));
+            if let Some(holder) = hot::chosen(&hot.holders, &self.did, |_| true) {
+                add(&mut self.counts.hot_spread, &hot_name(keyspace, keyhash));
+                (reader, spread) = (holder, true);
+            }
         }
-        let Some(partition) = holder(tables, header.keyspace, header.match_value) else {
-            return self.drop("no_partition");
+        let Some(node) = node(tables, reader) else { return self.drop("no_node") };
+        let mut stamped = stamp(header, partition.id.0, partition.epoch.0, 0, &[reader]);
+        hot.inspect(|hot| hot::stamp(&mut stamped, hot, spread));
+        vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
+    }
+
+    fn write(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+        let partition = match found(tables, header) {
+            Ok(partition) => partition,
+            Err(reason) => return self.drop(reason),
         };
-        let counter = if write { &mut self.counts.writes } else { &mut self.counts.reads };
-        add(counter, &partition.id.to_string());
-        let chain = if write {
-            &partition.chain[..]
-        } else {
-            &partition.members()[partition.members().len() - 1..]
-        };
+        add(&mut self.counts.writes, &partition.id.to_string());
+        if self.hot.has(header.keyspace, header.keyhash) {
+            add(&mut self.counts.hot_writes, &hot_name(header.keyspace, header.keyhash));
+        }
+        let chain = &partition.chain;
         let Some(node) = node(tables, chain[0]) else { return self.drop("no_node") };
         let stamped = stamp(header, partition.id.0, partition.epoch.0, 0, chain);
         vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
@@ -132,26 +152,45 @@ impl Model {
         if !has_keyspace(tables, header) {
             return self.drop("no_keyspace");
         }
-        let mut groups: Vec<(Endpoint, NodeId, u32)> = Vec::new();
+        let mut datagram = datagram.to_vec();
+        let mut groups: Vec<(Endpoint, NodeId, [u32; 2])> = Vec::new();
         for key in asked {
-            let at = u128::from_be_bytes(payload[key * 24..key * 24 + 16].try_into().unwrap());
+            let slot: [u8; 24] = payload[key * 24..][..24].try_into().unwrap();
+            let at = u128::from_be_bytes(slot[..16].try_into().unwrap());
+            let keyhash = u64::from_be_bytes(slot[16..].try_into().unwrap());
             let Some(partition) = holder(tables, header.keyspace, at) else {
                 self.drop("no_partition");
                 continue;
             };
             add(&mut self.counts.reads, &partition.id.to_string());
-            let Some(node) = node(tables, partition.tail().unwrap()) else {
+            let at_home = header.flags & flag::AT_HOME != 0;
+            let (mut reader, mut bits) = (partition.tail().unwrap(), [1 << key, 0]);
+            if let Some(hot) = self.hot.read(tables, header.keyspace, keyhash, at_home) {
+                let name = hot_name(header.keyspace, keyhash);
+                add(&mut self.counts.hot_reads, &name);
+                let picks = |header: &Header| header.bitmap >> key & 1 == 1;
+                if let Some(holder) = hot::chosen(&hot.holders, &self.did, picks) {
+                    add(&mut self.counts.hot_spread, &name);
+                    (reader, bits) = (holder, [1 << key; 2]);
+                    let slot = &mut datagram[HEADER_LEN + key * 24..][..16];
+                    slot.copy_from_slice(&u128::from(hot.floor).to_be_bytes());
+                }
+            }
+            let Some(node) = node(tables, reader) else {
                 self.drop("no_node");
                 continue;
             };
             let to = node.endpoint_of(partition.id);
             match groups.iter_mut().find(|group| group.0 == to) {
-                Some(group) => group.2 |= 1 << key,
-                None => groups.push((to, node.id, 1 << key)),
+                Some(group) => group.2.iter_mut().zip(bits).for_each(|(all, bit)| *all |= bit),
+                None => groups.push((to, node.id, bits)),
             }
         }
-        let copy =
-            |(to, node, bitmap)| (to, rewritten(&stamp(header, 0, 0, bitmap, &[node]), datagram));
+        let copy = |(to, node, [bitmap, hot_bitmap]): (_, NodeId, [u32; 2])| {
+            let mut stamped = stamp(header, 0, 0, bitmap, &[node]);
+            stamped.chain[4..8].copy_from_slice(&hot_bitmap.to_be_bytes());
+            (to, rewritten(&stamped, &datagram))
+        };
         groups.into_iter().map(copy).collect()
     }
 
@@ -249,6 +288,7 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x44 => "chain_expire",
         0x45 => "chain_copy",
         0x46 => "chain_copied",
+        0x47 => "hot_copy",
         0x81 => "get_reply",
         0x82 => "put_reply",
         0x83 => "del_reply",
@@ -257,6 +297,8 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x86 => "mget_reply",
         0x87 => "range_reply",
         0x88 => "describe_reply",
+        0xc7 => "hot_copied",
+        0xc8 => "hot_cover",
         _ => return None,
     })
 }
@@ -267,6 +309,14 @@ fn has_keyspace(tables: &SwitchTables, header: &Header) -> bool {
 
 fn holder(tables: &SwitchTables, keyspace: u16, at: u128) -> Option<&Partition> {
     tables.partitions.iter().find(|p| p.keyspace.0 == keyspace && p.first.0 <= at && at <= p.last.0)
+}
+
+/// The partition of a request for one key.
+fn found<'t>(tables: &'t SwitchTables, header: &Header) -> Result<&'t Partition, &'static str> {
+    if !has_keyspace(tables, header) {
+        return Err("no_keyspace");
+    }
+    holder(tables, header.keyspace, header.match_value).ok_or("no_partition")
 }
 
 fn node(tables: &SwitchTables, id: NodeId) -> Option<&NodeSpec> {

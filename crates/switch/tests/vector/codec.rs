@@ -85,15 +85,31 @@ impl Codec {
 
     /// The fields of `after` that differ from those of `before`, in the order of the layout.
     pub(crate) fn changed(&self, before: &[u8], after: &[u8]) -> Vec<(String, Value)> {
-        let is_range = self.text("op", &after[92..93]) == Value::String("range".into());
-        let hidden = |name: &str| is_range && ["keyhash", "object_version"].contains(&name);
+        let op = self.text("op", &after[92..93]);
+        let is = |name: &str| op.as_str() == Some(name);
+        let hop_flags = self.text("hop_flags", &after[3..4]);
+        let hot = hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("HOT")));
+        let copies = is("mget") && after[48..52] != [0; 4];
+        // Of fields that lie over each other, those that this packet uses.
+        let shown = |field: &Field| match field.name.as_str() {
+            "match_end" => is("range"),
+            "keyhash" | "object_version" => !is("range"),
+            "hot_bitmap" => copies,
+            "stay" => is("get") && hot,
+            _ => !field.overlay,
+        };
         let mut changed = Vec::new();
-        for Field { name, at, size, overlay } in &self.field {
-            let place = *at..at + size;
-            let shown = if *overlay { is_range } else { !hidden(name) };
-            if shown && before[place.clone()] != after[place.clone()] {
-                changed.push((name.clone(), self.text(name, &after[place])));
+        for field in self.field.iter().filter(|field| shown(field)) {
+            let Field { name, at, size, .. } = field;
+            let mut now = after[*at..at + size].to_vec();
+            if now == before[*at..at + size] {
+                continue;
             }
+            if name == "chain" && (copies || hot) {
+                // The rest is said by what lies over it.
+                now[4..].fill(0);
+            }
+            changed.push((name.clone(), self.text(name, &now)));
         }
         changed
     }

@@ -1,9 +1,10 @@
-//! One file of vectors: tables, and cases of one datagram each.
+//! One file of vectors: tables, perhaps hot keys, and cases of one datagram each, or of several of
+//! which the last counts.
 
 use super::codec::{self, Codec};
 use crate::oracle::counts::Counts;
 use crate::oracle::model::Sent;
-use cluster::{Match, SwitchTables};
+use cluster::{HotOrder, Match, Selection, SwitchTables};
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ pub(crate) struct File {
     pub(crate) leased: bool,
     /// What is installed before each case; nothing if absent.
     pub(crate) tables: Option<SwitchTables>,
+    /// What is installed after that, for the switch's life 1.
+    pub(crate) hot: Option<HotOrder>,
     #[serde(rename = "case")]
     pub(crate) cases: Vec<Case>,
 }
@@ -29,12 +32,18 @@ fn usually() -> bool {
     true
 }
 
-/// One datagram into a fresh switch, and all that comes of it.
+/// A datagram and where it comes from.
+pub(crate) type Arrival = (Endpoint, Vec<u8>);
+
+/// One datagram into a fresh switch, or into one that has taken others, and all that comes of it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     /// What it shows, as a sentence.
     pub(crate) name: String,
+    /// What arrives before. What is sent then is not said here; what is counted is.
+    #[serde(default)]
+    before: Vec<Packet>,
     packet: Packet,
     #[serde(default)]
     sends: Vec<Send>,
@@ -77,7 +86,7 @@ impl File {
     pub(crate) fn render(
         &self,
         codec: &Codec,
-        run: impl Fn(Endpoint, &[u8]) -> (Vec<Sent>, Counts),
+        run: impl Fn(&[Arrival]) -> (Vec<Sent>, Counts),
     ) -> Result<String, String> {
         let mut out = format!("about = {}\n", quoted(&self.about));
         if !self.leased {
@@ -86,29 +95,34 @@ impl File {
         if let Some(tables) = &self.tables {
             render_tables(&mut out, tables);
         }
+        if let Some(order) = &self.hot {
+            render_hot(&mut out, order);
+        }
         for case in &self.cases {
-            let (from, datagram) = case.datagram(codec)?;
-            let (sent, counts) = run(from, &datagram);
-            case.render(&mut out, codec, &datagram, &sent, &counts);
+            let arrivals = case.datagrams(codec)?;
+            let (sent, counts) = run(&arrivals);
+            case.render(&mut out, codec, &arrivals, &sent, &counts);
         }
         Ok(out)
     }
 }
 
 impl Case {
-    /// The datagram that the description makes, and where it comes from.
-    pub(crate) fn datagram(&self, codec: &Codec) -> Result<(Endpoint, Vec<u8>), String> {
-        let Packet { from, header, payload, cut, .. } = &self.packet;
-        let named = |why| format!("{}: {why}", self.name);
-        let payload = codec::payload(payload).map_err(named)?;
-        let mut bytes = codec.datagram(header, &payload).map_err(named)?;
-        bytes.truncate(cut.unwrap_or(bytes.len()));
-        Ok((Endpoint::from(*from), bytes))
+    /// The datagrams that the descriptions make, in order, and where they come from.
+    pub(crate) fn datagrams(&self, codec: &Codec) -> Result<Vec<Arrival>, String> {
+        let packets = self.packets().map(|packet| packet.datagram(codec));
+        packets.collect::<Result<_, _>>().map_err(|why| format!("{}: {why}", self.name))
     }
 
     /// What arrives according to the hex digits, which is what a runner in another language reads.
-    pub(crate) fn arrives(&self) -> Result<(Endpoint, Vec<u8>), String> {
-        Ok((Endpoint::from(self.packet.from), codec::from_hex(&self.packet.hex)?))
+    pub(crate) fn arrivals(&self) -> Result<Vec<Arrival>, String> {
+        let arrives =
+            |packet: &Packet| Ok((Endpoint::from(packet.from), codec::from_hex(&packet.hex)?));
+        self.packets().map(arrives).collect()
+    }
+
+    fn packets(&self) -> impl Iterator<Item = &Packet> {
+        self.before.iter().chain([&self.packet])
     }
 
     /// What is sent according to the hex digits.
@@ -133,27 +147,18 @@ impl Case {
         &self,
         out: &mut String,
         codec: &Codec,
-        datagram: &[u8],
+        arrivals: &[Arrival],
         sent: &[Sent],
         counts: &Counts,
     ) {
-        line(out, format_args!("\n[[case]]\nname = {}\n\n[case.packet]", quoted(&self.name)));
-        line(out, format_args!("from = \"{}\"", self.packet.from));
-        if !self.packet.payload.is_empty() {
-            line(out, format_args!("payload = ["));
-            for part in &self.packet.payload {
-                line(out, format_args!("    {},", quoted(part)));
-            }
-            line(out, format_args!("]"));
+        line(out, format_args!("\n[[case]]\nname = {}", quoted(&self.name)));
+        for (packet, (_, datagram)) in self.before.iter().zip(arrivals) {
+            line(out, format_args!("\n[[case.before]]"));
+            packet.render(out, codec, "case.before", datagram);
         }
-        if let Some(cut) = self.packet.cut {
-            line(out, format_args!("cut = {cut}"));
-        }
-        render_hex(out, datagram);
-        line(out, format_args!("\n[case.packet.header]"));
-        for (name, value) in codec.in_order(&self.packet.header) {
-            line(out, format_args!("{name} = {value}"));
-        }
+        let (_, datagram) = arrivals.last().expect("the packet itself");
+        line(out, format_args!("\n[case.packet]"));
+        self.packet.render(out, codec, "case.packet", datagram);
         for (to, bytes) in sent {
             line(out, format_args!("\n[[case.sends]]\nto = \"{to}\""));
             render_hex(out, bytes);
@@ -162,10 +167,20 @@ impl Case {
                 line(out, format_args!("{name} = {value}"));
             }
         }
-        let Counts { packets, emitted, dropped, reads, writes, loads } = counts;
+        let Counts { packets, emitted, dropped, reads, writes, loads, .. } = counts;
+        let Counts { hot_reads, hot_spread, hot_writes, .. } = counts;
         line(out, format_args!("\n[case.counters]\nemitted = {emitted}"));
-        let groups = [packets, dropped, reads, writes, loads];
-        let names = ["packets", "dropped", "reads", "writes", "loads"];
+        let groups = [packets, dropped, reads, writes, loads, hot_reads, hot_spread, hot_writes];
+        let names = [
+            "packets",
+            "dropped",
+            "reads",
+            "writes",
+            "loads",
+            "hot_reads",
+            "hot_spread",
+            "hot_writes",
+        ];
         let (mut short, mut long) = (String::new(), String::new());
         for (name, group) in names.into_iter().zip(groups).filter(|(_, group)| !group.is_empty()) {
             let pairs: Vec<String> = group.iter().map(|(key, n)| format!("{key} = {n}")).collect();
@@ -179,6 +194,35 @@ impl Case {
         }
         out.push_str(&short);
         out.push_str(&long);
+    }
+}
+
+impl Packet {
+    /// The datagram that the description makes, and where it comes from.
+    fn datagram(&self, codec: &Codec) -> Result<Arrival, String> {
+        let payload = codec::payload(&self.payload)?;
+        let mut bytes = codec.datagram(&self.header, &payload)?;
+        bytes.truncate(self.cut.unwrap_or(bytes.len()));
+        Ok((Endpoint::from(self.from), bytes))
+    }
+
+    fn render(&self, out: &mut String, codec: &Codec, name: &str, datagram: &[u8]) {
+        line(out, format_args!("from = \"{}\"", self.from));
+        if !self.payload.is_empty() {
+            line(out, format_args!("payload = ["));
+            for part in &self.payload {
+                line(out, format_args!("    {},", quoted(part)));
+            }
+            line(out, format_args!("]"));
+        }
+        if let Some(cut) = self.cut {
+            line(out, format_args!("cut = {cut}"));
+        }
+        render_hex(out, datagram);
+        line(out, format_args!("\n[{name}.header]"));
+        for (name, value) in codec.in_order(&self.header) {
+            line(out, format_args!("{name} = {value}"));
+        }
     }
 }
 
@@ -222,6 +266,25 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
         if partition.joining {
             line(out, format_args!("joining = true"));
         }
+    }
+}
+
+fn render_hot(out: &mut String, order: &HotOrder) {
+    let selection = match order.selection {
+        Selection::Random => "random",
+        Selection::Reported => "reported",
+        Selection::Predicted => "predicted",
+    };
+    line(out, format_args!("\n[hot]\nrevision = {}\nswitch = {}", order.revision, order.switch));
+    // Text has no word for a hole; a node that the node table lacks is as good as one.
+    let places = order.places.iter().flatten().map(|(node, life)| format!("[{node}, {life}]"));
+    let places: Vec<String> = places.collect();
+    line(out, format_args!("selection = \"{selection}\"\nplaces = [{}]", places.join(", ")));
+    for key in &order.keys {
+        let digits: String = key.key.iter().map(|byte| format!("{byte:02x}")).collect();
+        line(out, format_args!("\n[[hot.keys]]\nkeyspace = {}\nkey = \"{digits}\"", key.keyspace));
+        line(out, format_args!("keyhash = {}\nstay = {}", key.keyhash, key.stay));
+        line(out, format_args!("first = {}\nreaders = {}", key.first, key.readers));
     }
 }
 

@@ -39,7 +39,7 @@ fn a_lease_ends() {
     assert_eq!(action(&plane), XDP_DROP, "there is no lease yet");
     for _ in 0..3 {
         let (from, mut forwarded) = (Moment::now(), 0_u64);
-        plane.renew(&lease(300));
+        plane.renew(now(), &lease(300));
         while action(&plane) == XDP_REDIRECT {
             forwarded += 1;
         }
@@ -56,7 +56,7 @@ fn a_lease_ends() {
     let dropped: Vec<DropReason> =
         counters.dropped().filter(|(_, n)| *n > 0).map(|(reason, _)| reason).collect();
     assert_eq!(dropped, [DropReason::NoLease]);
-    plane.renew(&Lease { life: Life(2), ..lease(60_000) });
+    plane.renew(now(), &Lease { life: Life(2), ..lease(60_000) });
     assert_eq!(action(&plane), XDP_DROP, "that one was for another");
 }
 
@@ -99,7 +99,7 @@ fn ways_are_found_when_the_kernel_knows_them() {
     let Some((stand, program)) = ready("finding ways") else { return };
     let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
     assert_eq!(plane.attach("near").unwrap(), Mode::Native);
-    plane.renew(&lease(3_600_000));
+    plane.renew(now(), &lease(3_600_000));
     let frame = get();
     let mut revision = 0;
     let mut sent_to = |plane: &mut Plane<_>, addr: [u8; 4]| {
@@ -167,7 +167,7 @@ fn nothing_is_lost_while_the_program_is_replaced() {
         assert_eq!(plane.attach(port).unwrap(), Mode::Native);
     }
     plane.install(&tables(SocketAddr::from(([10, 2, 0, 1], 9000)))).unwrap();
-    plane.renew(&lease(3_600_000));
+    plane.renew(now(), &lease(3_600_000));
     let socket = clients.run(|| UdpSocket::bind("10.1.0.1:40000")).unwrap();
     socket.connect(SERVICE).unwrap();
 

@@ -65,12 +65,17 @@ mod tests {
         for path in file::paths(repository).unwrap() {
             let file = File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
             for case in &file.cases {
+                let arrivals = case.arrivals().unwrap();
+                // The kernel has no directory, and so nothing that one datagram leaves to another.
+                let (None, [(from, datagram)]) = (&file.hot, &arrivals[..]) else {
+                    left.push(case.name.clone());
+                    continue;
+                };
                 let mut switch = stand.switch(Program::load(SERVICE, None).unwrap(), file.leased);
                 if let Some(tables) = &file.tables {
                     switch.install(tables);
                 }
-                let (from, datagram) = case.arrives().unwrap();
-                match switch.process(from, &datagram) {
+                match switch.process(*from, datagram) {
                     Outcome::Dealt(sent) => {
                         assert_eq!(sent, case.sent().unwrap(), "{path:?}: {}", case.name);
                         assert_eq!(switch.counts(), case.counters, "{path:?}: {}", case.name);

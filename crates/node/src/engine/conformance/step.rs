@@ -1,7 +1,7 @@
 //! One thing to do to an engine, and the small world of keys it is done in.
 
 use crate::engine::Area;
-use cluster::{Keyspace, KeyspaceId, KeyspaceKind, Match, PartitionId};
+use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, PartitionId};
 use machine::Rng;
 use std::ops::Bound;
 
@@ -296,7 +296,7 @@ fn keyspace(space: u16) -> (Keyspace, &'static [u128], u32) {
         None => KeyspaceKind::Hash,
     };
     let (id, name) = (KeyspaceId(*id), format!("k{id}"));
-    let keyspace = Keyspace { id, name, kind, seed: 7, replicas: 1 };
+    let keyspace = Keyspace { id, name, kind, seed: 7, replicas: 1, hot: HotPolicy::default() };
     (keyspace, firsts, 1 + u32::try_from(before).expect("few partitions"))
 }
 

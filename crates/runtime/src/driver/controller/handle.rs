@@ -3,6 +3,7 @@
 use crate::mailbox::{MailError, answer};
 use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, Report};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
+use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +19,18 @@ pub struct ControllerHandle {
     active: Arc<AtomicBool>,
 }
 
+/// A key as people name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedKey {
+    /// The name of its keyspace.
+    pub keyspace: String,
+    /// The key, byte by byte.
+    pub key: Vec<u8>,
+}
+
 /// A change of the cluster that an operator asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Make a node known; it is given partitions once it answers.
     AddNode {
@@ -38,6 +49,10 @@ pub enum Change {
     PauseCopies,
     /// Go on copying.
     ResumeCopies,
+    /// Let a key be hot whatever is asked of it.
+    PinKey(NamedKey),
+    /// Cancel that.
+    UnpinKey(NamedKey),
 }
 
 /// Why something asked for was not done.

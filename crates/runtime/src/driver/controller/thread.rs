@@ -5,7 +5,7 @@ use super::{ControllerError, ControllerPlan, MapStore};
 use crate::clock::Clock;
 use crate::driver::delivery::{Courier, Delivery, over_http};
 use cluster::{Member, NodeSpec, Report};
-use controller::{CommandError, Controller, CreateError, Decision, KeyspaceSpec};
+use controller::{CommandError, Controller, CreateError, Decision, HotDecision, KeyspaceSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
@@ -26,6 +26,8 @@ pub(super) struct Thread {
     waiting: Vec<SyncSender<()>>,
     /// Decisions that are in the log.
     logged: u64,
+    /// Decisions about hot keys that are.
+    hot_logged: u64,
     /// Why the last order to a member was not carried out, if it was not.
     failures: BTreeMap<Member, String>,
 }
@@ -52,6 +54,7 @@ impl Thread {
             refused: None,
             waiting: Vec::new(),
             logged: 0,
+            hot_logged: 0,
             failures: BTreeMap::new(),
         };
         for (member, deliver) in members {
@@ -143,6 +146,8 @@ impl Thread {
             Change::DrainNode(id) => self.controller.drain_node(now, id),
             Change::KeepNode(id) => self.controller.keep_node(now, id),
             Change::RemoveNode(id) => self.controller.remove_node(now, id),
+            Change::PinKey(it) => self.controller.pin(now, &it.keyspace, &it.key),
+            Change::UnpinKey(it) => self.controller.unpin(now, &it.keyspace, &it.key),
             Change::PauseCopies => {
                 self.controller.pause_copies(now);
                 Ok(())
@@ -159,6 +164,12 @@ impl Thread {
             tracing::info!(saw, did, changed, "decided");
         }
         self.logged = self.controller.decisions_noted();
+        for it in self.controller.hot_decisions_since(self.hot_logged) {
+            let (keyspace, key) = (it.name.keyspace, it.name.key.escape_ascii());
+            let HotDecision { did, why, reads, writes, readers, .. } = it;
+            tracing::info!(%keyspace, %key, ?did, why, reads, writes, readers, "decided");
+        }
+        self.hot_logged = self.controller.hot_decisions_noted();
     }
 
     fn save(&mut self) -> Result<(), String> {

@@ -41,7 +41,14 @@ fn sound(node: &NodeHandle) -> Assignment {
     other.id = NodeId(2);
     other.endpoint.addr[15] = 99;
     let kind = KeyspaceKind::Hash;
-    let keyspace = Keyspace { id: KeyspaceId(1), name: "k".into(), kind, seed: 7, replicas: 2 };
+    let keyspace = Keyspace {
+        id: KeyspaceId(1),
+        name: "k".into(),
+        kind,
+        seed: 7,
+        replicas: 2,
+        hot: cluster::HotPolicy::Replicate,
+    };
     Assignment {
         revision: 5,
         cluster: ClusterId(3),
@@ -56,13 +63,14 @@ fn sound(node: &NodeHandle) -> Assignment {
 }
 
 fn assign(assignment: Assignment) -> Order {
-    Order { install: Some(Install::Assignment(assignment)), lease: None }
+    Order { install: Some(Install::Assignment(assignment)), ..Order::default() }
 }
 
 /// A lease of an hour that rests on this report.
 fn lease(report: &Report, revision: u64) -> Order {
     let Report { life, at, .. } = *report;
-    Order { install: None, lease: Some(Lease { life, revision, from: at, duration_ms: 3_600_000 }) }
+    let lease = Lease { life, revision, from: at, duration_ms: 3_600_000 };
+    Order { lease: Some(lease), ..Order::default() }
 }
 
 #[test]
@@ -104,7 +112,7 @@ fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
         (shards.iter().all(|shard| shard.leased), switch.snapshot().unwrap().leased)
     };
     let tables = SwitchTables { revision: 5, ..SwitchTables::default() };
-    let tables = Order { install: Some(Install::Tables(tables)), lease: None };
+    let tables = Order { install: Some(Install::Tables(tables)), ..Order::default() };
     for (mut member, install) in [
         (MemberHandle::Node(node.clone()), assign(sound(&node))),
         (MemberHandle::Switch(switch.clone()), tables),
@@ -188,7 +196,7 @@ fn an_order_for_the_other_role_is_refused() {
     let (mut node_member, mut switch_member) =
         (MemberHandle::Node(node.handle()), MemberHandle::Switch(switch.handle()));
     let tables = Install::Tables(SwitchTables::default());
-    let tables = Order { install: Some(tables), lease: None };
+    let tables = Order { install: Some(tables), ..Order::default() };
     let assignment = assign(sound(&node.handle()));
     let wrong = |result| matches!(result, Err(OrderError::WrongRole { .. }));
     assert!(wrong(node_member.obey(tables)));
@@ -211,4 +219,66 @@ fn one_shard_without_its_memory_makes_another_node() {
     let driver = NodeDriver::start(NodeId(1), LIFE, sockets, engines, None).unwrap();
     assert_ne!(driver.handle().store(), first);
     assert_eq!(start_node().handle().store(), first);
+}
+
+/// Hot keys of revision 9 for this switch: one, with two places for copies.
+fn hot() -> HotOrder {
+    let key = cluster::HotEntry {
+        keyspace: KeyspaceId(1),
+        key: b"k".to_vec(),
+        keyhash: 1,
+        stay: 9,
+        first: 1,
+        readers: 2,
+    };
+    let place = |id| Some((NodeId(id), LIFE));
+    HotOrder {
+        revision: 9,
+        switch: LIFE,
+        places: vec![place(1), place(2)],
+        keys: vec![key],
+        ..HotOrder::default()
+    }
+}
+
+#[test]
+fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
+    let (node, switch) = (start_node(), start_switch());
+    let hot = || Order { hot: Some(hot()), ..Order::default() };
+    let mut member = MemberHandle::Node(node.handle());
+    member.obey(assign(sound(&node.handle()))).unwrap();
+    let MemberReport::Node(report) = member.obey(hot()).unwrap().state else { panic!() };
+    assert_eq!(report.hot_revision, 9);
+
+    let mut member = MemberHandle::Switch(switch.handle());
+    let says = |report: Report| match report.state {
+        MemberReport::Switch(counters) => counters.hot_revision,
+        MemberReport::Node(_) => panic!(),
+    };
+    assert_eq!(says(member.obey(hot()).unwrap()), 0, "it does not know that it is the active one");
+    let nodes = sound(&node.handle()).nodes;
+    let tables = SwitchTables { revision: 5, active: true, nodes, ..SwitchTables::default() };
+    let tables = Order { install: Some(Install::Tables(tables)), ..hot() };
+    assert_eq!(says(member.obey(tables).unwrap()), 9);
+    assert_eq!(switch.handle().snapshot().unwrap().counters.hot().len(), 1);
+}
+
+#[test]
+fn unsound_hot_keys_are_refused() {
+    let driver = start_node();
+    let mut member = MemberHandle::Node(driver.handle());
+    let breaks: [fn(&mut HotOrder); 6] = [
+        |it| it.keys[0].first = 2,
+        |it| it.keys[0].readers = 3,
+        |it| it.keys[0].stay = 10,
+        |it| it.keys[0].key = vec![0; wire::KEY_MAX + 1],
+        |it| it.keys.push(it.keys[0].clone()),
+        |it| it.places[1] = it.places[0],
+    ];
+    for (index, unsound) in breaks.into_iter().enumerate() {
+        let mut hot = hot();
+        unsound(&mut hot);
+        let refused = member.obey(Order { hot: Some(hot), ..Order::default() });
+        assert!(matches!(refused, Err(OrderError::UnsoundHot(_))), "{index}: {refused:?}");
+    }
 }

@@ -1,0 +1,154 @@
+//! A hot key: its reads spread over nodes that its chain is not on, and every answer is right.
+
+use crate::harness::Up;
+use client::blocking::{Client, Space};
+use client::{Options, PutOptions};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const KEY: &str = "front-page";
+
+/// Looks at the list, a quarter of a second apart, after which reads must be spread: far more than
+/// that takes.
+const LOOKS_MAX: u32 = 120;
+
+#[expect(clippy::disallowed_methods, reason = "real processes take their time")]
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+/// What the command says once it is as wanted; `None` if it never is.
+fn wait<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    (0..LOOKS_MAX).find_map(|_| {
+        pause(Duration::from_millis(250));
+        look()
+    })
+}
+
+/// Ends what goes on until then, also when a test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn space(service: SocketAddr) -> Space {
+    let client = Client::connect(service, Options::default()).unwrap();
+    client.keyspace("default").unwrap()
+}
+
+fn put(space: &Space, number: u64) {
+    space
+        .put(KEY.as_bytes(), number.to_string().as_bytes(), PutOptions::default())
+        .into_result()
+        .unwrap();
+}
+
+fn get(space: &Space) -> u64 {
+    let value = space.get(KEY.as_bytes()).into_result().unwrap().expect("it was put before");
+    std::str::from_utf8(&value.value).unwrap().parse().unwrap()
+}
+
+/// Whatever the key is in what this command prints.
+fn listed(up: &Up, command: &str) -> Vec<Value> {
+    let ran = up.run(&["hot", command, "--json"]);
+    let mut lines = ran.json_lines();
+    lines.retain(|line| line.get("key") == Some(&Value::from(KEY)));
+    lines
+}
+
+fn number(line: &Value, field: &str) -> u64 {
+    line.get(field).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// Reads that copies at each node answered.
+fn answered_by_copies(up: &Up) -> BTreeMap<String, u64> {
+    let mut response = ureq::get(format!("http://{}/metrics", up.admin)).call().unwrap();
+    let text = response.body_mut().read_to_string().unwrap();
+    let samples = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix("keyway_node_hot_reads_total{node=\"")?;
+        let (node, value) = rest.split_once("\"} ")?;
+        Some((node.to_owned(), value.parse().unwrap()))
+    });
+    samples.collect()
+}
+
+/// Whether a read never shows less than was written before it began, and never goes back: one
+/// thread writes higher and higher numbers, the others read all the time.
+fn hammer(service: SocketAddr, ends: &AtomicBool) {
+    let written = AtomicU64::new(0);
+    let space = space(service);
+    put(&space, 0);
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let space = self::space(service);
+                let mut last = 0;
+                while !ends.load(Ordering::Relaxed) {
+                    let before = written.load(Ordering::SeqCst);
+                    let found = get(&space);
+                    assert!(found >= before, "{found} read, though {before} had been written");
+                    assert!(found >= last, "{found} read after {last}");
+                    last = found;
+                }
+            });
+        }
+        let mut next = 1;
+        while !ends.load(Ordering::Relaxed) {
+            put(&space, next);
+            written.store(next, Ordering::SeqCst);
+            next += 1;
+            pause(Duration::from_millis(20));
+        }
+    });
+}
+
+#[test]
+fn reads_of_a_hot_key_are_spread_beyond_its_chain_and_are_right() {
+    let up = Up::start(&["--nodes", "4", "--replicas", "2"]);
+    let (service, ends) = (up.service, AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| hammer(service, &ends));
+        let _ends = Ends(&ends);
+        let is_spread = |line: &Value| number(line, "spread_per_s") > 0;
+        let spread = wait(|| listed(&up, "list").into_iter().find(is_spread));
+        let spread = spread.expect("its reads are spread");
+        // A second of spread reads, of which each is checked.
+        pause(Duration::from_secs(1));
+        let copies = answered_by_copies(&up);
+        assert!(number(&spread, "copies") >= 2 && number(&spread, "age_ms") > 0, "{spread}");
+        let busy = copies.values().filter(|reads| **reads > 0).count();
+        assert!(busy >= 2, "copies at nodes that are not its tail answered: {copies:?}");
+    });
+    let log = listed(&up, "log");
+    let first = log.first().expect("a decision");
+    assert_eq!(first.get("decision"), Some(&Value::from("added")), "{log:?}");
+    assert!(log.iter().map(|line| number(line, "spread")).sum::<u64>() > 0, "{log:?}");
+    assert!(up.run(&["hot", "log"]).expect(0).stdout.contains(KEY));
+}
+
+#[test]
+fn a_pinned_key_is_hot_though_nobody_asks_for_it() {
+    let up = Up::start(&["--nodes", "3"]);
+    assert_eq!(up.run(&["hot", "log"]).expect(1).stdout, "");
+    let pinned = up.run(&["hot", "pin", "idle", "--json"]).expect(0).json();
+    assert_eq!(pinned.get("outcome"), Some(&Value::from("pinned")));
+    up.run(&["put", "idle", "1"]).expect(0);
+    let is_hot = || {
+        let list = up.run(&["hot", "list"]).stdout;
+        (list.contains("idle") && list.contains("pinned") && list.contains(" s")).then_some(())
+    };
+    wait(is_hot).expect("it is hot");
+    assert_eq!(up.run(&["get", "idle"]).expect(0).stdout, "1");
+    up.run(&["hot", "unpin", "idle"]).expect(0);
+    assert!(up.run(&["hot", "unpin", "idle"]).expect(3).stderr.contains("not pinned"));
+    up.run(&["keyspace", "create", "ledger", "--hot", "off"]).expect(0);
+    let refused = up.run(&["hot", "pin", "idle", "-k", "ledger"]).expect(3);
+    assert!(refused.stderr.contains("ledger"), "{refused:?}");
+}

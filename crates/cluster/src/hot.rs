@@ -1,0 +1,159 @@
+//! Hot keys: which they are, and on which nodes copies of them may be (section 8 of
+//! `spec/protocol.md`).
+//!
+//! Everything here is soft: a controller that has lost it finds the hot keys again, and no answer
+//! depends on it but through what switch and nodes prove to each other.
+
+use crate::{KeyspaceId, Life, NodeId, text};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What becomes of a keyspace's hot keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HotPolicy {
+    /// Copies of them answer reads on other nodes, too.
+    #[default]
+    Replicate,
+    /// Nothing: each key is read from its tail alone.
+    Off,
+}
+
+/// How a switch chooses among the nodes that may answer (Pegasus section 6.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Selection {
+    /// Any of them.
+    Random,
+    /// Of two of them the one that last reported the shorter queue.
+    Reported,
+    /// Of two of them the one with the shorter queue as the switch predicts it: what it has sent
+    /// there, less what the node can have served since.
+    #[default]
+    Predicted,
+}
+
+/// All hot keys: what the switch is to spread the reads of, and what nodes are to keep copies of.
+///
+/// It goes to the active switch first, and to nodes when that has installed it: so no node takes a
+/// key for cold that the switch still spreads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotOrder {
+    /// Grows with every change, over all controllers, in the manner of the map's revision.
+    pub revision: u64,
+    /// The life of the active switch that this was made for. A switch in another life knows nothing
+    /// of the versions that passed it, and must not install this; nodes that see another life than
+    /// before say again what they hold.
+    pub switch: Life,
+    /// How the switch is to choose.
+    pub selection: Selection,
+    /// Nodes that may hold copies, with their lives; a node that has gone leaves a hole, so that
+    /// the others keep their places. At most [`wire::NODES_MAX`].
+    pub places: Vec<Option<(NodeId, Life)>>,
+    /// The keys. No two of a keyspace have the same keyhash. At most [`wire::HOT_KEYS_MAX`].
+    pub keys: Vec<HotEntry>,
+}
+
+/// One hot key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotEntry {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// The key.
+    #[serde(with = "text::hex")]
+    pub key: Vec<u8>,
+    /// Its hash, by which the switch knows it.
+    pub keyhash: u64,
+    /// Number of its present stay in the directory of that life of the switch: the revision of the
+    /// order that took it in. The switch drops what it knows of a key whose number changes.
+    pub stay: u64,
+    /// Place of the first node that is to hold a copy.
+    pub first: u16,
+    /// How many are to: the nodes in so many places from `first` on, round the end. At most
+    /// [`wire::HOT_READERS_MAX`], and at most as many as there are places.
+    pub readers: u16,
+}
+
+impl HotOrder {
+    /// The nodes that are to hold copies of a key, with their lives.
+    pub fn readers<'a>(&'a self, key: &HotEntry) -> impl Iterator<Item = (NodeId, Life)> + 'a {
+        let round = self.places.iter().cycle().skip(key.first.into());
+        let count = usize::from(key.readers).min(self.places.len());
+        round.take(count).filter_map(|place| *place)
+    }
+}
+
+/// Which key of all keyspaces.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct KeyName {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// The key.
+    #[serde(with = "text::hex")]
+    pub key: Vec<u8>,
+}
+
+/// A key that clients ask for often, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotKey {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// The key.
+    #[serde(with = "text::hex")]
+    pub key: Vec<u8>,
+    /// Reads per second, lately.
+    pub reads: u64,
+    /// Writes per second, lately.
+    pub writes: u64,
+}
+
+impl HotKey {
+    /// Reads and writes per second.
+    #[must_use]
+    pub fn rate(&self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
+
+    /// The order of lists: the hottest first, and equally hot ones by name.
+    #[must_use]
+    pub fn hottest_first(&self, other: &Self) -> std::cmp::Ordering {
+        let names = || (self.keyspace, &self.key).cmp(&(other.keyspace, &other.key));
+        other.rate().cmp(&self.rate()).then_with(names)
+    }
+
+    /// Puts the reports of several shards or nodes together: each key once, the hottest of them.
+    #[must_use]
+    pub fn join<'a>(reports: impl Iterator<Item = &'a Self>, most: usize) -> Vec<Self> {
+        let mut joint: BTreeMap<(KeyspaceId, &[u8]), (u64, u64)> = BTreeMap::new();
+        for it in reports {
+            let (reads, writes) = joint.entry((it.keyspace, &it.key)).or_default();
+            *reads = reads.saturating_add(it.reads);
+            *writes = writes.saturating_add(it.writes);
+        }
+        let key = |((keyspace, key), (reads, writes)): ((KeyspaceId, &[u8]), _)| Self {
+            keyspace,
+            key: key.to_vec(),
+            reads,
+            writes,
+        };
+        let mut list: Vec<Self> = joint.into_iter().map(key).collect();
+        list.sort_by(Self::hottest_first);
+        list.truncate(most);
+        list
+    }
+}
+
+/// How often requests for a hot key passed the switch in its present stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotCount {
+    /// Its keyspace.
+    pub keyspace: KeyspaceId,
+    /// Its keyhash.
+    pub keyhash: u64,
+    /// GETs and MGET keys.
+    pub reads: u64,
+    /// Those of them that went to a copy.
+    pub spread: u64,
+    /// Writes.
+    pub writes: u64,
+}

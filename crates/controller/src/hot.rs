@@ -1,0 +1,325 @@
+//! Which keys are hot, and who is told so when.
+//!
+//! All of this is soft but for what operators pin: a controller that has lost it finds the keys
+//! again. What must not go wrong is the order in which switch and nodes learn of a change
+//! (section 8 of `spec/protocol.md`): the switch first, nodes when it has said that it has it.
+
+mod keys;
+mod load;
+mod log;
+mod places;
+mod policy;
+
+pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision};
+
+use crate::decisions::Decisions;
+use crate::peer::{Contact, Peer, Standing};
+use crate::saved::Saved;
+use cluster::{
+    HotKey, HotOrder, HotPolicy, KeyName, Life, Member, MemberReport, NodeId, NodeReport,
+    Selection, SwitchCounters,
+};
+pub(crate) use keys::named;
+use keys::{Key, Keys, Seen};
+use load::Load;
+use log::HotLog;
+use machine::Instant;
+use places::Places;
+pub(crate) use policy::Rates;
+use policy::{Policy, RATE_MIN};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Between two orders of hot keys at least. Every order is as long as the list.
+const ORDER_EVERY: Duration = Duration::from_millis(20);
+
+/// Between two looks at what all nodes report, which may arrive one by one.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How soon a switch that took none is given other stays.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// Keys that one report of a node is heard of.
+const REPORTED_MAX: usize = 64;
+
+/// How often a node is asked at least how it is, so that a burst is seen soon: one at rest, and one
+/// that is busy, where the next burst most likely is.
+const POLLS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(25)];
+
+/// Polls per second of all nodes together that may come of that: a few per cent of what a
+/// controller can take.
+const POLLS_MAX: u32 = 4_000;
+
+/// The directory of one life of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Directory {
+    switch: u16,
+    life: Life,
+}
+
+/// What the controller knows of hot keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hot {
+    keys: Keys,
+    places: Places,
+    load: Load,
+    pub(crate) log: HotLog,
+    /// The newest order; its revision is 0 as long as there is none.
+    order: HotOrder,
+    /// The directory of the active switch, if that has been heard.
+    directory: Option<Directory>,
+    /// The order that this directory was last given and has not yet said to have.
+    given: Option<HotOrder>,
+    /// Revision that this directory last said it has, whoever gave it that.
+    said: u64,
+    /// The order that it said it has, if that is one of this controller's.
+    confirmed: Option<HotOrder>,
+    /// The directory knows nothing of the stays of before.
+    forgotten: bool,
+    /// When this directory last did not take an order.
+    refused_at: Option<Instant>,
+    /// It has been noted that it takes none.
+    refusal_noted: bool,
+    /// When to look again at what is reported.
+    next_look: Instant,
+    /// Something has been reported since the last look.
+    news: bool,
+}
+
+/// What the controller sees at one moment.
+pub(crate) struct Sight<'a> {
+    pub(crate) now: Instant,
+    pub(crate) state: &'a Saved,
+    pub(crate) peers: &'a BTreeMap<Member, Peer>,
+    pub(crate) selection: Selection,
+}
+
+impl Hot {
+    /// Takes the report of the active switch.
+    pub(crate) fn hear_switch(
+        &mut self,
+        now: Instant,
+        (switch, life): (u16, Life),
+        counters: &SwitchCounters,
+        decisions: &mut Decisions,
+    ) {
+        self.news |= self.order.revision > 0;
+        let (directory, says) = (Directory { switch, life }, counters.hot_revision);
+        let member = Member::Switch(switch);
+        if self.directory != Some(directory) {
+            (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
+            (self.given, self.confirmed) = (None, None);
+            (self.refused_at, self.refusal_noted, self.news) = (None, false, true);
+            return;
+        }
+        let given = self.given.take();
+        if says == self.said {
+            if given.is_some() {
+                self.note_refusal(now, member, decisions);
+            }
+        } else {
+            self.said = says;
+            self.confirmed = given.filter(|order| order.revision == says);
+            self.refused_at = None;
+            self.forgotten |= self.confirmed.is_none();
+            if self.confirmed.is_none() {
+                let saw = format!("{member} has forgotten its hot keys, or has somebody else's");
+                decisions.note(now, saw, "give it all of them anew", "");
+            }
+        }
+        if self.confirmed.is_some() {
+            self.keys.count(now, says, &counters.hot, &mut self.log);
+        }
+    }
+
+    /// The active switch did not take what it was given. It may have taken and then forgotten it,
+    /// unheard, and then wants other stays; or it is of a kind that has no directory.
+    fn note_refusal(&mut self, now: Instant, member: Member, decisions: &mut Decisions) {
+        let again = self.refused_at.is_some();
+        if self.refused_at.is_some_and(|at| now < at + RETRY_EVERY) {
+            return;
+        }
+        (self.refused_at, self.forgotten, self.news) = (Some(now), true, true);
+        if again && !std::mem::replace(&mut self.refusal_noted, true) {
+            let saw = format!("{member} does not take the hot keys that it is given");
+            let did = "leave their reads to the tails of their chains; its log may say why";
+            decisions.note(now, saw, did, "");
+        }
+    }
+
+    /// Another switch is to be the active one. The one before may be so again before long, in the
+    /// same life, but not with the same directory.
+    pub(crate) fn switch_over(&mut self) {
+        self.directory = None;
+    }
+
+    /// Takes the report of a node; returns whether keys of it may well become hot.
+    pub(crate) fn hear_node(
+        &mut self,
+        now: Instant,
+        (node, life): (NodeId, Life),
+        report: &NodeReport,
+        pins: &BTreeSet<KeyName>,
+    ) -> bool {
+        let foreign = report.hot_revision > self.order.revision;
+        self.news |= self.order.revision > 0 || foreign;
+        self.news |= !report.hot.is_empty() || !pins.is_empty();
+        self.load.note(now, node, life, report) >= RATE_MIN
+    }
+
+    /// Sees to it that the order is what it should be by now.
+    pub(crate) fn look(&mut self, sight: &Sight<'_>) {
+        let Some(directory) = self.directory else { return };
+        let waits = sight.now < self.next_look && !self.forgotten;
+        if waits || !self.news || !sight.is_acquainted() {
+            return;
+        }
+        (self.next_look, self.news) = (sight.now + LOOK_EVERY, false);
+        let present = sight.present();
+        self.places.update(&present);
+        self.load.keep(&present);
+        let revision = self.next_revision(sight);
+        // Who has somebody else's order may have unmarked keys by it.
+        let foreign = sight.reported() > self.order.revision;
+        self.forgotten |= foreign;
+        if self.forgotten {
+            self.keys.renew(revision);
+        }
+        let seen = Seen {
+            now: sight.now,
+            policy: Policy::new(self.places.nodes(), self.load.mean(&present)),
+            keyspaces: &sight.state.map.keyspaces,
+            pins: &sight.state.pins,
+            list: &told(sight.peers),
+            places: &self.places,
+            revision,
+        };
+        self.keys.choose(&seen, &mut self.log);
+        let order = HotOrder {
+            revision: self.order.revision,
+            switch: directory.life,
+            selection: sight.selection,
+            places: self.places.list().to_vec(),
+            keys: self.keys.entries(&self.places),
+        };
+        let idle = order.keys.is_empty() && self.order.keys.is_empty() && !foreign;
+        if !idle && (self.forgotten || order != self.order) {
+            self.order = HotOrder { revision, ..order };
+            self.next_look = sight.now + ORDER_EVERY;
+        }
+        self.forgotten = false;
+    }
+
+    /// When [`Self::look`] is to be called next, if nothing is heard until then.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        (self.news && self.directory.is_some()).then_some(self.next_look)
+    }
+
+    /// What a switch is to be told that it does not have.
+    pub(crate) fn for_switch(&self, switch: u16) -> Option<&HotOrder> {
+        let HotOrder { revision, switch: life, .. } = self.order;
+        let its = self.directory == Some(Directory { switch, life });
+        (its && revision > 0 && revision != self.said).then_some(&self.order)
+    }
+
+    /// What a node is to be told that says it has this revision; too soon, if that is planted.
+    pub(crate) fn for_node(&self, says: u64, too_soon: bool) -> Option<&HotOrder> {
+        let order = if too_soon { Some(&self.order) } else { self.confirmed.as_ref() };
+        order.filter(|order| says < order.revision)
+    }
+
+    /// Whether this directory has an order of this controller.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.confirmed.is_some()
+    }
+
+    /// The active switch is given the newest order.
+    pub(crate) fn give(&mut self) {
+        self.given = Some(self.order.clone());
+    }
+
+    /// Above all that anybody says it has, and above what a controller of before may have given out
+    /// that is still on its way.
+    fn next_revision(&self, sight: &Sight<'_>) -> u64 {
+        let known = self.order.revision.max(sight.reported());
+        let next = known.checked_add(1).expect("64 bits outlast every cluster");
+        next.max(sight.now.unix_ms())
+    }
+
+    /// An operator wants a key to be hot, or no longer.
+    pub(crate) fn note_wish(&mut self, now: Instant, did: HotAction, name: &KeyName) {
+        let known = self.key(name);
+        let rates = known.map_or_else(Rates::default, |key| key.rates);
+        let readers = known.map_or(0, |key| key.readers);
+        self.news = true;
+        self.log.note(now, name, (did, "an operator wants it".to_owned()), rates, readers);
+    }
+
+    /// What is known of a key that is in.
+    pub(crate) fn key(&self, name: &KeyName) -> Option<&Key> {
+        self.keys.get(name)
+    }
+
+    /// All that are in.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&KeyName, &Key)> {
+        self.keys.iter()
+    }
+
+    /// Revision of the newest order that the active switch has; 0 for none.
+    pub(crate) fn revision(&self) -> u64 {
+        self.confirmed.as_ref().map_or(0, |order| order.revision)
+    }
+}
+
+impl Sight<'_> {
+    /// Every node was asked: what the last controller knew can be known again.
+    fn is_acquainted(&self) -> bool {
+        let mut nodes = self.peers.iter().filter(|(member, _)| matches!(member, Member::Node(_)));
+        nodes.all(|(_, peer)| peer.contact != Contact::Untried)
+    }
+
+    /// Nodes that may hold copies, with their lives.
+    fn present(&self) -> BTreeMap<NodeId, Life> {
+        let present = |(member, peer): (&Member, &Peer)| {
+            let Member::Node(id) = *member else { return None };
+            let here = peer.standing == Standing::Accepted && !peer.is_gone(self.now);
+            let stays = here && !self.state.departing.contains(&id);
+            Some((id, peer.report.as_ref().filter(|_| stays)?.life))
+        };
+        self.peers.iter().filter_map(present).collect()
+    }
+
+    /// The highest revision that anybody says to have.
+    fn reported(&self) -> u64 {
+        let says = |peer: &Peer| match peer.report.as_ref().map(|report| &report.state) {
+            Some(MemberReport::Switch(counters)) => counters.hot_revision,
+            Some(MemberReport::Node(report)) => report.hot_revision,
+            None => 0,
+        };
+        self.peers.values().map(says).max().unwrap_or(0)
+    }
+}
+
+/// What the nodes that answer say of their keys, put together, the hottest first.
+pub(crate) fn told(peers: &BTreeMap<Member, Peer>) -> Vec<HotKey> {
+    let told = peers.values().filter(|peer| peer.is_serving()).filter_map(node_report);
+    HotKey::join(told.flat_map(|report| report.hot.iter().take(REPORTED_MAX)), usize::MAX)
+}
+
+fn node_report(peer: &Peer) -> Option<&NodeReport> {
+    match peer.report.as_ref().map(|report| &report.state) {
+        Some(MemberReport::Node(report)) => Some(report),
+        Some(MemberReport::Switch(_)) | None => None,
+    }
+}
+
+/// How soon each node is to be asked again, if not sooner for other reasons: one at rest, and one
+/// that is busy.
+pub(crate) fn paces(state: &Saved, usual: Duration) -> [Duration; 2] {
+    let nodes = u32::try_from(state.map.nodes.len()).unwrap_or(u32::MAX);
+    if nodes < 2 || state.map.keyspaces.iter().all(|it| it.hot == HotPolicy::Off) {
+        return [usual; 2];
+    }
+    let least = Duration::from_secs(1).saturating_mul(nodes) / POLLS_MAX;
+    POLLS.map(|pace| usual.min(pace.max(least)))
+}

@@ -1,0 +1,267 @@
+//! The hot keys: which come in, which go, and what is known of each.
+
+use super::load::{WINDOW, per_second};
+use super::log::{HotAction, HotLog};
+use super::places::Places;
+use super::policy::{Policy, Rates};
+use cluster::{HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId};
+use machine::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// For how long a key must have been cold to go.
+pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
+
+/// Keys that one order takes in at most, beside pinned ones: their copies are all made at once, and
+/// each takes a write of its chain for its mark.
+pub(crate) const NEW_PER_ORDER: usize = 64;
+
+/// One hot key.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    keyhash: u64,
+    /// Number of its present stay.
+    stay: u64,
+    /// Place of the first of its readers.
+    first: u16,
+    /// How many nodes are to hold copies.
+    pub(crate) readers: u64,
+    /// When it became hot.
+    pub(crate) since: Instant,
+    /// What was asked of it then.
+    pub(crate) before: Rates,
+    /// What is asked of it.
+    pub(crate) rates: Rates,
+    /// Reads per second that go to copies.
+    pub(crate) spread: u64,
+    /// Since when it has been too cold to stay.
+    cold_since: Option<Instant>,
+    /// What the switch had counted when.
+    counted: Option<(Instant, HotCount)>,
+    /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
+    exact: bool,
+    /// Number of the last decision about it.
+    decision: u64,
+}
+
+/// What choosing goes by.
+pub(crate) struct Seen<'a> {
+    pub(crate) now: Instant,
+    pub(crate) policy: Policy,
+    pub(crate) keyspaces: &'a [Keyspace],
+    pub(crate) pins: &'a BTreeSet<KeyName>,
+    /// What the nodes say, the hottest first.
+    pub(crate) list: &'a [HotKey],
+    pub(crate) places: &'a Places,
+    /// Revision of the order that takes in what comes in now.
+    pub(crate) revision: u64,
+}
+
+impl Seen<'_> {
+    /// The keyspace, if its hot keys are to have copies.
+    fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
+        let wanted = |it: &&Keyspace| it.id == id && it.hot == HotPolicy::Replicate;
+        self.keyspaces.iter().find(wanted)
+    }
+}
+
+/// All hot keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    keys: BTreeMap<KeyName, Key>,
+}
+
+impl Keys {
+    pub(crate) fn get(&self, name: &KeyName) -> Option<&Key> {
+        self.keys.get(name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&KeyName, &Key)> {
+        self.keys.iter()
+    }
+
+    /// A new stay begins for each: the directory knows nothing of the one before.
+    pub(crate) fn renew(&mut self, revision: u64) {
+        for key in self.keys.values_mut() {
+            (key.stay, key.counted, key.exact, key.spread) = (revision, None, false, 0);
+        }
+    }
+
+    /// Takes what a switch with the order of this revision has counted.
+    pub(crate) fn count(
+        &mut self,
+        now: Instant,
+        revision: u64,
+        counts: &[HotCount],
+        log: &mut HotLog,
+    ) {
+        let counts: BTreeMap<(KeyspaceId, u64), &HotCount> =
+            counts.iter().map(|it| ((it.keyspace, it.keyhash), it)).collect();
+        for (name, key) in self.keys.iter_mut().filter(|(_, key)| key.stay <= revision) {
+            let Some(count) = counts.get(&(name.keyspace, key.keyhash)) else { continue };
+            let Some((at, before)) = key.counted else {
+                key.counted = Some((now, **count));
+                continue;
+            };
+            let time = now.since(at);
+            if time < WINDOW {
+                continue;
+            }
+            let reads = count.reads.saturating_sub(before.reads);
+            let spread = count.spread.saturating_sub(before.spread);
+            log.count(key.decision, spread, reads.saturating_sub(spread));
+            key.rates.reads = per_second(reads, time);
+            key.rates.writes = per_second(count.writes.saturating_sub(before.writes), time);
+            key.spread = per_second(spread, time);
+            (key.counted, key.exact) = (Some((now, **count)), true);
+        }
+    }
+
+    /// Lets go what has become cold, takes in what has become hot, and gives each as many readers
+    /// as pay.
+    pub(crate) fn choose(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
+        self.take_rates(seen.list);
+        self.let_go(seen, log);
+        self.take_in(seen, log);
+        for (name, key) in &mut self.keys {
+            let readers = seen.policy.readers(key.rates, key.readers);
+            if readers != key.readers {
+                let did = (HotAction::Readers, format!("{} before", key.readers));
+                key.readers = readers;
+                key.decision = log.note(seen.now, name, did, key.rates, readers);
+            }
+        }
+    }
+
+    /// The order's entries.
+    pub(crate) fn entries(&self, places: &Places) -> Vec<HotEntry> {
+        let entry = |(name, key): (&KeyName, &Key)| HotEntry {
+            keyspace: name.keyspace,
+            key: name.key.clone(),
+            keyhash: key.keyhash,
+            stay: key.stay,
+            first: key.first,
+            readers: places.span(key.first, usize::try_from(key.readers).unwrap_or(usize::MAX)),
+        };
+        self.keys.iter().map(entry).collect()
+    }
+
+    /// What nodes say of keys that no switch has counted yet.
+    fn take_rates(&mut self, list: &[HotKey]) {
+        let rates = |it: &HotKey| (named(it), Rates { reads: it.reads, writes: it.writes });
+        let told: BTreeMap<KeyName, Rates> = list.iter().map(rates).collect();
+        for (name, key) in self.keys.iter_mut().filter(|(_, key)| !key.exact) {
+            key.rates = told.get(name).copied().unwrap_or_default();
+        }
+    }
+
+    fn let_go(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
+        let Seen { now, policy, .. } = *seen;
+        let few = policy.keys_max() == 0;
+        self.keys.retain(|name, key| {
+            let pinned = seen.pins.contains(name);
+            let cold = !pinned && policy.is_cold(key.rates);
+            key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
+            let over = key.cold_since.is_some_and(|at| at + COLD_AFTER <= now);
+            let why = match seen.keyspace(name.keyspace) {
+                None => "its keyspace has no copies of hot keys".to_owned(),
+                Some(_) if few => "too few nodes answer".to_owned(),
+                Some(_) if over => cold_text(policy, key.rates),
+                Some(_) => return true,
+            };
+            log.note(now, name, (HotAction::Removed, why), key.rates, 0);
+            false
+        });
+    }
+
+    fn take_in(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
+        let Seen { policy, pins, .. } = *seen;
+        if policy.keys_max() == 0 {
+            return;
+        }
+        let list: BTreeMap<KeyName, Rates> = seen
+            .list
+            .iter()
+            .map(|it| (named(it), Rates { reads: it.reads, writes: it.writes }))
+            .collect();
+        for name in pins {
+            let rates = list.get(name).copied().unwrap_or_default();
+            self.add(seen, name, rates, "it is pinned".to_owned(), log);
+        }
+        let mut room = NEW_PER_ORDER;
+        for it in seen.list {
+            let (name, rates) = (named(it), Rates { reads: it.reads, writes: it.writes });
+            if room == 0 || !policy.is_hot(rates) {
+                continue;
+            }
+            let held = self.keys.keys().filter(|name| !pins.contains(name)).count();
+            if held >= policy.keys_max() && !self.evict(seen, log) {
+                return;
+            }
+            let why = format!("it is read {} times per second or more", policy.threshold());
+            room -= usize::from(self.add(seen, &name, rates, why, log));
+        }
+    }
+
+    /// Takes a key in, unless it is in, or may not be.
+    fn add(
+        &mut self,
+        seen: &Seen<'_>,
+        name: &KeyName,
+        rates: Rates,
+        why: String,
+        log: &mut HotLog,
+    ) -> bool {
+        let Some(keyspace) = seen.keyspace(name.keyspace) else { return false };
+        let (now, keyhash) = (seen.now, keyspace.keyhash(&name.key));
+        let first = KeyName { keyspace: name.keyspace, key: Vec::new() };
+        let mut others = self.keys.range(first..).take_while(|(it, _)| it.keyspace == keyspace.id);
+        // Covers the key itself, and another with the same hash: the switch knows but one.
+        let known = others.any(|(_, it)| it.keyhash == keyhash);
+        let places = seen.places.list().len() as u64;
+        if known || places == 0 || name.key.len() > wire::KEY_MAX {
+            return false;
+        }
+        let readers = seen.policy.readers(rates, 0);
+        let decision = log.note(now, name, (HotAction::Added, why), rates, readers);
+        let key = Key {
+            keyhash,
+            stay: seen.revision,
+            first: u16::try_from(keyhash % places).unwrap_or(0),
+            readers,
+            since: now,
+            before: rates,
+            rates,
+            spread: 0,
+            cold_since: None,
+            counted: None,
+            exact: false,
+            decision,
+        };
+        self.keys.insert(name.clone(), key);
+        true
+    }
+
+    /// Makes room for a hotter key: the coldest of those that are about to go for being cold.
+    fn evict(&mut self, seen: &Seen<'_>, log: &mut HotLog) -> bool {
+        let cold = self.keys.iter().filter(|(_, key)| key.cold_since.is_some());
+        let Some((name, key)) = cold.min_by_key(|(_, key)| key.rates.reads) else { return false };
+        let (name, rates) = (name.clone(), key.rates);
+        let why = format!("hotter keys need the room; {}", cold_text(seen.policy, rates));
+        log.note(seen.now, &name, (HotAction::Removed, why), rates, 0);
+        self.keys.remove(&name).is_some()
+    }
+}
+
+pub(crate) fn named(it: &HotKey) -> KeyName {
+    KeyName { keyspace: it.keyspace, key: it.key.clone() }
+}
+
+fn cold_text(policy: Policy, rates: Rates) -> String {
+    let bound = policy.threshold() / 2;
+    if rates.reads < bound {
+        format!("it is read less than {bound} times per second")
+    } else {
+        "it is written too often for copies to pay".to_owned()
+    }
+}

@@ -1,0 +1,91 @@
+//! How much nodes have to do: what a key's rate is measured against.
+
+use cluster::{Life, NodeId, NodeReport};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Rates are taken over this much time at least: as much as a segment of the nodes' own counts.
+pub(crate) const WINDOW: Duration = Duration::from_millis(100);
+
+/// Events per second.
+pub(crate) fn per_second(events: u64, time: Duration) -> u64 {
+    let nanos = time.as_nanos().max(1);
+    u64::try_from(u128::from(events) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
+}
+
+/// What each node takes per second, as its reports show it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load {
+    nodes: BTreeMap<NodeId, Measured>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    life: Life,
+    at: Instant,
+    requests: u64,
+    rate: u64,
+}
+
+impl Load {
+    /// Takes a report; returns what this node takes per second.
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        life: Life,
+        report: &NodeReport,
+    ) -> u64 {
+        let requests = report.requests;
+        let fresh = Measured { life, at: now, requests, rate: 0 };
+        let known = self.nodes.entry(node).or_insert(fresh);
+        let time = now.since(known.at);
+        if known.life != life {
+            *known = fresh;
+        } else if time >= WINDOW {
+            let taken = requests.saturating_sub(known.requests);
+            *known = Measured { rate: per_second(taken, time), ..fresh };
+        }
+        known.rate
+    }
+
+    /// What a node of these takes per second on the average.
+    pub(crate) fn mean(&self, nodes: &BTreeMap<NodeId, Life>) -> u64 {
+        let rates = nodes.keys().filter_map(|node| self.nodes.get(node)).map(|it| it.rate);
+        let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
+        rates.fold(0_u64, u64::saturating_add) / count
+    }
+
+    /// Forgets all others.
+    pub(crate) fn keep(&mut self, nodes: &BTreeMap<NodeId, Life>) {
+        self.nodes.retain(|node, _| nodes.contains_key(node));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_over_those_who_are_there_in_their_present_lives() {
+        let mut load = Load::default();
+        let mut note = |ms, node, life, requests| {
+            let report = NodeReport { requests, ..NodeReport::default() };
+            load.note(Instant::from_unix_ms(ms), NodeId(node), Life(life), &report)
+        };
+        assert_eq!(note(0, 1, 1, 500), 0, "one report tells no rate");
+        assert_eq!(note(50, 1, 1, 600), 0, "too soon");
+        assert_eq!(note(100, 1, 1, 700), 2_000);
+        assert_eq!(note(0, 2, 1, 0), 0);
+        assert_eq!(note(1_000, 2, 1, 4_000), 4_000);
+        let both = BTreeMap::from([(NodeId(1), Life(1)), (NodeId(2), Life(1))]);
+        assert_eq!(load.mean(&both), 3_000);
+        assert_eq!(load.mean(&BTreeMap::new()), 0);
+        let report = NodeReport { requests: 9, ..NodeReport::default() };
+        let reborn = load.note(Instant::from_unix_ms(2_000), NodeId(2), Life(2), &report);
+        assert_eq!(reborn, 0, "its counter began anew");
+        load.keep(&BTreeMap::from([(NodeId(2), Life(2))]));
+        assert_eq!(load.mean(&both), 0);
+    }
+}

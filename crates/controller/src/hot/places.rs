@@ -1,0 +1,91 @@
+//! Places of nodes in the order of hot keys: by them switches know who holds which copy.
+
+use cluster::{Life, NodeId};
+use std::collections::BTreeMap;
+
+/// Who has which place. A node keeps its place as long as it is there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    places: Vec<Option<(NodeId, Life)>>,
+}
+
+impl Places {
+    /// Takes in who is there now. Who has gone leaves a hole, and who comes takes the first one, or
+    /// the end.
+    pub(crate) fn update(&mut self, present: &BTreeMap<NodeId, Life>) {
+        let mut new = present.clone();
+        for place in &mut self.places {
+            *place = place.and_then(|(node, _)| Some((node, new.remove(&node)?)));
+        }
+        let mut new = new.into_iter();
+        for hole in self.places.iter_mut().filter(|place| place.is_none()) {
+            *hole = new.next();
+        }
+        let room = wire::NODES_MAX.saturating_sub(self.places.len());
+        self.places.extend(new.take(room).map(Some));
+    }
+
+    pub(crate) fn list(&self) -> &[Option<(NodeId, Life)>] {
+        &self.places
+    }
+
+    /// How many nodes have one.
+    pub(crate) fn nodes(&self) -> usize {
+        self.places.iter().flatten().count()
+    }
+
+    /// How many places from `first` on, round the end, hold so many nodes.
+    pub(crate) fn span(&self, first: u16, nodes: usize) -> u16 {
+        let round = self.places.iter().cycle().skip(first.into());
+        let round = round.take(self.places.len().min(wire::HOT_READERS_MAX));
+        let (mut found, mut span) = (0, 0);
+        for place in round {
+            if found == nodes {
+                break;
+            }
+            span += 1;
+            found += usize::from(place.is_some());
+        }
+        span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn present(nodes: &[(u16, u64)]) -> BTreeMap<NodeId, Life> {
+        nodes.iter().map(|(id, life)| (NodeId(*id), Life(*life))).collect()
+    }
+
+    fn ids(places: &Places) -> Vec<Option<u16>> {
+        places.list().iter().map(|place| place.map(|(NodeId(id), _)| id)).collect()
+    }
+
+    #[test]
+    fn nodes_keep_their_places_and_holes_are_filled_first() {
+        let mut places = Places::default();
+        places.update(&present(&[(1, 1), (2, 1), (3, 1)]));
+        assert_eq!(ids(&places), [Some(1), Some(2), Some(3)]);
+        places.update(&present(&[(1, 1), (3, 2)]));
+        assert_eq!(ids(&places), [Some(1), None, Some(3)]);
+        assert_eq!(places.list()[2], Some((NodeId(3), Life(2))), "another life, the same place");
+        places.update(&present(&[(1, 1), (3, 2), (4, 1), (5, 1)]));
+        assert_eq!(ids(&places), [Some(1), Some(4), Some(3), Some(5)]);
+        places.update(&present(&[(1, 1)]));
+        assert_eq!(ids(&places), [Some(1), None, None, None], "keys begin at any of them");
+    }
+
+    #[test]
+    fn holes_do_not_make_copies_fewer() {
+        let mut places = Places::default();
+        places.update(&present(&[(1, 1), (2, 1), (3, 1), (4, 1)]));
+        assert_eq!(places.span(3, 2), 2);
+        places.update(&present(&[(2, 1), (3, 1), (4, 1)]));
+        assert_eq!(places.span(3, 2), 3, "node 4, the hole, node 2");
+        assert_eq!(places.span(1, 3), 3);
+        assert_eq!(places.span(0, 3), 4);
+        assert_eq!(places.span(0, 9), 4, "there are no more");
+        assert_eq!(Places::default().span(0, 2), 0);
+    }
+}

@@ -1,0 +1,167 @@
+//! Which keys are worth copies, and how many.
+
+/// Copying the hottest `HOT_PER_NODE * n * log2(n)` keys is enough to even out the load of `n`
+/// nodes whatever the rest of the keys is asked for (Pegasus section 3.1; Fan et al., SoCC 2011).
+pub(crate) const HOT_PER_NODE: u64 = 8;
+
+/// No key below so many reads per second is worth anything, however idle the nodes are.
+pub(crate) const RATE_MIN: u64 = 50;
+
+/// A key is worth as many readers as it is read per write, over this: beta of Pegasus section 3.3,
+/// as its inverse. A copy costs the tail a message and its answer, as much as about one read; so
+/// each copy saves its tail twice what it costs.
+pub(crate) const READS_PER_COPY: u64 = 2;
+
+/// How much is asked of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rates {
+    /// Reads per second.
+    pub(crate) reads: u64,
+    /// Writes per second.
+    pub(crate) writes: u64,
+}
+
+impl Rates {
+    /// How many readers pay.
+    fn pays(self) -> u64 {
+        self.reads.checked_div(self.writes.saturating_mul(READS_PER_COPY)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What choosing goes by at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Nodes that may hold copies.
+    nodes: u64,
+    /// From how many reads per second on a key is hot.
+    threshold: u64,
+}
+
+impl Policy {
+    /// For so many nodes that take `mean` requests per second each.
+    ///
+    /// A key is hot from the rate on at which there can be no more hot keys than are needed.
+    pub(crate) fn new(nodes: usize, mean: u64) -> Self {
+        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
+        let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
+        Self { nodes, threshold: share.max(RATE_MIN) }
+    }
+
+    pub(crate) fn threshold(self) -> u64 {
+        self.threshold
+    }
+
+    /// How many keys are enough. None for one node, which has nobody to share with.
+    pub(crate) fn keys_max(self) -> usize {
+        let enough = HOT_PER_NODE.saturating_mul(self.nodes).saturating_mul(log2(self.nodes));
+        usize::try_from(enough).unwrap_or(usize::MAX).min(wire::HOT_KEYS_MAX)
+    }
+
+    /// Whether a key is to be taken in.
+    pub(crate) fn is_hot(self, rates: Rates) -> bool {
+        rates.reads >= self.threshold && rates.pays() >= 2
+    }
+
+    /// Whether a key that is in has become too cold to stay: half of what it took to come in.
+    pub(crate) fn is_cold(self, rates: Rates) -> bool {
+        rates.reads < self.threshold / 2 || rates.pays() < 1
+    }
+
+    /// How many nodes are to hold copies of a key that has so many readers now (0: it is new).
+    ///
+    /// A power of two or all, at least 2; changed only if it is off by much.
+    pub(crate) fn readers(self, rates: Rates, now: u64) -> u64 {
+        let most = self.nodes.min(wire::HOT_READERS_MAX as u64);
+        let pays = rates.pays();
+        let fits = (now..now.saturating_mul(2)).contains(&pays) || pays >= now && now == most;
+        let barely = pays < now && pays >= now - now / 4;
+        if now >= 2 && now <= most && (fits || barely) {
+            return now;
+        }
+        match pays {
+            pays if pays >= most => most,
+            pays => (1 << pays.max(2).ilog2()).min(most),
+        }
+    }
+}
+
+/// Rounded up.
+fn log2(n: u64) -> u64 {
+    u64::from(u64::BITS - n.saturating_sub(1).leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rates(reads: u64, writes: u64) -> Rates {
+        Rates { reads, writes }
+    }
+
+    #[test]
+    fn as_many_keys_as_are_needed_and_no_more() {
+        let keys = [0, 1, 2, 3, 4, 16, 1_024].map(|nodes| Policy::new(nodes, 0).keys_max());
+        assert_eq!(keys, [0, 0, 16, 48, 64, 512, 65_536]);
+    }
+
+    #[test]
+    fn a_key_comes_in_by_its_share_of_a_nodes_load_and_stays_by_half_of_it() {
+        let policy = Policy::new(4, 16_000);
+        assert_eq!(policy.threshold(), 1_000);
+        assert!(policy.is_hot(rates(1_000, 0)) && !policy.is_hot(rates(999, 0)));
+        assert!(policy.is_cold(rates(499, 0)) && !policy.is_cold(rates(500, 0)));
+        assert_eq!(Policy::new(4, 0).threshold(), RATE_MIN);
+        assert!(policy.is_hot(rates(4_000, 1_000)) && !policy.is_hot(rates(3_999, 1_000)));
+        assert!(policy.is_cold(rates(4_000, 2_001)) && !policy.is_cold(rates(4_000, 2_000)));
+    }
+
+    #[test]
+    fn readers_go_by_reads_per_write() {
+        let policy = Policy::new(6, 0);
+        for (reads, writes, readers) in
+            [(100, 0, 6), (100, 100, 2), (800, 100, 4), (1_100, 100, 4), (1_200, 100, 6), (0, 0, 6)]
+        {
+            assert_eq!(policy.readers(rates(reads, writes), 0), readers, "{reads} / {writes}");
+        }
+        for (reads, now, readers) in [
+            (1_400, 4, 4),
+            (1_600, 4, 6),
+            (600, 4, 4),
+            (599, 4, 2),
+            (1_000, 6, 6),
+            (999, 6, 4),
+            (399, 2, 2),
+            (799, 2, 2),
+            (800, 2, 4),
+        ] {
+            assert_eq!(policy.readers(rates(reads, 100), now), readers, "{reads} with {now}");
+        }
+        assert_eq!(policy.readers(rates(100, 0), 4), 6, "there are more nodes now");
+        assert_eq!(policy.readers(rates(100, 0), 8), 6, "there are fewer");
+        assert_eq!(Policy::new(1_000, 0).readers(rates(100, 0), 0), 64);
+    }
+
+    proptest! {
+        /// More keys than there is room for cannot all be over the threshold.
+        #[test]
+        fn the_room_is_enough_for_all_that_are_hot(
+            nodes in 2usize..200, mean in 10_000u64..9_999_999,
+        ) {
+            let policy = Policy::new(nodes, mean);
+            let all = mean * nodes as u64;
+            // Rounding lets the threshold fall by less than one.
+            prop_assert!(all / (policy.threshold() + 1) <= policy.keys_max() as u64);
+        }
+
+        #[test]
+        fn what_was_chosen_stays_chosen(
+            nodes in 2usize..200, reads in 0u64..9_999, writes in 0u64..999, now in 0u64..200,
+        ) {
+            let policy = Policy::new(nodes, 0);
+            let chosen = policy.readers(rates(reads, writes), now);
+            prop_assert!((2..=nodes as u64).contains(&chosen));
+            prop_assert_eq!(policy.readers(rates(reads, writes), chosen), chosen);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What is asked for most, and what became of it.
+
+use super::{HotStatus, StayStatus, View};
+use crate::hot::{self, Rates};
+use cluster::{HotKey, KeyName};
+use std::collections::BTreeSet;
+
+/// Keys that a status lists, beside those that are hot.
+const LISTED_MAX: usize = 64;
+
+/// The hottest keys of all nodes, and all that are hot or pinned, the hottest first.
+pub(super) fn hot(view: &View<'_>) -> Vec<HotStatus> {
+    let mut keys = hot::told(view.peers);
+    keys.truncate(LISTED_MAX);
+    let told: BTreeSet<KeyName> = keys.iter().map(hot::named).collect();
+    let known = view.hot.keys().map(|(name, _)| name).chain(&view.state.pins);
+    let others: BTreeSet<&KeyName> = known.filter(|name| !told.contains(name)).collect();
+    keys.extend(others.into_iter().map(|KeyName { keyspace, key }| {
+        let (keyspace, key) = (*keyspace, key.clone());
+        HotKey { keyspace, key, reads: 0, writes: 0 }
+    }));
+    let mut list: Vec<HotStatus> = keys.into_iter().map(|key| status_of(view, key)).collect();
+    list.sort_by(|one, other| one.key.hottest_first(&other.key));
+    list
+}
+
+/// The switch's count of a hot key is exact; nodes tell of their hottest keys alone.
+fn status_of(view: &View<'_>, mut key: HotKey) -> HotStatus {
+    let name = hot::named(&key);
+    let stay = view.hot.key(&name).map(|known| {
+        let Rates { reads, writes } = known.rates;
+        (key.reads, key.writes) = (reads, writes);
+        StayStatus {
+            readers: known.readers,
+            age_ms: super::ms_between(known.since, view.now),
+            reads_before: known.before.reads,
+            spread: known.spread,
+            home: reads.saturating_sub(known.spread),
+        }
+    });
+    HotStatus { pinned: view.state.pins.contains(&name), key, stay }
+}

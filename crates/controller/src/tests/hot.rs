@@ -1,0 +1,446 @@
+//! Hot keys: which become so, who hears of it when, and what outlives whom.
+
+use super::world::{POLL, World, config, hash, node};
+use crate::{Controller, HotAction, HotDecision, HotStatus, PINS_MAX, Saved};
+use cluster::{
+    HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, KeyspaceId, Member, NodeId, Plant,
+};
+use machine::Instant;
+use std::time::Duration;
+
+const SWITCH: Member = Member::Switch(0);
+/// How often busy nodes are asked how they are.
+const BUSY_POLL: Duration = Duration::from_millis(25);
+/// For how long reports are gathered.
+const LOOK: Duration = Duration::from_millis(5);
+const SPACE: KeyspaceId = KeyspaceId(1);
+
+fn asked(key: &str, reads: u64, writes: u64) -> HotKey {
+    HotKey { keyspace: SPACE, key: key.into(), reads, writes }
+}
+
+fn world() -> World {
+    World::with_keyspace(4, 1, 8, 2)
+}
+
+/// What the member has installed.
+fn has(world: &World, member: Member) -> &HotOrder {
+    &world.members[&member].hot
+}
+
+fn entry<'a>(order: &'a HotOrder, key: &str) -> Option<&'a HotEntry> {
+    order.keys.iter().find(|it| it.key == key.as_bytes())
+}
+
+fn listed(world: &World, key: &str) -> HotStatus {
+    let list = world.status().hot;
+    list.into_iter().find(|it| it.key.key == key.as_bytes()).unwrap()
+}
+
+fn log(world: &World) -> Vec<(HotAction, String)> {
+    let text = |it: HotDecision| (it.did, String::from_utf8(it.name.key).unwrap());
+    world.status().hot_decisions.into_iter().map(text).collect()
+}
+
+/// Everybody has the same hot keys.
+fn agreed(world: &World) -> bool {
+    let order = has(world, SWITCH);
+    (0..4).all(|id| has(world, node(id)) == order)
+}
+
+#[test]
+fn a_key_becomes_hot_on_the_switch_first_and_then_on_all_nodes_within_a_poll() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0), asked("cold", 49, 0)];
+    let begin = world.now;
+    world.live_until(|world| world.members[&SWITCH].hot.revision > 0);
+    assert!((0..4).all(|id| has(&world, node(id)).revision == 0), "nodes come second");
+    world.live_until(agreed);
+    let took = world.now.since(begin);
+    assert!(took <= POLL + LOOK, "{took:?}");
+    let order = has(&world, SWITCH).clone();
+    assert_eq!(order.switch, world.members[&SWITCH].tenure.life());
+    assert_eq!(order.places.len(), 4);
+    let [it] = &order.keys[..] else { panic!("{order:?}") };
+    let keyspace = &world.map().keyspaces[0];
+    assert_eq!((it.keyhash, it.stay), (keyspace.keyhash(b"k"), order.revision));
+    assert_eq!(order.readers(it).count(), 4, "nobody writes it");
+    let status = listed(&world, "k");
+    assert!(status.stay.is_some_and(|stay| stay.readers == 4 && stay.reads_before == 1_000));
+    assert_eq!(log(&world), [(HotAction::Added, "k".to_owned())]);
+    world.delivered.clear();
+    world.live();
+    assert!(world.delivered.iter().all(|(_, order)| order.hot.is_none()), "told once");
+}
+
+/// The node counts the burst at once, so this is all of the reaction but what nodes and network
+/// take: to be asked, and two more rounds of orders.
+#[test]
+fn a_busy_node_is_asked_so_often_that_a_burst_is_answered_within_thirty_milliseconds() {
+    let mut world = world();
+    for _ in 0..20 {
+        for id in 0..4 {
+            world.member(node(id)).requests += 1_000;
+        }
+        world.live_for(POLL / 2);
+    }
+    for offset in [0, 3, 11, 17, 24] {
+        let mut world = world.clone();
+        world.live_for(Duration::from_millis(offset));
+        world.member(node(2)).told = vec![asked("k", 50_000, 0)];
+        let took = world.live_until(|world| has(world, SWITCH).revision > 0 && agreed(world));
+        assert!(took <= BUSY_POLL + LOOK, "{took:?} after {offset} ms");
+    }
+}
+
+#[test]
+fn what_several_nodes_see_of_a_key_is_summed_and_the_mean_load_is_the_measure() {
+    let mut world = world();
+    for id in 0..4 {
+        world.member(node(id)).told = vec![asked("k", 20, 0), asked("other", 5, 0)];
+    }
+    world.live();
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    assert!(entry(has(&world, SWITCH), "other").is_none());
+
+    // 16 000 requests per second on each node make the threshold 1 000.
+    let mut world = self::world();
+    for id in 0..4 {
+        world.member(node(id)).told = vec![asked("k", 240, 0)];
+    }
+    world.live();
+    for _ in 0..5 {
+        for id in 0..4 {
+            world.member(node(id)).requests += 1_600;
+        }
+        world.live_for(POLL);
+    }
+    assert!(entry(has(&world, SWITCH), "k").is_some(), "an idle cluster took it in");
+    world.member(node(0)).told = vec![asked("warm", 700, 0)];
+    world.member(node(1)).told = vec![asked("hot", 1_200, 0)];
+    for id in 0..4 {
+        world.member(node(id)).requests += 1_600;
+    }
+    world.live_for(POLL);
+    assert!(entry(has(&world, SWITCH), "hot").is_some());
+    assert!(entry(has(&world, SWITCH), "warm").is_none());
+}
+
+#[test]
+fn a_key_goes_when_it_was_cold_for_two_seconds_and_no_sooner() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    for _ in 0..3 {
+        world.member(node(2)).told.clear();
+        world.live_for(Duration::from_millis(1_500));
+        assert!(entry(has(&world, SWITCH), "k").is_some());
+        world.member(node(2)).told = vec![asked("k", 30, 0)];
+        world.live();
+    }
+    world.member(node(2)).told.clear();
+    let took = world.live_until(|world| has(world, SWITCH).keys.is_empty());
+    assert!(took >= Duration::from_millis(1_900), "{took:?}");
+    world.live_until(agreed);
+    let [added, removed] = &world.status().hot_decisions[..] else { panic!() };
+    assert_eq!((added.did, removed.did), (HotAction::Added, HotAction::Removed));
+    assert!(removed.why.contains("less than 25"), "{}", removed.why);
+}
+
+#[test]
+fn the_switchs_counts_keep_a_key_in_that_nodes_no_longer_tell_of() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    world.member(node(2)).told.clear();
+    let keyhash = world.map().keyspaces[0].keyhash(b"k");
+    for round in 1..50 {
+        let (reads, spread, writes) = (400 * round, 300 * round, 100 * round);
+        let count = HotCount { keyspace: SPACE, keyhash, reads, spread, writes };
+        world.member(SWITCH).hot_counts = vec![count];
+        world.live_for(POLL);
+    }
+    let status = listed(&world, "k");
+    let stay = status.stay.unwrap();
+    let near = |rate: u64, wanted: u64| rate.abs_diff(wanted) < wanted / 4;
+    assert!(near(status.key.reads, 4_000) && near(status.key.writes, 1_000), "{status:?}");
+    assert!(near(stay.spread, 3_000) && near(stay.home, 1_000), "{stay:?}");
+    assert_eq!(stay.readers, 2, "four reads for each write pay two copies");
+    let decisions = world.status().hot_decisions;
+    let last = decisions.last().unwrap();
+    assert_eq!((last.did, last.readers), (HotAction::Readers, 2));
+    assert!(last.spread > 10_000 && last.home.abs_diff(last.spread / 3) < 10, "{last:?}");
+}
+
+#[test]
+fn a_key_that_is_written_much_is_left_alone() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("log", 1_000, 900), asked("mixed", 1_000, 120)];
+    world.live();
+    assert!(entry(has(&world, SWITCH), "log").is_none());
+    let order = has(&world, SWITCH);
+    assert_eq!(order.readers(entry(order, "mixed").unwrap()).count(), 4);
+}
+
+#[test]
+fn many_new_keys_come_in_several_orders_up_to_what_is_enough() {
+    let mut world = world();
+    let keys =
+        |node: u16| (0..30).map(move |i| asked(&format!("{node}-{i}"), 1_000 - u64::from(node), 0));
+    for id in 0..4 {
+        world.member(node(id)).told = keys(id).collect();
+    }
+    world.live();
+    assert_eq!(has(&world, SWITCH).keys.len(), 64, "8 n log n of four nodes");
+    world.delivered.clear();
+    world.live();
+    assert!(world.delivered.iter().all(|(_, order)| order.hot.is_none()), "and it rests there");
+}
+
+#[test]
+fn of_two_keys_with_one_hash_there_is_no_second_and_other_keyspaces_may_be_off() {
+    let mut world = world();
+    let now = world.now;
+    let spec = crate::KeyspaceSpec { hot: HotPolicy::Off, ..hash("b", 2, 2) };
+    world.controller.create_keyspace(now, spec).unwrap();
+    let off = HotKey { keyspace: KeyspaceId(2), ..asked("k", 9_000, 0) };
+    let nowhere = HotKey { keyspace: KeyspaceId(9), ..asked("k", 9_000, 0) };
+    let long = HotKey { key: vec![7; wire::KEY_MAX + 1], ..asked("", 9_000, 0) };
+    world.member(node(1)).told = vec![off, nowhere, long, asked("k", 100, 0)];
+    world.live();
+    assert_eq!(has(&world, SWITCH).keys.len(), 1);
+    let status = world.status();
+    assert_eq!(status.keyspaces[1].hot, HotPolicy::Off);
+    let refused = world.controller.pin(world.now, "b", b"k").unwrap_err();
+    assert!(refused.to_string().contains("\"b\""), "{refused}");
+}
+
+#[test]
+fn nodes_keep_their_places_and_a_node_that_is_gone_leaves_a_hole() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 400), asked("r", 1_000, 0)];
+    let now = world.now;
+    world.controller.pin(now, "a", b"k").unwrap();
+    world.live();
+    let order = has(&world, SWITCH).clone();
+    let places = |order: &HotOrder| -> Vec<Option<u16>> {
+        order.places.iter().map(|it| it.map(|(NodeId(id), _)| id)).collect()
+    };
+    assert_eq!(places(&order), [Some(0), Some(1), Some(2), Some(3)]);
+    world.member(node(1)).cut_off = true;
+    world.live_until(|world| has(world, SWITCH).places.contains(&None));
+    world.live();
+    let without = has(&world, SWITCH).clone();
+    assert_eq!(places(&without), [Some(0), None, Some(2), Some(3)]);
+    for it in &without.keys {
+        let stayed = entry(&order, std::str::from_utf8(&it.key).unwrap()).unwrap();
+        assert_eq!((it.stay, it.first), (stayed.stay, stayed.first));
+        assert_eq!(without.readers(it).count(), if it.key == b"k" { 2 } else { 3 });
+    }
+    let life = world.members[&node(1)].tenure.life();
+    world.revive(node(1));
+    world.member(node(1)).cut_off = false;
+    world.live();
+    let back = has(&world, SWITCH);
+    assert_eq!(places(back), places(&order));
+    assert_ne!(back.places[1], Some((NodeId(1), life)), "it is another life");
+    assert!(agreed(&world));
+}
+
+#[test]
+fn a_switch_that_forgets_or_begins_another_life_gets_new_stays_before_any_node() {
+    for reborn in [false, true] {
+        let mut world = world();
+        world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+        world.live();
+        let before = has(&world, SWITCH).clone();
+        if reborn {
+            world.member(SWITCH).restart();
+        } else {
+            world.member(SWITCH).hot = HotOrder::default();
+        }
+        world.live_until(|world| has(world, SWITCH).revision > before.revision);
+        assert!((0..4).all(|id| *has(&world, node(id)) == before));
+        let after = has(&world, SWITCH).clone();
+        assert_eq!(after.switch == before.switch, !reborn);
+        assert_eq!(entry(&after, "k").unwrap().stay, after.revision);
+        world.live_until(agreed);
+    }
+}
+
+#[test]
+fn a_switch_with_an_order_that_nobody_here_gave_gets_new_stays() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    let foreign = HotOrder { revision: 9_999_999, ..has(&world, SWITCH).clone() };
+    world.member(SWITCH).hot = foreign;
+    world.live();
+    let order = has(&world, SWITCH);
+    assert!(order.revision > 9_999_999 && entry(order, "k").unwrap().stay == order.revision);
+    assert!(agreed(&world));
+    // The same of a node, which may have taken marks away by it.
+    world.member(node(0)).hot.revision = 99_999_999;
+    world.live();
+    let order = has(&world, SWITCH);
+    assert!(order.revision > 99_999_999 && entry(order, "k").unwrap().stay == order.revision);
+    assert!(agreed(&world));
+}
+
+#[test]
+fn the_standby_gets_no_hot_keys_until_it_takes_over() {
+    let mut world = World::with_keyspace(4, 2, 8, 2);
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    let before = has(&world, SWITCH).clone();
+    assert_eq!(before.keys.len(), 1);
+    assert_eq!(has(&world, Member::Switch(1)).revision, 0);
+    world.member(SWITCH).cut_off = true;
+    world.delivered.clear();
+    world.live_until(|world| has(world, Member::Switch(1)).revision > 0);
+    let to_standby = world.delivered.iter().filter(|(m, o)| *m == SWITCH && o.hot.is_some());
+    assert_eq!(to_standby.count(), 0);
+    assert!((0..4).all(|id| *has(&world, node(id)) == before));
+    world.live();
+    let after = has(&world, Member::Switch(1)).clone();
+    assert_eq!(entry(&after, "k").unwrap().stay, after.revision);
+    assert!((0..4).all(|id| *has(&world, node(id)) == after));
+}
+
+#[test]
+fn a_controller_that_comes_back_tells_nodes_nothing_before_the_switch_has_its_order() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    let before = has(&world, SWITCH).clone();
+    world.restart(world.config.clone());
+    world.live_until(|world| has(world, SWITCH).revision > before.revision);
+    assert!((0..4).all(|id| *has(&world, node(id)) == before));
+    let after = has(&world, SWITCH).clone();
+    assert_eq!(entry(&after, "k").map(|it| it.stay), Some(after.revision), "found again at once");
+    world.live_until(agreed);
+
+    // Without anything hot, what is left of the old is taken away.
+    world.member(node(2)).told.clear();
+    world.restart(world.config.clone());
+    world.live();
+    assert!(has(&world, SWITCH).revision > after.revision && agreed(&world));
+    assert!(has(&world, SWITCH).keys.is_empty());
+}
+
+#[test]
+fn a_switch_that_takes_no_hot_keys_is_lived_with_and_said_once() {
+    let mut world = world();
+    world.member(SWITCH).takes_no_hot = true;
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live_for(Duration::from_secs(5));
+    assert!((0..4).all(|id| has(&world, node(id)).revision == 0));
+    let said = |it: &&crate::Decision| it.saw.contains("does not take the hot keys");
+    assert_eq!(world.status().decisions.iter().filter(said).count(), 1);
+    assert!(world.status().ready && world.status().hot_revision == 0);
+    let pace = world.delivered.iter().filter(|(m, _)| *m == SWITCH).count();
+    world.live_for(Duration::from_secs(5));
+    let later = world.delivered.iter().filter(|(m, _)| *m == SWITCH).count();
+    assert!(later - pace <= 55, "it is asked no more often for that: {}", later - pace);
+}
+
+#[test]
+fn a_switch_that_took_an_order_and_forgot_it_unheard_is_given_other_stays() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.member(SWITCH).takes_no_hot = true;
+    world.live_until(|world| {
+        world.delivered.iter().any(|(member, order)| *member == SWITCH && order.hot.is_some())
+    });
+    let given = world.delivered.iter().find_map(|(_, order)| order.hot.clone()).unwrap();
+    world.member(SWITCH).takes_no_hot = false;
+    world.member(SWITCH).hot_floor = given.revision;
+    world.live_for(Duration::from_secs(2));
+    let order = has(&world, SWITCH);
+    assert!(order.keys.iter().all(|it| it.stay > given.revision), "{order:?}");
+    assert!(order.keys.len() == 1 && agreed(&world));
+}
+
+#[test]
+fn pinned_keys_stay_in_and_outlive_the_controller() {
+    let mut world = world();
+    let now = world.now;
+    world.controller.pin(now, "a", b"p").unwrap();
+    world.controller.pin(now, "a", b"p").unwrap();
+    world.live_for(Duration::from_secs(4));
+    assert!(entry(has(&world, SWITCH), "p").is_some());
+    let status = listed(&world, "p");
+    assert!(status.pinned && status.stay.is_some());
+    world.restart(world.config.clone());
+    world.live();
+    assert!(entry(has(&world, SWITCH), "p").is_some() && agreed(&world));
+
+    let now = world.now;
+    world.controller.unpin(now, "a", b"p").unwrap();
+    assert!(world.controller.unpin(now, "a", b"p").is_err());
+    world.live_for(Duration::from_secs(3));
+    assert!(has(&world, SWITCH).keys.is_empty());
+    let did = [HotAction::Added, HotAction::Unpinned, HotAction::Removed];
+    assert_eq!(log(&world), did.map(|did| (did, "p".to_owned())));
+
+    let long = vec![0; wire::KEY_MAX + 1];
+    assert!(world.controller.pin(world.now, "a", &long).is_err());
+    assert!(world.controller.pin(world.now, "nowhere", b"p").is_err());
+    for pin in 0..PINS_MAX {
+        world.controller.pin(world.now, "a", pin.to_string().as_bytes()).unwrap();
+    }
+    assert!(world.controller.pin(world.now, "a", b"more").is_err());
+    world.live();
+    assert_eq!(has(&world, SWITCH).keys.len(), PINS_MAX);
+}
+
+#[test]
+fn a_store_from_before_there_were_pins_is_read() {
+    let world = world();
+    let mut saved = serde_json::to_value(world.saved.clone().unwrap()).unwrap();
+    assert!(saved.as_object_mut().unwrap().remove("pins").is_some());
+    let saved: Saved = serde_json::from_value(saved).unwrap();
+    assert!(saved.pins.is_empty());
+    Controller::new(world.config.clone(), Some(saved.clone()), world.now).unwrap();
+    let mut damaged = saved;
+    damaged.pins.insert(KeyName { keyspace: KeyspaceId(9), key: b"k".to_vec() });
+    Controller::new(world.config, Some(damaged), world.now).unwrap_err();
+}
+
+#[test]
+fn one_node_has_nobody_to_share_with() {
+    let mut world = World::with_keyspace(1, 1, 2, 1);
+    world.member(node(0)).told = vec![asked("k", 9_000, 0)];
+    world.controller.pin(world.now, "a", b"p").unwrap();
+    world.live();
+    assert_eq!(has(&world, SWITCH).revision, 0);
+    let mut two = World::with_keyspace(2, 1, 2, 1);
+    two.member(node(0)).told = vec![asked("k", 9_000, 0)];
+    two.live();
+    assert_eq!(has(&two, SWITCH).keys.len(), 1);
+    two.member(node(1)).cut_off = true;
+    two.live_for(Duration::from_secs(2));
+    assert!(has(&two, SWITCH).keys.is_empty());
+}
+
+#[test]
+fn the_planted_haste_tells_nodes_first() {
+    let mut world = world();
+    world.controller.plant(Plant::NodesBeforeSwitch);
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live_until(|world| (0..4).any(|id| has(world, node(id)).revision > 0));
+    assert_eq!(has(&world, SWITCH).revision, 0);
+}
+
+#[test]
+fn the_status_with_hot_keys_survives_its_json() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    let status = world.status();
+    assert!(!status.hot.is_empty() && !status.hot_decisions.is_empty() && status.hot_revision > 0);
+    let text = serde_json::to_string(&status).unwrap();
+    assert_eq!(serde_json::from_str::<crate::Status>(&text).unwrap(), status);
+    let alone = Controller::new(config(1, 1), None, Instant(0)).unwrap().status(Instant(0));
+    assert!(alone.hot.is_empty() && alone.hot_revision == 0);
+}

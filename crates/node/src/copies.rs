@@ -1,0 +1,282 @@
+//! A reader: holds copies of hot keys of other nodes, and answers reads from them as far as the
+//! switch says that they are new enough.
+
+use crate::engine::{Engine, Record};
+use crate::read::{entry, judge};
+use crate::replica::{Context, Replica};
+use crate::reply::{refuse, reply_header};
+use crate::serve::matches_key;
+use cluster::{Keyspace, KeyspaceId, NodeId, Plant};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeInclusive};
+use wire::{Code, DropReason, Endpoint, Entry, GetReplyBody, Header, MgetKey, Op, hop_flag};
+
+/// Keyspace and keyhash.
+type Place = (KeyspaceId, u64);
+
+/// What a shard holds of other nodes' keys. It is not kept on record.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    /// Of two keys with the same place the last that came.
+    table: BTreeMap<Place, Held>,
+    bytes: usize,
+    /// Where the search for one that nobody reads goes on.
+    hand: Option<Place>,
+}
+
+/// A copy.
+#[derive(Debug)]
+struct Held {
+    key: Box<[u8]>,
+    version: u64,
+    expiry_ms: u64,
+    /// `None`: the key has no value.
+    value: Option<Box<[u8]>>,
+    /// Whether it was read since the hand last came by.
+    read: bool,
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
+    }
+
+    fn record(&self) -> Record<'_> {
+        Record {
+            version: self.version,
+            expiry_ms: self.expiry_ms,
+            tombstone: self.value.is_none(),
+            value: self.value.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+impl Copies {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// What a copy of this very key answers a read that may be told these versions. One whose time
+    /// has come answers nothing: the tail has to see to it.
+    fn answer(
+        &mut self,
+        now: Instant,
+        place: Place,
+        key: &[u8],
+        versions: RangeInclusive<u64>,
+    ) -> Option<(Code, Entry<'_>)> {
+        let held = self.table.get_mut(&place).filter(|held| *held.key == *key)?;
+        held.read = true;
+        let record = held.record();
+        let code = judge(Some(&record), now);
+        let fits = code.is_decided() && versions.contains(&held.version);
+        fits.then(|| (code, entry(&record)))
+    }
+
+    /// Keeps a copy, unless a newer one of the key is held. Gives the version held then.
+    fn keep(&mut self, place: Place, copy: Held) -> u64 {
+        let version = copy.version;
+        let known = self.table.get(&place).filter(|held| held.key == copy.key);
+        if let Some(known) = known.filter(|known| known.version >= version) {
+            return known.version;
+        }
+        self.bytes += copy.bytes();
+        if let Some(old) = self.table.insert(place, copy) {
+            self.bytes -= old.bytes();
+        }
+        while self.table.len() > COPIES_MAX || self.bytes > BYTES_MAX {
+            self.drop_one(place);
+        }
+        version
+    }
+
+    /// Drops a copy that was not read since the hand last came by; not the newcomer.
+    fn drop_one(&mut self, newcomer: Place) {
+        loop {
+            let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
+            let next = self.table.range_mut((after, Bound::Unbounded)).next();
+            self.hand = next.as_ref().map(|(place, _)| **place);
+            let Some((place, held)) = next else { continue };
+            if *place != newcomer && !std::mem::take(&mut held.read) {
+                break;
+            }
+        }
+        if let Some(old) = self.hand.and_then(|place| self.table.remove(&place)) {
+            self.bytes -= old.bytes();
+        }
+    }
+}
+
+/// Takes a copy from a tail, and tells it through the switch what is held now.
+pub(crate) fn handle_hot_copy<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    from: Endpoint,
+    header: &Header,
+    key: &[u8],
+    record: &Record<'_>,
+) -> Result<(), DropReason> {
+    if !ctx.directory.owns(NodeId(header.node), from) {
+        return Err(DropReason::NotFromMember);
+    }
+    let id = KeyspaceId(header.keyspace);
+    let keyspace = ctx.directory.keyspace(id).ok_or(DropReason::NoKeyspace)?;
+    if !matches_key(keyspace, header.match_value, header.keyhash, key) {
+        return Err(DropReason::BadBody);
+    }
+    let copy = Held {
+        key: key.into(),
+        version: record.version,
+        expiry_ms: record.expiry_ms,
+        value: (!record.tombstone).then(|| record.value.into()),
+        read: false,
+    };
+    let held = ctx.hot.copies.keep((id, header.keyhash), copy);
+    let answer = Header {
+        node: ctx.directory.me.0,
+        load: ctx.load,
+        op: Op::HotCopied as u8,
+        reply_addr: from.addr,
+        reply_port: from.port,
+        object_version: held,
+        partition: header.partition,
+        epoch: header.epoch,
+        keyspace: header.keyspace,
+        match_value: header.match_value,
+        keyhash: header.keyhash,
+        ..Header::default()
+    };
+    ctx.out.push(ctx.directory.switch, |out| {
+        wire::emit(out, &answer, &[]);
+    });
+    Ok(())
+}
+
+/// Whether a GET is to be answered from a copy: the switch has stamped it so, and this is not the
+/// tail.
+pub(crate) fn is_for_reader(request: &Header, replica: Option<&Replica>) -> bool {
+    let flags = request.hop_flags & (hop_flag::HOT | hop_flag::DIRECT);
+    flags == hop_flag::HOT && replica.is_none_or(|replica| !replica.is_tail())
+}
+
+/// Answers a GET that was stamped for a reader.
+pub(crate) fn read_copy<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    request: &Header,
+    key: &[u8],
+) {
+    if !matches_key(keyspace, request.match_value, request.keyhash, key) {
+        refuse(ctx, request, Op::Get, Code::BadMatch);
+        return;
+    }
+    let place = (keyspace.id, request.keyhash);
+    let header = reply_header(ctx, request, Op::Get, Code::Ok);
+    let ignores = ctx.plant == Some(Plant::AnswerBelowFloor);
+    let floor = if ignores { 0 } else { request.object_version };
+    let Some((code, entry)) = ctx.hot.copies.answer(ctx.now, place, key, floor..=u64::MAX) else {
+        refuse(ctx, request, Op::Get, Code::NotHere);
+        return;
+    };
+    let header = Header { code: code as u8, object_version: entry.version, ..header };
+    let fixed = GetReplyBody { expiry_ms: entry.expiry_ms }.to_bytes();
+    ctx.out.push(ctx.directory.switch, |out| {
+        wire::emit(out, &header, &[&fixed, entry.value]);
+    });
+    ctx.heat.see(place.0, place.1, key, false);
+    ctx.counters.hot_reads += 1;
+    ctx.counters.count_reply(code);
+}
+
+/// Answers a key of an MGET whose slot carries a floor, unless the datagram is too full for it;
+/// says whether it did. The switch does not look into the answer: it must not show more than the
+/// switch knows of.
+pub(crate) fn read_copy_of_mget<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    keyspace: KeyspaceId,
+    slot: &MgetKey<'_>,
+    push: impl FnOnce(Code, &Entry<'_>) -> bool,
+) -> bool {
+    let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
+    let lowest = if ctx.plant == Some(Plant::AnswerBelowFloor) { 0 } else { floor };
+    let highest = if ctx.plant == Some(Plant::ShowUncovered) { u64::MAX } else { floor };
+    let place = (keyspace, slot.keyhash);
+    let found = ctx.hot.copies.answer(ctx.now, place, slot.key, lowest..=highest);
+    let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
+    let added = push(code, &entry);
+    if added && code.is_decided() {
+        ctx.heat.see(keyspace, slot.keyhash, slot.key, false);
+        ctx.counters.hot_reads += 1;
+    }
+    added
+}
+
+/// Copies per shard. Keys are hot because few get most of the requests: a controller orders no more
+/// of them than pay.
+const COPIES_MAX: usize = 4_096;
+/// Bytes that they take at most: as many with values of 2 KB, so that the count is what bounds.
+const BYTES_MAX: usize = 8 << 20;
+/// What a copy takes beside key and value, about.
+const ENTRY_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: KeyspaceId = KeyspaceId(1);
+
+    fn copy(key: &[u8], version: u64, len: usize) -> Held {
+        let value = Some(vec![0; len].into());
+        Held { key: key.into(), version, expiry_ms: 0, value, read: false }
+    }
+
+    fn keep(copies: &mut Copies, number: u64) {
+        assert_eq!(copies.keep((SPACE, number), copy(&number.to_be_bytes(), 1, 100)), 1);
+    }
+
+    #[test]
+    fn an_older_copy_is_not_kept_and_another_key_with_the_same_hash_takes_the_place() {
+        let mut copies = Copies::default();
+        assert_eq!(copies.keep((SPACE, 7), copy(b"a", 5, 10)), 5);
+        assert_eq!(copies.keep((SPACE, 7), copy(b"a", 4, 1)), 5);
+        let now = Instant::from_unix_ms(1);
+        let seen = |copies: &mut Copies, key: &[u8], versions| {
+            copies.answer(now, (SPACE, 7), key, versions).map(|(_, entry)| entry.version)
+        };
+        assert_eq!(seen(&mut copies, b"a", 0..=9), Some(5));
+        assert_eq!(seen(&mut copies, b"a", 6..=9), None);
+        assert_eq!(seen(&mut copies, b"b", 0..=9), None, "the hash is the same, the key is not");
+        assert_eq!(copies.keep((SPACE, 7), copy(b"b", 2, 1)), 2);
+        assert_eq!(seen(&mut copies, b"a", 0..=9), None);
+        assert_eq!((copies.len(), copies.bytes), (1, copy(b"b", 2, 1).bytes()));
+    }
+
+    #[test]
+    fn what_nobody_reads_goes_first() {
+        let mut copies = Copies::default();
+        let (most, now) = (COPIES_MAX as u64, Instant::from_unix_ms(1));
+        for number in 0..most {
+            keep(&mut copies, number);
+        }
+        let read = |copies: &mut Copies, number: u64| {
+            copies.answer(now, (SPACE, number), &number.to_be_bytes(), 0..=9).is_some()
+        };
+        assert!(read(&mut copies, 0) && read(&mut copies, 2));
+        keep(&mut copies, most);
+        keep(&mut copies, most + 1);
+        assert_eq!(copies.len(), COPIES_MAX);
+        let kept: Vec<bool> = (0..5).map(|number| read(&mut copies, number)).collect();
+        assert_eq!(kept, [true, false, true, false, true]);
+    }
+
+    #[test]
+    fn large_copies_are_held_in_fewer() {
+        let mut copies = Copies::default();
+        for number in 0..100 {
+            copies.keep((SPACE, number), copy(&number.to_be_bytes(), 1, BYTES_MAX / 10));
+            assert!(copies.bytes <= BYTES_MAX);
+        }
+        assert_eq!(copies.len(), 9);
+    }
+}

@@ -1,0 +1,125 @@
+//! The head's duty: marks what the order of hot keys names, and unmarks what it names no more.
+
+use crate::engine::Engine;
+use crate::node::{Node, context};
+use crate::replica::{Context, PENDING_MAX, Replica};
+use cluster::{HotOrder, PartitionId};
+use machine::Instant;
+use std::time::Duration;
+use wire::{ChainWriteBody, Effect, Header};
+
+impl<E: Engine> Node<E> {
+    /// Takes the controller's order of hot keys. One that is not newer than the present one changes
+    /// nothing. It is not kept on record: a node that starts anew waits for the next.
+    pub fn install_hot(&mut self, now: Instant, order: &HotOrder) {
+        if !self.hot.install(order) {
+            return;
+        }
+        self.dirty = true;
+        if let Some(directory) = &self.directory {
+            let mut ctx = context!(self, directory, now, 0);
+            for replica in self.replicas.values_mut() {
+                replica.follow_order(&mut ctx);
+            }
+        }
+        self.find_duties(now);
+    }
+
+    /// Finds the marks that this node, as a head, may have to change, and begins to.
+    pub(crate) fn find_duties(&mut self, now: Instant) {
+        self.hot.todo.clear();
+        let Some(directory) = &self.directory else { return };
+        let mut found: Vec<(PartitionId, Box<[u8]>)> = Vec::new();
+        for entry in self.hot.keys() {
+            let Some(keyspace) = directory.keyspace(entry.keyspace) else { continue };
+            let table = self.ranges.get(&entry.keyspace);
+            let id = table.and_then(|table| table.find(keyspace.match_value(&entry.key)));
+            let head = id.and_then(|id| self.replicas.get(id)).filter(|r| r.is_head());
+            let Some(replica) = head else { continue };
+            if replica.marks.get(&entry.key).is_none_or(|mark| mark.stay != entry.stay) {
+                found.push((replica.id(), entry.key.as_slice().into()));
+            }
+        }
+        for replica in self.replicas.values().filter(|replica| replica.is_head()) {
+            let unnamed = |key: &[u8]| self.hot.entry(replica.partition.keyspace, key).is_none();
+            let cold = replica.marks.iter().filter(|(key, _)| unnamed(key));
+            found.extend(cold.map(|(key, _)| (replica.id(), key.into())));
+            // What becomes of these, the table does not say yet.
+            found.extend(replica.keys_with_pending_mark().map(|key| (replica.id(), key.into())));
+        }
+        self.hot.todo.extend(found);
+        self.do_duties(now);
+    }
+
+    /// Changes some of the marks that are to be changed.
+    pub(crate) fn do_duties(&mut self, now: Instant) {
+        let Some(directory) = &self.directory else { return };
+        let mut ctx = context!(self, directory, now, 0);
+        let mut next = now + STEP_EVERY;
+        for _ in 0..ctx.hot.todo.len().min(CHANGES_AT_ONCE) {
+            let Some((id, key)) = ctx.hot.todo.pop_front() else { break };
+            let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            if !replica.change_to_order(&mut ctx, &key) {
+                ctx.hot.todo.push_back((id, key));
+                next = now + RETRY_EVERY;
+            }
+        }
+        ctx.hot.next_duty = next;
+    }
+}
+
+impl Replica {
+    /// Starts a change of a key's mark down the chain, if the order asks for one. Says whether
+    /// nothing is left to do.
+    fn change_to_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) -> bool {
+        if !self.is_head() {
+            return true;
+        }
+        // One change of a key at a time: so they are committed everywhere in the order of versions.
+        // One place is kept, as for a client's write.
+        let room = self.pending_mark(key).is_none() && self.pending.len() + 1 < PENDING_MAX;
+        if !self.partition.open || !ctx.leased || !room {
+            return false;
+        }
+        let wanted = ctx.hot.entry(self.partition.keyspace, key).map(|entry| entry.stay);
+        let marked = self.marks.get(key).map(|mark| mark.stay);
+        // A mark with a later number than the order's was made by a newer order than is installed
+        // here: this node has restarted, and what it was sent is late.
+        let overtaken = marked.is_some_and(|stay| stay > ctx.hot.revision());
+        if wanted != marked && !overtaken {
+            let effect = if wanted.is_some() { Effect::Mark } else { Effect::Unmark };
+            let stay = wanted.or(marked).unwrap_or_default();
+            self.order_mark(ctx, key, effect, stay);
+        }
+        true
+    }
+
+    fn order_mark<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        effect: Effect,
+        stay: u64,
+    ) {
+        let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
+        let (match_value, keyhash) = (keyspace.match_value(key).0, keyspace.keyhash(key));
+        let header = self.own_header(&Header { match_value, keyhash, ..Header::default() }, key);
+        let fixed = ChainWriteBody {
+            base: self.newest_version_pending(key).unwrap_or(0),
+            stable: self.stable,
+            result: stay,
+            effect: effect as u8,
+            ordered: 1,
+            ..ChainWriteBody::default()
+        };
+        self.order(ctx, &header, fixed, key, &[]);
+    }
+}
+
+/// Marks changed in one step, and how soon the next step follows: 12,800 in a second, and all that
+/// there can be in 5.
+const CHANGES_AT_ONCE: usize = 64;
+const STEP_EVERY: Duration = Duration::from_millis(5);
+/// When to try again what could not be done: the partition is closed, or an earlier change of the
+/// key is still under way.
+const RETRY_EVERY: Duration = Duration::from_millis(50);

@@ -1,0 +1,130 @@
+//! Hot keys: the order of the controller as a shard keeps it, and what goes beyond one partition.
+//!
+//! ```text
+//!   order ──▶ head: marks the key (`duty`, `marks`)
+//!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`spread`)
+//!             tail ── HOT_COVER ──▶ switch ──▶ tail: MGET and RANGE may show it  (`cover`)
+//!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
+//! ```
+
+use crate::copies::Copies;
+use crate::cover::Covers;
+use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, PartitionId};
+use machine::{Instant, RttEstimator};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// All that a shard knows of hot keys but their marks.
+#[derive(Debug)]
+pub(crate) struct Hot {
+    order: HotOrder,
+    /// Places in the order's keys.
+    by_key: BTreeMap<KeyspaceId, BTreeMap<Box<[u8]>, usize>>,
+    /// When to look after which key that is spread from here.
+    pub(crate) timers: BTreeSet<(Instant, PartitionId, Box<[u8]>)>,
+    /// From a copy or cover sent until the switch has passed the answer on.
+    pub(crate) rtt: RttEstimator,
+    pub(crate) covers: Covers,
+    /// What this node holds as a reader.
+    pub(crate) copies: Copies,
+    /// Keys of partitions that this node is the head of, whose mark may have to be changed.
+    pub(crate) todo: VecDeque<(PartitionId, Box<[u8]>)>,
+    /// When to go on with them, if there are any.
+    pub(crate) next_duty: Instant,
+}
+
+impl Hot {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            order: HotOrder::default(),
+            by_key: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
+            covers: Covers::default(),
+            copies: Copies::default(),
+            todo: VecDeque::new(),
+            next_duty: now,
+        }
+    }
+
+    /// Takes an order, unless it is not newer than the present one.
+    pub(crate) fn install(&mut self, order: &HotOrder) -> bool {
+        let news = order.revision > self.order.revision;
+        if news {
+            self.order = order.clone();
+            self.by_key.clear();
+            for (place, entry) in order.keys.iter().enumerate() {
+                let keys = self.by_key.entry(entry.keyspace).or_default();
+                keys.insert(entry.key.clone().into(), place);
+            }
+        }
+        news
+    }
+
+    /// Revision of the installed order; 0 for none.
+    pub(crate) fn revision(&self) -> u64 {
+        self.order.revision
+    }
+
+    /// The life of the switch that the order was made for.
+    pub(crate) fn switch(&self) -> Life {
+        self.order.switch
+    }
+
+    pub(crate) fn keys(&self) -> &[HotEntry] {
+        &self.order.keys
+    }
+
+    /// What the order says of a key.
+    pub(crate) fn entry(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&HotEntry> {
+        let place = *self.by_key.get(&keyspace)?.get(key)?;
+        self.order.keys.get(place)
+    }
+
+    /// The nodes that are to hold copies of a key, with their lives.
+    pub(crate) fn readers(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+    ) -> impl Iterator<Item = (NodeId, Life)> {
+        let entry = self.entry(keyspace, key);
+        entry.into_iter().flat_map(|entry| self.order.readers(entry))
+    }
+
+    /// Forgets what it noted about partitions that this node has no part in any more.
+    pub(crate) fn retain(&mut self, keep: impl Fn(PartitionId) -> bool) {
+        self.timers.retain(|(_, id, _)| keep(*id));
+        self.covers.retain(&keep);
+        self.todo.retain(|(id, _)| keep(*id));
+    }
+
+    /// Takes out the keys that are due by `now`, the earliest first; a bounded number.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<(PartitionId, Box<[u8]>)> {
+        let mut due = Vec::new();
+        while due.len() < DUE_MAX
+            && let Some((at, ..)) = self.timers.first()
+            && *at <= now
+        {
+            due.extend(self.timers.pop_first().map(|(_, id, key)| (id, key)));
+        }
+        due
+    }
+
+    /// When there is something to do.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let copies = self.timers.first().map(|(at, ..)| *at);
+        let duty = (!self.todo.is_empty()).then_some(self.next_duty);
+        copies.into_iter().chain(duty).min()
+    }
+}
+
+/// Keys whose copies are sent in one step, to at most `HOT_READERS_MAX` nodes each: a tail that
+/// begins with many goes on at once, but lets others in between.
+const DUE_MAX: usize = 16;
+
+/// Below that a reader's group commit would be raced.
+const RESEND_MIN: Duration = Duration::from_millis(2);
+/// Before anything is known of the way.
+const RESEND_FIRST: Duration = Duration::from_millis(20);
+/// Whoever has not answered by then is down, or the network is full.
+const RESEND_MAX: Duration = Duration::from_millis(500);

@@ -1,0 +1,376 @@
+//! The tail of a hot key: sends copies of what it commits to the readers, and lets a client know of
+//! its write when they have them.
+//!
+//! Nothing here decides what anybody may be shown: a copy that is lost or late costs a detour by
+//! the tail.
+
+use crate::engine::Engine;
+use crate::replica::{Context, Replica, Write, changes_state};
+use crate::reply::answer_write;
+use crate::session::Outcome;
+use cluster::{Life, NodeId};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::{Endpoint, Header, HotCopyBody, Op};
+
+/// The hot keys of a partition that this node is the tail of.
+#[derive(Debug, Default)]
+pub(crate) struct Spreads {
+    table: BTreeMap<Box<[u8]>, Spread>,
+    /// Answers held back, over all keys.
+    held: usize,
+}
+
+/// A hot key at its tail.
+#[derive(Debug)]
+struct Spread {
+    /// No version of it that was ever shown is above this: that of its record, if it has one.
+    newest: u64,
+    /// The life of the switch, and the stay of the key there, that the readers have spoken for.
+    told_for: (Life, u64),
+    readers: Vec<Reader>,
+    /// The version that was sent last, and when.
+    sent: u64,
+    sent_at: Instant,
+    /// How often the newest version was sent.
+    sends: u32,
+    /// When to send it, or to send it again.
+    due: Option<Instant>,
+    held: Vec<Held>,
+    /// Its entry in the timers.
+    wake: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    node: NodeId,
+    life: Life,
+    /// The version that it has last said to hold.
+    holds: Option<u64>,
+}
+
+/// An answer that is held back.
+#[derive(Debug)]
+struct Held {
+    until: Until,
+    deadline: Instant,
+    header: Header,
+    outcome: Outcome,
+}
+
+/// What an answer waits for.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    /// All readers hold this version; after the deadline it is given all the same.
+    Copied(u64),
+    /// This version is covered; after the deadline it is not given: the client asks again.
+    Covered(u64),
+}
+
+impl Spread {
+    fn all_hold(&self, version: u64) -> bool {
+        self.readers.iter().all(|reader| reader.holds >= Some(version))
+    }
+
+    fn wants(&self) -> Option<Instant> {
+        self.held.iter().map(|held| held.deadline).chain(self.due).min()
+    }
+}
+
+impl Replica {
+    /// The version that this tail vouches for of a hot key; `None` if it is not hot, or this is not
+    /// the tail.
+    pub(crate) fn newest_spread(&self, key: &[u8]) -> Option<u64> {
+        if self.spreads.table.is_empty() {
+            return None;
+        }
+        self.spreads.table.get(key).map(|spread| spread.newest)
+    }
+
+    /// Begins an epoch: a tail spreads every key that is marked, another member none.
+    pub(crate) fn enter_spreads<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let id = self.id();
+        ctx.hot.covers.retain(|other| other != id);
+        let keys: Vec<Box<[u8]>> = self.marks.iter().map(|(key, _)| key.into()).collect();
+        for key in keys {
+            self.spread_or_stop(ctx, &key);
+        }
+    }
+
+    /// The mark of a key has changed, or this node's role has.
+    pub(crate) fn spread_or_stop<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let mark = self.marks.get(key).copied();
+        let Some(mark) = mark.filter(|_| self.is_tail()) else {
+            self.stop_spread(ctx, key);
+            return;
+        };
+        if !self.spreads.table.contains_key(key) {
+            let at = self.key_ref(&mark.header(), key);
+            let known = ctx.engine.read(&at, |record| record.map(|r| r.version));
+            let spread = Spread {
+                newest: known.unwrap_or(self.collected),
+                told_for: (ctx.hot.switch(), 0),
+                readers: Vec::new(),
+                sent: 0,
+                sent_at: ctx.now,
+                sends: 0,
+                due: None,
+                held: Vec::new(),
+                wake: None,
+            };
+            self.spreads.table.insert(key.into(), spread);
+        }
+        self.follow_readers(ctx, key);
+    }
+
+    fn stop_spread<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let Some((key, spread)) = self.spreads.table.remove_entry(key) else { return };
+        self.spreads.held -= spread.held.len();
+        if let Some(wake) = spread.wake {
+            ctx.hot.timers.remove(&(wake, self.id(), key));
+        }
+        // What is held back here is committed; but where another is the tail now, that one may have
+        // shown more since, and the head answers a retry.
+        if self.is_tail() {
+            for held in spread.held {
+                answer_write(ctx, &held.header, &held.outcome);
+            }
+        }
+    }
+
+    /// Who is to hold copies has changed, or to whom they speak.
+    pub(crate) fn follow_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let keys: Vec<Box<[u8]>> = self.spreads.table.keys().cloned().collect();
+        for key in keys {
+            self.follow_readers(ctx, &key);
+        }
+    }
+
+    fn follow_readers<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        let space = self.partition.keyspace;
+        let stay = ctx.hot.entry(space, key).map_or(0, |entry| entry.stay);
+        let told_for = (ctx.hot.switch(), stay);
+        let before = std::mem::take(&mut spread.readers);
+        let before = if spread.told_for == told_for { before } else { Vec::new() };
+        // The tail reads from what it commits: it needs no copy, and says so to nobody.
+        let others = ctx.hot.readers(space, key).filter(|(node, _)| *node != ctx.directory.me);
+        let said = |node, life| before.iter().find(|r| r.node == node && r.life == life);
+        spread.readers = others
+            .map(|(node, life)| Reader {
+                node,
+                life,
+                holds: said(node, life).and_then(|r| r.holds),
+            })
+            .collect();
+        spread.told_for = told_for;
+        spread.sends = 0;
+        let complete = spread.all_hold(spread.newest);
+        // By the timers: there may be many such keys at once.
+        spread.due = (!complete).then_some(ctx.now);
+        self.release(ctx, key);
+    }
+
+    /// The committed state of a key has changed. While copies of an earlier one are under way, the
+    /// next wait: a key that is written faster than copies travel is copied once in so long.
+    pub(crate) fn spread_state<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        version: u64,
+    ) {
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        spread.newest = version;
+        spread.sends = 0;
+        let back = spread.sent_at + ctx.hot.rtt.smoothed().unwrap_or_default();
+        if back > ctx.now && !spread.all_hold(spread.sent) {
+            spread.due = Some(back);
+            self.arm(ctx, key);
+        } else {
+            self.send_copies(ctx, key);
+        }
+    }
+
+    /// Sends the newest state to every reader that has not said to hold it.
+    fn send_copies<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let (id, Some(mark)) = (self.id(), self.marks.get(key).copied()) else { return };
+        let at = mark.header();
+        let header = Header {
+            op: Op::HotCopy as u8,
+            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+            ..self.hot_header(ctx, &at)
+        };
+        let place = self.key_ref(&at, key);
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        let newest = spread.newest;
+        let lacking = spread.readers.iter().filter(|r| r.holds < Some(newest));
+        let to: Vec<Endpoint> =
+            lacking.filter_map(|r| ctx.directory.endpoint(r.node, id)).collect();
+        if ctx.leased && !to.is_empty() {
+            spread.sends += 1;
+            ctx.counters.hot_copies_sent += to.len() as u64;
+            let out = &mut *ctx.out;
+            ctx.engine.read(&place, |record| {
+                let object_version = record.map_or(newest, |r| r.version);
+                let value = record.filter(|r| !r.tombstone);
+                let fixed = HotCopyBody {
+                    kind: u8::from(value.is_none()),
+                    expiry_ms: value.map_or(0, |r| r.expiry_ms),
+                };
+                let value = value.map_or(&[][..], |r| r.value);
+                let header = Header { object_version, ..header };
+                for to in &to {
+                    out.push(*to, |out| {
+                        wire::emit(out, &header, &[&fixed.to_bytes(), key, value]);
+                    });
+                }
+            });
+        }
+        (spread.sent, spread.sent_at) = (newest, ctx.now);
+        let again = !to.is_empty() && spread.sends < SENDS_MAX;
+        spread.due = again.then(|| ctx.now + ctx.hot.rtt.timeout(spread.sends));
+        self.arm(ctx, key);
+    }
+
+    /// A reader has said what it holds.
+    pub(crate) fn handle_copied<E: Engine>(&mut self, ctx: &mut Context<'_, E>, header: &Header) {
+        for key in self.marks.with_hash(header.keyhash) {
+            let Some(spread) = self.spreads.table.get_mut(&key) else { continue };
+            let mut readers = spread.readers.iter_mut();
+            let Some(reader) = readers.find(|r| r.node.0 == header.node) else { continue };
+            let first = reader.holds < Some(header.object_version) && spread.sends == 1;
+            if first && header.object_version == spread.newest {
+                ctx.hot.rtt.sample(ctx.now.since(spread.sent_at));
+            }
+            reader.holds = reader.holds.max(Some(header.object_version));
+            if spread.all_hold(spread.newest) {
+                spread.due = None;
+            } else if spread.sends == 0 && spread.all_hold(spread.sent) {
+                self.send_copies(ctx, &key);
+            }
+            self.release(ctx, &key);
+        }
+    }
+
+    /// A timer of the key has run out.
+    pub(crate) fn handle_spread_due<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        spread.wake = None;
+        if spread.due.is_some_and(|due| due <= ctx.now) {
+            self.send_copies(ctx, key);
+        }
+        self.release(ctx, key);
+    }
+
+    /// Gives the answers that were held back long enough.
+    pub(crate) fn release<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let id = self.id();
+        let Some(keyhash) = self.marks.get(key).map(|mark| mark.keyhash) else { return };
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        for held in std::mem::take(&mut spread.held) {
+            let late = held.deadline <= ctx.now;
+            let (ready, waits) = match held.until {
+                Until::Copied(version) => (late || spread.all_hold(version), true),
+                Until::Covered(version) => (ctx.hot.covers.is_covered(id, keyhash, version), !late),
+            };
+            if ready {
+                answer_write(ctx, &held.header, &held.outcome);
+            } else if waits {
+                spread.held.push(held);
+                continue;
+            }
+            self.spreads.held -= 1;
+        }
+        self.arm(ctx, key);
+    }
+
+    /// Answers a client whose write this tail has committed, or sees to it that it will be.
+    pub(crate) fn answer_or_hold<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        outcome: &Outcome,
+    ) {
+        let Some(until) = self.until(ctx, write, outcome) else {
+            answer_write(ctx, &write.header, outcome);
+            return;
+        };
+        let Some(spread) = self.spreads.table.get_mut(write.key) else { return };
+        if self.spreads.held < HELD_MAX {
+            let twice = ctx.hot.rtt.smoothed().map_or(HOLD_MAX, |rtt| rtt * 2);
+            let wait = match until {
+                Until::Copied(_) => twice.clamp(HOLD_MIN, HOLD_MAX),
+                Until::Covered(_) => HOLD_MAX,
+            };
+            let deadline = ctx.now + wait;
+            let (header, outcome) = (write.header, *outcome);
+            spread.held.push(Held { until, deadline, header, outcome });
+            self.spreads.held += 1;
+            self.arm(ctx, write.key);
+        } else if matches!(until, Until::Copied(_)) {
+            answer_write(ctx, &write.header, outcome);
+        }
+    }
+
+    /// What the answer to a write has to wait for.
+    fn until<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        outcome: &Outcome,
+    ) -> Option<Until> {
+        let newest = self.newest_spread(write.key)?;
+        if outcome.version == 0 {
+            // Version 0 says that there is no value, and tells the switch nothing.
+            let base = write.fixed.base;
+            let version = if base == 0 { newest } else { base };
+            let covered = self.covers(ctx, &write.header, version);
+            return (!covered).then_some(Until::Covered(version));
+        }
+        let version = write.version();
+        let changes = write.effect().is_some_and(changes_state);
+        let spread = self.spreads.table.get(write.key)?;
+        (changes && !spread.all_hold(version)).then_some(Until::Copied(version))
+    }
+
+    fn arm<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let id = self.id();
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        let wants = spread.wants();
+        if wants != spread.wake {
+            if let Some(wake) = spread.wake.take() {
+                ctx.hot.timers.remove(&(wake, id, key.into()));
+            }
+            ctx.hot.timers.extend(wants.map(|at| (at, id, key.into())));
+            spread.wake = wants;
+        }
+    }
+
+    /// What messages about a hot key have in common.
+    pub(crate) fn hot_header<E>(&self, ctx: &Context<'_, E>, at: &Header) -> Header {
+        Header {
+            partition: self.id().0,
+            epoch: self.epoch().0,
+            node: ctx.directory.me.0,
+            load: ctx.load,
+            match_value: at.match_value,
+            keyhash: at.keyhash,
+            keyspace: self.partition.keyspace.0,
+            ..Header::default()
+        }
+    }
+}
+
+/// Copies of one version to one reader: after so many it is left to the next version or order. A
+/// reader that is down takes that long to be ordered away.
+const SENDS_MAX: u32 = 6;
+
+/// Answers held back per partition, about 200 bytes each; one more is given at once.
+const HELD_MAX: usize = 1_024;
+
+/// An answer is held back for twice the way of a copy: one that is lost is not worth a client's
+/// time. Timers are no finer than this.
+const HOLD_MIN: Duration = Duration::from_millis(1);
+/// A client sends its request again about then.
+const HOLD_MAX: Duration = Duration::from_millis(20);

@@ -1,0 +1,293 @@
+//! The table of hot keys that a packet is matched against: entries, their floors and marks.
+//!
+//! A table never changes; a new order makes a new one. What packets change lies in the entries,
+//! which a key that stays takes along: whoever still looks at the table before raises the same
+//! floor.
+
+use cluster::{HotOrder, InstallError, KeyspaceId, Life, NodeId, Selection};
+use hashbrown::HashTable;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+/// What is known of one hot key, shared by all tables and threads in which it has this stay.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    stay: u64,
+    floor: AtomicU64,
+    proven: AtomicBool,
+    /// By place among the readers; [`NO_MARK`] or that of a version.
+    marks: [AtomicU8; wire::HOT_READERS_MAX],
+}
+
+const NO_MARK: u8 = 0;
+
+/// The mark of a version. That two of them have the same is rare, and then a reader says that it
+/// does not hold what it is asked for.
+fn mark_of(version: u64) -> u8 {
+    1 + u8::try_from(version % 255).expect("below 255")
+}
+
+impl Entry {
+    fn new(stay: u64) -> Self {
+        Self {
+            stay,
+            floor: AtomicU64::new(0),
+            proven: AtomicBool::new(false),
+            marks: std::array::from_fn(|_| AtomicU8::new(NO_MARK)),
+        }
+    }
+
+    /// Number of its stay.
+    pub(crate) fn stay(&self) -> u64 {
+        self.stay
+    }
+
+    /// Lifts the floor to this version. Must come before the reply that shows it is sent on.
+    pub(crate) fn raise(&self, version: u64) {
+        // Most replies show nothing new, and then the line stays shared by all processors. Whoever
+        // hears of this version from here on cannot read less than what is read here.
+        if self.floor.load(Ordering::Acquire) < version {
+            self.floor.fetch_max(version, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes the floor for proven. Must come after it was raised to what the proof says.
+    pub(crate) fn prove(&self) {
+        if !self.proven.load(Ordering::Relaxed) {
+            self.proven.store(true, Ordering::Release);
+        }
+    }
+
+    /// The floor, and whether it is proven.
+    pub(crate) fn floor(&self) -> (u64, bool) {
+        // In this order: who sees the proof sees what it proved.
+        let proven = self.proven.load(Ordering::Acquire);
+        (self.floor.load(Ordering::Acquire), proven)
+    }
+
+    fn set_mark(&self, reader: usize, mark: u8) {
+        if let Some(place) = self.marks.get(reader)
+            && place.load(Ordering::Relaxed) != mark
+        {
+            place.store(mark, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One hot key in one table.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) keyhash: u64,
+    /// Place of its counters.
+    pub(crate) counter: u32,
+    first: u16,
+    readers: u16,
+    pub(crate) entry: Arc<Entry>,
+}
+
+impl Row {
+    /// How many nodes are to hold copies.
+    pub(crate) fn readers(&self) -> usize {
+        self.readers.into()
+    }
+
+    /// Whether this reader, by its place among the readers, last said to hold that version.
+    pub(crate) fn holds(&self, reader: usize, version: u64) -> bool {
+        let mark = self.entry.marks.get(reader).map(|mark| mark.load(Ordering::Relaxed));
+        mark == Some(mark_of(version))
+    }
+}
+
+/// All hot keys.
+#[derive(Debug, Default)]
+pub(crate) struct HotTable {
+    revision: u64,
+    selection: Selection,
+    places: Vec<Option<(NodeId, Life)>>,
+    /// Place of each node, by node id.
+    place_of: Vec<Option<u16>>,
+    rows: HashTable<Row>,
+    /// Keyspace, keyhash and stay of each row, in the order of their counters.
+    names: Vec<(KeyspaceId, u64, u64)>,
+}
+
+impl HotTable {
+    /// Compiles an order. Keys that `before` holds with the same stay keep their entries; of marks
+    /// those of readers that are the same.
+    ///
+    /// # Errors
+    ///
+    /// If there is no room for it, or it contradicts itself. Nothing is changed then.
+    pub(crate) fn compile(order: &HotOrder, before: &Self) -> Result<Self, InstallError> {
+        let place_of = check_places(order)?;
+        let names = check_keys(order)?;
+        let mut rows = HashTable::with_capacity(order.keys.len());
+        for key in &order.keys {
+            let name = (key.keyspace, key.keyhash, key.stay);
+            let counter = names.binary_search(&name).expect("the list was made of these keys");
+            let kept = before.find(key.keyspace, key.keyhash);
+            let kept = kept.filter(|row| row.entry.stay == key.stay);
+            let row = Row {
+                keyspace: key.keyspace,
+                keyhash: key.keyhash,
+                counter: u32::try_from(counter).expect("at most HOT_KEYS_MAX"),
+                first: key.first,
+                readers: key.readers,
+                entry: kept.map_or_else(|| Arc::new(Entry::new(key.stay)), |row| row.entry.clone()),
+            };
+            if let Some(old) = kept {
+                before.move_marks(old, order, &row);
+            }
+            rows.insert_unique(row.keyhash, row, |row| row.keyhash);
+        }
+        let (revision, selection, places) = (order.revision, order.selection, order.places.clone());
+        Ok(Self { revision, selection, places, place_of, rows, names })
+    }
+
+    /// Readers that are the same in `after`, in the same life, take their marks along, wherever
+    /// they stand there. Threads that still look at the old table may set some meanwhile: marks
+    /// are hints.
+    fn move_marks(&self, old: &Row, order: &HotOrder, after: &Row) {
+        let round = |row: &Row| (row.first, row.readers);
+        if round(old) == round(after) && self.places == order.places {
+            return;
+        }
+        let mark_of_reader = |reader: usize| {
+            let place = (usize::from(after.first) + reader).checked_rem(order.places.len())?;
+            let (node, life) = (*order.places.get(place)?)?;
+            let known = self.reader_of(old, node)?;
+            let same =
+                self.place(node).and_then(|place| *self.places.get(place)?) == Some((node, life));
+            let mark = old.entry.marks.get(known).filter(|_| same)?;
+            Some(mark.load(Ordering::Relaxed))
+        };
+        let moved: [Option<u8>; wire::HOT_READERS_MAX] = std::array::from_fn(|reader| {
+            (reader < after.readers()).then(|| mark_of_reader(reader)).flatten()
+        });
+        for (reader, mark) in moved.into_iter().enumerate() {
+            after.entry.set_mark(reader, mark.unwrap_or(NO_MARK));
+        }
+    }
+
+    /// Revision of the order that this was made from; 0 for none.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How readers are chosen.
+    pub(crate) fn selection(&self) -> Selection {
+        self.selection
+    }
+
+    /// Whether no key is hot.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Whether what is sent to nodes has to be remembered for a choice.
+    #[inline]
+    pub(crate) fn predicts(&self) -> bool {
+        !self.is_empty() && self.selection == Selection::Predicted
+    }
+
+    /// Keyspace, keyhash and stay of each key, in the order of their counters.
+    pub(crate) fn names(&self) -> &[(KeyspaceId, u64, u64)] {
+        &self.names
+    }
+
+    /// The row of a key.
+    #[inline]
+    pub(crate) fn find(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<&Row> {
+        if self.is_empty() {
+            return None;
+        }
+        let same = |row: &Row| row.keyhash == keyhash && row.keyspace == keyspace;
+        self.rows.find(keyhash, same)
+    }
+
+    /// Which node this reader of a key is; none if its place is a hole.
+    pub(crate) fn reader(&self, row: &Row, reader: usize) -> Option<NodeId> {
+        let place = usize::from(row.first) + reader;
+        let round = self.places.len();
+        // There are no more readers than places, so that is at most once round.
+        let place = if place < round { place } else { place - round };
+        self.places.get(place)?.map(|(node, _)| node)
+    }
+
+    /// Notes that a node holds this version of a key, or that it does not hold what it was asked
+    /// for. Nothing happens if it is no reader of it.
+    pub(crate) fn mark(&self, row: &Row, node: NodeId, version: Option<u64>) {
+        if let Some(reader) = self.reader_of(row, node) {
+            row.entry.set_mark(reader, version.map_or(NO_MARK, mark_of));
+        }
+    }
+
+    /// Which reader of a key this node is, if it is one.
+    fn reader_of(&self, row: &Row, node: NodeId) -> Option<usize> {
+        let (place, first) = (self.place(node)?, usize::from(row.first));
+        let reader = if place < first { place + self.places.len() - first } else { place - first };
+        (reader < row.readers()).then_some(reader)
+    }
+
+    fn place(&self, node: NodeId) -> Option<usize> {
+        self.place_of.get(usize::from(node.0)).copied().flatten().map(usize::from)
+    }
+}
+
+/// The place of each node, once the places are sound.
+fn check_places(order: &HotOrder) -> Result<Vec<Option<u16>>, InstallError> {
+    if order.places.len() > wire::NODES_MAX {
+        return Err(InstallError::TableFull("hot place"));
+    }
+    let mut place_of = vec![None; wire::NODES_MAX];
+    for (place, (node, _)) in (0u16..).zip(&order.places).filter_map(|(i, it)| Some((i, (*it)?))) {
+        let own = place_of.get_mut(usize::from(node.0));
+        let own = own.ok_or_else(|| unsound(format!("node id {node} is too large")))?;
+        if own.replace(place).is_some() {
+            return Err(unsound(format!("node {node} has two places")));
+        }
+    }
+    Ok(place_of)
+}
+
+/// The sorted names of all keys, once these are sound.
+fn check_keys(order: &HotOrder) -> Result<Vec<(KeyspaceId, u64, u64)>, InstallError> {
+    if order.keys.len() > wire::HOT_KEYS_MAX {
+        return Err(InstallError::TableFull("hot key"));
+    }
+    let mut names = Vec::with_capacity(order.keys.len());
+    for key in &order.keys {
+        let named = || name_of((key.keyspace, key.keyhash, key.stay));
+        let places = order.places.len();
+        let readers = usize::from(key.readers);
+        if readers > wire::HOT_READERS_MAX.min(places) {
+            return Err(unsound(format!("{} has {readers} readers", named())));
+        }
+        // Without places there are no readers, and the first of none is the first.
+        if usize::from(key.first) >= places.max(1) {
+            return Err(unsound(format!("{} begins at place {}", named(), key.first)));
+        }
+        if key.stay == 0 || key.stay > order.revision {
+            return Err(unsound(format!("{} has the stay {}", named(), key.stay)));
+        }
+        names.push((key.keyspace, key.keyhash, key.stay));
+    }
+    names.sort_unstable();
+    for pair in names.windows(2) {
+        let [a, b] = pair else { continue };
+        if (a.0, a.1) == (b.0, b.1) {
+            return Err(unsound(format!("{} is there twice", name_of(*a))));
+        }
+    }
+    Ok(names)
+}
+
+fn name_of((keyspace, keyhash, _): (KeyspaceId, u64, u64)) -> String {
+    format!("hot key {keyhash:016x} of keyspace {keyspace}")
+}
+
+fn unsound(why: String) -> InstallError {
+    InstallError::Unsound(why)
+}

@@ -1,0 +1,51 @@
+//! What the directory learns from a reply (rules 3 and 4 of section 8), before it is sent on.
+
+use crate::hot::HotTable;
+use cluster::{KeyspaceId, NodeId, Plant};
+use wire::{Code, Fields, HEADER_LEN, Op, hop_flag};
+
+/// Takes note of what a node says of a hot key.
+pub(crate) fn from_reply(
+    table: &HotTable,
+    op: Op,
+    sender: NodeId,
+    header: &[u8; HEADER_LEN],
+    plant: Option<Plant>,
+) {
+    let about_one_key = matches!(
+        op,
+        Op::GetReply
+            | Op::PutReply
+            | Op::DelReply
+            | Op::CasReply
+            | Op::IncrReply
+            | Op::HotCopied
+            | Op::HotCover
+    );
+    if !about_one_key {
+        return;
+    }
+    let Some(row) = table.find(KeyspaceId(header.keyspace()), header.keyhash()) else { return };
+    let version = header.object_version();
+    match op {
+        Op::HotCopied => return table.mark(row, sender, Some(version)),
+        Op::HotCover => return row.entry.raise(version),
+        _ => {}
+    }
+    let is_get = op == Op::GetReply;
+    let of_this_stay = header.stay() == row.entry.stay() || plant == Some(Plant::BelieveAnyProof);
+    match Code::from_wire(header.code()) {
+        Some(Code::NotHere) if is_get && header.stay() == row.entry.stay() => {
+            table.mark(row, sender, None);
+        }
+        Some(code) if !code.is_decided() => {}
+        _ => {
+            if is_get || plant != Some(Plant::FloorFromReads) {
+                row.entry.raise(version);
+            }
+            if is_get && header.hop_flags() & hop_flag::NEWEST != 0 && of_this_stay {
+                row.entry.prove();
+            }
+        }
+    }
+}

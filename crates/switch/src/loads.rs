@@ -1,0 +1,173 @@
+//! How busy the nodes are: what they report, and what the switch predicts of their queues.
+//!
+//! The prediction is Pegasus's: what is sent to a node counts up, and the count leaks at the rate
+//! at which the node serves, computed when somebody looks. So what is lost on the way is forgotten
+//! by itself. A node that does not say its rate leaks one request with each reply, and half of its
+//! count every [`HALVED_EVERY_NS`].
+
+use cluster::NodeId;
+use machine::Instant;
+
+/// What is known of each node's load. Each pipeline has its own, and so predicts from its own
+/// share of the packets.
+#[derive(Clone, Debug)]
+pub struct Loads(Vec<Node>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    /// Datagrams that it found waiting, when it last said so.
+    reported: Option<u16>,
+    /// What it serves in a nanosecond, in [`REQUEST`]s; 0: not known.
+    rate: u64,
+    /// Requests that wait there, as predicted for `at`, in [`REQUEST`]s.
+    queue: u64,
+    at: Instant,
+}
+
+/// One request in the fixed point of predictions: a node that serves one a second serves four of
+/// these units in a nanosecond, so rates are right within a quarter at that end and far better
+/// from there on.
+const REQUEST: u64 = 1 << 32;
+
+/// Half-life of requests to a node of unknown rate: several round trips in a rack, so that a
+/// prediction lasts until replies have come and is gone soon when they do not.
+const HALVED_EVERY_NS: u64 = 10_000_000;
+
+impl Default for Loads {
+    fn default() -> Self {
+        Self(vec![Node::default(); wire::NODES_MAX])
+    }
+}
+
+impl Loads {
+    /// Datagrams that this node found waiting when it made the last of its replies to pass here;
+    /// `None` if none has passed.
+    #[must_use]
+    pub fn of(&self, node: NodeId) -> Option<u16> {
+        self.0.get(usize::from(node.0)).and_then(|it| it.reported)
+    }
+
+    /// Every node that has reported, by id, with its last report.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, u16)> {
+        let ids = (0u16..).map(NodeId);
+        ids.zip(&self.0).filter_map(|(node, it)| Some((node, it.reported?)))
+    }
+
+    /// Takes a node's report.
+    ///
+    /// # Panics
+    ///
+    /// If the node's id is not below `NODES_MAX`, as those of compiled tables are.
+    pub fn note(&mut self, node: NodeId, load: u16) {
+        self.node(node).reported = Some(load);
+    }
+
+    /// A reply has come from this node, which says that it serves so many requests in a second; 0:
+    /// it does not say.
+    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, rate: u32) {
+        let node = self.node(node);
+        node.leak(now);
+        node.rate = (u64::from(rate) << 32) / 1_000_000_000;
+        if node.rate == 0 {
+            node.queue = node.queue.saturating_sub(REQUEST);
+        }
+    }
+
+    /// A request is sent to this node.
+    pub(crate) fn sent(&mut self, now: Instant, node: NodeId) {
+        let node = self.node(node);
+        node.leak(now);
+        node.queue = node.queue.saturating_add(REQUEST);
+    }
+
+    /// The queue that is predicted for this node, in units of which only the order means something.
+    pub(crate) fn predicted(&mut self, now: Instant, node: NodeId) -> u64 {
+        let node = self.node(node);
+        node.leak(now);
+        node.queue
+    }
+
+    fn node(&mut self, node: NodeId) -> &mut Node {
+        let place = self.0.get_mut(usize::from(node.0));
+        place.expect("node ids are below NODES_MAX, as compiled")
+    }
+}
+
+impl Node {
+    /// Lets go what has been served since the last look.
+    fn leak(&mut self, now: Instant) {
+        let elapsed = now.0.saturating_sub(self.at.0);
+        if self.rate != 0 {
+            self.queue = self.queue.saturating_sub(elapsed.saturating_mul(self.rate));
+            self.at = self.at.max(now);
+            return;
+        }
+        let halvings = elapsed / HALVED_EVERY_NS;
+        if halvings > 0 {
+            let shift = u32::try_from(halvings).unwrap_or(u32::MAX);
+            self.queue = self.queue.checked_shr(shift).unwrap_or(0);
+            self.at = Instant(self.at.0 + halvings * HALVED_EVERY_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(7);
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_unix_ms(1_000_000 + ms)
+    }
+
+    #[test]
+    fn a_known_rate_drains_the_queue_and_no_further() {
+        let mut loads = Loads::default();
+        loads.answered(ms(0), NODE, 1_000);
+        for _ in 0..10 {
+            loads.sent(ms(0), NODE);
+        }
+        let of = |loads: &mut Loads, at| loads.predicted(ms(at), NODE) as f64 / REQUEST as f64;
+        assert!((of(&mut loads, 0) - 10.0).abs() < 1e-6);
+        assert!((of(&mut loads, 4) - 6.0).abs() < 1e-3, "one a millisecond");
+        assert!((of(&mut loads, 3) - 6.0).abs() < 1e-3, "time does not run back");
+        loads.answered(ms(4), NODE, 2_000);
+        assert!((of(&mut loads, 5) - 4.0).abs() < 1e-2, "two a millisecond, none for the reply");
+        assert_eq!(loads.predicted(ms(60_000), NODE), 0);
+        loads.sent(ms(60_000), NODE);
+        assert_eq!(loads.predicted(ms(60_000), NODE), REQUEST, "nothing is saved up");
+        loads.answered(ms(60_000), NODE, u32::MAX);
+        assert_eq!(loads.predicted(Instant(u64::MAX), NODE), 0);
+    }
+
+    #[test]
+    fn an_unknown_rate_leaks_by_replies_and_by_half_for_what_is_lost() {
+        let mut loads = Loads::default();
+        for _ in 0..8 {
+            loads.sent(ms(0), NODE);
+        }
+        loads.answered(ms(1), NODE, 0);
+        assert_eq!(loads.predicted(ms(9), NODE), 7 * REQUEST);
+        loads.sent(ms(9), NODE);
+        assert_eq!(loads.predicted(ms(10), NODE), 4 * REQUEST);
+        assert_eq!(loads.predicted(ms(19), NODE), 4 * REQUEST, "half a period counts later");
+        assert_eq!(loads.predicted(ms(35), NODE), REQUEST);
+        for _ in 0..3 {
+            loads.answered(ms(36), NODE, 0);
+        }
+        assert_eq!(loads.predicted(ms(36), NODE), 0);
+        loads.sent(ms(36), NODE);
+        assert_eq!(loads.predicted(ms(3_600_000), NODE), 0);
+    }
+
+    #[test]
+    fn reports_are_kept_by_node() {
+        let mut loads = Loads::default();
+        assert_eq!(loads.of(NODE), None);
+        loads.note(NODE, 9);
+        loads.note(NodeId(1023), 0);
+        assert_eq!((loads.of(NODE), loads.of(NodeId(5_000))), (Some(9), None));
+        assert_eq!(loads.iter().collect::<Vec<_>>(), [(NODE, 9), (NodeId(1023), 0)]);
+    }
+}

@@ -1,0 +1,196 @@
+//! A switch with one partition and one hot key.
+
+use cluster::{
+    Epoch, HotEntry, HotOrder, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition,
+    PartitionId, Selection, SwitchControl as _, SwitchTables,
+};
+use machine::{Instant, Outbox};
+use std::net::SocketAddr;
+use switch::Pipeline;
+use wire::{Code, Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, Op, flag, hop_flag};
+
+pub(crate) const LIFE: Life = Life(5);
+pub(crate) const KEYSPACE: KeyspaceId = KeyspaceId(1);
+pub(crate) const KEYHASH: u64 = 0xfeed;
+/// The key's tail, which is no reader of it.
+pub(crate) const TAIL: u16 = 0;
+
+pub(crate) fn at(us: u64) -> Instant {
+    Instant(1_000_000_000 + us * 1_000)
+}
+
+fn endpoint(node: u16) -> Endpoint {
+    let [high, low] = node.to_be_bytes();
+    Endpoint::from(SocketAddr::from(([10, 0, high, low], 9000)))
+}
+
+/// So many nodes, one partition with this chain.
+pub(crate) fn tables(revision: u64, nodes: u16, chain: &[u16]) -> SwitchTables {
+    let spec = |id| NodeSpec { id: NodeId(id), endpoint: endpoint(id), shards: 1 };
+    let partition = Partition {
+        id: PartitionId(1),
+        keyspace: KEYSPACE,
+        first: Match::MIN,
+        last: Match::MAX,
+        epoch: Epoch(1),
+        chain: chain.iter().copied().map(NodeId).collect(),
+        open: true,
+        ..Partition::default()
+    };
+    let nodes = (0..nodes).map(spec).collect();
+    SwitchTables { revision, active: true, nodes, partitions: vec![partition] }
+}
+
+/// The key with the nodes from 1 on for readers.
+pub(crate) fn order(revision: u64, stay: u64, readers: u16, selection: Selection) -> HotOrder {
+    let key = HotEntry {
+        keyspace: KEYSPACE,
+        key: b"key".to_vec(),
+        keyhash: KEYHASH,
+        stay,
+        first: 1,
+        readers,
+    };
+    let places = (0..=readers).map(|id| Some((NodeId(id), Life(1)))).collect();
+    HotOrder { revision, switch: LIFE, selection, places, keys: vec![key] }
+}
+
+pub(crate) fn lease(from: Instant, duration_ms: u64) -> Lease {
+    Lease { life: LIFE, revision: 0, from, duration_ms }
+}
+
+/// A pipeline at work for so many readers; the key is hot in stay 1.
+pub(crate) fn started(pipeline: &mut Pipeline, readers: u16, selection: Selection) {
+    pipeline.install(&tables(1, readers + 1, &[TAIL])).unwrap();
+    pipeline.renew(at(0), &lease(at(0), 3_600_000));
+    pipeline.install_hot(&order(1, 1, readers, selection)).unwrap();
+}
+
+pub(crate) fn new(readers: u16, selection: Selection) -> Pipeline {
+    let mut pipeline = Pipeline::new(LIFE);
+    started(&mut pipeline, readers, selection);
+    pipeline
+}
+
+/// How a read left the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamped {
+    pub(crate) node: u16,
+    pub(crate) hot: bool,
+    pub(crate) floor: u64,
+    pub(crate) stay: u64,
+}
+
+fn one(pipeline: &mut Pipeline, now: Instant, from: Endpoint, mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut out = Outbox::default();
+    pipeline.process(now, from, &mut bytes, &mut out).expect("nothing is dropped");
+    let sent = out.pop().expect("one comes out").payload.to_vec();
+    assert!(out.is_empty(), "one comes out");
+    sent
+}
+
+/// Sends a request for the key through.
+pub(crate) fn ask(pipeline: &mut Pipeline, now: Instant, op: Op, flags: u8) -> Stamped {
+    let header = Header {
+        op: op as u8,
+        flags,
+        keyspace: KEYSPACE.0,
+        keyhash: KEYHASH,
+        key_len: 3,
+        ..Header::default()
+    };
+    let mut bytes = Vec::new();
+    wire::emit(&mut bytes, &header, &[b"key"]);
+    let sent = one(pipeline, now, endpoint(60_000), bytes);
+    let header: &[u8; HEADER_LEN] = sent.first_chunk().unwrap();
+    Stamped {
+        node: u16::from_be_bytes([header.chain()[0], header.chain()[1]]),
+        hot: header.hop_flags() & hop_flag::HOT != 0,
+        floor: header.object_version(),
+        stay: header.stay(),
+    }
+}
+
+pub(crate) fn get(pipeline: &mut Pipeline, now: Instant) -> Stamped {
+    ask(pipeline, now, Op::Get, 0)
+}
+
+pub(crate) fn get_at_home(pipeline: &mut Pipeline, now: Instant) -> Stamped {
+    ask(pipeline, now, Op::Get, flag::AT_HOME)
+}
+
+/// Sends an MGET of the key alone through: which node it goes to, and with which floor if to a
+/// copy.
+pub(crate) fn mget(pipeline: &mut Pipeline, now: Instant) -> (u16, Option<u64>) {
+    let header = Header { op: Op::Mget as u8, keyspace: KEYSPACE.0, ..Header::default() };
+    let key = MgetKey { match_value: u128::MAX, keyhash: KEYHASH, key: b"key" };
+    let mut bytes = Vec::new();
+    wire::emit_mget(&mut bytes, &Header { bitmap: 1, ..header }, [key].into_iter());
+    let sent = one(pipeline, now, endpoint(60_000), bytes);
+    let (header, payload) = sent.split_first_chunk::<HEADER_LEN>().unwrap();
+    let slot = u128::from_be_bytes(*payload.first_chunk().unwrap());
+    let floor = (header.hot_bitmap() == 1).then(|| u64::try_from(slot).unwrap());
+    assert!(floor.is_some() || slot == u128::MAX, "a slot that nobody reads as a floor is left");
+    (u16::from_be_bytes([header.chain()[0], header.chain()[1]]), floor)
+}
+
+/// What a node says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Says {
+    pub(crate) op: Op,
+    pub(crate) node: u16,
+    pub(crate) version: u64,
+    pub(crate) code: Code,
+    pub(crate) stay: u64,
+    pub(crate) newest: bool,
+    pub(crate) load: u16,
+    pub(crate) rate: u32,
+}
+
+pub(crate) const NOTHING: Says = Says {
+    op: Op::PutReply,
+    node: TAIL,
+    version: 0,
+    code: Code::Ok,
+    stay: 0,
+    newest: false,
+    load: 0,
+    rate: 0,
+};
+
+/// Sends a reply through.
+pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
+    let Says { op, node, version, code, stay, newest, load, rate } = says;
+    let mut bytes = [0; HEADER_LEN];
+    let header = Header {
+        op: op as u8,
+        code: code as u8,
+        keyspace: KEYSPACE.0,
+        keyhash: KEYHASH,
+        object_version: version,
+        hop_flags: if newest { hop_flag::HOT | hop_flag::NEWEST } else { 0 },
+        reply_port: 1,
+        node,
+        load,
+        ..Header::default()
+    };
+    header.write(&mut bytes);
+    bytes.set_stay(stay);
+    bytes.set_rate(rate);
+    one(pipeline, now, endpoint(node), bytes.to_vec());
+}
+
+pub(crate) fn prove(pipeline: &mut Pipeline, stay: u64, version: u64) {
+    let says = Says { op: Op::GetReply, stay, version, newest: true, ..NOTHING };
+    reply(pipeline, at(0), says);
+}
+
+pub(crate) fn copied(pipeline: &mut Pipeline, node: u16, version: u64) {
+    reply(pipeline, at(0), Says { op: Op::HotCopied, node, version, ..NOTHING });
+}
+
+/// The key is proven at this version, and all readers hold it.
+pub(crate) fn warm(pipeline: &mut Pipeline, readers: u16, version: u64) {
+    prove(pipeline, 1, version);
+    (1..=readers).for_each(|node| copied(pipeline, node, version));
+}

@@ -1,0 +1,110 @@
+//! Who is chosen among those that hold the newest version.
+
+use crate::rack::{
+    NOTHING, Says, TAIL, ask, at, copied, get, mget, new, prove, reply, tables, warm,
+};
+use cluster::{Selection, SwitchControl as _};
+use std::collections::BTreeMap;
+use switch::Pipeline;
+use wire::Op;
+
+/// Which nodes take so many GETs, one every so many microseconds.
+fn shares(pipeline: &mut Pipeline, from_us: u64, count: u64, every_us: u64) -> BTreeMap<u16, u64> {
+    let mut shares = BTreeMap::new();
+    for number in 0..count {
+        let node = get(pipeline, at(from_us + number * every_us)).node;
+        *shares.entry(node).or_default() += 1;
+    }
+    shares
+}
+
+/// A node reports how busy it is.
+fn report(pipeline: &mut Pipeline, node: u16, load: u16, rate: u32) {
+    // Another operation, which says nothing about the key.
+    reply(pipeline, at(0), Says { op: Op::RangeReply, node, load, rate, ..NOTHING });
+}
+
+#[test]
+fn at_random_all_holders_take_the_same_share() {
+    let mut pipeline = new(10, Selection::Random);
+    warm(&mut pipeline, 10, 7);
+    let shares = shares(&mut pipeline, 0, 10_000, 0);
+    assert_eq!(shares.len(), 10);
+    assert!(shares.values().all(|n| (850..1_150).contains(n)), "{shares:?}");
+}
+
+#[test]
+fn of_few_readers_the_one_that_holds_it_is_found() {
+    for selection in [Selection::Random, Selection::Reported, Selection::Predicted] {
+        let mut pipeline = new(4, selection);
+        prove(&mut pipeline, 1, 7);
+        copied(&mut pipeline, 3, 7);
+        assert_eq!(shares(&mut pipeline, 0, 200, 0), BTreeMap::from([(3, 200)]));
+    }
+}
+
+#[test]
+fn when_few_of_many_hold_it_the_tail_helps_out() {
+    let mut pipeline = new(64, Selection::Random);
+    prove(&mut pipeline, 1, 7);
+    copied(&mut pipeline, 3, 7);
+    let shares = shares(&mut pipeline, 0, 6_400, 0);
+    let (spread, home) = (shares[&3], shares[&TAIL]);
+    assert_eq!(spread + home, 6_400);
+    assert!((300..500).contains(&spread), "4 of 64 are looked at: {spread}");
+}
+
+#[test]
+fn the_shorter_of_two_reported_queues_is_taken() {
+    let mut pipeline = new(2, Selection::Reported);
+    warm(&mut pipeline, 2, 7);
+    report(&mut pipeline, 1, 9, 0);
+    report(&mut pipeline, 2, 3, 0);
+    assert_eq!(shares(&mut pipeline, 0, 100, 0), BTreeMap::from([(2, 100)]));
+    report(&mut pipeline, 2, 10, 0);
+    assert_eq!(shares(&mut pipeline, 0, 100, 0), BTreeMap::from([(1, 100)]));
+}
+
+#[test]
+fn without_rates_what_was_sent_and_not_answered_counts() {
+    let mut pipeline = new(2, Selection::Predicted);
+    warm(&mut pipeline, 2, 7);
+    assert_eq!(shares(&mut pipeline, 0, 100, 0), BTreeMap::from([(1, 50), (2, 50)]));
+    for _ in 0..10 {
+        report(&mut pipeline, 2, 0, 0);
+    }
+    assert_eq!(shares(&mut pipeline, 0, 10, 0), BTreeMap::from([(2, 10)]));
+    for _ in 0..10 {
+        let (node, floor) = mget(&mut pipeline, at(0));
+        assert!(node != TAIL && floor == Some(7));
+    }
+    assert_eq!(shares(&mut pipeline, 0, 10, 0), BTreeMap::from([(1, 5), (2, 5)]));
+}
+
+#[test]
+fn a_write_counts_at_every_node_of_its_chain() {
+    let mut pipeline = new(3, Selection::Predicted);
+    pipeline.install(&tables(2, 4, &[TAIL, 2, 3])).unwrap();
+    warm(&mut pipeline, 3, 7);
+    for _ in 0..10 {
+        ask(&mut pipeline, at(0), Op::Put, 0);
+    }
+    // Nodes 2 and 3 have 10 requests each; a read that looks at them alone goes to one of them.
+    let shares = shares(&mut pipeline, 0, 12, 0);
+    assert!(shares.get(&1).is_some_and(|n| *n >= 6), "{shares:?}");
+}
+
+#[test]
+fn a_node_of_half_the_speed_takes_half_of_what_others_take() {
+    let mut pipeline = new(4, Selection::Predicted);
+    warm(&mut pipeline, 4, 7);
+    for node in 1..=4 {
+        report(&mut pipeline, node, 0, if node == 1 { 500 } else { 1_000 });
+    }
+    // 3300 a second, of 3500 that all of them can serve.
+    let shares = shares(&mut pipeline, 0, 33_000, 303);
+    let slow = shares[&1];
+    let others = (33_000 - slow) / 3;
+    assert!(slow * 100 < others * 60, "{shares:?}");
+    assert!(slow * 100 > others * 40, "{shares:?}");
+}

@@ -1,0 +1,144 @@
+//! Several threads of one switch.
+
+use crate::rack::{
+    KEYHASH, LIFE, NOTHING, Says, TAIL, at, copied, get, lease, order, prove, reply, started,
+    tables, warm,
+};
+use cluster::{HotCount, Selection, SwitchControl as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use switch::{Directory, Pipeline};
+use wire::Op;
+
+fn threads<const N: usize>() -> [Pipeline; N] {
+    let directory = Arc::new(Directory::new(LIFE));
+    std::array::from_fn(|_| {
+        let mut pipeline = Pipeline::sharing(LIFE, directory.clone());
+        started(&mut pipeline, 3, Selection::Random);
+        pipeline
+    })
+}
+
+/// Enough for the kernel to take a thread away at each place between two instructions that matter.
+const VERSIONS: u64 = 200_000;
+
+#[test]
+fn a_version_that_one_thread_let_through_is_the_floor_of_another() {
+    let [mut lets_through, mut reads, mut orders] = threads();
+    prove(&mut lets_through, 1, 0);
+    let (send, receive) = mpsc::sync_channel(64);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let ops = [Op::PutReply, Op::GetReply, Op::HotCover];
+            for (version, op) in (1..=VERSIONS).zip(ops.into_iter().cycle()) {
+                reply(&mut lets_through, at(0), Says { op, version, ..NOTHING });
+                copied(&mut lets_through, 1, version);
+                send.send(version).expect("somebody reads until the end");
+            }
+        });
+        // Tables change meanwhile.
+        let (over, orders) = (&over, &mut orders);
+        scope.spawn(move || {
+            for revision in 2.. {
+                let readers = 1 + u16::try_from(revision % 3).unwrap();
+                orders.install_hot(&order(revision, 1, readers, Selection::Random)).unwrap();
+                if over.load(Ordering::Acquire) {
+                    return;
+                }
+            }
+        });
+        let mut last = 0;
+        for version in receive {
+            let stamped = get(&mut reads, at(0));
+            assert!(stamped.hot && stamped.stay == 1);
+            if stamped.node != TAIL {
+                assert!(stamped.floor >= version.max(last), "{} < {version}", stamped.floor);
+                last = stamped.floor;
+            }
+        }
+        over.store(true, Ordering::Release);
+        assert!(last > VERSIONS / 2, "copies were hardly asked: {last}");
+    });
+}
+
+#[test]
+fn who_sees_a_proof_sees_what_it_proves() {
+    let rounds = 40_000;
+    let [mut proves, mut reads] = threads();
+    let (stays, next_stay) = mpsc::sync_channel::<u64>(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for stay in next_stay {
+                // Who takes the entry for proven before it is raised finds the floor 0 at node 1.
+                (1..=3)
+                    .for_each(|node| copied(&mut proves, node, if node == 1 { 0 } else { stay }));
+                prove(&mut proves, stay, stay);
+            }
+        });
+        for stay in 2..2 + rounds {
+            reads.install_hot(&order(stay, stay, 3, Selection::Random)).unwrap();
+            stays.send(stay).expect("the other thread waits for it");
+            loop {
+                let stamped = get(&mut reads, at(0));
+                assert_eq!(stamped.stay, stay);
+                if stamped.node != TAIL {
+                    assert_eq!(stamped.floor, stay, "a copy was asked, so the proof was there");
+                    break;
+                }
+            }
+        }
+        drop(stays);
+    });
+}
+
+#[test]
+fn what_one_thread_learns_or_forgets_the_others_do() {
+    let [mut first, mut second] = threads();
+    warm(&mut first, 3, 7);
+    let stamped = get(&mut second, at(0));
+    assert_eq!((stamped.floor, stamped.node == TAIL), (7, false));
+    second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
+    assert_eq!(first.hot_revision(), 2);
+    let stamped = get(&mut first, at(0));
+    assert_eq!((stamped.node, stamped.stay), (TAIL, 2));
+    let end = at(3_600_000_000);
+    first.renew(end, &lease(end, 1_000));
+    first.install_hot(&order(3, 3, 3, Selection::Random)).unwrap();
+    second.renew(end, &lease(end, 1_000));
+    assert_eq!(second.hot_revision(), 3, "the second thread forgets nothing again");
+    let mut standby = tables(2, 4, &[TAIL]);
+    standby.active = false;
+    second.install(&standby).unwrap();
+    assert!(!get(&mut first, end).hot, "this one still forwards, as if no key were hot");
+}
+
+#[test]
+fn each_thread_counts_for_itself_and_the_sum_is_reported() {
+    let [mut first, mut second] = threads();
+    warm(&mut first, 3, 7);
+    get(&mut first, at(0));
+    get(&mut second, at(0));
+    crate::rack::get_at_home(&mut second, at(0));
+    crate::rack::ask(&mut second, at(0), Op::Incr, 0);
+    let mut sum = first.counters_ref().clone();
+    sum.merge(second.counters_ref());
+    let wanted = HotCount {
+        keyspace: crate::rack::KEYSPACE,
+        keyhash: KEYHASH,
+        reads: 3,
+        spread: 2,
+        writes: 1,
+    };
+    assert_eq!(sum.report(1, 1).hot, [wanted]);
+    // One is in the next stay already.
+    second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
+    get(&mut second, at(0));
+    for (one, other) in [(&first, &second), (&second, &first)] {
+        let mut sum = one.counters_ref().clone();
+        sum.merge(other.counters_ref());
+        let wanted = HotCount { reads: 1, spread: 0, writes: 0, ..wanted };
+        assert_eq!(sum.report(1, 2).hot, [wanted], "the newer stay is what counts");
+    }
+}

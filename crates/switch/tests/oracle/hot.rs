@@ -1,0 +1,162 @@
+//! The coherence directory as section 8 of `spec/protocol.md` reads, for one thread.
+
+use super::counts::{Counts, hot_name};
+use cluster::{HotOrder, Life, NodeId, SwitchTables};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{HEADER_LEN, Header, hop_flag};
+
+/// The naive directory.
+#[derive(Default)]
+pub(crate) struct Hot {
+    order: HotOrder,
+    entries: BTreeMap<(u16, u64), Entry>,
+    /// Newest order that was ever installed.
+    newest: u64,
+}
+
+struct Entry {
+    stay: u64,
+    floor: u64,
+    proven: bool,
+    /// Marks of readers in their lives.
+    marks: BTreeMap<(NodeId, Life), u64>,
+    first: usize,
+    readers: usize,
+}
+
+/// How a read of a hot key is to be stamped, and who may answer it from a copy.
+pub(crate) struct Read {
+    pub(crate) stay: u64,
+    pub(crate) floor: u64,
+    pub(crate) holders: Vec<NodeId>,
+}
+
+impl Hot {
+    /// Takes an order for this life, by a switch that is active.
+    pub(crate) fn install(&mut self, order: &HotOrder, life: Life, counts: &mut Counts) {
+        let name = |key: &cluster::HotEntry| (key.keyspace.0, key.keyhash);
+        let stays = |key| self.entries.get(&name(key)).is_some_and(|old| old.stay == key.stay);
+        let back = order.keys.iter().any(|key| !stays(key) && key.stay <= self.newest);
+        if order.switch != life || order.revision <= self.newest || back {
+            return;
+        }
+        let mut before = std::mem::take(&mut self.entries);
+        let mut stayed = BTreeSet::new();
+        for key in &order.keys {
+            let (first, readers) = (key.first.into(), key.readers.into());
+            let fresh = Entry {
+                stay: key.stay,
+                floor: 0,
+                proven: false,
+                marks: BTreeMap::new(),
+                first,
+                readers,
+            };
+            let old = before.remove(&name(key)).filter(|old| old.stay == key.stay);
+            if old.is_some() {
+                stayed.insert(hot_name(key.keyspace.0, key.keyhash));
+            }
+            let mut entry = old.unwrap_or(fresh);
+            (entry.first, entry.readers) = (first, readers);
+            let readers: Vec<_> = order.readers(key).collect();
+            entry.marks.retain(|reader, _| readers.contains(reader));
+            self.entries.insert(name(key), entry);
+        }
+        (self.order, self.newest) = (order.clone(), order.revision);
+        counts.hot().into_iter().for_each(|group| group.retain(|name, _| stayed.contains(name)));
+    }
+
+    /// Forgets all keys.
+    pub(crate) fn forget(&mut self, counts: &mut Counts) {
+        self.entries.clear();
+        self.order = HotOrder::default();
+        counts.hot().into_iter().for_each(BTreeMap::clear);
+    }
+
+    /// Whether this key is hot.
+    pub(crate) fn has(&self, keyspace: u16, keyhash: u64) -> bool {
+        self.entries.contains_key(&(keyspace, keyhash))
+    }
+
+    /// What holds for a read of a key, if it is hot.
+    pub(crate) fn read(
+        &self,
+        tables: &SwitchTables,
+        keyspace: u16,
+        keyhash: u64,
+        at_home: bool,
+    ) -> Option<Read> {
+        let entry = self.entries.get(&(keyspace, keyhash))?;
+        let holds = |reader: &_| entry.marks.get(reader) == Some(&(entry.floor % 255));
+        let nodes = self.readers(entry).into_iter().filter(holds).map(|(node, _)| node);
+        let known = |node: &NodeId| tables.nodes.iter().any(|spec| spec.id == *node);
+        let holders = if entry.proven && !at_home { nodes.filter(known).collect() } else { vec![] };
+        Some(Read { stay: entry.stay, floor: entry.floor, holders })
+    }
+
+    fn readers(&self, entry: &Entry) -> Vec<(NodeId, Life)> {
+        let places =
+            (entry.first..entry.first + entry.readers).map(|it| it % self.order.places.len());
+        places.filter_map(|place| self.order.places[place]).collect()
+    }
+
+    /// Learns from a reply that is sent on.
+    pub(crate) fn learn(&mut self, op: &str, sender: NodeId, header: &Header) {
+        let find =
+            |entry: &Entry| self.readers(entry).into_iter().find(|(node, _)| *node == sender);
+        let name = (header.keyspace, header.keyhash);
+        let Some(reader) = self.entries.get(&name).map(find) else { return };
+        let Some(entry) = self.entries.get_mut(&name) else { return };
+        let version = header.object_version;
+        let own_stay = stay(header) == entry.stay;
+        match op {
+            "hot_copied" => {
+                if let Some(reader) = reader {
+                    entry.marks.insert(reader, version % 255);
+                }
+            }
+            "hot_cover" => entry.floor = entry.floor.max(version),
+            "get_reply" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
+                // Codes that nobody knows yet are taken for decided: too high a floor harms nobody.
+                let known_undecided = matches!(header.code, 16..=22 | 32..=36);
+                if !known_undecided {
+                    entry.floor = entry.floor.max(version);
+                    let proof = op == "get_reply" && header.hop_flags & hop_flag::NEWEST != 0;
+                    entry.proven |= proof && own_stay;
+                } else if header.code == 22 && op == "get_reply" && own_stay {
+                    reader.map(|reader| entry.marks.remove(&reader));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn stay(header: &Header) -> u64 {
+    u64::from_be_bytes(header.chain[8..].try_into().unwrap())
+}
+
+/// Stamps a read of a hot key: with its floor for one who holds a copy; what is for the tail alone
+/// with what no copy has.
+pub(crate) fn stamp(header: &mut Header, read: &Read, spread: bool) {
+    header.hop_flags = hop_flag::HOT;
+    header.object_version = if spread { read.floor } else { u64::MAX };
+    header.chain[8..].copy_from_slice(&read.stay.to_be_bytes());
+}
+
+/// Which of the holders the switch chose, who may choose freely: the one that it sent the copy to
+/// that this picks out. None if there are no holders.
+pub(crate) fn chosen(
+    holders: &[NodeId],
+    sent: &[(wire::Endpoint, Vec<u8>)],
+    picks: impl Fn(&Header) -> bool,
+) -> Option<NodeId> {
+    let headers = sent.iter().map(|(_, bytes)| {
+        let bytes: &[u8; HEADER_LEN] = bytes.first_chunk().expect("a whole header");
+        Header::read(bytes)
+    });
+    let went_to = headers
+        .filter(picks)
+        .map(|header| NodeId(u16::from(header.chain[0]) << 8 | u16::from(header.chain[1])));
+    went_to.into_iter().find(|node| holders.contains(node)).or(holders.first().copied())
+}
