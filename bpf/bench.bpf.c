@@ -7,8 +7,18 @@
 
 /*
  * The build defines, in the machine's order, what crates/xdp/benches/program says: CLIENT and
- * CLIENT_PORT; NODES_NET, to which a node's id is added, and NODES_PORT; NODES, how many.
+ * CLIENT_PORT; NODES_NET, to which a node's id is added, and NODES_PORT; NODES, how many; HOT_KEYS,
+ * how many keys may be hot, and APART, how far their hashes lie from each other. The lower half of
+ * those is asked for, and the replies for the upper half raise the floor.
  */
+
+/* What the packet says in `count` of its key. */
+enum {
+	NO_KEY = 0,
+	COLD = 1,
+	HOT = 2,
+	RAISED = 3,
+};
 
 /* What is known of the packet here must not save the switch from finding it out. */
 #define FORGET()	asm volatile("" ::: "memory")
@@ -23,7 +33,7 @@ static __always_inline void addressed(struct iphdr *ip, struct udphdr *udp, __be
 }
 
 /*
- * The packet itself keeps time, in fields that the switch does not look at: `keyhash` runs are
+ * The packet itself keeps time, in fields that the switch does not look at: `tag` runs are
  * asked for, `client` counts them, and `seq` is when the first began, then how long it was until
  * the last began. The kernel's own figure is cut to whole nanoseconds.
  */
@@ -33,8 +43,24 @@ static __always_inline void clock(struct kw_header *kw)
 
 	if (!run)
 		kw->seq = bpf_ktime_get_ns();
-	else if (run == kw->keyhash)
+	else if (run == kw->tag)
 		kw->seq = bpf_ktime_get_ns() - kw->seq;
+}
+
+static __noinline int keyed(struct kw_header *kw, __u64 random)
+{
+	switch (kw->count) {
+	case COLD:
+		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(random << 20 | random | 1ULL << 63);
+		return 0;
+	case HOT:
+		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(random % (HOT_KEYS / 2) * APART);
+		return 0;
+	default:
+		KW_U64(&kw->keyhash) = bpf_cpu_to_be64((random % (HOT_KEYS / 2) + HOT_KEYS / 2) * APART);
+		KW_U64(&kw->object_version) = bpf_cpu_to_be64(kw->client);
+		return 0;
+	}
 }
 
 static __always_inline bool anew(struct xdp_md *ctx)
@@ -55,6 +81,8 @@ static __always_inline bool anew(struct xdp_md *ctx)
 		KW_U64(&kw->match_hi) = random; /* As wide as it will be read. */
 		addressed(ip, udp, bpf_htonl(CLIENT), bpf_htons(CLIENT_PORT));
 	}
+	if (__builtin_expect(kw->count != NO_KEY, 0))
+		keyed(kw, random);
 	FORGET();
 	return true;
 }

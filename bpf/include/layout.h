@@ -26,6 +26,7 @@
 #define KW_NAME_MAX	64
 #define KW_PREFIX_MAX	256
 #define KW_LOADS_PER_PAGE	512
+#define KW_HOT_LOADS_PER_PAGE	256
 #define KW_SPACE_ELEMENTS	8192
 #define KW_LARGE_SPACE_ELEMENTS	69633
 #define KW_PUT_LEN	8
@@ -150,6 +151,7 @@ enum kw_drop {
 	KW_DROP_NO_LEASE = 0x16,
 	KW_DROP_NOT_FROM_SWITCH = 0x17,
 	KW_DROP_STANDBY = 0x18,
+	KW_DROP_CONTENDED = 0x19,
 };
 
 /* What a chain write does to its key. */
@@ -308,14 +310,15 @@ _Static_assert(__builtin_offsetof(struct kw_way, ifindex) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_way, dmac) == 20, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_way, smac) == 26, "as in Rust");
 
-/* A node of the node table, by id: its way, and the port of its first shard. */
+/* A node of the node table, by id: its way, the port of its first shard, and how many it has (0: it is not in the node table). */
 struct kw_node {
 	__u8 addr[16];
 	__u32 ifindex;
 	__u8 dmac[6];
 	__u8 smac[6];
 	__be16 port;
-	__u8 pad[6];
+	__u16 shards;
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct kw_node) == 40, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_node, addr) == 0, "as in Rust");
@@ -323,7 +326,8 @@ _Static_assert(__builtin_offsetof(struct kw_node, ifindex) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_node, dmac) == 20, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_node, smac) == 26, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_node, port) == 32, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_node, pad) == 34, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, shards) == 34, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_node, pad) == 36, "as in Rust");
 
 /* Where a datagram comes from; what nodes are recognised by. */
 struct kw_source {
@@ -371,20 +375,106 @@ _Static_assert(__builtin_offsetof(struct kw_service, addr) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, port) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, pad) == 18, "as in Rust");
 
-/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether this switch is the active one. */
+/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, and how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load). */
 struct kw_rule {
 	__u64 leased_until;
 	__u32 nodes;
+	__u32 tick;
 	__u8 installed;
 	__u8 active;
-	__u16 pad;
+	__u8 hot;
+	__u8 pad[5];
 };
-_Static_assert(sizeof(struct kw_rule) == 16, "no padding");
+_Static_assert(sizeof(struct kw_rule) == 24, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_rule, leased_until) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, nodes) == 8, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 12, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, active) == 13, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 14, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, tick) == 12, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, active) == 17, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, hot) == 18, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 19, "as in Rust");
+
+/* What a hot key is known by. */
+struct kw_hot_key {
+	__be64 keyhash;
+	__be16 keyspace;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct kw_hot_key) == 16, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_hot_key, keyhash) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_key, keyspace) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_key, pad) == 10, "as in Rust");
+
+/* What is known of a hot key in its present stay: the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, and the mark of each (0: none). */
+struct kw_hot {
+	__be64 stay;
+	__u64 floor;
+	__u32 proven;
+	__u32 counter;
+	__u16 first;
+	__u16 readers;
+	__u32 pad;
+	__u8 marks[64];
+};
+_Static_assert(sizeof(struct kw_hot) == 96, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_hot, stay) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, floor) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, proven) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, counter) == 20, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, first) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, readers) == 26, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 28, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, marks) == 32, "as in Rust");
+
+/* Other readers for a hot key that stays, and which reader each of them was before (255: none). */
+struct kw_hot_change {
+	__be64 keyhash;
+	__be16 keyspace;
+	__u16 first;
+	__u16 readers;
+	__u16 pad;
+	__u8 from[64];
+};
+_Static_assert(sizeof(struct kw_hot_change) == 80, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, keyhash) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, keyspace) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, first) == 10, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, readers) == 12, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, pad) == 14, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, from) == 16, "as in Rust");
+
+/* Who may hold copies: the node id at each place (65535: nobody), the place of each node id (65535: none), and how many places there are. */
+struct kw_holders {
+	__u16 nodes[1024];
+	__u16 places[1024];
+	__u32 count;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct kw_holders) == 4104, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_holders, nodes) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_holders, places) == 2048, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_holders, count) == 4096, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_holders, pad) == 4100, "as in Rust");
+
+/* What one processor counted for a hot key. */
+struct kw_hot_load {
+	__u64 reads;
+	__u64 spread;
+	__u64 writes;
+};
+_Static_assert(sizeof(struct kw_hot_load) == 24, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_hot_load, reads) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_load, spread) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_load, writes) == 16, "as in Rust");
+
+/* What a node last said of itself: how many requests it serves in a second (0: it does not say), and its load, plus one (0: none). */
+struct kw_report {
+	__u32 rate;
+	__u32 load;
+};
+_Static_assert(sizeof(struct kw_report) == 8, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_report, rate) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_report, load) == 4, "as in Rust");
 
 /* How bad a link is. What happens to the n-th datagram is a function of the seed and n. Of a million datagrams so many are dropped, delivered twice, and kept back until 1 to 16 others have passed, for as long as none come. Only one is kept at a time: what should be meanwhile is delivered. */
 struct kw_faults {

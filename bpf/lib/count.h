@@ -37,12 +37,31 @@ static __always_inline void kw_count_write(__u32 counter)
 		load->writes++;
 }
 
-/* The load that a node reports in a reply. */
-static __always_inline void kw_note_report(__u32 node, __be16 load)
+static __always_inline struct kw_hot_load *kw_hot_load(__u32 counter)
 {
-	__u32 report = bpf_ntohs(load) + 1;
+	__u32 number = counter / KW_HOT_LOADS_PER_PAGE;
+	struct kw_hot_load_page *page = bpf_map_lookup_elem(&hot_loads, &number);
 
-	bpf_map_update_elem(&reports, &node, &report, BPF_ANY);
+	return page ? &page->of[counter % KW_HOT_LOADS_PER_PAGE] : NULL;
+}
+
+/* A read of a hot key, and whether it goes to a copy. */
+static __always_inline void kw_count_hot_read(__u32 counter, bool spread)
+{
+	struct kw_hot_load *load = kw_hot_load(counter);
+
+	if (load) {
+		load->reads++;
+		load->spread += spread;
+	}
+}
+
+static __always_inline void kw_count_hot_write(__u32 counter)
+{
+	struct kw_hot_load *load = kw_hot_load(counter);
+
+	if (load)
+		load->writes++;
 }
 
 #endif /* KEYWAY_COUNT_H */

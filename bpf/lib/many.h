@@ -11,6 +11,7 @@
 
 #include <linux/pkt_cls.h>
 #include "count.h"
+#include "hot.h"
 #include "rewrite.h"
 #include "tables.h"
 
@@ -40,6 +41,7 @@ struct kw_part {
 	struct kw_interval	in;			/* RANGE */
 	__be32			partition, epoch;	/* RANGE */
 	__u32			bitmap;			/* MGET */
+	__u32			hot_bitmap;		/* MGET: those that are answered from copies. */
 	__be16			node, port;
 };
 
@@ -49,8 +51,13 @@ struct kw_plan {
 	__u32			no_partition, no_node;
 	__u32			ends_with_part;		/* RANGE: the last piece has a node. */
 	__u32			cut;			/* RANGE: there is more after the last. */
+	__u32			at_home;		/* MGET: no copies are asked for. */
 	struct kw_interval	left;			/* RANGE: still to be planned. */
 	__u32			counters[KW_PARTS_MAX];	/* Of each read. */
+	__u32			hot;			/* MGET: keys that are hot, */
+	__u32			spread;			/* those of them that go to copies, */
+	__u32			hot_counters[KW_MGET_KEYS_MAX];	/* their counters, */
+	__u64			floors[KW_MGET_KEYS_MAX];	/* and their floors. */
 	struct kw_part		part[KW_PARTS_MAX];
 };
 
@@ -98,9 +105,13 @@ static __always_inline void kw_plan_read(struct kw_plan *plan, __u32 counter)
 		plan->counters[place] = counter;
 }
 
-/* Adds a key to the part of its node's port, or as a part of its own. */
-__noinline int kw_join(struct kw_plan *plan, __u32 node, __u32 port, __u32 bit)
+/*
+ * Adds a key to the part of its node's port, or as a part of its own. `hot_bit` is its bit if it is
+ * answered from a copy, else 0.
+ */
+__noinline int kw_join(struct kw_plan *plan, __u32 node_port, __u32 bit, __u32 hot_bit)
 {
+	__be16 node = node_port >> 16, port = node_port;
 	__u32 place;
 
 	if (!plan)
@@ -110,6 +121,7 @@ __noinline int kw_join(struct kw_plan *plan, __u32 node, __u32 port, __u32 bit)
 
 		if (part->node == node && part->port == port) {
 			part->bitmap |= bit;
+			part->hot_bitmap |= hot_bit;
 			return 0;
 		}
 	}
@@ -119,30 +131,61 @@ __noinline int kw_join(struct kw_plan *plan, __u32 node, __u32 port, __u32 bit)
 	plan->part[place].node = node;
 	plan->part[place].port = port;
 	plan->part[place].bitmap = bit;
+	plan->part[place].hot_bitmap = hot_bit;
 	plan->parts = place + 1;
 	return 0;
+}
+
+/* Whether a hot key is read from a copy. Then `to` says where from. */
+static __always_inline bool kw_plan_copy(struct kw_plan *plan, const struct kw_hot *hot, __u32 key,
+					 struct kw_place *to)
+{
+	__u32 proven = kw_proven(hot);
+	__u64 floor = kw_floor(hot, proven);
+	__be16 port;
+	int chosen;
+
+	if (!proven || plan->at_home)
+		return false;
+	chosen = kw_choose(hot, floor, kw_own());
+	if (!kw_shard(chosen, to->partition, &port))
+		return false;
+	to->node = bpf_htons(chosen);
+	to->port = port;
+	plan->floors[key] = floor;
+	return true;
 }
 
 /* Plans the read of one key: 0, or KW_TO_KERNEL. */
 __noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 keyspace, __u32 key)
 {
 	__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + key * KW_MGET_SLOT_LEN;
+	__u32 bit = 1U << (key & 31), hot_bit = 0;
 	struct kw_place place = {};
-	__be64 match[2];
+	struct kw_hot *hot;
+	__be64 slot[KW_MGET_SLOT_LEN / 8];
 	int fate;
 
-	if (!plan || bpf_skb_load_bytes(skb, slot_at, match, sizeof(match)))
+	if (!plan || key >= KW_MGET_KEYS_MAX || bpf_skb_load_bytes(skb, slot_at, slot, sizeof(slot)))
 		return KW_TO_KERNEL;
-	fate = kw_locate(keyspace, bpf_be64_to_cpu(match[0]), bpf_be64_to_cpu(match[1]), &place);
-	if (fate == KW_TO_KERNEL)
-		return KW_TO_KERNEL;
-	if (fate) {
+	fate = kw_locate(keyspace, bpf_be64_to_cpu(slot[0]), bpf_be64_to_cpu(slot[1]), &place);
+	if (fate && fate != KW_TO_KERNEL) {
 		plan->no_partition++;
 		return 0;
 	}
+	hot = kw_may_be_hot(slot[2]) ? kw_hot(bpf_htons(keyspace), slot[2]) : NULL;
+	if (hot) {
+		plan->hot |= bit;
+		plan->hot_counters[key] = hot->counter;
+		if (kw_plan_copy(plan, hot, key, &place))
+			hot_bit = bit;
+		plan->spread |= hot_bit;
+	}
+	if (fate == KW_TO_KERNEL && !hot_bit)
+		return KW_TO_KERNEL;
 	kw_plan_read(plan, place.counter);
 	if (place.port)
-		return kw_join(plan, place.node, place.port, 1U << (key & 31));
+		return kw_join(plan, (__u32)place.node << 16 | place.port, bit, hot_bit);
 	plan->no_node++;
 	return 0;
 }
@@ -160,6 +203,7 @@ static __always_inline int kw_plan_mget(struct __sk_buff *skb, const struct kw_h
 		return KW_DROP_BAD_BODY;
 	if (!kw_is_keyspace(keyspace))
 		return KW_DROP_NO_KEYSPACE;
+	plan->at_home = kw->flags & KW_FLAG_AT_HOME;
 	for (__u32 i = 0; i < KW_MGET_KEYS_MAX; i++)
 		if (asked & 1U << i && kw_plan_key(skb, plan, keyspace, i))
 			return KW_TO_KERNEL;
@@ -209,7 +253,7 @@ __noinline int kw_plan_piece(struct kw_plan *plan, __u32 keyspace, bool reverse)
 		part->epoch = place.epoch;
 		part->node = place.node;
 		part->port = place.port;
-		part->bitmap = 0;
+		part->bitmap = part->hot_bitmap = 0;
 		plan->parts = number + 1;
 	}
 	plan->ends_with_part = place.port != 0;
@@ -266,6 +310,7 @@ static __always_inline void kw_stamp_part(struct kw_header *kw, const struct kw_
 	kw_stamp_chain_of_one(kw, part->node);
 	if (kw->op == KW_OP_MGET) {
 		kw->bitmap = bpf_htonl(part->bitmap);
+		KW_U32((void *)kw + KW_HOT_BITMAP_AT) = bpf_htonl(part->hot_bitmap);
 		return;
 	}
 	KW_U64(&kw->match_hi) = bpf_cpu_to_be64(part->in.first_hi);
@@ -274,6 +319,24 @@ static __always_inline void kw_stamp_part(struct kw_header *kw, const struct kw_
 	KW_U64((__u8 *)kw + KW_MATCH_END_AT + 8) = bpf_cpu_to_be64(part->in.last_lo);
 	if (cut)
 		kw->hop_flags = KW_HOP_FLAG_CUT;
+}
+
+/*
+ * Puts the floors of the keys that go to copies in the place of their match values: 0 if that could
+ * be done. The slots are the same in all parts, but each key is in one of them alone.
+ */
+__noinline int kw_write_floors(struct __sk_buff *skb, const struct kw_plan *plan)
+{
+	if (!plan)
+		return -1;
+	for (__u32 i = 0; i < KW_MGET_KEYS_MAX; i++) {
+		__be64 floor[2] = { 0, bpf_cpu_to_be64(plan->floors[i]) };
+		__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + i * KW_MGET_SLOT_LEN;
+
+		if (plan->spread & 1U << i && bpf_skb_store_bytes(skb, slot_at, floor, sizeof(floor), 0))
+			return -1;
+	}
+	return 0;
 }
 
 /* Sends part `number` of a planned request: a clone, but the packet itself for the last one. */
@@ -293,16 +356,16 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	node = kw_node(part->node);
 	if (!node)
 		return TC_ACT_SHOT; /* The way was lost since it was planned. */
-	p.eth = data;
-	p.ip = (void *)(p.eth + 1);
-	p.udp = (void *)(p.ip + 1);
-	p.kw = (void *)(p.udp + 1);
+	p = kw_packet_at(data);
 	kw_stamp_part(p.kw, part, last && plan->cut);
 	kw_address(&p, KW_U32(&node->addr[12]), part->port);
 	kw_frame(p.eth, node->dmac);
 	own = kw_own();
-	if (own)
+	if (own) {
 		own->totals.parts++;
+		if (p.kw->op == KW_OP_MGET)
+			kw_sent(own, part->node);
+	}
 	if (last)
 		return bpf_redirect(node->ifindex, 0);
 	bpf_clone_redirect(skb, node->ifindex, 0);
@@ -329,6 +392,9 @@ __noinline int kw_count_plan(const struct kw_plan *plan)
 		return 0;
 	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->reads; i++)
 		kw_count_read(plan->counters[i]);
+	for (__u32 i = 0; plan->hot && i < KW_MGET_KEYS_MAX; i++)
+		if (plan->hot & 1U << i)
+			kw_count_hot_read(plan->hot_counters[i], plan->spread >> i & 1);
 	own->totals.dropped[KW_DROP_NO_PARTITION] += plan->no_partition;
 	own->totals.dropped[KW_DROP_NO_NODE] += plan->no_node;
 	return 0;
@@ -359,7 +425,7 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	if (!plan || !own)
 		return TC_ACT_OK;
 	plan->parts = plan->reads = plan->no_partition = plan->no_node = 0;
-	plan->ends_with_part = plan->cut = 0;
+	plan->ends_with_part = plan->cut = plan->hot = plan->spread = 0;
 	fate = kw_plan(skb, &p, own, plan);
 	if (fate == KW_TO_KERNEL)
 		return TC_ACT_OK;
@@ -371,6 +437,8 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	kw_count_plan(plan);
 	kw_stamp_request(&p);
 	fate = TC_ACT_SHOT;
+	if (plan->spread && kw_write_floors(skb, plan))
+		return fate;
 	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->parts; i++)
 		fate = kw_send_part(skb, plan, i);
 	return fate;

@@ -111,6 +111,8 @@ struct kw_own {
 	struct kw_totals	totals;		/* First: that is what the loader reads. */
 	__u64			leased_until;	/* As it was when the clock was last asked. */
 	__u64			tick;		/* In which the clock was last asked. */
+	__u64			random;		/* The last number drawn; 0: none was. */
+	__u64			waiting[KW_NODES_MAX];	/* By node id: see queue.h. */
 };
 
 struct {
@@ -132,12 +134,63 @@ struct {
 	__type(value, struct kw_load_page);
 } loads SEC(".maps");
 
-/* By node id: the last load report, plus one; 0 for none. */
+/* By node id. Not in a map of many values, since each look into one takes time. */
+struct kw_report reports[KW_NODES_MAX] SEC(".data.reports");
+
+/* The values of `rule.hot`: no key is hot, or how readers are chosen. */
+enum kw_choice {
+	KW_CHOOSE_NOBODY	= 0,
+	KW_CHOOSE_AT_RANDOM	= 1,
+	KW_CHOOSE_REPORTED	= 2,
+	KW_CHOOSE_PREDICTED	= 3,
+};
+
+/* Made for each key that gets hot: most clusters have few. */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, KW_NODES_MAX);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KW_HOT_KEYS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct kw_hot_key);
+	__type(value, struct kw_hot);
+} hot_keys SEC(".maps");
+
+/*
+ * Each of them has a bit here for the last 16 bits of its keyhash, and one for those before: set
+ * before it is in, gone after it is out.
+ */
+__u64 hot_bits[1024] SEC(".data.hot_bits");
+
+/* Who may hold copies. */
+struct kw_holders holders SEC(".data.holders");
+
+struct kw_hot_load_page {
+	struct kw_hot_load	of[KW_HOT_LOADS_PER_PAGE];
+};
+
+/* By the index that the elements of `hot_keys` name, page by page. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KW_HOT_KEYS_MAX / KW_HOT_LOADS_PER_PAGE);
 	__type(key, __u32);
-	__type(value, __u32);
-} reports SEC(".maps");
+	__type(value, struct kw_hot_load_page);
+} hot_loads SEC(".maps");
+
+struct kw_pause {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+};
+
+/*
+ * Of no use to programs: but whoever puts a map into one like it is kept waiting by the kernel until
+ * no program runs any more that began before.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct kw_pause);
+} pauses SEC(".maps");
 
 #endif /* KEYWAY_MAPS_H */

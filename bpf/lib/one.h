@@ -10,6 +10,7 @@
 #define KEYWAY_ONE_H
 
 #include "count.h"
+#include "hot.h"
 #include "rewrite.h"
 #include "tables.h"
 
@@ -73,7 +74,7 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 {
 	struct kw_header *kw = p->kw;
 	const struct kw_client *client;
-	int sender;
+	int sender, reason;
 	__be32 to;
 
 	if (!kw_is_leased(own))
@@ -89,7 +90,10 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 	client = kw_is_mapped(kw->reply_addr) ? kw_client(ctx, to) : NULL;
 	if (!client)
 		return KW_TO_KERNEL;
-	kw_note_report(sender, kw->load);
+	kw_answered(own, kw, sender);
+	reason = kw_learn(kw, sender);
+	if (reason)
+		return reason;
 	kw_address(p, to, kw->reply_port);
 	kw_frame(p->eth, client->way.dmac);
 	*ifindex = client->way.ifindex;
@@ -106,27 +110,13 @@ static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw
 }
 
 /* A read to its tail, a write to its head with the chain it will walk. */
-static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own, bool write,
-				     __u32 *ifindex)
+static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own,
+				   const struct kw_row *row, bool write, __u32 *ifindex)
 {
-	struct kw_header *kw = p->kw;
-	struct kw_match at = { bpf_be64_to_cpu(KW_U64(&kw->match_hi)),
-			       bpf_be64_to_cpu(KW_U64(&kw->match_lo)) };
 	const struct kw_node *node = NULL;
-	const struct kw_row *row;
-	__u32 keyspace = bpf_ntohs(kw->keyspace);
-	__be16 port, id;
-	int reason;
+	__be16 id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);
+	__be16 port = write ? row->head_port : row->tail_port;
 
-	/* Before the rest, which then need not wait for memory. */
-	row = kw_find(keyspace, at);
-	reason = kw_admit(p, own);
-	if (reason)
-		return reason;
-	if (!row)
-		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
-	id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);
-	port = write ? row->head_port : row->tail_port;
 	if (port) {
 		node = kw_node(id);
 		if (!node)
@@ -139,12 +129,102 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 	if (!node)
 		return KW_DROP_NO_NODE;
 	kw_stamp_request(p);
-	kw_stamp_partition(kw, row->partition, row->epoch);
-	if (write)
-		kw_stamp_chain(kw, row);
-	else
-		kw_stamp_chain_of_one(kw, id);
+	kw_stamp_partition(p->kw, row->partition, row->epoch);
+	if (write) {
+		kw_stamp_chain(p->kw, row);
+		kw_sent_along(own, row);
+	} else {
+		kw_stamp_chain_of_one(p->kw, id);
+		kw_sent(own, id);
+	}
 	return kw_send_to(p, node, port, ifindex);
+}
+
+/* Floor of a read that only a tail may answer, which takes none: no copy is as new as that. */
+#define KW_AT_TAIL	(~0ULL)
+
+/*
+ * A read of a hot key: to a reader that holds what the proven floor asks for, or to its tail. A
+ * reader to which no way is known is passed over.
+ */
+static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own *own,
+				       struct kw_hot *hot, const struct kw_row *row, __u32 *ifindex)
+{
+	struct kw_header *kw = p->kw;
+	const struct kw_node *node = NULL;
+	__u32 proven = kw_proven(hot);
+	__u64 floor = kw_floor(hot, proven);
+	__be16 port, id = kw_tail(row);
+	bool spread = false;
+	int chosen;
+
+	if (proven && !(kw->flags & KW_FLAG_AT_HOME)) {
+		chosen = kw_choose(hot, floor, own);
+		node = kw_shard(chosen, row->partition, &port);
+		if (node) {
+			spread = true;
+			id = bpf_htons(chosen);
+		}
+	}
+	if (!spread && row->tail_port) {
+		port = row->tail_port;
+		node = kw_node(id);
+		if (!node)
+			return KW_TO_KERNEL;
+	}
+	kw_count_read(row->counter);
+	kw_count_hot_read(hot->counter, spread);
+	if (!node)
+		return KW_DROP_NO_NODE;
+	kw_stamp_request(p);
+	kw_stamp_partition(kw, row->partition, row->epoch);
+	kw_stamp_chain_of_one(kw, id);
+	kw_stamp_hot(kw, spread ? floor : KW_AT_TAIL, hot->stay);
+	kw_sent(own, id);
+	return kw_send_to(p, node, port, ifindex);
+}
+
+/*
+ * A request for a key that may be hot. Apart, so that what it needs does not crowd the registers of
+ * others.
+ */
+static __noinline int kw_hot_single(struct ethhdr *eth, struct kw_own *own,
+				    const struct kw_row *row, __u32 *ifindex)
+{
+	struct kw_packet p = kw_packet_at(eth);
+	struct kw_hot *hot = kw_hot(p.kw->keyspace, KW_U64(&p.kw->keyhash));
+	bool write = p.kw->op != KW_OP_GET;
+	int fate;
+
+	if (hot && !write)
+		return kw_hot_read(&p, own, hot, row, ifindex);
+	fate = kw_home(&p, own, row, write, ifindex);
+	if (hot && fate != KW_TO_KERNEL)
+		kw_count_hot_write(hot->counter);
+	return fate;
+}
+
+/* A request for one key. */
+static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own, bool write,
+				     __u32 *ifindex)
+{
+	struct kw_header *kw = p->kw;
+	struct kw_match at = { bpf_be64_to_cpu(KW_U64(&kw->match_hi)),
+			       bpf_be64_to_cpu(KW_U64(&kw->match_lo)) };
+	const struct kw_row *row;
+	__u32 keyspace = bpf_ntohs(kw->keyspace);
+	int reason;
+
+	/* Before the rest, which then need not wait for memory. */
+	row = kw_find(keyspace, at);
+	reason = kw_admit(p, own);
+	if (reason)
+		return reason;
+	if (!row)
+		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
+	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
+		return kw_hot_single(p->eth, own, row, ifindex);
+	return kw_home(p, own, row, write, ifindex);
 }
 
 /* Any node knows all keyspaces: the asker and its count choose one. */

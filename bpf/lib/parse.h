@@ -37,6 +37,17 @@ struct kw_packet {
 	__u32			len;	/* Of the datagram. */
 };
 
+/* Where things are in a frame that was found to be whole and plain. */
+static __always_inline struct kw_packet kw_packet_at(void *frame)
+{
+	struct kw_packet p = { .eth = frame };
+
+	p.ip = (void *)(p.eth + 1);
+	p.udp = (void *)(p.ip + 1);
+	p.kw = (void *)(p.udp + 1);
+	return p;
+}
+
 /* Read as volatile: to clang a constant without initialiser is zero. */
 static __always_inline __be32 kw_service_addr(void)
 {
@@ -57,10 +68,7 @@ static __always_inline bool kw_is_mapped(const __u8 *addr)
  */
 static __always_inline bool kw_is_ours(void *data, void *end, __u32 len, struct kw_packet *p)
 {
-	p->eth = data;
-	p->ip = (void *)(p->eth + 1);
-	p->udp = (void *)(p->ip + 1);
-	p->kw = (void *)(p->udp + 1);
+	*p = kw_packet_at(data);
 	if ((void *)p->kw > end || KW_U16(&p->eth->h_proto) != bpf_htons(ETH_P_IP))
 		return false;
 	if (p->ip->version != 4 || p->ip->ihl != 5 || p->ip->protocol != IPPROTO_UDP)

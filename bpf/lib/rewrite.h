@@ -42,6 +42,14 @@ static __always_inline void kw_stamp_chain_of_one(struct kw_header *kw, __be16 n
 	kw->chain_len = 1;
 }
 
+/* What whoever answers a read of a hot key is to know. The chain comes first: it lies below. */
+static __always_inline void kw_stamp_hot(struct kw_header *kw, __u64 floor, __be64 stay)
+{
+	kw->hop_flags = KW_HOP_FLAG_HOT;
+	KW_U64(&kw->object_version) = bpf_cpu_to_be64(floor);
+	KW_U64((void *)kw + KW_STAY_AT) = stay;
+}
+
 /* The id of the tail, as it stands on the wire. */
 static __always_inline __be16 kw_tail(const struct kw_row *row)
 {

@@ -6,6 +6,7 @@
 #define KEYWAY_TABLES_H
 
 #include "parse.h"
+#include "queue.h"
 
 /* What comes of a packet: a reason to drop it (1 to 255), or one of these. */
 enum kw_fate {
@@ -144,6 +145,8 @@ static __always_inline bool kw_is_leased(struct kw_own *own)
 		return true;
 	if (bpf_ktime_get_boot_ns() + KW_TICK_MAX >= until)
 		return false;
+	if (rule.hot == KW_CHOOSE_PREDICTED)
+		kw_leak(own, tick);
 	own->tick = tick;
 	own->leased_until = until;
 	return true;

@@ -42,7 +42,7 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
 
 /// What a program is to know that Rust says.
 fn definitions(program: &str) -> Vec<String> {
-    use addresses::{CLIENT, NODES, NODES_NET, NODES_PORT};
+    use addresses::{APART, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT};
     if program != "bench" {
         return Vec::new();
     }
@@ -51,6 +51,8 @@ fn definitions(program: &str) -> Vec<String> {
     let all = [
         ("CLIENT", CLIENT.0.to_bits()),
         ("CLIENT_PORT", CLIENT.1.into()),
+        ("APART", APART),
+        ("HOT_KEYS", HOT_KEYS.into()),
         ("NODES", NODES.into()),
         ("NODES_NET", u32::from_be_bytes([a, b, 0, 0])),
         ("NODES_PORT", NODES_PORT.into()),

@@ -60,7 +60,8 @@ impl Default for Counters {
 
 impl Counters {
     /// What another kind of switch has counted: packets by operation, drops by reason, datagrams
-    /// that the parser refused, datagrams sent, and the load of every partition by partition id.
+    /// that the parser refused, datagrams sent, the load of every partition by partition id, and
+    /// that of every hot key by keyspace and keyhash.
     #[must_use]
     pub fn from_totals(
         packets: [u64; 256],
@@ -68,8 +69,9 @@ impl Counters {
         unparsed: u64,
         emitted: u64,
         partitions: Vec<PartitionLoad>,
+        hot: Vec<HotLoad>,
     ) -> Self {
-        Self { packets, unparsed, emitted, dropped, partitions, hot: Vec::new() }
+        Self { packets, unparsed, emitted, dropped, partitions, hot }
     }
 
     /// Datagrams that passed the parser, by operation.

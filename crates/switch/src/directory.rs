@@ -1,5 +1,4 @@
-//! The coherence directory of one switch, shared by all its pipelines, and the rules by which it
-//! is filled and forgotten.
+//! The coherence directory of one switch, shared by all its pipelines.
 //!
 //! A pipeline looks at the number of the present table for every packet, and fetches the table
 //! when that has changed. So the lock is taken once for each order and thread, never on the way of
@@ -13,7 +12,8 @@
 //! A key that stays keeps its entry, so both raise and read the same floor.
 
 use crate::hot::HotTable;
-use cluster::{HotEntry, HotOrder, InstallError, Lease, Life, Tenure};
+use crate::judge::Judge;
+use cluster::{HotOrder, InstallError, Lease, Life};
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The hot keys of a switch, and what passed it of them.
 #[derive(Debug)]
 pub struct Directory {
-    life: Life,
     /// Changes with the table.
     number: AtomicU64,
     present: Mutex<Present>,
@@ -30,61 +29,39 @@ pub struct Directory {
 #[derive(Debug)]
 struct Present {
     table: Arc<HotTable>,
-    /// The lease of the switch as a whole: while one of its threads has it, nobody else forwards.
-    tenure: Tenure,
-    /// Revision of the newest tables that a pipeline has.
-    tables: u64,
-    /// Whether the switch forwards by those.
-    active: bool,
-    /// Revision of the newest order that was forgotten.
-    forgotten: u64,
+    judge: Judge,
 }
 
 impl Directory {
     /// Without any key, for a switch in this life.
     #[must_use]
     pub fn new(life: Life) -> Self {
-        let present = Present {
-            table: Arc::default(),
-            tenure: Tenure::new(life),
-            tables: 0,
-            active: false,
-            forgotten: 0,
-        };
-        Self { life, number: AtomicU64::new(0), present: Mutex::new(present) }
+        let present = Present { table: Arc::default(), judge: Judge::new(life) };
+        Self { number: AtomicU64::new(0), present: Mutex::new(present) }
     }
 
-    /// Takes an order, unless there is a newer one, it was made for another life, or the switch
-    /// stands by.
-    ///
-    /// Nor is it taken if a key comes in with a stay that may have been here before, as after the
-    /// directory was forgotten: a late answer to a read of then would prove the entry wrongly. The
-    /// revision stays as it is, so that the controller sees that other stays are wanted.
+    /// Takes an order, if [`Judge::takes`] says so.
     ///
     /// # Errors
     ///
     /// If the order is too large or contradicts itself; nothing is changed then.
     pub fn install(&self, order: &HotOrder) -> Result<(), InstallError> {
         loop {
-            let (before, newest) = {
+            let before = {
                 let present = self.lock();
-                (present.table.clone(), present.newest())
+                if !present.takes(order) {
+                    return Ok(());
+                }
+                present.table.clone()
             };
-            let was_here_before = |key: &HotEntry| {
-                let row = before.find(key.keyspace, key.keyhash);
-                row.is_none_or(|row| row.entry.stay() != key.stay) && key.stay <= newest
-            };
-            let is_for_others = order.switch != self.life || order.revision <= newest;
-            if is_for_others || order.keys.iter().any(was_here_before) {
-                return Ok(());
-            }
             // That takes its time; nobody waits for the lock meanwhile.
             let table = HotTable::compile(order, &before)?;
             let mut present = self.lock();
-            if !present.active {
+            if !present.takes(order) {
                 return Ok(());
             }
             if Arc::ptr_eq(&present.table, &before) {
+                present.judge.took(order.revision);
                 self.publish(&mut present, table);
                 return Ok(());
             }
@@ -94,7 +71,7 @@ impl Directory {
     /// Revision of the order that is installed; 0 for none, also after it was forgotten.
     #[must_use]
     pub fn revision(&self) -> u64 {
-        self.table().revision()
+        self.lock().judge.installed()
     }
 
     /// The present table.
@@ -106,12 +83,7 @@ impl Directory {
     /// that stands by forgets its directory, unless it `keeps` it against the rules.
     pub(crate) fn follow(&self, revision: u64, active: bool, keeps: bool) {
         let mut present = self.lock();
-        // Another thread may be ahead of this one.
-        if revision < present.tables {
-            return;
-        }
-        (present.tables, present.active) = (revision, active);
-        if !active && !keeps {
+        if present.judge.follow(revision, active) && !keeps {
             self.forget(&mut present);
         }
     }
@@ -120,14 +92,14 @@ impl Directory {
     /// none at that time the directory is forgotten first, unless it `keeps` it against the rules.
     pub(crate) fn renew(&self, now: Instant, installed: u64, lease: &Lease, keeps: bool) {
         let mut present = self.lock();
-        if !present.tenure.holds(now) && !keeps {
+        if present.judge.lapsed(now) && !keeps {
             self.forget(&mut present);
         }
-        present.tenure.renew(installed, lease);
+        present.judge.renew(installed, lease);
     }
 
     fn forget(&self, present: &mut Present) {
-        present.forgotten = present.newest();
+        present.judge.forgot();
         if present.table.revision() != 0 {
             self.publish(present, HotTable::default());
         }
@@ -145,9 +117,10 @@ impl Directory {
 }
 
 impl Present {
-    /// Revision of the newest order that was ever installed.
-    fn newest(&self) -> u64 {
-        self.table.revision().max(self.forgotten)
+    fn takes(&self, order: &HotOrder) -> bool {
+        self.judge.takes(order, |keyspace, keyhash| {
+            self.table.find(keyspace, keyhash).map(|row| row.entry.stay())
+        })
     }
 }
 

@@ -236,6 +236,17 @@ impl HotTable {
     }
 }
 
+/// Whether an order has room and does not contradict itself.
+///
+/// # Errors
+///
+/// If not.
+pub fn check_order(order: &HotOrder) -> Result<(), InstallError> {
+    check_places(order)?;
+    check_keys(order)?;
+    Ok(())
+}
+
 /// The place of each node, once the places are sound.
 fn check_places(order: &HotOrder) -> Result<Vec<Option<u16>>, InstallError> {
     if order.places.len() > wire::NODES_MAX {

@@ -4,15 +4,9 @@ use crate::hot::HotTable;
 use cluster::{KeyspaceId, NodeId, Plant};
 use wire::{Code, Fields, HEADER_LEN, Op, hop_flag};
 
-/// Takes note of what a node says of a hot key.
-pub(crate) fn from_reply(
-    table: &HotTable,
-    op: Op,
-    sender: NodeId,
-    header: &[u8; HEADER_LEN],
-    plant: Option<Plant>,
-) {
-    let about_one_key = matches!(
+/// Whether a reply says something of one key that the switch understands.
+pub(crate) fn is_about_one_key(op: Op) -> bool {
+    matches!(
         op,
         Op::GetReply
             | Op::PutReply
@@ -21,8 +15,18 @@ pub(crate) fn from_reply(
             | Op::IncrReply
             | Op::HotCopied
             | Op::HotCover
-    );
-    if !about_one_key {
+    )
+}
+
+/// Takes note of what a node says of a hot key.
+pub(crate) fn from_reply(
+    table: &HotTable,
+    op: Op,
+    sender: NodeId,
+    header: &[u8; HEADER_LEN],
+    plant: Option<Plant>,
+) {
+    if !is_about_one_key(op) {
         return;
     }
     let Some(row) = table.find(KeyspaceId(header.keyspace()), header.keyhash()) else { return };

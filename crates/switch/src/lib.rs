@@ -9,16 +9,21 @@
 //! Several pipelines, a thread each, may be one switch: they have the same [`Directory`] of hot
 //! keys (section 8), and nothing else that changes.
 //!
+//! A pipeline may also deal with what another kind of switch leaves to it, which keeps the
+//! directory: that one is its [`Keeper`].
+//!
 //! Modules in the order a packet meets them: `tables` and `hot` are what it is matched against,
-//! `directory` is how that changes, `pipeline` parses it and sends replies and single-key requests
-//! on, `learn` is what replies say of hot keys, `spread` chooses who answers reads of them, by
-//! `loads`, `split` makes many of one, `counters` remembers what happened. `explain` answers people
-//! instead of packets.
+//! `directory` is how that changes, by the rules of `judge`, `pipeline` parses it and sends replies
+//! and single-key requests on, `learn` is what replies say of hot keys (`keeper`: to whom else they
+//! say it), `spread` chooses who answers reads of them, by `loads`, `split` makes many of one,
+//! `counters` remembers what happened. `explain` answers people instead of packets.
 
 mod counters;
 mod directory;
 mod explain;
 mod hot;
+mod judge;
+mod keeper;
 mod learn;
 mod loads;
 mod pipeline;
@@ -29,6 +34,9 @@ mod tables;
 pub use counters::{Counters, HotLoad, PartitionLoad};
 pub use directory::Directory;
 pub use explain::{Explanation, HotExplanation, explain, explain_hot};
+pub use hot::check_order;
+pub use judge::Judge;
+pub use keeper::Keeper;
 pub use loads::Loads;
 pub use pipeline::Pipeline;
 pub use tables::Tables;

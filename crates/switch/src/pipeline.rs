@@ -3,7 +3,7 @@
 use crate::directory::View;
 use crate::hot::HotTable;
 use crate::tables::{Action, Exit};
-use crate::{Counters, Directory, Loads, Tables, learn};
+use crate::{Counters, Directory, Keeper, Loads, Tables, learn};
 use cluster::{
     HotOrder, InstallError, KeyspaceId, Lease, Life, Match, NodeId, Plant, SwitchControl,
     SwitchCounters, SwitchTables, Tenure,
@@ -23,6 +23,7 @@ pub struct Pipeline {
     rng: Rng,
     /// Whether readers are chosen whatever they said to hold.
     blind: bool,
+    keeper: Option<Arc<dyn Keeper>>,
     plant: Option<Plant>,
 }
 
@@ -45,10 +46,18 @@ impl Pipeline {
             loads: Loads::default(),
             rng: Rng::new(life.0).fork("readers"),
             blind: false,
+            keeper: None,
             plant: None,
         };
         pipeline.counters.follow_hot(pipeline.hot.table());
         pipeline
+    }
+
+    /// A pipeline for what is left to it by a switch that keeps the directory. It takes no orders
+    /// of hot keys itself.
+    #[must_use]
+    pub fn behind(life: Life, keeper: Arc<dyn Keeper>) -> Self {
+        Self { keeper: Some(keeper), ..Self::new(life) }
     }
 
     /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
@@ -228,6 +237,11 @@ impl Pipeline {
         // A node that leaves the request's chain in its reply does not know of rates.
         let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
         self.loads.answered(now, sender, rate);
+        if let Some(keeper) = self.keeper.as_ref().filter(|_| learn::is_about_one_key(op))
+            && !keeper.note(header)
+        {
+            return Err(DropReason::Contended);
+        }
         learn::from_reply(self.hot.table(), op, sender, header, self.plant);
         out.push_copy(to, datagram);
         self.counters.count_emitted();
@@ -250,6 +264,9 @@ impl SwitchControl for Pipeline {
     }
 
     fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
+        if self.keeper.is_some() {
+            return Ok(());
+        }
         let outcome = self.hot.directory().install(order);
         self.follow_directory();
         outcome

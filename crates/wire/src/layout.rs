@@ -38,6 +38,8 @@ pub const NAME_MAX: usize = 64;
 pub const PREFIX_MAX: usize = 256;
 /// In-kernel switch: counts of so many partitions lie together in 8 KB, so that what leads to them stays in the nearest cache, whatever the number of partitions.
 pub const LOADS_PER_PAGE: usize = 512;
+/// In-kernel switch: counts of so many hot keys lie together.
+pub const HOT_LOADS_PER_PAGE: usize = 256;
 /// In-kernel switch: elements of 64 bytes of a keyspace's table, enough for some 7000 partitions.
 pub const SPACE_ELEMENTS: usize = 8192;
 /// In-kernel switch: elements of the table of a keyspace that needs more: 1, one for each 16 of PARTITIONS_MAX, and PARTITIONS_MAX.
@@ -364,11 +366,13 @@ pub enum DropReason {
     NotFromSwitch = 0x17,
     /// A request at a switch that is not the active one.
     Standby = 0x18,
+    /// A reply whose version could not be noted as the floor of a hot key: too many others were at it.
+    Contended = 0x19,
 }
 
 impl DropReason {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Truncated,
         Self::NotOurs,
         Self::BadVersion,
@@ -393,6 +397,7 @@ impl DropReason {
         Self::NoLease,
         Self::NotFromSwitch,
         Self::Standby,
+        Self::Contended,
     ];
 
     /// The value that this byte stands for, if any.
@@ -423,6 +428,7 @@ impl DropReason {
             0x16 => Some(Self::NoLease),
             0x17 => Some(Self::NotFromSwitch),
             0x18 => Some(Self::Standby),
+            0x19 => Some(Self::Contended),
             _ => None,
         }
     }
@@ -455,6 +461,7 @@ impl DropReason {
             Self::NoLease => "no_lease",
             Self::NotFromSwitch => "not_from_switch",
             Self::Standby => "standby",
+            Self::Contended => "contended",
         }
     }
 }

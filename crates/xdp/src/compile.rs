@@ -44,7 +44,7 @@ impl Compiled {
     pub(crate) fn keep_ways(&mut self, before: &Self) {
         for (id, node) in &mut self.nodes {
             if let Some(known) = before.nodes.get(id).filter(|known| known.addr == node.addr) {
-                *node = Node { port: node.port, ..*known };
+                *node = Node { port: node.port, shards: node.shards, ..*known };
             }
         }
     }
@@ -133,8 +133,9 @@ fn space(mut rows: Vec<Row>) -> Vec<Element> {
 
 /// A node to which no way is known yet.
 fn unresolved(node: &NodeSpec) -> Node {
-    let NodeSpec { endpoint, .. } = node;
-    Node { addr: endpoint.addr, ifindex: 0, dmac: [0; 6], smac: [0; 6], port: endpoint.port }
+    let NodeSpec { endpoint, shards, .. } = *node;
+    let (addr, port) = (endpoint.addr, endpoint.port);
+    Node { addr, ifindex: 0, dmac: [0; 6], smac: [0; 6], port, shards }
 }
 
 fn senders(nodes: &[NodeSpec]) -> Result<BTreeMap<[u8; Source::LEN], NodeId>, InstallError> {

@@ -222,7 +222,8 @@ impl Way {
     }
 }
 
-/// A node of the node table, by id: its way, and the port of its first shard.
+/// A node of the node table, by id: its way, the port of its first shard, and how many it has (0:
+/// it is not in the node table).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// 16 times 1 bytes, as the machine has it.
@@ -235,6 +236,8 @@ pub struct Node {
     pub smac: [u8; 6],
     /// 2 bytes, big-endian in the map.
     pub port: u16,
+    /// 2 bytes, as the machine has it.
+    pub shards: u16,
 }
 
 impl Node {
@@ -256,7 +259,9 @@ impl Node {
         at += 6;
         crate::bytes::put(&mut out, at, &self.port.to_be_bytes());
         at += 2;
-        at += 6;
+        crate::bytes::put(&mut out, at, &self.shards.to_ne_bytes());
+        at += 2;
+        at += 4;
         debug_assert_eq!(at, Self::LEN);
         out
     }
@@ -270,6 +275,7 @@ impl Node {
             dmac: crate::bytes::get(bytes, 20)?,
             smac: crate::bytes::get(bytes, 26)?,
             port: u16::from_be_bytes(crate::bytes::get(bytes, 32)?),
+            shards: u16::from_ne_bytes(crate::bytes::get(bytes, 34)?),
         })
     }
 }
@@ -465,38 +471,47 @@ impl Service {
 }
 
 /// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
-/// (CLOCK_BOOTTIME), how many nodes are in the node table, whether there are tables, and whether
-/// this switch is the active one.
+/// (CLOCK_BOOTTIME), how many nodes are in the node table, how many nanoseconds a tick of the
+/// kernel has, whether there are tables, whether this switch is the active one, and how readers of
+/// hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// 8 bytes, as the machine has it.
     pub leased_until: u64,
     /// 4 bytes, as the machine has it.
     pub nodes: u32,
+    /// 4 bytes, as the machine has it.
+    pub tick: u32,
     /// 1 bytes, as the machine has it.
     pub installed: u8,
     /// 1 bytes, as the machine has it.
     pub active: u8,
+    /// 1 bytes, as the machine has it.
+    pub hot: u8,
 }
 
 impl Rule {
     /// Bytes in the map.
-    pub const LEN: usize = 16;
+    pub const LEN: usize = 24;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 16] {
-        let mut out = [0; 16];
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.leased_until.to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.nodes.to_ne_bytes());
         at += 4;
+        crate::bytes::put(&mut out, at, &self.tick.to_ne_bytes());
+        at += 4;
         crate::bytes::put(&mut out, at, &self.installed.to_ne_bytes());
         at += 1;
         crate::bytes::put(&mut out, at, &self.active.to_ne_bytes());
         at += 1;
-        at += 2;
+        crate::bytes::put(&mut out, at, &self.hot.to_ne_bytes());
+        at += 1;
+        at += 5;
         debug_assert_eq!(at, Self::LEN);
         out
     }
@@ -507,8 +522,302 @@ impl Rule {
         Some(Self {
             leased_until: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
             nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 8)?),
-            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 12)?),
-            active: u8::from_ne_bytes(crate::bytes::get(bytes, 13)?),
+            tick: u32::from_ne_bytes(crate::bytes::get(bytes, 12)?),
+            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            active: u8::from_ne_bytes(crate::bytes::get(bytes, 17)?),
+            hot: u8::from_ne_bytes(crate::bytes::get(bytes, 18)?),
+        })
+    }
+}
+
+/// What a hot key is known by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotKey {
+    /// 8 bytes, big-endian in the map.
+    pub keyhash: u64,
+    /// 2 bytes, big-endian in the map.
+    pub keyspace: u16,
+}
+
+impl HotKey {
+    /// Bytes in the map.
+    pub const LEN: usize = 16;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.keyhash.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.keyspace.to_be_bytes());
+        at += 2;
+        at += 6;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            keyhash: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            keyspace: u16::from_be_bytes(crate::bytes::get(bytes, 8)?),
+        })
+    }
+}
+
+/// What is known of a hot key in its present stay: the floor and whether it is proven; the index of
+/// its `hot_load`; the place of the first reader, how many there are, and the mark of each (0:
+/// none).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hot {
+    /// 8 bytes, big-endian in the map.
+    pub stay: u64,
+    /// 8 bytes, as the machine has it.
+    pub floor: u64,
+    /// 4 bytes, as the machine has it.
+    pub proven: u32,
+    /// 4 bytes, as the machine has it.
+    pub counter: u32,
+    /// 2 bytes, as the machine has it.
+    pub first: u16,
+    /// 2 bytes, as the machine has it.
+    pub readers: u16,
+    /// 64 times 1 bytes, as the machine has it.
+    pub marks: [u8; 64],
+}
+
+impl Hot {
+    /// Bytes in the map.
+    pub const LEN: usize = 96;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 96] {
+        let mut out = [0; 96];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.stay.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.floor.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.proven.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.counter.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.first.to_ne_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.readers.to_ne_bytes());
+        at += 2;
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.marks);
+        at += 64;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            stay: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            floor: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            proven: u32::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            counter: u32::from_ne_bytes(crate::bytes::get(bytes, 20)?),
+            first: u16::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            readers: u16::from_ne_bytes(crate::bytes::get(bytes, 26)?),
+            marks: crate::bytes::get(bytes, 32)?,
+        })
+    }
+}
+
+/// Other readers for a hot key that stays, and which reader each of them was before (255: none).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotChange {
+    /// 8 bytes, big-endian in the map.
+    pub keyhash: u64,
+    /// 2 bytes, big-endian in the map.
+    pub keyspace: u16,
+    /// 2 bytes, as the machine has it.
+    pub first: u16,
+    /// 2 bytes, as the machine has it.
+    pub readers: u16,
+    /// 64 times 1 bytes, as the machine has it.
+    pub from: [u8; 64],
+}
+
+impl HotChange {
+    /// Bytes in the map.
+    pub const LEN: usize = 80;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 80] {
+        let mut out = [0; 80];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.keyhash.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.keyspace.to_be_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.first.to_ne_bytes());
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.readers.to_ne_bytes());
+        at += 2;
+        at += 2;
+        crate::bytes::put(&mut out, at, &self.from);
+        at += 64;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            keyhash: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            keyspace: u16::from_be_bytes(crate::bytes::get(bytes, 8)?),
+            first: u16::from_ne_bytes(crate::bytes::get(bytes, 10)?),
+            readers: u16::from_ne_bytes(crate::bytes::get(bytes, 12)?),
+            from: crate::bytes::get(bytes, 16)?,
+        })
+    }
+}
+
+/// Who may hold copies: the node id at each place (65535: nobody), the place of each node id
+/// (65535: none), and how many places there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holders {
+    /// 1024 times 2 bytes, as the machine has it.
+    pub nodes: [u16; 1024],
+    /// 1024 times 2 bytes, as the machine has it.
+    pub places: [u16; 1024],
+    /// 4 bytes, as the machine has it.
+    pub count: u32,
+}
+
+impl Holders {
+    /// Bytes in the map.
+    pub const LEN: usize = 4104;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 4104] {
+        let mut out = [0; 4104];
+        let mut at = 0;
+        for (i, one) in self.nodes.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 2 * i, &one.to_ne_bytes());
+        }
+        at += 2048;
+        for (i, one) in self.places.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 2 * i, &one.to_ne_bytes());
+        }
+        at += 2048;
+        crate::bytes::put(&mut out, at, &self.count.to_ne_bytes());
+        at += 4;
+        at += 4;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            nodes: {
+                let mut all = [0; 1024];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 2 * i)?;
+                    *one = u16::from_ne_bytes(bytes);
+                }
+                all
+            },
+            places: {
+                let mut all = [0; 1024];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 2048 + 2 * i)?;
+                    *one = u16::from_ne_bytes(bytes);
+                }
+                all
+            },
+            count: u32::from_ne_bytes(crate::bytes::get(bytes, 4096)?),
+        })
+    }
+}
+
+/// What one processor counted for a hot key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HotLoad {
+    /// 8 bytes, as the machine has it.
+    pub reads: u64,
+    /// 8 bytes, as the machine has it.
+    pub spread: u64,
+    /// 8 bytes, as the machine has it.
+    pub writes: u64,
+}
+
+impl HotLoad {
+    /// Bytes in the map.
+    pub const LEN: usize = 24;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.reads.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.spread.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.writes.to_ne_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            reads: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            spread: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            writes: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+        })
+    }
+}
+
+/// What a node last said of itself: how many requests it serves in a second (0: it does not say),
+/// and its load, plus one (0: none).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// 4 bytes, as the machine has it.
+    pub rate: u32,
+    /// 4 bytes, as the machine has it.
+    pub load: u32,
+}
+
+impl Report {
+    /// Bytes in the map.
+    pub const LEN: usize = 8;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.rate.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.load.to_ne_bytes());
+        at += 4;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            rate: u32::from_ne_bytes(crate::bytes::get(bytes, 0)?),
+            load: u32::from_ne_bytes(crate::bytes::get(bytes, 4)?),
         })
     }
 }

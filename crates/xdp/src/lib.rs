@@ -5,7 +5,11 @@
 //! tables and leases, and what the program leaves to the kernel (an address to which no way is
 //! known yet, IPv6, fragments, IP options) reaches the socket on the service address.
 //!
+//! There is one directory of hot keys, in the kernel: [`Keeper`] is how the sockets behind the
+//! program take note of what passes them.
+//!
 //! `compile` makes values of maps from the controller's tables, `plane` keeps them in the kernel,
+//! `hot` the directory of hot keys, of which the sockets hear by `keeper`,
 //! `shadow` tries datagrams out on the live maps, `probe` tries an interface out.
 //! `link` attaches, `counters` adds up what each processor has counted. `layout` is generated and
 //! says what the records are that both sides know.
@@ -14,6 +18,8 @@ mod bytes;
 mod compile;
 mod counters;
 pub mod faults;
+mod hot;
+mod keeper;
 pub mod layout;
 mod link;
 mod maps;
@@ -22,6 +28,7 @@ mod probe;
 mod program;
 mod shadow;
 
+pub use keeper::Keeper;
 pub use plane::{Mode, Plane, Port};
 pub use program::{Error, Program, Verdict};
 pub use shadow::{Fate, Shadow};

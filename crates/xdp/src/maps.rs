@@ -9,6 +9,21 @@ pub(crate) fn put(map: &impl MapCore, key: &[u8], value: &[u8]) -> Result<(), Er
     map.update(key, value, MapFlags::ANY).map_err(|why| failed("writing", map, why))
 }
 
+/// Puts in keys that are not there yet, all at once.
+pub(crate) fn put_new<const K: usize, const V: usize>(
+    map: &impl MapCore,
+    elements: &[([u8; K], [u8; V])],
+) -> Result<(), Error> {
+    if elements.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<u8> = elements.iter().flat_map(|(key, _)| *key).collect();
+    let values: Vec<u8> = elements.iter().flat_map(|(_, value)| *value).collect();
+    let count = u32::try_from(elements.len()).expect("maps are bounded");
+    let put = map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::NO_EXIST);
+    put.map_err(|why| failed("writing", map, why))
+}
+
 /// Removes one key, if it is there.
 pub(crate) fn remove(map: &impl MapCore, key: &[u8]) -> Result<(), Error> {
     match map.delete(key) {
@@ -33,13 +48,10 @@ pub(crate) fn zero(map: &impl MapCore, index: u32) -> Result<(), Error> {
     written.map_err(|why| failed("writing", map, why))
 }
 
-/// All values of an array, with their indices.
-pub(crate) fn all(map: &impl MapCore, entries: usize) -> Result<Vec<(u32, Vec<u8>)>, Error> {
-    let count = u32::try_from(entries).expect("maps are bounded");
-    let values = map.lookup_batch(count, MapFlags::ANY, MapFlags::ANY);
-    let values = values.map_err(|why| failed("reading", map, why))?;
-    let index = |key: Vec<u8>| key.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
-    Ok(values.map(|(key, value)| (index(key), value)).collect())
+/// The value of an array of one.
+pub(crate) fn one(map: &impl MapCore) -> Result<Vec<u8>, Error> {
+    let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+    Ok(value.map_err(|why| failed("reading", map, why))?.unwrap_or_default())
 }
 
 /// A map that will lie in an array of maps: of one value, which has `len` bytes and begins with

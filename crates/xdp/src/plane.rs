@@ -1,20 +1,22 @@
 //! The switch in the kernel as the control plane sees it.
 
 use crate::compile::{Compiled, Element, PORT_WORDS};
-use crate::counters::Places;
-use crate::layout::{Node, Rule};
+use crate::counters::Counted;
+use crate::hot::Hot;
+use crate::keeper::Keeper;
+use crate::layout::{Node, Report, Rule};
 use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
 use crate::shadow::Shadow;
 use cluster::{
     HotOrder, InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters,
-    SwitchTables, Tenure,
+    SwitchTables,
 };
 use libbpf_rs::MapHandle;
 use machine::Instant;
 use nix::errno::Errno;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_getres, clock_gettime};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
@@ -29,9 +31,9 @@ pub struct Plane<C> {
     program: Program,
     ports: Vec<Port>,
     maps: Maps,
-    places: Places,
+    counted: Counted,
+    hot: Hot,
     clock: C,
-    tenure: Tenure,
     installed: Installed,
 }
 
@@ -141,12 +143,11 @@ impl<C: FnMut() -> Instant> Plane<C> {
             senders: map("senders"),
             sender_ports: map(".data.senders"),
             ports: map("ports"),
-            reports: map("reports"),
+            reports: map(".data.reports"),
         };
-        let places = Places::new(&program);
-        let installed = Installed::default();
-        let (ports, tenure) = (Vec::new(), Tenure::new(life));
-        Self { service, program, ports, maps, places, clock, tenure, installed }
+        let (counted, hot) = (Counted::new(&program), Hot::new(&program, life));
+        let (ports, installed) = (Vec::new(), Installed::default());
+        Self { service, program, ports, maps, counted, hot, clock, installed }
     }
 
     /// Attaches the switch to an interface, in the driver if that can run it.
@@ -186,8 +187,9 @@ impl<C: FnMut() -> Instant> Plane<C> {
         maps::put(&self.maps.ports, &key, &key)
     }
 
-    /// Loads the program anew and puts it in the place of the one that runs. Tables, leases and
-    /// counters stay, and every packet meets the one or the other.
+    /// Loads the program anew and puts it in the place of the one that runs. Tables, leases, hot
+    /// keys with all that is known of them, and counters stay, and every packet meets the one or
+    /// the other.
     ///
     /// # Errors
     ///
@@ -259,6 +261,22 @@ impl<C: FnMut() -> Instant> Plane<C> {
         Ok(Shadow::new(self.program.load_shadow(self.service)?, self.service))
     }
 
+    /// How the sockets behind the program take note of replies for hot keys: to be given to the
+    /// pipelines that deal with what the program leaves to them, which have no directory.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it.
+    pub fn keeper(&self) -> Result<Keeper, Error> {
+        Keeper::new(&self.program, self.service, self.hot.bits())
+    }
+
+    /// Revision of the installed order of hot keys; 0 for none.
+    #[must_use]
+    pub fn hot_revision(&self) -> u64 {
+        self.hot.judge.installed()
+    }
+
     /// Revision of the installed tables; 0 for none.
     #[must_use]
     pub fn revision(&self) -> u64 {
@@ -271,7 +289,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
     ///
     /// If the kernel does not say.
     pub fn read_counters(&self) -> Result<Counters, Error> {
-        self.places.read()
+        self.counted.read(self.hot.counts()?)
     }
 
     /// The loads that nodes reported in replies that passed here.
@@ -281,10 +299,10 @@ impl<C: FnMut() -> Instant> Plane<C> {
     /// If the kernel does not say.
     pub fn read_loads(&self) -> Result<Loads, Error> {
         let mut loads = Loads::default();
-        for (id, value) in maps::all(&self.maps.reports, wire::NODES_MAX)? {
-            let report = value.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
-            let load = report.checked_sub(1).and_then(|load| u16::try_from(load).ok());
-            let id = u16::try_from(id).expect("NODES_MAX fits 16 bits");
+        let all = maps::one(&self.maps.reports)?;
+        for (id, report) in (0_u16..).zip(all.chunks(Report::LEN)) {
+            let load = Report::from_bytes(report).map_or(0, |report| report.load);
+            let load = load.checked_sub(1).and_then(|load| u16::try_from(load).ok());
             load.into_iter().for_each(|load| loads.note(NodeId(id), load));
         }
         Ok(loads)
@@ -325,6 +343,9 @@ impl<C: FnMut() -> Instant> Plane<C> {
             maps::remove(&self.maps.senders, source)?;
         }
         self.maps.put_sender_ports(&ports)?;
+        for id in before.nodes.keys().filter(|id| !next.nodes.contains_key(id)) {
+            put_node(&self.maps.nodes, *id, &Node::default())?;
+        }
         let (revision, active) = (from.revision, from.active);
         self.installed = Installed { revision, active, compiled: next };
         self.govern()
@@ -338,6 +359,8 @@ impl<C: FnMut() -> Instant> Plane<C> {
             nodes: u32::try_from(self.installed.compiled.order.len()).expect("NODES_MAX at most"),
             installed: u8::from(self.installed.revision != 0),
             active: u8::from(self.installed.active),
+            hot: self.hot.rule(),
+            tick: tick(),
         })
     }
 
@@ -347,7 +370,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         // In this order: whatever time goes by in between shortens the lease.
         let kernel = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Into::into);
         let now = (self.clock)();
-        let left = self.tenure.until().since(now) / 100 * (100 - SLEWED_MAX_PERCENT);
+        let left = self.hot.judge.tenure().until().since(now) / 100 * (100 - SLEWED_MAX_PERCENT);
         if left.is_zero() {
             return 0;
         }
@@ -362,24 +385,42 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         }
         switch::Tables::compile(tables)?;
         let ids = || tables.partitions.iter().map(|it| (it.id, it.keyspace));
-        let unsound = |why: Error| InstallError::Unsound(why.to_string());
-        self.places.take(ids());
-        let mut next = Compiled::new(tables, |partition| self.places.of(partition))?;
+        self.counted.take(ids());
+        let mut next = Compiled::new(tables, |partition| self.counted.places.of(partition))?;
         next.keep_ways(&self.installed.compiled);
         self.install_compiled(next, tables).map_err(unsound)?;
         let stays: BTreeSet<_> = ids().map(|(id, _)| id).collect();
-        self.places.retain(|partition| stays.contains(&partition)).map_err(unsound)?;
+        self.counted.retain(|partition| stays.contains(&partition)).map_err(unsound)?;
+        if self.hot.judge.follow(tables.revision, tables.active) || self.hot.is_half_forgotten() {
+            self.hot.forget().map_err(unsound)?;
+            self.govern().map_err(unsound)?;
+        }
         self.find_ways().map_err(unsound)
     }
 
-    /// The program in the kernel sends every read to the tail of its chain, and replies on without
-    /// looking at their versions.
-    fn install_hot(&mut self, _order: &HotOrder) -> Result<(), InstallError> {
-        Err(InstallError::Unsupported("does not spread the reads of hot keys"))
+    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
+        if !self.hot.judge.takes(order, |keyspace, keyhash| self.hot.stay_of(keyspace, keyhash)) {
+            return Ok(());
+        }
+        switch::check_order(order)?;
+        if let Err(why) = self.hot.install(&self.program, order) {
+            self.hot.forget().map_err(unsound)?;
+            return Err(unsound(why));
+        }
+        self.govern().map_err(unsound)
     }
 
-    fn renew(&mut self, _now: Instant, lease: &Lease) {
-        self.tenure.renew(self.installed.revision, lease);
+    fn renew(&mut self, now: Instant, lease: &Lease) {
+        // By whichever clock is ahead, for it costs little to forget, and before the lease counts,
+        // so that no packet is dealt with by what it should not know.
+        let now = now.max((self.clock)());
+        if (self.hot.judge.lapsed(now) || self.hot.is_half_forgotten())
+            && let Err(why) = self.hot.forget()
+        {
+            tracing::error!(%why, "the in-kernel switch did not forget its hot keys: no lease");
+            return;
+        }
+        self.hot.judge.renew(self.installed.revision, lease);
         if let Err(why) = self.govern() {
             tracing::error!(%why, "the in-kernel switch was not told of its lease");
         }
@@ -387,8 +428,18 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
 
     fn counters(&self) -> SwitchCounters {
         let counters = self.read_counters().unwrap_or_default();
-        counters.report(self.installed.revision, 0)
+        counters.report(self.installed.revision, self.hot_revision())
     }
+}
+
+fn unsound(why: Error) -> InstallError {
+    InstallError::Unsound(why.to_string())
+}
+
+/// Nanoseconds of a tick of the kernel, which is what a coarse clock is precise to.
+fn tick() -> u32 {
+    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::ZERO, Into::into);
+    tick.subsec_nanos()
 }
 
 /// Daemons that set the time may make the kernel's clock run this much slower: chrony by 8.3 %.

@@ -1,6 +1,6 @@
 //! The loaded object: its programs and maps by name.
 
-use crate::layout::{Rule, Service, Way};
+use crate::layout::{HotChange, Rule, Service, Way};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
     MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, ProgramMut,
@@ -222,11 +222,22 @@ impl Program {
 
     /// Sets what holds for all packets.
     pub(crate) fn govern(&self, rule: &Rule) -> Result<(), Error> {
-        let mut context = rule.to_bytes();
-        let input = ProgramInput { context_in: Some(&mut context), ..ProgramInput::default() };
-        let run = self.program("govern").test_run(input);
-        run.map_err(|why| Error::Kernel { what: "setting the lease".into(), why })?;
+        self.call("govern", &mut rule.to_bytes()).map(drop)
+    }
+
+    /// Tells a hot key that stays who its readers are now.
+    pub(crate) fn resettle(&self, change: &HotChange) -> Result<(), Error> {
+        let found = self.call("resettle", &mut change.to_bytes())?;
+        assert_eq!(found, 0, "nobody else takes keys out");
         Ok(())
+    }
+
+    /// Runs a syscall program.
+    fn call(&self, name: &str, context: &mut [u8]) -> Result<u32, Error> {
+        let input = ProgramInput { context_in: Some(context), ..ProgramInput::default() };
+        let run = self.program(name).test_run(input);
+        let run = run.map_err(|why| Error::Kernel { what: format!("running {name}"), why })?;
+        Ok(run.return_value)
     }
 
     /// How the kernel reaches an address from the namespace of this process, if it knows. The
@@ -286,5 +297,5 @@ fn is_constant(name: &OsStr) -> bool {
 
 /// Whether this map is one that the programs write.
 fn is_count(name: &OsStr) -> bool {
-    ["own", "loads", "reports"].iter().any(|count| name == *count)
+    ["own", "loads", "hot_loads", ".data.reports"].iter().any(|count| name == *count)
 }

@@ -135,7 +135,16 @@ impl FastPath {
         Ok(())
     }
 
-    /// Takes hot keys, if it can.
+    /// How the sockets behind the program take note of replies for hot keys.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not take it.
+    pub(super) fn keeper(&self) -> Result<Arc<dyn switch::Keeper>, xdp::Error> {
+        Ok(Arc::new(lock(&self.plane).keeper()?))
+    }
+
+    /// Takes hot keys.
     pub(super) fn install_hot(&self, order: &HotOrder) -> Result<(), InstallError> {
         lock(&self.plane).install_hot(order)
     }
@@ -148,6 +157,7 @@ impl FastPath {
             MailError::Ended
         })?;
         snapshot.revision = snapshot.revision.min(plane.revision());
+        snapshot.hot_revision = plane.hot_revision();
         snapshot.in_kernel = counters.datagrams();
         snapshot.counters.merge(&counters);
         Ok(())

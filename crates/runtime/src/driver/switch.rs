@@ -3,8 +3,8 @@
 //!
 //! Each thread has a socket of its own on the service address; the kernel spreads clients over
 //! them. Nothing is shared between them but the compiled tables, which never change, and the
-//! directory of hot keys. With a fast path the sockets get only what that leaves to them, and there
-//! are no hot keys: replies pass that no directory sees.
+//! directory of hot keys. With a fast path the sockets get only what that leaves to them, and the
+//! directory is the kernel's: they note there what passes them.
 
 use super::fast_path::{FastPath, FastPathError, InKernel};
 use super::orders::OrderError;
@@ -101,17 +101,18 @@ impl SwitchDriver {
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
         let clock = Clock::new();
+        let keeper = fast_path.as_ref().map(FastPath::keeper).transpose();
+        let keeper = keeper.map_err(io::Error::other)?;
         let directory = Arc::new(Directory::new(life));
         let refused = Arc::<Refused>::default();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
             let (directory, refused) = (directory.clone(), refused.clone());
-            let thread = move |_| Thread {
-                pipeline: Pipeline::sharing(life, directory),
-                out: Outbox::default(),
-                unsent: 0,
-                refused,
+            let pipeline = match &keeper {
+                Some(keeper) => Pipeline::behind(life, keeper.clone()),
+                None => Pipeline::sharing(life, directory),
             };
+            let thread = move |_| Thread { pipeline, out: Outbox::default(), unsent: 0, refused };
             spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;

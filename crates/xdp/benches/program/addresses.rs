@@ -1,4 +1,5 @@
-//! Who sends the packets that are measured. The build says it to `bpf/bench.bpf.c`, as constants.
+//! Who sends the packets that are measured, and for which keys. The build says it to
+//! `bpf/bench.bpf.c`, as constants.
 
 use std::net::Ipv4Addr;
 
@@ -9,3 +10,7 @@ pub(crate) const NODES: u16 = 16;
 /// The network in which all nodes are, each at its id.
 pub(crate) const NODES_NET: [u8; 2] = [10, 2];
 pub(crate) const NODES_PORT: u16 = 9000;
+/// Keys that are hot, if any are: a power of two.
+pub(crate) const HOT_KEYS: u16 = 1_024;
+/// How far their hashes lie apart, from 0 on.
+pub(crate) const APART: u32 = 0x9e37_79b1;

@@ -1,7 +1,7 @@
 //! Where the programs are measured: a namespace with one interface whose other end is silent, or
 //! counts what arrives.
 
-use crate::addresses::CLIENT;
+use crate::addresses::{CLIENT, HOT_KEYS, NODES_PORT};
 use crate::cases::{self, SERVICE};
 use crate::frame::{self, Addresses, HEADERS};
 use crate::sink::Sink;
@@ -21,6 +21,8 @@ const GATEWAY: [u8; 6] = [2, 0, 0, 0, 1, 2];
 /// Frames that really flow in a round.
 pub(crate) const LIVE_FRAMES: u32 = 2_000_000;
 const LIVE_ROUNDS: usize = 7;
+/// `XDP_REDIRECT`.
+const REDIRECT: u32 = 4;
 
 /// The loaded programs and their surroundings.
 pub(crate) struct Bed {
@@ -45,7 +47,7 @@ impl Task {
         let (_, header) = frame.split_first_chunk_mut::<HEADERS>().expect("it has headers");
         let header = header.first_chunk_mut::<HEADER_LEN>().expect("a whole datagram");
         // bpf/bench.bpf.c times the runs after the first; it does not mind the order of bytes.
-        header.set_keyhash(u64::from(runs).swap_bytes());
+        header.set_tag(runs.swap_bytes());
         header.set_client(0);
         Self { program, frame, runs }
     }
@@ -79,6 +81,32 @@ impl Bed {
             let way = self.plane.set_way(node.id, self.ifindex, [GATEWAY, OWN]);
             way.expect("the kernel takes a way");
         }
+    }
+
+    /// Has all hot keys installed, and all their readers say that they hold them.
+    pub(crate) fn warm(&mut self, nodes: u16) {
+        let order = cases::hot_order(LIFE, nodes);
+        self.plane.install_hot(&order).expect("a sound order");
+        let to = (*SERVICE.ip(), SERVICE.port());
+        for key in 0..HOT_KEYS {
+            for node in 0..nodes {
+                let (addr, datagram) = cases::warm(key, node);
+                let from = (addr, NODES_PORT);
+                let addresses = Addresses { dmac: OWN, smac: GATEWAY, from, to };
+                let frame = frame::build(&addresses, &datagram);
+                let run = self.plane.program().run("keyway_one", &frame, self.ifindex, 1);
+                assert_eq!(run.expect("the kernel runs it").action, REDIRECT, "it is a reply");
+            }
+        }
+    }
+
+    /// How many reads of hot keys there were, and how many of them went to copies.
+    pub(crate) fn spread(&self) -> (u64, u64) {
+        let counters = self.counters();
+        let sum = |of: fn(&cluster::HotCount) -> u64| {
+            counters.hot().iter().map(|load| of(&load.count)).sum()
+        };
+        (sum(|it| it.reads), sum(|it| it.spread))
     }
 
     /// Packets sent so far.

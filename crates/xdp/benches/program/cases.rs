@@ -1,9 +1,12 @@
 //! Tables and packets.
 
-use crate::addresses::{CLIENT, NODES_NET, NODES_PORT};
-use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
+use crate::addresses::{APART, CLIENT, HOT_KEYS, NODES_NET, NODES_PORT};
+use cluster::{
+    Epoch, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
+    Selection, SwitchTables,
+};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use wire::{Endpoint, Header, MgetKey, Op};
+use wire::{Endpoint, Header, MgetKey, Op, hop_flag};
 
 /// The service address.
 pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
@@ -51,18 +54,72 @@ fn node_addr(id: u16) -> Ipv4Addr {
     Ipv4Addr::new(a, b, high, low)
 }
 
-/// A request for one key.
-pub(crate) fn get() -> Vec<u8> {
-    datagram(Op::Get, KEY.len(), 0, &[KEY])
+/// Copies of each hot key.
+pub(crate) const READERS: u16 = 8;
+/// Number of the hot keys' stay.
+const STAY: u64 = 1;
+
+/// All hot keys, in the first order for this life of the switch.
+pub(crate) fn hot_order(switch: Life, nodes: u16) -> HotOrder {
+    let key = |key: u16| HotEntry {
+        keyspace: KeyspaceId(1),
+        key: key.to_be_bytes().into(),
+        keyhash: hash(key),
+        stay: STAY,
+        first: key % nodes,
+        readers: READERS,
+    };
+    HotOrder {
+        revision: STAY,
+        switch,
+        selection: Selection::Predicted,
+        places: (0..nodes).map(|node| Some((NodeId(node), Life(1)))).collect(),
+        keys: (0..HOT_KEYS).map(key).collect(),
+    }
 }
 
-pub(crate) fn put() -> Vec<u8> {
-    datagram(Op::Put, KEY.len(), 0, &[&[0; 8], KEY, &[b'v'; VALUE_LEN]])
+/// The hash of a hot key.
+fn hash(key: u16) -> u64 {
+    u64::from(key) * u64::from(APART)
+}
+
+/// What a node says of a hot key so that others are asked, too: that it holds version 0, the first
+/// one also that no other was ever committed.
+pub(crate) fn warm(key: u16, node: u16) -> (Ipv4Addr, Vec<u8>) {
+    let op = if node == 0 { Op::GetReply } else { Op::HotCopied };
+    let mut header = Header { node, keyhash: hash(key), ..header(op) };
+    header.hop_flags = hop_flag::NEWEST;
+    header.chain[8..].copy_from_slice(&STAY.to_be_bytes());
+    let mut out = Vec::new();
+    wire::emit(&mut out, &header, &[]);
+    (node_addr(node), out)
+}
+
+/// Which key a packet is about, as bpf/bench.bpf.c knows it.
+#[derive(Clone, Copy)]
+pub(crate) enum Of {
+    /// None: the packet stays as it is. There are no hot keys then.
+    Nothing,
+    /// One that is not hot.
+    Cold,
+    /// A hot one.
+    Hot,
+    /// A hot one, of which a reply shows a newer version each time.
+    Raised,
+}
+
+/// A request for one key.
+pub(crate) fn get(of: Of) -> Vec<u8> {
+    datagram(Op::Get, KEY.len(), of as u8, &[KEY])
+}
+
+pub(crate) fn put(of: Of) -> Vec<u8> {
+    datagram(Op::Put, KEY.len(), of as u8, &[&[0; 8], KEY, &[b'v'; VALUE_LEN]])
 }
 
 /// An answer to the client.
-pub(crate) fn reply() -> Vec<u8> {
-    datagram(Op::GetReply, 0, 0, &[&[0; 8], &[b'v'; VALUE_LEN]])
+pub(crate) fn reply(of: Of) -> Vec<u8> {
+    datagram(Op::GetReply, 0, of as u8, &[&[0; 8], &[b'v'; VALUE_LEN]])
 }
 
 pub(crate) fn mget(keys: u8) -> Vec<u8> {

@@ -16,9 +16,9 @@ mod sink;
 #[path = "../../tests/sameness/wires.rs"]
 mod wires;
 
-use addresses::NODES;
+use addresses::{HOT_KEYS, NODES};
 use bed::{Bed, Task};
-use cases::{KEY, REPLICAS, VALUE_LEN};
+use cases::{KEY, Of, READERS, REPLICAS, VALUE_LEN};
 
 const ROUNDS: usize = 21;
 /// Times that the programs of one packet are loaded: where they lie matters.
@@ -45,11 +45,13 @@ fn main() {
     println!("instructions that the verifier went through: {:?}\n", bed.instructions());
     for partitions in [128, 4096] {
         singles(&mut bed, partitions);
+        with_hot_keys(&mut bed, partitions);
     }
+    bed.load_again();
     many(&mut bed);
     bed.install(128, NODES);
     for (name, program) in [("least", "anew_least"), ("GET", "anew_one")] {
-        let seconds = bed.flow(&Task::new(program, &cases::get(), 1));
+        let seconds = bed.flow(&Task::new(program, &cases::get(Of::Nothing), 1));
         let millions = f64::from(bed::LIVE_FRAMES) / seconds / 1e6;
         println!(
             "{name}, 128 partitions, over a wire to a sink, all on one core: {millions:.2} million \
@@ -59,10 +61,13 @@ fn main() {
     }
 }
 
-/// GET, PUT and reply beside the least that a switch does.
+/// A row of a table: a name, by place in the tasks the figure, and what is taken off.
+type Row = (&'static str, usize, Option<usize>);
+
+/// GET, PUT and reply beside the least that a switch does, without hot keys.
 fn singles(bed: &mut Bed, partitions: u32) {
-    let (get, put, reply) = (cases::get(), cases::put(), cases::reply());
-    let task = |program, datagram: &[u8]| Task::new(program, datagram, RUNS);
+    let of = Of::Nothing;
+    let (get, put, reply) = (cases::get(of), cases::put(of), cases::reply(of));
     let tasks = [
         task("only_anew", &get),
         task("anew_least", &get),
@@ -71,32 +76,87 @@ fn singles(bed: &mut Bed, partitions: u32) {
         task("only_anew", &reply),
         task("anew_one", &reply),
     ];
-    let loads: Vec<[f64; 6]> = (0..LOADS)
-        .map(|_| {
-            bed.load_again();
-            bed.install(partitions, NODES);
-            bed.time(&tasks, ROUNDS)
-        })
-        .collect();
-    println!("{partitions} partitions            ns raw   ns net   net to the least");
-    // By place in the tasks: the figure, and what is taken off.
-    for (name, place, off) in [
+    let rows = [
         ("packet made anew", 0, None),
         ("least: rewrite, redirect", 1, Some(0)),
         ("GET", 2, Some(0)),
         ("PUT", 3, Some(0)),
         ("reply made anew", 4, None),
         ("reply", 5, Some(4)),
-    ] {
+    ];
+    println!("{partitions} partitions                ns raw   ns net   net to the least");
+    measure(bed, &tasks, &rows, |bed| bed.install(partitions, NODES));
+}
+
+/// The same while some keys are hot.
+fn with_hot_keys(bed: &mut Bed, partitions: u32) {
+    let [none, cold, hot] = [Of::Nothing, Of::Cold, Of::Hot].map(cases::get);
+    let [cold_put, hot_put] = [Of::Cold, Of::Hot].map(cases::put);
+    let [reply, hot_reply, raising] = [Of::Cold, Of::Hot, Of::Raised].map(cases::reply);
+    let tasks = [
+        task("only_anew", &none),
+        task("anew_least", &none),
+        task("only_anew", &cold),
+        task("anew_one", &cold),
+        task("anew_one", &cold_put),
+        task("only_anew", &hot),
+        task("anew_one", &hot),
+        task("anew_one", &hot_put),
+        task("only_anew", &reply),
+        task("anew_one", &reply),
+        task("only_anew", &hot_reply),
+        task("anew_one", &hot_reply),
+        task("only_anew", &raising),
+        task("anew_one", &raising),
+    ];
+    let rows = [
+        ("least: rewrite, redirect", 1, Some(0)),
+        ("GET of a cold key", 3, Some(2)),
+        ("PUT of a cold key", 4, Some(2)),
+        ("GET of a hot key, spread", 6, Some(5)),
+        ("PUT of a hot key", 7, Some(5)),
+        ("reply for a cold key", 9, Some(8)),
+        ("reply for a hot key", 11, Some(10)),
+        ("the same, raises the floor", 13, Some(12)),
+    ];
+    println!("{partitions} partitions, {HOT_KEYS} hot keys on {READERS} readers each");
+    measure(bed, &tasks, &rows, |bed| {
+        bed.install(partitions, NODES);
+        bed.warm(NODES);
+    });
+    let (reads, spread) = bed.spread();
+    println!("  {spread} of {reads} reads of hot keys went to copies\n");
+}
+
+fn task(program: &'static str, datagram: &[u8]) -> Task {
+    Task::new(program, datagram, RUNS)
+}
+
+/// Times tasks with programs that are loaded again and again, and prints rows of figures. The first
+/// two tasks are a packet made anew and the least that a switch does.
+fn measure<const N: usize>(
+    bed: &mut Bed,
+    tasks: &[Task; N],
+    rows: &[Row],
+    set_up: impl Fn(&mut Bed),
+) {
+    let loads: Vec<[f64; N]> = (0..LOADS)
+        .map(|_| {
+            bed.load_again();
+            set_up(bed);
+            bed.time(tasks, ROUNDS)
+        })
+        .collect();
+    for (name, place, off) in rows {
         let at =
-            |load: &[f64; 6], place: usize| load.get(place).copied().expect("one of the tasks");
-        let net = |load: &[f64; 6]| at(load, place) - off.map_or(0.0, |off| at(load, off));
-        let ratio = |load: &[f64; 6]| net(load) / (at(load, 1) - at(load, 0));
-        let (raw, net) = (spread(&loads, |load| at(load, place)), spread(&loads, net));
+            |load: &[f64; N], place: usize| load.get(place).copied().expect("one of the tasks");
+        let net = |load: &[f64; N]| at(load, *place) - off.map_or(0.0, |off| at(load, off));
+        let ratio = |load: &[f64; N]| net(load) / (at(load, 1) - at(load, 0));
+        let (raw, net) = (spread(&loads, |load| at(load, *place)), spread(&loads, net));
         let ratio = spread(&loads, ratio);
         let [least, median, most] = ratio;
         println!(
-            "  {name:<26} {:>6.1}   {:>6.1}   {median:>6.2} [{least:.2} {most:.2}]",
+            "  {name:<30} {:>6.1}   {:>6.1}   {median:>6.2} [{least:.2} {most:.2}]",
             raw[1], net[1]
         );
     }

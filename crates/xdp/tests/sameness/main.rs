@@ -10,6 +10,9 @@ mod draw;
 #[cfg(test)]
 mod frame;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "orders take real time")]
+mod hot;
+#[cfg(test)]
 mod large;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "leases end by real clocks")]
@@ -18,6 +21,9 @@ mod lasting;
 #[path = "../../../switch/tests/oracle/mod.rs"]
 #[expect(dead_code, reason = "the switch's own tests also have a model")]
 mod oracle;
+#[cfg(test)]
+#[path = "../../../switch/tests/orders/mod.rs"]
+mod orders;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
@@ -40,6 +46,7 @@ mod wires;
 #[cfg(test)]
 mod tests {
     use crate::draw::{any_draw, any_tables, datagram};
+    use crate::frame;
     use crate::large::{crowded, near_a_bound};
     use crate::reference::Reference;
     use crate::stand::{Outcome, SERVICE, ready};
@@ -61,35 +68,46 @@ mod tests {
         let Some((stand, program)) = ready("vectors in the kernel") else { return };
         drop(program);
         let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        let (mut dealt, mut left) = (0, Vec::new());
+        let (mut dealt, mut left, mut passed_over) = (0, Vec::new(), Vec::new());
         for path in file::paths(repository).unwrap() {
             let file = File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
             for case in &file.cases {
-                let arrivals = case.arrivals().unwrap();
-                // The kernel has no directory, and so nothing that one datagram leaves to another.
-                let (None, [(from, datagram)]) = (&file.hot, &arrivals[..]) else {
-                    left.push(case.name.clone());
-                    continue;
-                };
                 let mut switch = stand.switch(Program::load(SERVICE, None).unwrap(), file.leased);
                 if let Some(tables) = &file.tables {
                     switch.install(tables);
                 }
-                match switch.process(*from, datagram) {
+                if let Some(order) = &file.hot {
+                    switch.plane.install_hot(order).unwrap();
+                }
+                let mut arrivals = case.arrivals().unwrap();
+                let (from, datagram) = arrivals.pop().unwrap();
+                let left_before = arrivals
+                    .iter()
+                    .any(|(from, datagram)| switch.process(*from, datagram) == Outcome::Left);
+                let before = switch.counts();
+                let outcome = switch.process(from, &datagram);
+                let wanted = case.sent().unwrap();
+                // A reader to which the kernel knows no way is passed over.
+                let passes = file.hot.is_some()
+                    && wanted.iter().any(|(to, _)| frame::v4(*to).is_none())
+                    && outcome != Outcome::Left;
+                match outcome {
+                    _ if left_before || passes => passed_over.push(case.name.clone()),
                     Outcome::Dealt(sent) => {
-                        assert_eq!(sent, case.sent().unwrap(), "{path:?}: {}", case.name);
+                        assert_eq!(sent, wanted, "{path:?}: {}", case.name);
                         assert_eq!(switch.counts(), case.counters, "{path:?}: {}", case.name);
                         dealt += 1;
                     }
                     Outcome::Left => {
-                        assert_eq!(switch.counts(), Default::default(), "left is not counted");
+                        assert_eq!(switch.counts(), before, "left is not counted");
                         left.push(case.name.clone());
                     }
                 }
             }
         }
+        println!("not the kernel's: {passed_over:#?}");
         println!("{dealt} vectors in the kernel, {} left to the socket: {left:#?}", left.len());
-        assert!(dealt > 0);
+        assert!(dealt > 0 && passed_over.len() < dealt / 20);
     }
 
     #[test]

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * How busy the nodes are: what they report, and what is predicted of their queues, as in
+ * crates/switch/src/loads.rs but by the kernel's ticks.
+ *
+ * Each processor predicts from its own share of the packets: to share the figures would cost each
+ * packet more than all the rest of its way.
+ */
+#ifndef KEYWAY_QUEUE_H
+#define KEYWAY_QUEUE_H
+
+#include "parse.h"
+
+/* One request in `waiting`: then a rate and a tick multiply to what is served in the tick. */
+#define KW_REQUEST	1000000000ULL
+
+/* Half-life, in ticks, of requests to a node that does not say its rate. */
+#define KW_HALVED_EVERY	4
+
+static __always_inline __u64 *kw_waiting(struct kw_own *own, __u32 node)
+{
+	return &own->waiting[node & (KW_NODES_MAX - 1)];
+}
+
+static __always_inline struct kw_report *kw_report(__u32 node)
+{
+	return &reports[node & (KW_NODES_MAX - 1)];
+}
+
+/* What of a queue is left after some ticks, in which as many half-lives have passed. */
+__noinline __u64 kw_left(__u64 waiting, __u32 rate, __u64 ticks, __u64 halvings)
+{
+	__u64 served = (__u64)rate * rule.tick;
+
+	if (!served)
+		return halvings < 64 ? waiting >> halvings : 0;
+	return ticks > waiting / served ? 0 : waiting - ticks * served;
+}
+
+/*
+ * A tick has begun, the first since `own->tick` that this processor sees: lets go what the nodes
+ * have served since. All of them at once, so that no packet has to look at the time. Functions of
+ * their own to the verifier.
+ */
+__noinline int kw_leak(struct kw_own *own, __u64 tick)
+{
+	__u64 ticks, halvings;
+
+	if (!own)
+		return 0;
+	ticks = tick - own->tick;
+	halvings = tick / KW_HALVED_EVERY - own->tick / KW_HALVED_EVERY;
+	for (__u32 node = 0; node < KW_NODES_MAX; node++)
+		if (own->waiting[node])
+			own->waiting[node] = kw_left(own->waiting[node], reports[node].rate,
+						     ticks, halvings);
+	return 0;
+}
+
+/* A request goes to a node, by its id as on the wire. */
+static __always_inline void kw_sent(struct kw_own *own, __be16 id)
+{
+	if (rule.hot == KW_CHOOSE_PREDICTED)
+		*kw_waiting(own, bpf_ntohs(id)) += KW_REQUEST;
+}
+
+/* A write goes along its chain. */
+static __always_inline void kw_sent_along(struct kw_own *own, const struct kw_row *row)
+{
+	if (rule.hot != KW_CHOOSE_PREDICTED)
+		return;
+	for (int i = 0; i < KW_CHAIN_MAX && i < row->chain_len; i++)
+		kw_sent(own, *(__be16 *)(void *)(row->chain + 2 * i));
+}
+
+/* A reply has come from a node. */
+static __always_inline void kw_answered(struct kw_own *own, const struct kw_header *kw, __u32 node)
+{
+	/* A node that leaves the request's chain in its reply does not know of rates. */
+	__u32 rate = kw->chain_len ? 0 : bpf_ntohl(KW_U32((void *)kw + KW_RATE_AT));
+	struct kw_report *report = kw_report(node);
+	__u64 *waiting;
+
+	report->load = bpf_ntohs(kw->load) + 1;
+	if (rule.hot != KW_CHOOSE_PREDICTED)
+		return;
+	if (report->rate != rate)
+		report->rate = rate;
+	if (rate)
+		return;
+	waiting = kw_waiting(own, node);
+	*waiting = *waiting > KW_REQUEST ? *waiting - KW_REQUEST : 0;
+}
+
+/* How much a node has to do, by the order's measure. */
+static __always_inline __u64 kw_busy(struct kw_own *own, __u32 node)
+{
+	if (rule.hot == KW_CHOOSE_REPORTED)
+		return kw_report(node)->load;
+	return *kw_waiting(own, node);
+}
+
+#endif /* KEYWAY_QUEUE_H */

@@ -1,0 +1,96 @@
+//! When an order of hot keys is taken, and when all of them are forgotten: the same for every kind
+//! of switch, wherever it keeps its directory.
+
+use cluster::{HotOrder, KeyspaceId, Lease, Life, Tenure};
+use machine::Instant;
+
+/// What a switch's directory depends on besides packets.
+#[derive(Debug)]
+pub struct Judge {
+    /// The lease of the switch as a whole: while one of its threads has it, nobody else forwards.
+    tenure: Tenure,
+    /// Revision of the newest tables that are installed.
+    tables: u64,
+    /// Whether the switch forwards by those.
+    active: bool,
+    /// Revision of the installed order; 0 for none.
+    installed: u64,
+    /// Revision of the newest order that was forgotten.
+    forgotten: u64,
+}
+
+impl Judge {
+    /// For a switch in this life, without tables, lease and hot keys.
+    #[must_use]
+    pub fn new(life: Life) -> Self {
+        Self { tenure: Tenure::new(life), tables: 0, active: false, installed: 0, forgotten: 0 }
+    }
+
+    /// Whether an order is to be installed: unless there is a newer one, it was made for another
+    /// life, or the switch stands by. `stay_of` is the stay of a key in the directory.
+    ///
+    /// Nor is it if a key comes in with a stay that may have been here before, as after the
+    /// directory was forgotten: a late answer to a read of then would prove the entry wrongly. The
+    /// revision stays as it is, so that the controller sees that other stays are wanted.
+    pub fn takes(
+        &self,
+        order: &HotOrder,
+        stay_of: impl Fn(KeyspaceId, u64) -> Option<u64>,
+    ) -> bool {
+        let newest = self.installed.max(self.forgotten);
+        let was_here_before = |key: &cluster::HotEntry| {
+            stay_of(key.keyspace, key.keyhash) != Some(key.stay) && key.stay <= newest
+        };
+        order.switch == self.tenure.life()
+            && self.active
+            && order.revision > newest
+            && !order.keys.iter().any(was_here_before)
+    }
+
+    /// The order of this revision is installed now.
+    pub fn took(&mut self, revision: u64) {
+        self.installed = revision;
+    }
+
+    /// Revision of the order that is installed; 0 for none, also after it was forgotten.
+    #[must_use]
+    pub fn installed(&self) -> u64 {
+        self.installed
+    }
+
+    /// Tables of this revision are installed, by which the switch is active or stands by. Whether
+    /// the directory is to be forgotten.
+    #[must_use]
+    pub fn follow(&mut self, revision: u64, active: bool) -> bool {
+        // Another thread may be ahead of the one that says so.
+        if revision < self.tables {
+            return false;
+        }
+        (self.tables, self.active) = (revision, active);
+        !active
+    }
+
+    /// Whether there is no lease at `now`: then the directory is to be forgotten before the switch
+    /// takes one, since replies may have passed another.
+    #[must_use]
+    pub fn lapsed(&self, now: Instant) -> bool {
+        !self.tenure.holds(now)
+    }
+
+    /// A lease for whoever has installed tables of this revision.
+    pub fn renew(&mut self, installed: u64, lease: &Lease) {
+        self.tenure.renew(installed, lease);
+    }
+
+    /// The lease of the switch.
+    #[must_use]
+    pub fn tenure(&self) -> &Tenure {
+        &self.tenure
+    }
+
+    /// The directory holds nothing any more.
+    pub fn forgot(&mut self) {
+        self.forgotten = self.forgotten.max(self.installed);
+        self.installed = 0;
+    }
+}

@@ -1,0 +1,288 @@
+//! The coherence directory in the kernel: what is put in and taken out, and when.
+//!
+//! What packets change in an entry is the kernel's alone. The rules by which orders are taken and
+//! forgotten are those of the switch in user space, [`Judge`].
+
+use crate::counters::Places;
+use crate::layout::{self, Holders, HotChange, HotKey};
+use crate::maps;
+use crate::program::{Error, Program};
+use cluster::{HotCount, HotEntry, HotOrder, KeyspaceId, Life, NodeId, Selection};
+use libbpf_rs::MapHandle;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use switch::{HotLoad, Judge};
+
+/// What the kernel holds of hot keys.
+#[derive(Debug)]
+pub(crate) struct Hot {
+    pub(crate) judge: Judge,
+    maps: Maps,
+    bits: Arc<Bits>,
+    selection: Selection,
+    places: Vec<Option<(NodeId, Life)>>,
+    keys: BTreeMap<Name, Held>,
+    counts: Places<(Name, u64), layout::HotLoad>,
+}
+
+/// Keyspace and keyhash.
+type Name = (KeyspaceId, u64);
+
+/// What there is of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    stay: u64,
+    first: u16,
+    readers: u16,
+}
+
+#[derive(Debug)]
+struct Maps {
+    keys: MapHandle,
+    bits: MapHandle,
+    holders: MapHandle,
+    pauses: MapHandle,
+}
+
+/// Two bits for the keyhash of each hot key, as the programs see them. Who looks has received its
+/// packet before.
+#[derive(Debug)]
+pub(crate) struct Bits(Vec<AtomicU64>);
+
+const READERS: usize = wire::HOT_READERS_MAX;
+/// In the place of a reader that was none before.
+const NO_READER: u8 = u8::MAX;
+/// What there are of words of bits.
+const WORDS: usize = 1024;
+/// In the place of a node or place where there is none.
+const NOBODY: u16 = u16::MAX;
+
+impl Bits {
+    /// Whether a key with this hash may be hot.
+    pub(crate) fn has(&self, keyhash: u64) -> bool {
+        bits_of(keyhash).into_iter().all(|(word, bit)| {
+            self.0.get(word).is_some_and(|word| word.load(Ordering::SeqCst) & bit != 0)
+        })
+    }
+
+    fn set(&self, words: &[u64; WORDS]) {
+        self.0.iter().zip(words).for_each(|(word, bits)| word.store(*bits, Ordering::SeqCst));
+    }
+}
+
+/// The words and the bits for a keyhash.
+#[expect(clippy::cast_possible_truncation, reason = "the last 16 bits, and those before")]
+fn bits_of(keyhash: u64) -> [(usize, u64); 2] {
+    [keyhash as u16, (keyhash >> 16) as u16].map(|part| (usize::from(part / 64), 1 << (part % 64)))
+}
+
+fn words<'a>(names: impl Iterator<Item = &'a Name>) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    for (word, bit) in names.flat_map(|(_, keyhash)| bits_of(*keyhash)) {
+        *words.get_mut(word).expect("16 bits are 1024 words") |= bit;
+    }
+    words
+}
+
+impl Held {
+    fn of(key: &HotEntry) -> (Name, Self) {
+        let held = Self { stay: key.stay, first: key.first, readers: key.readers };
+        ((key.keyspace, key.keyhash), held)
+    }
+}
+
+impl Hot {
+    pub(crate) fn new(program: &Program, life: Life) -> Self {
+        let maps = Maps {
+            keys: program.map("hot_keys"),
+            bits: program.map(".data.hot_bits"),
+            holders: program.map(".data.holders"),
+            pauses: program.map("pauses"),
+        };
+        Self {
+            judge: Judge::new(life),
+            maps,
+            bits: Arc::new(Bits((0..WORDS).map(|_| AtomicU64::new(0)).collect())),
+            selection: Selection::default(),
+            places: Vec::new(),
+            keys: BTreeMap::new(),
+            counts: Places::new(program.map("hot_loads")),
+        }
+    }
+
+    /// What the programs compare keyhashes with, now and later.
+    pub(crate) fn bits(&self) -> Arc<Bits> {
+        self.bits.clone()
+    }
+
+    /// What the programs are to know of the directory as a whole: 0 if no key is hot, or how
+    /// readers are chosen.
+    pub(crate) fn rule(&self) -> u8 {
+        match self.selection {
+            _ if self.keys.is_empty() => 0,
+            Selection::Random => 1,
+            Selection::Reported => 2,
+            Selection::Predicted => 3,
+        }
+    }
+
+    /// The stay of a key in the directory.
+    pub(crate) fn stay_of(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<u64> {
+        self.keys.get(&(keyspace, keyhash)).map(|held| held.stay)
+    }
+
+    /// Whether keys are still there that were to be forgotten, because the kernel refused.
+    pub(crate) fn is_half_forgotten(&self) -> bool {
+        self.judge.installed() == 0 && !self.keys.is_empty()
+    }
+
+    /// Installs a sound order that the judge takes.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told: then all is to be forgotten.
+    pub(crate) fn install(&mut self, program: &Program, order: &HotOrder) -> Result<(), Error> {
+        // First: if only half of it is done its stays must not come again.
+        self.judge.took(order.revision);
+        let next: BTreeMap<Name, Held> = order.keys.iter().map(Held::of).collect();
+        let stays = |name: &Name, stay| next.get(name).is_some_and(|held| held.stay == stay);
+        let gone = self.keys.iter().filter(|(name, held)| !stays(name, held.stay));
+        self.take_out(&gone.map(|(name, _)| *name).collect::<Vec<_>>())?;
+        self.keys.retain(|name, held| stays(name, held.stay));
+        self.counts.retain(|(name, stay)| stays(&name, stay))?;
+        self.counts.take(next.iter().map(|(name, held)| (*name, held.stay)));
+
+        // In this order: who works by a new entry finds its bit and its readers.
+        self.put_bits(&words(self.keys.keys().chain(next.keys())))?;
+        maps::put(&self.maps.holders, &0_u32.to_ne_bytes(), &holders(order).to_bytes())?;
+        if self.places != order.places || next.iter().any(|(name, held)| self.differs(name, held)) {
+            let before = Round::of(&self.places);
+            for (name, held) in &next {
+                if let Some(old) = self.keys.get(name) {
+                    program.resettle(&change(
+                        name,
+                        held,
+                        before.moves(old, held, &order.places),
+                    ))?;
+                }
+            }
+        }
+        let fresh = next.iter().filter(|(name, _)| !self.keys.contains_key(*name));
+        let fresh: Vec<_> =
+            fresh.map(|(name, held)| (key_of(name), self.entry(name, held))).collect();
+        // What is put in halfway must be known, too.
+        self.keys = next;
+        maps::put_new(&self.maps.keys, &fresh)?;
+        self.put_bits(&words(self.keys.keys()))?;
+        (self.selection, self.places) = (order.selection, order.places.clone());
+        Ok(())
+    }
+
+    /// Forgets all keys. When this returns no packet is any more dealt with by one of them.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told: then nothing may pass.
+    pub(crate) fn forget(&mut self) -> Result<(), Error> {
+        self.judge.forgot();
+        let names: Vec<Name> = self.keys.keys().copied().collect();
+        self.take_out(&names)?;
+        self.keys.clear();
+        self.places.clear();
+        self.put_bits(&[0; WORDS])?;
+        self.counts.retain(|_| false)
+    }
+
+    /// How often each key was asked for, by keyspace and keyhash.
+    pub(crate) fn counts(&self) -> Result<Vec<HotLoad>, Error> {
+        let load = |(((keyspace, keyhash), stay), load): (_, layout::HotLoad)| {
+            let layout::HotLoad { reads, spread, writes } = load;
+            HotLoad { stay, count: HotCount { keyspace, keyhash, reads, spread, writes } }
+        };
+        Ok(self.counts.read()?.into_iter().map(load).collect())
+    }
+
+    /// Takes keys out, and waits until no program works on what is left of them: that memory may
+    /// then become another's.
+    fn take_out(&self, names: &[Name]) -> Result<(), Error> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        for name in names {
+            maps::remove(&self.maps.keys, &key_of(name))?;
+        }
+        maps::swap(&self.maps.pauses, &[(0, maps::inner(&[], size_of::<u32>())?)])
+    }
+
+    fn put_bits(&self, words: &[u64; WORDS]) -> Result<(), Error> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        maps::put(&self.maps.bits, &0_u32.to_ne_bytes(), &bytes)?;
+        self.bits.set(words);
+        Ok(())
+    }
+
+    /// Whether a key that stays has other readers than before.
+    fn differs(&self, name: &Name, next: &Held) -> bool {
+        self.keys.get(name).is_some_and(|held| held != next)
+    }
+
+    fn entry(&self, name: &Name, held: &Held) -> [u8; layout::Hot::LEN] {
+        let Held { stay, first, readers } = *held;
+        let counter = self.counts.of((*name, stay)).into();
+        let marks = [0; READERS];
+        layout::Hot { stay, floor: 0, proven: 0, counter, first, readers, marks }.to_bytes()
+    }
+}
+
+fn key_of(&(keyspace, keyhash): &Name) -> [u8; HotKey::LEN] {
+    HotKey { keyhash, keyspace: keyspace.0 }.to_bytes()
+}
+
+fn change(&(keyspace, keyhash): &Name, held: &Held, from: [u8; READERS]) -> HotChange {
+    let (keyspace, Held { first, readers, .. }) = (keyspace.0, *held);
+    HotChange { keyhash, keyspace, first, readers, from }
+}
+
+/// The places of an order, and where each node is among them.
+struct Round<'p> {
+    places: &'p [Option<(NodeId, Life)>],
+    place_of: BTreeMap<(NodeId, Life), usize>,
+}
+
+impl<'p> Round<'p> {
+    fn of(places: &'p [Option<(NodeId, Life)>]) -> Self {
+        let nodes = places.iter().enumerate().filter_map(|(place, of)| Some(((*of)?, place)));
+        Self { places, place_of: nodes.collect() }
+    }
+
+    /// Which reader each of the readers after a change was before it, in the same life: those take
+    /// their marks along.
+    fn moves(&self, before: &Held, next: &Held, after: &[Option<(NodeId, Life)>]) -> [u8; READERS] {
+        std::array::from_fn(|reader| {
+            let was = || {
+                let place = (usize::from(next.first) + reader).checked_rem(after.len())?;
+                let place = *self.place_of.get(&(*after.get(place)?)?)?;
+                let first = usize::from(before.first);
+                let round = if place < first { self.places.len() } else { 0 };
+                u8::try_from(place + round - first).ok()
+            };
+            let is_one = reader < usize::from(next.readers);
+            let was = is_one.then(was).flatten();
+            was.filter(|was| u16::from(*was) < before.readers).unwrap_or(NO_READER)
+        })
+    }
+}
+
+fn holders(order: &HotOrder) -> Holders {
+    let count = u32::try_from(order.places.len()).expect("NODES_MAX at most");
+    let mut holders =
+        Holders { nodes: [NOBODY; wire::NODES_MAX], places: [NOBODY; wire::NODES_MAX], count };
+    for (place, of) in (0_u16..).zip(&order.places) {
+        let Some((node, _)) = of else { continue };
+        let sound = "the order was checked";
+        *holders.nodes.get_mut(usize::from(place)).expect(sound) = node.0;
+        *holders.places.get_mut(usize::from(node.0)).expect(sound) = place;
+    }
+    holders
+}

@@ -1,0 +1,375 @@
+//! Hot keys: the kernel against the model of the switch, which chooses readers as the kernel did if
+//! it was free to, and what becomes of the directory when things change.
+
+use crate::draw::{any_draw, any_tables, datagram};
+use crate::oracle::model::Model;
+use crate::orders::{any_orders, order_for, warm};
+use crate::stand::{Outcome, Stand, Switch, ready};
+use crate::untouched::{CLIENT, tables};
+use cluster::{
+    HotEntry, HotOrder, KeyspaceId, Lease, Life, NodeId, NodeSpec, Selection, SwitchControl as _,
+    SwitchTables,
+};
+use machine::{Instant, Outbox};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use switch::Pipeline;
+use wire::{Endpoint, HEADER_LEN, Header, Op, hop_flag};
+use xdp::{Program, layout};
+
+const LIFE: Life = Life(1);
+/// Tables, and datagrams for each of them; a few orders come in between.
+const TABLES: u64 = 500;
+const DATAGRAMS: usize = 400;
+/// Revisions that the orders for one of them have at most.
+const REVISIONS: u64 = 5;
+
+const REPLY_ADDR_AT: usize = 24;
+const STAY_AT: usize = 52;
+const OP_AT: usize = 92;
+
+/// The datagram with an address that the kernel knows the way to, if it is a reply, and with one of
+/// the stays that there are now.
+fn here_and_now(mut bytes: Vec<u8>, base: u64) -> Vec<u8> {
+    if bytes.len() >= HEADER_LEN && bytes[OP_AT] & 0x80 != 0 {
+        let addr = Endpoint::from(std::net::SocketAddr::from(([10, 200, 0, bytes[40] % 4], 1)));
+        bytes[REPLY_ADDR_AT..REPLY_ADDR_AT + 16].copy_from_slice(&addr.addr);
+        let stay = bytes[STAY_AT..].first_chunk_mut::<8>().unwrap();
+        let drawn = u64::from_be_bytes(*stay);
+        if drawn < 8 {
+            *stay = (base + drawn).to_be_bytes();
+        }
+    }
+    bytes
+}
+
+/// The model of the switch in the kernel.
+fn install(model: &mut Model, tables: &SwitchTables) {
+    model.tables = Some(Rc::new(tables.clone()));
+    if !tables.active {
+        model.hot.forget(&mut model.counts);
+    }
+    for counts in [&mut model.counts.reads, &mut model.counts.writes] {
+        counts.retain(|id, _| tables.partitions.iter().any(|it| it.id.to_string() == *id));
+    }
+}
+
+#[test]
+fn hot_keys_are_what_the_model_says() {
+    let Some((stand, program)) = ready("hot keys at random in the kernel") else { return };
+    let mut switch = stand.switch(program, true);
+    let mut model = Model { leased: true, ..Model::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[8; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let (mut taken, mut orders_in_all, mut spread, mut parts) = (0, 0, 0, 0);
+    for revision in 1..=TABLES {
+        let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
+        tables.revision = revision;
+        tables.active = revision % 20 != 0;
+        switch.install(&tables);
+        install(&mut model, &tables);
+        let base = revision * REVISIONS;
+        let orders = any_orders().new_tree(&mut runner).unwrap().current();
+        let mut orders = orders.iter();
+        for number in 0..DATAGRAMS {
+            let mut all = Vec::new();
+            if number % 100 == 0
+                && let Some(order) = orders.next()
+            {
+                let mut order: HotOrder = order_for(&tables, order);
+                order.revision += base;
+                order.keys.iter_mut().for_each(|key| key.stay += base);
+                switch.plane.install_hot(&order).unwrap();
+                if tables.active {
+                    model.hot.install(&order, LIFE, &mut model.counts);
+                }
+                orders_in_all += 1;
+                taken += u64::from(switch.plane.hot_revision() == order.revision);
+                all = warm(&tables, &order, revision % 4, base + number as u64);
+            }
+            let draw = any_draw().new_tree(&mut runner).unwrap().current();
+            all.push(datagram(&tables, &draw));
+            for (from, bytes) in all {
+                let bytes = here_and_now(bytes, base);
+                let Outcome::Dealt(sent) = switch.process(from, &bytes) else {
+                    panic!("left: {from} {bytes:02x?}");
+                };
+                model.did.clone_from(&sent);
+                let wanted = model.process(from, &bytes);
+                let for_copies =
+                    |bytes: &[u8]| bytes[OP_AT] == Op::Mget as u8 && bytes[48..52] != [0; 4];
+                parts += sent.iter().filter(|(_, bytes)| for_copies(bytes)).count() as u64;
+                assert_eq!(sent, wanted, "revision {revision}: {from} {bytes:02x?} {tables:?}");
+            }
+        }
+        assert_eq!(switch.counts(), model.counts, "revision {revision}");
+        spread += model.counts.hot_spread.values().sum::<u64>();
+    }
+    println!(
+        "{taken} of {orders_in_all} orders taken; of the last ones {spread} reads were spread; \
+         {parts} parts of MGETs with keys for copies"
+    );
+    assert!(spread > TABLES && parts > TABLES);
+    assert!(taken > TABLES);
+}
+
+/// One key with two readers.
+fn order(revision: u64, stay: u64) -> HotOrder {
+    let key = HotEntry {
+        keyspace: KeyspaceId(1),
+        key: b"key".into(),
+        keyhash: KEYHASH,
+        stay,
+        first: 0,
+        readers: 2,
+    };
+    let places = [2, 3].map(|node| Some((NodeId(node), Life(1)))).into();
+    HotOrder { revision, switch: LIFE, selection: Selection::Reported, places, keys: vec![key] }
+}
+
+const KEYHASH: u64 = 0x1234_5678_9abc_def0;
+const HOME: u16 = 1;
+
+/// A switch with a chain of one node, and two more that may hold copies.
+fn hot_switch(stand: &Stand, program: Program) -> Switch<'_> {
+    let mut switch = stand.switch(program, true);
+    switch.install(&rack(1));
+    switch.plane.install_hot(&order(1, 1)).unwrap();
+    switch
+}
+
+fn rack(revision: u64) -> SwitchTables {
+    let mut tables = tables(addr(HOME));
+    tables.nodes.extend([2, 3].map(|id| NodeSpec { id: NodeId(id), ..tables.nodes[0] }));
+    tables.nodes.iter_mut().for_each(|node| node.endpoint = Endpoint::from(addr(node.id.0)));
+    SwitchTables { revision, ..tables }
+}
+
+fn addr(node: u16) -> SocketAddr {
+    SocketAddr::from(([10, 2, 0, u8::try_from(node).unwrap()], 9000))
+}
+
+/// What a node says of the key: `version`, and of which stay.
+fn says(op: Op, node: u16, version: u64, stay: u64) -> Header {
+    let client = Endpoint::from(SocketAddr::from(([10, 200, 0, 1], 9)));
+    let mut header = Header {
+        op: op as u8,
+        keyspace: 1,
+        keyhash: KEYHASH,
+        hop_flags: hop_flag::NEWEST,
+        object_version: version,
+        node,
+        reply_addr: client.addr,
+        reply_port: client.port,
+        ..Header::default()
+    };
+    header.chain[8..].copy_from_slice(&stay.to_be_bytes());
+    header
+}
+
+fn bytes(header: &Header) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    wire::emit(&mut bytes, header, &[]);
+    bytes
+}
+
+/// Hands a reply to the programs.
+fn reply(switch: &Switch<'_>, header: &Header) {
+    let from = Endpoint::from(addr(header.node));
+    let Outcome::Dealt(sent) = switch.process(from, &bytes(header)) else { panic!("left") };
+    assert_eq!(sent.len(), 1, "a reply is sent on");
+}
+
+/// Floor of what only a tail may answer.
+const AT_TAIL: u64 = u64::MAX;
+
+/// Where a GET of the key goes, with which floor and stay; none if it is not stamped.
+fn asks(switch: &Switch<'_>) -> (u16, Option<(u64, u64)>) {
+    let get = Header { op: Op::Get as u8, keyspace: 1, keyhash: KEYHASH, ..Header::default() };
+    let from = Endpoint::from(SocketAddr::from((CLIENT.0, CLIENT.1)));
+    let Outcome::Dealt(sent) = switch.process(from, &bytes(&get)) else { panic!("left") };
+    let [(to, datagram)] = &sent[..] else { panic!("{sent:?}") };
+    let header = Header::read(datagram.first_chunk().unwrap());
+    let node = u16::from(header.chain[1]);
+    assert_eq!(*to, Endpoint::from(addr(node)));
+    let stay = u64::from_be_bytes(*header.chain[8..].first_chunk().unwrap());
+    (node, (header.hop_flags == hop_flag::HOT).then_some((header.object_version, stay)))
+}
+
+/// Proves the key at version 5, which node 2 holds.
+fn warm_up(switch: &Switch<'_>, stay: u64) {
+    reply(switch, &says(Op::GetReply, HOME, 5, stay));
+    reply(switch, &says(Op::HotCopied, 2, 5, stay));
+    assert_eq!(asks(switch), (2, Some((5, stay))));
+}
+
+#[test]
+fn the_directory_is_forgotten_when_others_may_have_forwarded() {
+    let Some((stand, program)) = ready("forgetting hot keys in the kernel") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let lease =
+        |ms| Lease { life: LIFE, revision: 0, from: Instant::from_unix_ms(ms), duration_ms: 1 };
+    let at = Instant::from_unix_ms;
+    let hour = 3_600_000;
+    warm_up(&switch, 1);
+    switch.plane.renew(at(1_000 + hour - 1), &lease(2_000 + hour));
+    assert_eq!(asks(&switch), (2, Some((5, 1))), "there was a lease at that time");
+    switch.plane.renew(at(2_001 + hour), &lease(2_001 + hour));
+    assert_eq!((asks(&switch), switch.plane.hot_revision()), ((HOME, None), 0), "there was none");
+    switch.plane.install_hot(&order(2, 1)).unwrap();
+    assert_eq!(asks(&switch), (HOME, None), "that stay was here before");
+    switch.plane.install_hot(&HotOrder { switch: Life(9), ..order(3, 3) }).unwrap();
+    assert_eq!(asks(&switch), (HOME, None), "for another life");
+    switch.plane.install_hot(&order(3, 3)).unwrap();
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 3))));
+    reply(&switch, &says(Op::GetReply, HOME, 9, 1));
+    reply(&switch, &says(Op::HotCopied, 2, 9, 1));
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 3))), "the proof was of another stay");
+    warm_up_at(&switch, 3, 9);
+
+    switch.install(&SwitchTables { active: false, ..rack(2) });
+    assert_eq!((switch.plane.hot_revision(), switch.counts().hot_reads.len()), (0, 0));
+    switch.install(&rack(3));
+    assert_eq!(asks(&switch), (HOME, None), "it stood by");
+    switch.plane.install_hot(&order(4, 3)).unwrap();
+    assert_eq!(switch.plane.hot_revision(), 0);
+    switch.plane.install_hot(&order(4, 4)).unwrap();
+    warm_up(&switch, 4);
+}
+
+fn warm_up_at(switch: &Switch<'_>, stay: u64, version: u64) {
+    reply(switch, &says(Op::GetReply, HOME, version, stay));
+    assert_eq!(asks(switch), (2, Some((version, stay))));
+}
+
+#[test]
+fn a_new_program_keeps_what_is_known_of_hot_keys() {
+    let Some((stand, program)) = ready("hot keys when the program is replaced") else { return };
+    let mut switch = hot_switch(&stand, program);
+    warm_up(&switch, 1);
+    switch.plane.reload().unwrap();
+    assert_eq!(asks(&switch), (2, Some((5, 1))), "floor, proof and marks are where they were");
+    reply(&switch, &says(Op::PutReply, HOME, 6, 1));
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
+    assert_eq!(switch.counts().hot_reads["1-123456789abcdef0"], 3);
+    assert_eq!(switch.counts().hot_spread["1-123456789abcdef0"], 2);
+    switch.plane.install_hot(&HotOrder { keys: vec![], ..order(2, 1) }).unwrap();
+    assert_eq!(asks(&switch), (HOME, None), "it is taken out through the new program");
+}
+
+#[test]
+fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
+    let Some((stand, program)) = ready("hot keys behind the program") else { return };
+    let switch = hot_switch(&stand, program);
+    let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
+    let now = Instant::from_unix_ms(1_000);
+    behind.renew(now, &Lease { life: LIFE, revision: 0, from: now, duration_ms: 1 });
+    behind.install(&rack(1)).unwrap();
+    behind.install_hot(&order(1, 1)).unwrap();
+    assert_eq!(behind.hot_revision(), 0, "the kernel has them");
+    let mut passes = |from: SocketAddr, header: &Header| {
+        let mut out = Outbox::default();
+        behind.process(now, from.into(), &mut bytes(header), &mut out).unwrap();
+        let sent = out.pop().unwrap();
+        (sent.to, Header::read(sent.payload.first_chunk().unwrap()))
+    };
+    warm_up(&switch, 1);
+    // An answer that came in fragments, say.
+    let (to, _) = passes(addr(HOME), &says(Op::PutReply, HOME, 7, 1));
+    assert_eq!(to, SocketAddr::from(([10, 200, 0, 1], 9)).into());
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
+    passes(addr(3), &says(Op::HotCopied, 3, 7, 1));
+    assert_eq!(asks(&switch), (3, Some((7, 1))));
+    let code = wire::Code::NotHere as u8;
+    passes(addr(3), &Header { code, ..says(Op::GetReply, 3, 0, 1) });
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
+    let other = Header { keyhash: KEYHASH + 1, ..says(Op::PutReply, HOME, 99, 1) };
+    passes(addr(HOME), &other);
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
+    // What it forwards itself it sends to tails.
+    let get = Header { op: Op::Get as u8, keyspace: 1, keyhash: KEYHASH, ..Header::default() };
+    let (to, header) = passes(SocketAddr::from((CLIENT.0, CLIENT.1)), &get);
+    assert_eq!((to, header.hop_flags), (addr(HOME).into(), 0));
+    assert_eq!(switch.counts().dropped.len(), 0);
+}
+
+#[test]
+fn of_two_readers_the_less_busy_is_asked_and_those_without_a_way_are_not() {
+    let Some((stand, program)) = ready("choosing readers in the kernel") else { return };
+    let mut switch = hot_switch(&stand, program);
+    warm_up(&switch, 1);
+    reply(&switch, &Header { load: 3, ..says(Op::HotCopied, 2, 5, 1) });
+    reply(&switch, &Header { load: 2, ..says(Op::HotCopied, 3, 5, 1) });
+    for _ in 0..100 {
+        assert_eq!(asks(&switch).0, 3, "that says it has less to do");
+    }
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    let mut asked = [0_i32; 4];
+    for _ in 0..1_000 {
+        asked[usize::from(asks(&switch).0)] += 1;
+    }
+    assert!((asked[2] - asked[3]).abs() < 200 && asked[HOME as usize] == 0, "{asked:?}");
+    let random = HotOrder { selection: Selection::Random, ..order(3, 1) };
+    switch.plane.install_hot(&random).unwrap();
+    let asked: BTreeSet<u16> = (0..100).map(|_| asks(&switch).0).collect();
+    assert_eq!(asked, BTreeSet::from([2, 3]));
+    switch.plane.set_way(NodeId(2), 0, [[0; 6]; 2]).unwrap();
+    for _ in 0..100 {
+        assert_eq!(asks(&switch).0, 3, "the kernel knows no way to the other");
+    }
+    switch.plane.set_way(NodeId(3), 0, [[0; 6]; 2]).unwrap();
+    assert_eq!(asks(&switch).0, HOME);
+}
+
+/// Both processors raise the floor at the same time.
+#[test]
+fn no_raise_is_lost_among_processors() {
+    let Some((stand, program)) = ready("raising floors on all processors") else { return };
+    let switch = hot_switch(&stand, program);
+    let keepers = [0, 1].map(|_| switch.plane.keeper().unwrap());
+    warm_up(&switch, 1);
+    let most = 20_000;
+    std::thread::scope(|scope| {
+        for (keeper, first) in keepers.iter().zip([0, 1]) {
+            scope.spawn(move || {
+                for version in (first..=most).step_by(2) {
+                    let header = bytes(&says(Op::PutReply, HOME, version, 1));
+                    assert!(switch::Keeper::note(keeper, header.first_chunk().unwrap()));
+                }
+            });
+        }
+    });
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))), "nobody holds the newest yet");
+    reply(&switch, &says(Op::HotCopied, 2, most, 1));
+    assert_eq!(asks(&switch), (2, Some((most, 1))));
+}
+
+#[test]
+fn as_many_hot_keys_as_there_is_room_for() {
+    let Some((stand, program)) = ready("many hot keys in the kernel") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let all = |revision: u64, stay: u64| {
+        let keys = (0..wire::HOT_KEYS_MAX as u64)
+            .map(|at| HotEntry { keyhash: KEYHASH + at, ..order(revision, stay).keys[0].clone() });
+        HotOrder { keys: keys.collect(), ..order(revision, stay) }
+    };
+    for (revision, stay) in [(2, 2), (3, 2), (4, 4)] {
+        let order = all(revision, stay);
+        let begin = std::time::Instant::now();
+        switch.plane.install_hot(&order).unwrap();
+        println!("{} keys, stay {stay}: {:?}", order.keys.len(), begin.elapsed());
+        assert_eq!(switch.plane.hot_revision(), revision);
+        warm_up(&switch, stay);
+        let last = KEYHASH + wire::HOT_KEYS_MAX as u64 - 1;
+        reply(&switch, &Header { keyhash: last, ..says(Op::GetReply, HOME, 8, stay) });
+    }
+    assert_eq!(switch.counts().hot_reads.len(), 1);
+    let (key, entry) = (layout::HotKey::LEN, layout::Hot::LEN);
+    println!("{key} bytes of key and {entry} of entry");
+    assert!(key + entry <= 128);
+}
