@@ -3,7 +3,7 @@
 mod conclude;
 mod draw;
 
-pub(crate) use draw::keys;
+pub(crate) use draw::{focus, keys};
 
 use crate::check::{History, Key, OpKind};
 use crate::clock::nanos;
@@ -34,6 +34,7 @@ pub(crate) struct Actor {
     think: Duration,
     registers: u64,
     reads_percent: u64,
+    focus_percent: u64,
     agenda: Agenda,
     /// When it wants to start its next request.
     next_at: Instant,
@@ -113,6 +114,7 @@ impl Actor {
             think: options.load.think,
             registers: options.load.registers,
             reads_percent: options.load.reads_percent,
+            focus_percent: options.load.focus_percent,
             agenda: Agenda::Work,
             next_at: now + first,
             started: 0,

@@ -18,6 +18,8 @@ pub(crate) struct Net {
 /// One direction between two roles.
 #[derive(Clone, Debug, Default)]
 struct Link {
+    /// It goes from a node to a switch.
+    replies: bool,
     /// By how many partitions it is cut at present.
     cuts: u16,
     /// What is sent before then arrives after then.
@@ -36,7 +38,7 @@ impl Net {
             rng: Rng::new(options.seed).fork("net"),
             cast,
             behaviour: options.links,
-            links: vec![Link::default(); cast.len() * cast.len()],
+            links: links(cast),
         }
     }
 
@@ -47,7 +49,7 @@ impl Net {
             delay_min: self.behaviour.delay_min,
             ..Links::default()
         };
-        self.links.fill(Link::default());
+        self.links = links(self.cast);
     }
 
     /// When a datagram sent now arrives, if it does.
@@ -134,11 +136,21 @@ impl Net {
 
     fn arrival(&mut self, sent: Instant, place: usize) -> Instant {
         let Links { delay_min, delay_max, stray_permille, stray_max, .. } = self.behaviour;
-        let strays = self.rng.chance(stray_permille, 1_000);
+        let replies = self.link(place).replies;
+        let more = if replies { self.behaviour.stray_reply_permille } else { 0 };
+        let strays = self.rng.chance(stray_permille.max(more), 1_000);
         let longest = if strays { delay_max.max(stray_max) } else { delay_max };
         let delay = self.rng.below(nanos(longest.saturating_sub(delay_min)) + 1);
         sent.max(self.link(place).clogged_until) + delay_min + Duration::from_nanos(delay)
     }
+}
+
+/// All links, free and whole.
+fn links(cast: Cast) -> Vec<Link> {
+    let replies = |from, to| matches!((from, to), (Role::Node(_), Role::Switch(_)));
+    let from = |from| cast.roles().map(move |to| replies(from, to));
+    let all = cast.roles().flat_map(from);
+    all.map(|replies| Link { replies, ..Link::default() }).collect()
 }
 
 /// TCP's least retransmission timeout on Linux.

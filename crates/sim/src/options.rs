@@ -68,8 +68,10 @@ pub struct Load {
     pub patience: Duration,
     /// Writes that one client sends all at once, some time.
     pub flood: usize,
-    /// Requests that are reads of one key, beyond those of the usual mix.
+    /// Requests that only read, beyond those of the usual mix.
     pub reads_percent: u64,
+    /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
+    pub focus_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
     /// as if every hint were wrong.
     pub blind: bool,
@@ -84,6 +86,8 @@ pub struct Links {
     pub delay_max: Duration,
     /// Packets that go astray for a while.
     pub stray_permille: u64,
+    /// Those, of what nodes send to switches: replies, mostly.
+    pub stray_reply_permille: u64,
     /// The longest delay of those.
     pub stray_max: Duration,
     /// Packets lost between bursts of losses.
@@ -125,6 +129,8 @@ pub struct Faults {
     pub operator_every: Duration,
     /// A key turns hot or cold. No fault by itself, but a time for them.
     pub hot_every: Duration,
+    /// Orders do not reach the active switch, or nodes, for a while.
+    pub deaf_every: Duration,
     /// The longest that any of these lasts.
     pub length_max: Duration,
 }
@@ -181,12 +187,13 @@ impl fmt::Display for Options {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, in_flight, think, registers, patience, flood, reads_percent, .. } =
-            self;
+        let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
+        let Self { reads_percent, focus_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
-             registers, patience {patience:?}, flood of {flood}, {reads_percent} % more reads{}",
+             registers, patience {patience:?}, flood of {flood}, {reads_percent} % more reads, \
+             {focus_percent} % for two keys{}",
             if self.blind { ", spread blindly" } else { "" }
         )
     }
@@ -195,12 +202,13 @@ impl fmt::Display for Load {
 impl fmt::Display for Links {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { delay_min, delay_max, stray_permille, stray_max, .. } = self;
+        let Self { stray_reply_permille, .. } = self;
         let Self { loss_permille, duplicate_permille, burst_loss_permille, .. } = self;
         let Self { burst_every, burst_length, .. } = self;
         write!(
             f,
-            "links: delay {delay_min:?}..{delay_max:?}, {stray_permille}/1000 up to \
-             {stray_max:?}; loss {loss_permille}/1000"
+            "links: delay {delay_min:?}..{delay_max:?}, {stray_permille}/1000 and \
+             {stray_reply_permille}/1000 of replies up to {stray_max:?}; loss {loss_permille}/1000"
         )?;
         if !burst_every.is_zero() {
             write!(f, ", {burst_loss_permille}/1000 for {burst_length:?} each {burst_every:?}")?;
@@ -224,6 +232,7 @@ impl fmt::Display for Faults {
             ("clog", self.clog_every),
             ("operator", self.operator_every),
             ("key hot or cold", self.hot_every),
+            ("deaf to orders", self.deaf_every),
         ];
         let on = kinds.iter().filter(|(_, every)| !every.is_zero());
         let on: Vec<String> = on.map(|(kind, every)| format!("{kind} each {every:?}")).collect();

@@ -25,7 +25,7 @@ fn worlds(rate_percent: u64) -> Vec<Options> {
         options.clock_skew_max = Duration::from_secs(2);
         options
     };
-    (1..=150).map(draw).collect()
+    (1..=500).map(draw).collect()
 }
 
 fn breaks(worlds: &[Options]) -> Option<String> {

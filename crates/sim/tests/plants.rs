@@ -12,7 +12,7 @@ use std::fs;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/concepts/simulator.md");
 
 /// Seeds of each profile in which a bug is looked for.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 1_000;
 
 /// A row of the table: `| bug | rule | profile | seed |`.
 struct Row {

@@ -29,6 +29,10 @@ impl Pass<'_> {
     fn choose(&mut self, row: &Row, version: u64) -> Option<&NodeSpec> {
         let readers = row.readers();
         let mut draw = self.rng.next_u64();
+        // Now and then blindly none, too.
+        if self.blind && draw >> 61 == 0 {
+            return None;
+        }
         let mut seen = 0_u64;
         let mut found: Option<&NodeSpec> = None;
         for _ in 0..readers.min(SAMPLES_MAX) {

@@ -141,11 +141,9 @@ fn the_key_that_is_asked_for_most_is_listed_first() {
         // Segments are short and this load is low: many have little.
         let both = listed.code == Some(0) && listed.stdout.contains("liked");
         let first = if both { listed.json_lines().remove(0) } else { Value::Null };
-        if first["key"] == "loved" {
-            assert_eq!(
-                (&first["keyspace"], &first["writes_per_s"]),
-                (&json!("default"), &json!(0))
-            );
+        // The write before is forgotten soon.
+        if first["key"] == "loved" && first["writes_per_s"] == 0 {
+            assert_eq!(first["keyspace"], "default");
             assert!(first["reads_per_s"].as_u64().unwrap() > 0, "{first}");
             break;
         }

@@ -34,6 +34,8 @@ pub(crate) struct Key {
     pub(crate) rates: Rates,
     /// Reads per second that go to copies.
     pub(crate) spread: u64,
+    /// Whether an operator wanted it at the last look.
+    pinned: bool,
     /// Since when it has been too cold to stay.
     cold_since: Option<Instant>,
     /// What the switch had counted when.
@@ -160,12 +162,16 @@ impl Keys {
         let few = policy.keys_max() == 0;
         self.keys.retain(|name, key| {
             let pinned = seen.pins.contains(name);
+            // What only an operator kept here goes with the wish.
+            let was_pinned = std::mem::replace(&mut key.pinned, pinned);
+            let unwanted = was_pinned && !pinned && !policy.is_hot(key.rates);
             let cold = !pinned && policy.is_cold(key.rates);
             key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
             let over = key.cold_since.is_some_and(|at| at + COLD_AFTER <= now);
             let why = match seen.keyspace(name.keyspace) {
                 None => "its keyspace has no copies of hot keys".to_owned(),
                 Some(_) if few => "too few nodes answer".to_owned(),
+                Some(_) if unwanted => "nobody wants it any more, and it is not hot".to_owned(),
                 Some(_) if over => cold_text(policy, key.rates),
                 Some(_) => return true,
             };
@@ -222,6 +228,7 @@ impl Keys {
         if known || places == 0 || name.key.len() > wire::KEY_MAX {
             return false;
         }
+        let pinned = seen.pins.contains(name);
         let readers = seen.policy.readers(rates, 0);
         let decision = log.note(now, name, (HotAction::Added, why), rates, readers);
         let key = Key {
@@ -233,6 +240,7 @@ impl Keys {
             before: rates,
             rates,
             spread: 0,
+            pinned,
             cold_since: None,
             counted: None,
             exact: false,

@@ -15,13 +15,22 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
 }
 
+/// The two keys that most requests may be about.
+pub(crate) fn focus() -> [Key; 2] {
+    [(false, b"r0"), (true, b"k0")].map(|(ordered, key)| Key { ordered, key: key.to_vec() })
+}
+
 impl Actor {
     /// Starts a request, drawn from all kinds.
     pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
         self.started += 1;
         let register = self.register();
         if self.reads_percent > 0 && self.rng.chance(self.reads_percent, 100) {
-            return self.get(ask, register);
+            return match self.rng.below(8) {
+                0 => self.mget(ask),
+                1..4 => self.scan(ask),
+                _ => self.get(ask, register),
+            };
         }
         match self.rng.below(100) {
             0..25 => self.get(ask, register),
@@ -102,7 +111,8 @@ impl Actor {
     }
 
     fn scan(&mut self, ask: &Ask<'_>) {
-        let (a, b) = (self.rng.below(ORDERED_KEYS), self.rng.below(ORDERED_KEYS));
+        let a = if self.is_focused() { 0 } else { self.rng.below(ORDERED_KEYS) };
+        let b = self.rng.below(ORDERED_KEYS);
         let (first, last) = (a.min(b), a.max(b));
         let limit = self.rng.chance(1, 2).then(|| self.rng.below(4) + 1);
         let limit = limit.map(|limit| usize::try_from(limit).expect("small"));
@@ -127,7 +137,15 @@ impl Actor {
         self.waiting.insert(ticket, Asked { at: ask.now, sure: self.is_sure(), what });
     }
 
+    fn is_focused(&mut self) -> bool {
+        self.focus_percent > 0 && self.rng.chance(self.focus_percent, 100)
+    }
+
     fn register(&mut self) -> Key {
+        if self.is_focused() {
+            let [hashed, ordered] = focus();
+            return if self.rng.chance(1, 2) { ordered } else { hashed };
+        }
         if self.rng.chance(1, 3) {
             let key = format!("k{}", self.rng.below(ORDERED_KEYS)).into_bytes();
             Key { ordered: true, key }

@@ -23,6 +23,7 @@ pub(crate) enum Fault {
     Clog,
     Operator,
     HotOrCold,
+    Deaf,
     /// Not a fault: one client sends very much at once.
     Flood,
 }
@@ -39,7 +40,7 @@ pub(crate) enum Relief {
 }
 
 impl Fault {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -51,6 +52,7 @@ impl Fault {
         Self::Clog,
         Self::Operator,
         Self::HotOrCold,
+        Self::Deaf,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -67,6 +69,7 @@ impl Fault {
             Self::Clog => faults.clog_every,
             Self::Operator => faults.operator_every,
             Self::HotOrCold => faults.hot_every,
+            Self::Deaf => faults.deaf_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -126,6 +129,7 @@ impl World {
             Fault::Clog => self.clog(),
             Fault::Operator => self.operate(),
             Fault::HotOrCold => self.turn_hot_or_cold(),
+            Fault::Deaf => self.deafen(),
             Fault::Flood => self.flood(),
         }
         self.schedule_fault(fault, self.now);
@@ -228,11 +232,32 @@ impl World {
             "<-"
         };
         self.note(format_args!("cut: {} {arrow} {}", list(&ones), list(&others)));
+        let until = self.now + self.length();
+        self.cut_until(until, links);
+    }
+
+    /// Lets no orders reach the active switch, or all nodes, or one. For less than a lease they
+    /// go on with what they know.
+    fn deafen(&mut self) {
+        let active = self.saved.as_ref().map_or(0, |saved| saved.map.active_switch);
+        let members: Vec<Role> = match self.rng.below(8) {
+            0..4 => vec![Role::Switch(active)],
+            4..7 => (0..self.cast.nodes).map(Role::Node).collect(),
+            _ => vec![Role::Node(self.any_node())],
+        };
+        let masters = (0..self.cast.controllers).map(Role::Controller);
+        let links = masters.flat_map(|from| members.iter().map(move |to| (from, *to))).collect();
+        let length = self.up_to(self.options.faults.length_max);
+        let names: Vec<String> = members.iter().map(ToString::to_string).collect();
+        self.note(format_args!("deaf to orders for {length:?}: {}", names.join(", ")));
+        self.cut_until(self.now + length, links);
+    }
+
+    fn cut_until(&mut self, until: Instant, links: Vec<(Role, Role)>) {
         for (from, to) in &links {
             self.net.cut(*from, *to);
         }
         self.stats.disturbances += 1;
-        let until = self.now + self.length();
         self.queue.schedule(until, Event::Relief(Relief::Mend(links)));
     }
 

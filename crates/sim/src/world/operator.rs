@@ -1,9 +1,10 @@
 //! What operators do in the middle of everything.
 
 use super::{Unit, World};
-use crate::actor::keys;
+use crate::actor::{focus, keys};
+use crate::check::Key;
 use crate::role::{Role, node_spec};
-use cluster::NodeId;
+use cluster::{KeyName, NodeId};
 
 /// What an operator asks of the controller.
 #[derive(Clone, Copy, Debug)]
@@ -92,10 +93,16 @@ impl World {
         else {
             return;
         };
-        let keys = keys(&self.options.load);
+        let none = self.saved.as_ref().is_some_and(|saved| saved.pins.is_empty());
+        let focused = self.rng.chance(self.options.load.focus_percent, 100);
+        let keys = if focused { focus().to_vec() } else { keys(&self.options.load) };
         let place = usize::try_from(self.rng.below(keys.len() as u64)).expect("below a length");
-        let count = if self.rng.chance(1, 8) { keys.len() } else { 1 };
-        let hot = self.rng.chance(3, 5);
+        let count = if none || self.rng.chance(1, 8) { keys.len() } else { 1 };
+        let hot = match keys.get(place).filter(|_| focused) {
+            // Hot keys turn cold, and cold ones hot: so they come back soon.
+            Some(key) => none || !self.is_pinned(key),
+            None => none || self.rng.chance(3, 5),
+        };
         let local = self.local(role);
         let master = self.controllers.get_mut(usize::from(self.leader));
         let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return };
@@ -112,6 +119,16 @@ impl World {
         let what = if hot { "hot" } else { "cold" };
         self.note(format_args!("{count} keys turn {what}: {}", first.unwrap_or_default()));
         self.pump(Unit::Master(self.leader.into()));
+    }
+
+    fn is_pinned(&self, key: &Key) -> bool {
+        let pins = self.saved.iter().flat_map(|saved| &saved.pins);
+        let spaces = self
+            .keyspaces
+            .iter()
+            .map(|[hashed, ordered]| if key.ordered { ordered.id } else { hashed.id });
+        let names = spaces.map(|keyspace| KeyName { keyspace, key: key.key.clone() });
+        names.into_iter().any(|name| pins.clone().any(|pin| *pin == name))
     }
 
     /// Ends a pause of copies that somebody left behind.
