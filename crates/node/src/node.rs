@@ -28,8 +28,8 @@ pub struct NodeConfig {
     pub shards: u16,
     /// Which life of the node this is, the same for all of its shards.
     pub life: Life,
-    /// Requests per second that this shard can serve, which its replies say to the switch; 0 if
-    /// that is not known.
+    /// Requests per second that the node can serve, with all its shards, which its replies say to
+    /// the switch; 0 if that is not known.
     pub rate: u32,
 }
 
@@ -223,7 +223,9 @@ impl<E: Engine> Node<E> {
         serve(replica, &mut ctx, keyspace, &packet, &header, &body)
     }
 
-    /// A message of another node: about a hot key, or of another member of a chain.
+    /// A message of another node: about a hot key, or of another member of a chain. What that does
+    /// to the copy of the partition, if there is one, or to the record of what is held here, is the
+    /// node's part.
     fn handle_message(
         &mut self,
         now: Instant,
@@ -234,43 +236,22 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), DropReason> {
         let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
         let mut ctx = context!(self, directory, now, load);
-        let replica = self.replicas.get_mut(&PartitionId(header.partition));
         match *body {
             Body::HotCopy { absent, expiry_ms, key, value } => {
                 let version = header.object_version;
                 let record = Record { version, expiry_ms, tombstone: absent, value };
-                handle_hot_copy(&mut ctx, from, header, key, &record)
+                return handle_hot_copy(&mut ctx, from, header, key, &record);
             }
-            Body::HotCopied => {
-                let replica = replica.ok_or(DropReason::NotFromMember)?;
-                replica.handle_copied(&mut ctx, header);
-                Ok(())
-            }
-            Body::HotCover => {
-                let replica = replica.ok_or(DropReason::NotFromMember)?;
-                replica.handle_covered(&mut ctx, header);
-                Ok(())
-            }
-            Body::Refusal(_) => Err(DropReason::BadBody),
-            _ => self.handle_chain(now, load, from, header, body),
+            Body::Refusal(_) => return Err(DropReason::BadBody),
+            _ => {}
         }
-    }
-
-    /// A message of another member. What it does to the copy of the partition, if there is one, or
-    /// to the record of what is held here, is the node's part.
-    fn handle_chain(
-        &mut self,
-        now: Instant,
-        load: u16,
-        from: Endpoint,
-        header: &Header,
-        body: &Body<'_>,
-    ) -> Result<(), DropReason> {
-        let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
-        let mut ctx = context!(self, directory, now, load);
         let id = PartitionId(header.partition);
         let replica = self.replicas.get_mut(&id).ok_or(DropReason::NotFromMember)?;
-        replica.handle_chain(&mut ctx, from, header, body)?;
+        match body {
+            Body::HotCopied => replica.handle_copied(&mut ctx, header),
+            Body::HotCover => replica.handle_covered(&mut ctx, header),
+            _ => replica.handle_chain(&mut ctx, from, header, body)?,
+        }
         match body {
             Body::ChainCopied => {
                 let copy = self.copies.get_mut(&id).filter(|c| c.epoch() == replica.epoch());

@@ -21,7 +21,7 @@ pub(crate) struct Context<'a, E> {
     pub(crate) now: Instant,
     /// Datagrams found waiting, for the load report.
     pub(crate) load: u16,
-    /// Requests per second that this shard can serve; 0 if that is not known.
+    /// Requests per second that the node can serve; 0 if that is not known.
     pub(crate) rate: u32,
     pub(crate) engine: &'a mut E,
     pub(crate) out: &'a mut Outbox,

@@ -21,6 +21,8 @@ use wire::{
 
 const CLIENT: u64 = 77;
 const MS: Duration = Duration::from_millis(1);
+/// Requests per second that nodes say they can serve.
+const RATE: u32 = 70_000;
 
 fn port(port: u16) -> Endpoint {
     Endpoint { addr: [1; 16], port }
@@ -85,7 +87,8 @@ impl Chain {
         };
         map.check().unwrap();
         let now = Instant::from_unix_ms(1_000_000);
-        let config = |id: u16| NodeConfig { shard: 0, shards: 1, life: Life(id.into()), rate: 0 };
+        let (shard, shards, rate) = (0, 1, RATE);
+        let config = |id: u16| NodeConfig { shard, shards, life: Life(id.into()), rate };
         let mut chain = Self {
             now,
             nodes: (0..count)
@@ -259,6 +262,21 @@ impl Chain {
     fn only_reply(&mut self) -> Reply {
         assert_eq!(self.replies.len(), 1, "{:?}", self.replies);
         self.replies.pop().unwrap()
+    }
+}
+
+#[test]
+fn answers_say_what_the_node_can_serve() {
+    let mut chain = Chain::new(2);
+    chain.put(b"k", b"v");
+    chain.run();
+    let seq = chain.next();
+    let header = chain.stamped(Op::Get, b"k", seq);
+    chain.send(&header, &[b"k"]);
+    assert_eq!(chain.replies.len(), 2, "of the write and of the read");
+    for Reply { header, .. } in &chain.replies {
+        let (rate, _) = header.chain.split_first_chunk().unwrap();
+        assert_eq!((header.chain_len, u32::from_be_bytes(*rate)), (0, RATE));
     }
 }
 

@@ -114,11 +114,12 @@ impl NodeDriver {
         let store = joint_store(engines.iter().map(Engine::store_id));
         let overflow = Overflow::of(&sockets)?;
         let clock = Clock::new();
+        // A switch sends to nodes: how they deal it out to their shards it does not reckon with.
+        let rate = max_rate.map_or(0, |each| each.get().saturating_mul(shards.into()));
         let mut workers = Vec::new();
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
-            let rate = max_rate.map_or(0, NonZero::get);
             let config = NodeConfig { shard, shards, life, rate };
             workers.push(spawn(&name, clock.clone(), socket, move |now| {
                 let node = Node::new(config, engine, now);
