@@ -4,9 +4,9 @@
 //! Everything here is soft: a controller that has lost it finds the hot keys again, and no answer
 //! depends on it but through what switch and nodes prove to each other.
 
-use crate::{KeyspaceId, Life, NodeId, text};
+use crate::{InstallError, KeyspaceId, Life, NodeId, text};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What becomes of a keyspace's hot keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +75,39 @@ pub struct HotEntry {
 }
 
 impl HotOrder {
+    /// Checks that it has room in every switch, and does not contradict itself.
+    ///
+    /// # Errors
+    ///
+    /// What is too much, or the first contradiction, in words.
+    pub fn check(&self) -> Result<(), InstallError> {
+        let places = self.places.len();
+        if places > wire::NODES_MAX {
+            return Err(InstallError::TableFull("hot place"));
+        }
+        if self.keys.len() > wire::HOT_KEYS_MAX {
+            return Err(InstallError::TableFull("hot key"));
+        }
+        let mut nodes = BTreeSet::new();
+        for (node, _) in self.places.iter().flatten() {
+            let known = usize::from(node.0) < wire::NODES_MAX;
+            unsound_unless(known, || format!("node id {node} is too large"))?;
+            unsound_unless(nodes.insert(node), || format!("node {node} has two places"))?;
+        }
+        for key in &self.keys {
+            key.check(self.revision, places)?;
+        }
+        // Sorted, for there may be many.
+        let mut keys: Vec<&HotEntry> = self.keys.iter().collect();
+        keys.sort_unstable_by_key(|key| (key.keyspace, key.keyhash));
+        let same = |a: &HotEntry, b: &HotEntry| (a.keyspace, a.keyhash) == (b.keyspace, b.keyhash);
+        let twice = keys.windows(2).find(|pair| matches!(pair, [a, b] if same(a, b)));
+        match twice.and_then(|pair| pair.first()) {
+            Some(key) => Err(InstallError::Unsound(format!("{} is there twice", key.name()))),
+            None => Ok(()),
+        }
+    }
+
     /// The nodes that are to hold copies of a key, with their lives.
     pub fn readers<'a>(&'a self, key: &HotEntry) -> impl Iterator<Item = (NodeId, Life)> + 'a {
         let round = self.places.iter().cycle().skip(key.first.into());
@@ -91,6 +124,31 @@ pub struct KeyName {
     /// The key.
     #[serde(with = "text::hex")]
     pub key: Vec<u8>,
+}
+
+impl HotEntry {
+    fn check(&self, revision: u64, places: usize) -> Result<(), InstallError> {
+        let Self { key, stay, first, readers, .. } = self;
+        let count = usize::from(*readers);
+        unsound_unless(count <= places.min(wire::HOT_READERS_MAX), || {
+            format!("{} has {readers} readers", self.name())
+        })?;
+        unsound_unless(usize::from(*first) < places, || {
+            format!("{} begins at place {first}", self.name())
+        })?;
+        unsound_unless((1..=revision).contains(stay), || {
+            format!("{} has the stay {stay}", self.name())
+        })?;
+        unsound_unless(key.len() <= wire::KEY_MAX, || format!("{} is too long", self.name()))
+    }
+
+    fn name(&self) -> String {
+        format!("hot key {:016x} of keyspace {}", self.keyhash, self.keyspace)
+    }
+}
+
+fn unsound_unless(holds: bool, why: impl FnOnce() -> String) -> Result<(), InstallError> {
+    if holds { Ok(()) } else { Err(InstallError::Unsound(why())) }
 }
 
 /// A key that clients ask for often, and how often.

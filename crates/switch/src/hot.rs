@@ -120,8 +120,15 @@ impl HotTable {
     ///
     /// If there is no room for it, or it contradicts itself. Nothing is changed then.
     pub(crate) fn compile(order: &HotOrder, before: &Self) -> Result<Self, InstallError> {
-        let place_of = check_places(order)?;
-        let names = check_keys(order)?;
+        order.check()?;
+        let mut place_of = vec![None; wire::NODES_MAX];
+        for (place, node) in (0..).zip(&order.places) {
+            let of = node.and_then(|(node, _)| place_of.get_mut(usize::from(node.0)));
+            of.into_iter().for_each(|of| *of = Some(place));
+        }
+        let mut names: Vec<_> =
+            order.keys.iter().map(|key| (key.keyspace, key.keyhash, key.stay)).collect();
+        names.sort_unstable();
         let mut rows = HashTable::with_capacity(order.keys.len());
         for key in &order.keys {
             let name = (key.keyspace, key.keyhash, key.stay);
@@ -234,71 +241,4 @@ impl HotTable {
     fn place(&self, node: NodeId) -> Option<usize> {
         self.place_of.get(usize::from(node.0)).copied().flatten().map(usize::from)
     }
-}
-
-/// Whether an order has room and does not contradict itself.
-///
-/// # Errors
-///
-/// If not.
-pub fn check_order(order: &HotOrder) -> Result<(), InstallError> {
-    check_places(order)?;
-    check_keys(order)?;
-    Ok(())
-}
-
-/// The place of each node, once the places are sound.
-fn check_places(order: &HotOrder) -> Result<Vec<Option<u16>>, InstallError> {
-    if order.places.len() > wire::NODES_MAX {
-        return Err(InstallError::TableFull("hot place"));
-    }
-    let mut place_of = vec![None; wire::NODES_MAX];
-    for (place, (node, _)) in (0u16..).zip(&order.places).filter_map(|(i, it)| Some((i, (*it)?))) {
-        let own = place_of.get_mut(usize::from(node.0));
-        let own = own.ok_or_else(|| unsound(format!("node id {node} is too large")))?;
-        if own.replace(place).is_some() {
-            return Err(unsound(format!("node {node} has two places")));
-        }
-    }
-    Ok(place_of)
-}
-
-/// The sorted names of all keys, once these are sound.
-fn check_keys(order: &HotOrder) -> Result<Vec<(KeyspaceId, u64, u64)>, InstallError> {
-    if order.keys.len() > wire::HOT_KEYS_MAX {
-        return Err(InstallError::TableFull("hot key"));
-    }
-    let mut names = Vec::with_capacity(order.keys.len());
-    for key in &order.keys {
-        let named = || name_of((key.keyspace, key.keyhash, key.stay));
-        let places = order.places.len();
-        let readers = usize::from(key.readers);
-        if readers > wire::HOT_READERS_MAX.min(places) {
-            return Err(unsound(format!("{} has {readers} readers", named())));
-        }
-        // Without places there are no readers, and the first of none is the first.
-        if usize::from(key.first) >= places.max(1) {
-            return Err(unsound(format!("{} begins at place {}", named(), key.first)));
-        }
-        if key.stay == 0 || key.stay > order.revision {
-            return Err(unsound(format!("{} has the stay {}", named(), key.stay)));
-        }
-        names.push((key.keyspace, key.keyhash, key.stay));
-    }
-    names.sort_unstable();
-    for pair in names.windows(2) {
-        let [a, b] = pair else { continue };
-        if (a.0, a.1) == (b.0, b.1) {
-            return Err(unsound(format!("{} is there twice", name_of(*a))));
-        }
-    }
-    Ok(names)
-}
-
-fn name_of((keyspace, keyhash, _): (KeyspaceId, u64, u64)) -> String {
-    format!("hot key {keyhash:016x} of keyspace {keyspace}")
-}
-
-fn unsound(why: String) -> InstallError {
-    InstallError::Unsound(why)
 }

@@ -34,7 +34,6 @@ mod tables;
 pub use counters::{Counters, HotLoad, PartitionLoad};
 pub use directory::Directory;
 pub use explain::{Explanation, HotExplanation, explain, explain_hot};
-pub use hot::check_order;
 pub use judge::Judge;
 pub use keeper::Keeper;
 pub use loads::Loads;

@@ -402,7 +402,7 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         if !self.hot.judge.takes(order, |keyspace, keyhash| self.hot.stay_of(keyspace, keyhash)) {
             return Ok(());
         }
-        switch::check_order(order)?;
+        order.check()?;
         if let Err(why) = self.hot.install(&self.program, order) {
             self.hot.forget().map_err(unsound)?;
             return Err(unsound(why));

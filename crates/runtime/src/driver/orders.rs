@@ -7,8 +7,8 @@ use super::node::Wanted;
 use super::{NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
 use cluster::{
-    Assignment, HotOrder, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport,
-    NodeSpec, Order, Partition, Report,
+    Assignment, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport, NodeSpec,
+    Order, Partition, Report,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub enum OrderError {
     #[error("unsound assignment: {0}")]
     Unsound(String),
     /// The hot keys contradict themselves.
-    #[error("unsound hot keys: {0}")]
-    UnsoundHot(&'static str),
+    #[error("hot keys: {0}")]
+    UnsoundHot(InstallError),
     /// The switch cannot hold the tables.
     #[error(transparent)]
     Install(#[from] InstallError),
@@ -69,7 +69,7 @@ impl MemberHandle {
         let patience = patience(&order);
         let Order { install, lease, hot } = order;
         if let Some(hot) = &hot {
-            check_hot(hot).map_err(OrderError::UnsoundHot)?;
+            hot.check().map_err(OrderError::UnsoundHot)?;
         }
         match self {
             Self::Switch(switch) => {
@@ -165,30 +165,6 @@ fn check(me: &NodeSpec, assignment: &Assignment) -> Result<(), OrderError> {
         return Err(OrderError::Unsound("a keyspace id is there twice".into()));
     }
     check_partitions(me, assignment, &known).map_err(OrderError::Unsound)
-}
-
-/// The same of hot keys.
-fn check_hot(order: &HotOrder) -> Result<(), &'static str> {
-    let places = order.places.len();
-    if places > wire::NODES_MAX || order.keys.len() > wire::HOT_KEYS_MAX {
-        return Err("there are too many places or keys");
-    }
-    let nodes: BTreeSet<_> = order.places.iter().flatten().map(|(node, _)| node).collect();
-    if nodes.len() != order.places.iter().flatten().count() {
-        return Err("a node has two places");
-    }
-    let keys: BTreeSet<_> = order.keys.iter().map(|key| (key.keyspace, key.keyhash)).collect();
-    if keys.len() != order.keys.len() {
-        return Err("a keyhash is there twice");
-    }
-    let sound = order.keys.iter().all(|key| {
-        let readers = usize::from(key.readers);
-        usize::from(key.first) < places
-            && readers <= places.min(wire::HOT_READERS_MAX)
-            && (1..=order.revision).contains(&key.stay)
-            && key.key.len() <= wire::KEY_MAX
-    });
-    if sound { Ok(()) } else { Err("a key has impossible readers, stay or length") }
 }
 
 fn describe(spec: &NodeSpec) -> String {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::driver::{NodeDriver, SwitchDriver};
 use cluster::{
-    ClusterId, Epoch, Keyspace, KeyspaceKind, Lease, Life, NodeId, PartitionId, StoreId,
+    ClusterId, Epoch, HotOrder, Keyspace, KeyspaceKind, Lease, Life, NodeId, PartitionId, StoreId,
     SwitchTables,
 };
 use node::engine::memory::MemoryEngine;
