@@ -122,9 +122,11 @@ impl Keys {
     /// Lets go what has become cold, takes in what has become hot, and gives each as many readers
     /// as pay.
     pub(crate) fn choose(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
-        self.take_rates(seen.list);
+        let told: BTreeMap<KeyName, Rates> =
+            seen.list.iter().map(|it| (named(it), it.into())).collect();
+        self.take_rates(&told);
         self.let_go(seen, log);
-        self.take_in(seen, log);
+        self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
             let readers = seen.policy.readers(key.rates, key.readers);
             if readers != key.readers {
@@ -149,9 +151,7 @@ impl Keys {
     }
 
     /// What nodes say of keys that no switch has counted yet.
-    fn take_rates(&mut self, list: &[HotKey]) {
-        let rates = |it: &HotKey| (named(it), Rates { reads: it.reads, writes: it.writes });
-        let told: BTreeMap<KeyName, Rates> = list.iter().map(rates).collect();
+    fn take_rates(&mut self, told: &BTreeMap<KeyName, Rates>) {
         for (name, key) in self.keys.iter_mut().filter(|(_, key)| !key.exact) {
             key.rates = told.get(name).copied().unwrap_or_default();
         }
@@ -180,24 +180,19 @@ impl Keys {
         });
     }
 
-    fn take_in(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
+    fn take_in(&mut self, seen: &Seen<'_>, told: &BTreeMap<KeyName, Rates>, log: &mut HotLog) {
         let Seen { policy, pins, .. } = *seen;
         if policy.keys_max() == 0 {
             return;
         }
-        let list: BTreeMap<KeyName, Rates> = seen
-            .list
-            .iter()
-            .map(|it| (named(it), Rates { reads: it.reads, writes: it.writes }))
-            .collect();
         for name in pins {
-            let rates = list.get(name).copied().unwrap_or_default();
+            let rates = told.get(name).copied().unwrap_or_default();
             self.add(seen, name, rates, "it is pinned".to_owned(), log);
         }
         let mut room = NEW_PER_ORDER;
         for it in seen.list {
-            let (name, rates) = (named(it), Rates { reads: it.reads, writes: it.writes });
-            if room == 0 || !policy.is_hot(rates) {
+            let (name, rates) = (named(it), Rates::from(it));
+            if room == 0 || !policy.is_hot(rates) || self.keys.contains_key(&name) {
                 continue;
             }
             let held = self.keys.keys().filter(|name| !pins.contains(name)).count();

@@ -1,5 +1,7 @@
 //! Which keys are worth copies, and how many.
 
+use cluster::HotKey;
+
 /// Copying the hottest `HOT_PER_NODE * n * log2(n)` keys is enough to even out the load of `n`
 /// nodes whatever the rest of the keys is asked for (Pegasus section 3.1; Fan et al., SoCC 2011).
 pub(crate) const HOT_PER_NODE: u64 = 8;
@@ -19,6 +21,12 @@ pub(crate) struct Rates {
     pub(crate) reads: u64,
     /// Writes per second.
     pub(crate) writes: u64,
+}
+
+impl From<&HotKey> for Rates {
+    fn from(told: &HotKey) -> Self {
+        Self { reads: told.reads, writes: told.writes }
+    }
 }
 
 impl Rates {
