@@ -27,9 +27,14 @@ pub fn exhaust(scope: &Scope, threads: usize) -> Verdict {
 }
 
 /// Looks for the shortest story in which clients see what a bug does, in its own scope.
+///
+/// # Panics
+///
+/// If the model has nothing that the bug is about: it is none of [`Bug::all`].
 #[must_use]
 pub fn hunt(bug: Bug) -> Verdict {
-    let protocol = || Protocol::new(bug.scope(), Some(bug)).seen_by_clients();
+    let scope = bug.scope().expect("a bug of the model");
+    let protocol = || Protocol::new(scope.clone(), Some(bug)).seen_by_clients();
     let mut verdict = run(protocol(), 1, None);
     // The checker goes on for a while after the first story, and tells the last that it came upon.
     while let Some((_, story)) = &verdict.broken {
