@@ -12,11 +12,14 @@ pub enum Arm {
     Hashing,
     /// The same, but the reads of hot keys go to copies, too.
     Copies,
+    /// Each key has its home, but the values of hot keys lie in the switch, which answers their
+    /// reads itself, as in NetCache.
+    Cache,
 }
 
 impl Arm {
     /// All of them, as figures show them.
-    pub const ALL: [Self; 2] = [Self::Hashing, Self::Copies];
+    pub const ALL: [Self; 3] = [Self::Hashing, Self::Copies, Self::Cache];
 
     /// What tables and plots call it.
     #[must_use]
@@ -24,23 +27,51 @@ impl Arm {
         match self {
             Self::Hashing => "consistent hashing",
             Self::Copies => "copies of hot keys",
+            Self::Cache => "cache in the switch",
+        }
+    }
+
+    /// What users call it.
+    #[must_use]
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::Hashing => "hashing",
+            Self::Copies => "copies",
+            Self::Cache => "cache",
         }
     }
 
     /// The keyspace that makes it so.
     pub(crate) fn keyspace(self, spec: KeyspaceSpec) -> KeyspaceSpec {
         match self {
-            Self::Hashing => spec,
+            Self::Hashing | Self::Cache => spec,
             Self::Copies => KeyspaceSpec { hot: HotPolicy::Replicate, ..spec },
         }
     }
 
-    /// How long a rack takes to get used to a load.
+    /// Whether the switch caches values.
+    pub(crate) fn caches(self) -> bool {
+        match self {
+            Self::Hashing | Self::Copies => false,
+            Self::Cache => true,
+        }
+    }
+
+    /// How long a rack takes to get used to another rate of a load that it knows.
     pub(crate) fn warm_up(self) -> Duration {
         match self {
-            Self::Hashing => Duration::from_millis(100),
+            Self::Hashing | Self::Cache => Duration::from_millis(100),
             // Hot keys have to be found and copied.
             Self::Copies => Duration::from_millis(500),
+        }
+    }
+
+    /// How long it takes, before that, to get used to a load that it does not know.
+    pub(crate) fn settling(self) -> Duration {
+        match self {
+            Self::Hashing | Self::Copies => Duration::ZERO,
+            // It has thousands of keys to fetch, some of them from nodes that are full until then.
+            Self::Cache => Duration::from_secs(3),
         }
     }
 
@@ -49,6 +80,7 @@ impl Arm {
         match self {
             Self::Hashing => bounds.hashing,
             Self::Copies => bounds.cap,
+            Self::Cache => bounds.cached,
         }
     }
 }

@@ -8,6 +8,7 @@
 mod arm;
 mod figure;
 mod load;
+mod netcache;
 pub mod pegasus;
 mod plot;
 mod rack;
@@ -16,5 +17,5 @@ mod search;
 pub use arm::Arm;
 pub use figure::{Cell, Column, Figure, Table};
 pub use load::{Load, Skew};
-pub use rack::{Bounds, DEADLINE, HOP, NODE_RATE, Rack, RackSpec, Trial};
+pub use rack::{Bounds, CACHED_TIMES_MAX, DEADLINE, HOP, NODE_RATE, Rack, RackSpec, Trial};
 pub use search::{Best, OBJECTIVE_TIMES, highest, objective};

@@ -10,6 +10,9 @@ mod throughput;
 use crate::rack::{DEADLINE, HOP, KEY_BYTES, NODE_RATE, RackSpec, VALUE_BYTES};
 use crate::search::OBJECTIVE_TIMES;
 use crate::{Arm, Figure};
+use cluster::Selection;
+use sim::in_parallel;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// What the experiments have in common.
@@ -23,12 +26,14 @@ pub struct Settings {
     pub replicas: u8,
     /// Seed of everything drawn.
     pub seed: u64,
+    /// The only way to spread load that is looked at, where several are compared; all if `None`.
+    pub arm: Option<Arm>,
     /// How long each trial is looked at; what suits the figure if `None`.
     pub window: Option<Duration>,
 }
 
-/// The figures there are: 12, and the ways of 13 to choose a server, are about keys with copies.
-pub const FIGURES: [u32; 6] = [8, 9, 10, 11, 13, 14];
+/// The figures there are.
+pub const FIGURES: [u32; 7] = [8, 9, 10, 11, 12, 13, 14];
 
 /// Makes a figure, one of [`FIGURES`]; `None` for any other. `tell` hears of each point when it
 /// and all before it are done.
@@ -38,17 +43,47 @@ pub fn figure(number: u32, settings: &Settings, tell: impl FnMut(&str)) -> Optio
         9 => Some(tail::against_skew(settings, tell)),
         10 => Some(throughput::against_reads(settings, tell)),
         11 => Some(throughput::against_nodes(settings, tell)),
+        12 => Some(throughput::against_hot_keys(settings, tell)),
         13 => Some(throughput::against_speeds(settings, tell)),
         14 => Some(shifts::per_interval(settings, tell)),
         _ => None,
     }
 }
 
+/// Measures every point, on all cores, and hands it on with what was measured, in their order.
+fn measure_all<P: Sync, M: Send>(
+    points: &[P],
+    measure: impl Fn(&P) -> M + Sync,
+    mut each: impl FnMut(&P, M),
+) {
+    let ended: ControlFlow<()> = in_parallel(points, measure, |point, measured| {
+        each(point, measured);
+        ControlFlow::Continue(())
+    });
+    assert!(ended.is_continue(), "nothing breaks off");
+}
+
 impl Settings {
+    /// The ways to spread load that are compared.
+    fn arms(&self) -> impl Iterator<Item = Arm> + use<> {
+        let only = self.arm;
+        Arm::ALL.into_iter().filter(move |arm| only.is_none_or(|only| only == *arm))
+    }
+
     /// A rack with them.
     fn rack(&self, arm: Arm) -> RackSpec {
         let Self { nodes, keys, replicas, seed, .. } = *self;
-        RackSpec { nodes, half_slow: false, keys, replicas, arm, seed }
+        let selection = Selection::default();
+        RackSpec {
+            nodes,
+            half_slow: false,
+            keys,
+            replicas,
+            arm,
+            selection,
+            hot_keys_max: None,
+            seed,
+        }
     }
 
     /// The first lines of all notes.

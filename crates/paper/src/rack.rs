@@ -13,13 +13,14 @@ mod meter;
 mod net;
 mod user;
 
-pub use bounds::Bounds;
+pub use bounds::{Bounds, CACHED_TIMES_MAX};
 pub use net::HOP;
 pub use user::DEADLINE;
 
+use crate::netcache::{NetCache, Way};
 use crate::{Arm, Load};
 use agenda::{Alarm, Event, Unit};
-use cluster::StoreId;
+use cluster::{Selection, StoreId};
 use control::{KEYSPACE, Mail, START, SWITCH_LIFE, configuration, node_life};
 use controller::Controller;
 use machine::{Full, Instant, Outbox, Rng, Served, Service, is_work};
@@ -49,6 +50,11 @@ pub struct RackSpec {
     pub replicas: u8,
     /// How load is spread.
     pub arm: Arm,
+    /// Which of its copies answers a read of a hot key.
+    pub selection: Selection,
+    /// If so, the controller hears of this many of the most popular keys only, as popularity is at
+    /// its beginning; no other key gets copies.
+    pub hot_keys_max: Option<u64>,
     /// Seed of everything drawn, and of the hash that places keys.
     pub seed: u64,
 }
@@ -78,6 +84,8 @@ pub struct Trial {
     /// The 99th percentile of the time from when a request was meant to start to its end, which
     /// for those without an answer is [`DEADLINE`]; in microseconds.
     pub p99_us: u64,
+    /// Share of them that the switch itself answered.
+    pub by_switch: f64,
     /// How busy the busiest node was in the window: 1 is always.
     pub busiest: f64,
     /// How busy the average node was.
@@ -101,6 +109,7 @@ pub struct Rack {
     rng: Rng,
     net: Net,
     switch: Pipeline,
+    cache: Option<NetCache>,
     outbox: Outbox,
     nodes: Vec<Server>,
     users: Vec<User>,
@@ -110,6 +119,8 @@ pub struct Rack {
     post: VecDeque<Mail>,
     contents: Option<Contents>,
     meter: Meter,
+    /// Requests that the switch itself answered in the window of the meter.
+    cached: u64,
     /// While the rack is filled, serving takes no time.
     filling: bool,
     trials: u64,
@@ -147,13 +158,14 @@ impl Rack {
     #[must_use]
     pub fn new(spec: RackSpec) -> Self {
         let rng = Rng::new(spec.seed);
-        let config = configuration(spec.nodes, spec.seed);
+        let config = configuration(&spec);
         let controller = Controller::new(config, None, START).expect("a sound configuration");
         let mut rack = Self {
             spec,
             now: START,
             net: Net::new(rng.fork("net")),
             switch: Pipeline::new(SWITCH_LIFE),
+            cache: spec.arm.caches().then(|| NetCache::new(SERVICE, rng.fork("cache"))),
             outbox: Outbox::default(),
             nodes: (0..spec.nodes).map(|index| Server::new(index, spec.rate_of(index))).collect(),
             users: (0..spec.clients()).map(|index| User::new(index, &rng)).collect(),
@@ -163,6 +175,7 @@ impl Rack {
             post: VecDeque::new(),
             contents: None,
             meter: Meter::idle(),
+            cached: 0,
             filling: true,
             trials: 0,
         };
@@ -180,6 +193,15 @@ impl Rack {
     /// Requests per second that its way of spreading load cannot get beyond.
     pub(crate) fn limit(&self, bounds: &Bounds) -> f64 {
         self.spec.arm.limit(bounds)
+    }
+
+    /// Lets it get used to a load that it does not know, at this rate, if that takes it longer than
+    /// to get used to a rate.
+    pub(crate) fn get_used_to(&mut self, load: &Load, rate: f64) {
+        let settling = self.spec.arm.settling();
+        if !settling.is_zero() {
+            self.run(load, rate, settling, None);
+        }
     }
 
     fn fill(&mut self) {
@@ -227,6 +249,7 @@ impl Rack {
             user.turn_to(work, &mut self.net.agenda, begin);
         }
         self.nodes.iter_mut().for_each(|server| server.served = 0);
+        self.cached = 0;
         let end = until + DEADLINE * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
         self.trial(window)
@@ -247,6 +270,7 @@ impl Rack {
             done: meter.done,
             window,
             p99_us: meter.recorder.summary(window).all.latency.p99_us,
+            by_switch: self.cached as f64 / meter.begun.max(1) as f64,
             busiest: busy.iter().copied().fold(0.0, f64::max),
             busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
             pieces: meter.pieces,
@@ -298,8 +322,14 @@ impl Rack {
 
     fn forward(&mut self, parcel: u32) {
         let mut taken = self.net.take(parcel);
+        let (now, from, bytes) = (self.now, taken.from, &mut taken.bytes);
         // What it drops it counts; its clients ask again.
-        let _ = self.switch.process(self.now, taken.from, &mut taken.bytes, &mut self.outbox);
+        if let Some(cache) = &mut self.cache {
+            let way = cache.process(now, from, bytes, &mut self.switch, &mut self.outbox);
+            self.cached += u64::from(way == Ok(Way::Answered) && self.meter.covers(now));
+        } else {
+            let _ = self.switch.process(now, from, bytes, &mut self.outbox);
+        }
         self.net.put_back(parcel, taken);
         while let Some(datagram) = self.outbox.pop() {
             self.net.post(self.now, SERVICE, datagram);

@@ -43,6 +43,7 @@ pub fn highest(rack: &mut Rack, load: &Load, window: Duration) -> Best {
     let objective_us = objective(rack, load);
     let (mut low, mut high) = (0.0, rack.limit(&bounds));
     let mut best = None;
+    rack.get_used_to(load, f64::midpoint(low, high));
     for _ in 0..STEPS {
         let rate = f64::midpoint(low, high);
         let trial = rack.run(load, rate, window, None);

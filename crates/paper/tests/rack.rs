@@ -1,7 +1,8 @@
 //! What a rack does, held to what queueing theory and the popularity of keys say.
 
+use cluster::Selection;
 use paper::pegasus::{FIGURES, Settings, figure};
-use paper::{Arm, Best, Load, Rack, RackSpec, Skew, Trial, highest, objective};
+use paper::{Arm, Best, Figure, Load, Rack, RackSpec, Skew, Trial, highest, objective};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -11,7 +12,16 @@ fn rack(nodes: u16, keys: u64) -> Rack {
 }
 
 fn spec(nodes: u16, keys: u64) -> RackSpec {
-    RackSpec { nodes, half_slow: false, keys, replicas: 1, arm: Arm::Hashing, seed: 1 }
+    RackSpec {
+        nodes,
+        half_slow: false,
+        keys,
+        replicas: 1,
+        arm: Arm::Hashing,
+        selection: Selection::default(),
+        hot_keys_max: None,
+        seed: 1,
+    }
 }
 
 fn found(best: &Best) -> &Trial {
@@ -88,24 +98,90 @@ fn slow_nodes_are_full_while_the_others_are_half_idle() {
 }
 
 #[test]
+fn a_cache_in_the_switch_serves_beyond_the_cap_and_is_of_no_use_for_writes() {
+    let mut rack = Rack::new(RackSpec { arm: Arm::Cache, ..spec(4, 50_000) });
+    let load = Load::reads(Skew::Zipf(1.2));
+    let bounds = rack.bounds(&load);
+    // The 10,000 most popular of 50,000 keys take 95 % of all reads.
+    assert!(bounds.cached > 10.0 * bounds.cap, "{bounds:?}");
+    // It has to find its keys first.
+    rack.run(&load, 3.0 * bounds.cap, 1_000 * MS, None);
+    let trial = rack.run(&load, 3.0 * bounds.cap, 300 * MS, None);
+    assert_eq!(trial.done, trial.begun, "{trial:?}");
+    assert!(trial.throughput() > 2.9 * bounds.cap && trial.by_switch > 0.75, "{trial:?}");
+    let writes = Load { reads_percent: 0, ..load };
+    let bounds = rack.bounds(&writes);
+    assert!((bounds.cached - bounds.hashing).abs() < 1.0, "{bounds:?}");
+    let trial = rack.run(&writes, 0.8 * bounds.hashing, 300 * MS, None);
+    assert_eq!((trial.done, trial.by_switch), (trial.begun, 0.0), "{trial:?}");
+    assert!(trial.busiest > 0.7, "{trial:?}");
+}
+
+#[test]
+fn only_as_many_keys_have_copies_as_the_controller_hears_of() {
+    let load = Load::reads(Skew::Zipf(1.2));
+    let busiest = |most| {
+        let copies = RackSpec { arm: Arm::Copies, hot_keys_max: Some(most), ..spec(8, 20_000) };
+        let mut rack = Rack::new(copies);
+        let rate = 0.9 * rack.bounds(&load).hashing;
+        rack.run(&load, rate, 300 * MS, None).busiest
+    };
+    let [none, one, many] = [0, 1, 32].map(busiest);
+    assert!((0.8..1.0).contains(&none), "{none}: as if there were none at all");
+    assert!(none > 1.4 * one && one > 1.2 * many, "{none} {one} {many}");
+}
+
+#[test]
+fn where_nodes_differ_in_speed_the_choice_of_the_copy_matters() {
+    let load = Load::reads(Skew::Zipf(1.2));
+    let trial = |selection| {
+        let copies = RackSpec { arm: Arm::Copies, half_slow: true, ..spec(8, 20_000) };
+        let mut rack = Rack::new(RackSpec { selection, ..copies });
+        let rate = 0.8 * rack.bounds(&load).cap;
+        // Until hot keys have copies, queues are full that take a while to be served.
+        rack.run(&load, rate, 300 * MS, None);
+        rack.run(&load, rate, 300 * MS, None)
+    };
+    let [any, predicted] = [Selection::Random, Selection::Predicted].map(trial);
+    assert!(any.busiest > 0.99 && any.p99_us > 10_000, "{any:?}");
+    assert!(predicted.busiest < 0.99 && predicted.p99_us < 3_000, "{predicted:?}");
+}
+
+/// A figure of a small rack, and what was told while it was made.
+fn small(number: u32, arm: Option<Arm>, seed: u64) -> (Figure, Vec<String>) {
+    let settings = Settings { nodes: 3, keys: 500, replicas: 1, seed, arm, window: Some(20 * MS) };
+    let mut told = Vec::new();
+    let made = figure(number, &settings, |line| told.push(line.to_owned()));
+    (made.expect("it is one of the figures"), told)
+}
+
+#[test]
 fn the_same_seed_gives_the_same_tables_and_plots_and_another_does_not() {
-    let window = Some(20 * MS);
-    let settings = Settings { nodes: 4, keys: 500, replicas: 1, seed: 1, window };
-    for number in FIGURES {
-        let make = |seed| {
-            let mut told = Vec::new();
-            let settings = Settings { seed, ..settings };
-            let made = figure(number, &settings, |line| told.push(line.to_owned()));
-            (made.expect("it is one of the figures"), told)
-        };
-        let (first, again) = (make(1), make(1));
+    for number in [9, 14] {
+        let (first, again) = (small(number, None, 1), small(number, None, 1));
         assert_eq!(first, again);
-        let (first, again) = (first.0, again.0);
-        assert_ne!(first.table, make(2).0.table);
-        assert!(first.table.rows.iter().all(|row| row.len() == first.table.columns.len()));
-        let svg = first.svg();
-        assert!(svg.starts_with("<svg") && svg.contains(&first.title), "{svg}");
-        assert_eq!(svg, again.svg());
+        assert_eq!(first.0.svg(), again.0.svg());
+        assert_ne!(first.0.table, small(number, None, 2).0.table);
     }
-    assert_eq!(figure(12, &settings, |_| ()), None);
+}
+
+#[test]
+fn every_figure_is_a_table_and_a_plot() {
+    for number in FIGURES {
+        let (made, told) = small(number, Some(Arm::Copies), 1);
+        assert_eq!(told.len(), made.table.rows.len());
+        assert!(made.table.rows.iter().all(|row| row.len() == made.table.columns.len()));
+        let svg = made.svg();
+        assert!(svg.starts_with("<svg") && svg.contains(&made.title), "{svg}");
+    }
+    let (all, copies) = (small(9, None, 1).0.table, small(9, Some(Arm::Copies), 1).0.table);
+    let rows: Vec<_> = all.rows.iter().filter(|row| copies.rows.contains(row)).collect();
+    assert_eq!(rows.len(), copies.rows.len(), "an arm alone is what it is beside others");
+    assert!(rows.len() < all.rows.len());
+}
+
+#[test]
+fn there_are_no_other_figures() {
+    let settings = Settings { nodes: 3, keys: 500, replicas: 1, seed: 1, arm: None, window: None };
+    assert_eq!(figure(7, &settings, |_| ()), None);
 }

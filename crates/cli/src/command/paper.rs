@@ -5,7 +5,7 @@ use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::{out, parse};
 use paper::pegasus::{FIGURES, Settings, figure};
-use paper::{Cell, Figure};
+use paper::{Arm, Cell, Figure};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,14 +38,13 @@ Figures:
   9   p99 and requests answered at 80 % of the cap, against skew
   10  throughput against the share of reads
   11  throughput against the number of nodes
-  13  throughput with half of the nodes at half speed, against skew
+  12  throughput against the number of keys that have copies
+  13  throughput by the choice of the copy that is read, also with half of the nodes at half speed
   14  p99 of each 100 ms while popularity shifts every 10 s
-Figure 12 (how many keys have copies) and the policies of 13 (which copy is read) are not there:
-they need copies of hot keys.
 
 Examples:
   keyway paper pegasus --figure 8
-  keyway paper pegasus --figure 8 --nodes 128 --seconds 0.5
+  keyway paper pegasus --figure 8 --nodes 128 --seconds 0.5 --arm copies
   keyway paper pegasus --figure 10 --replicas 3
   keyway paper pegasus --figure 14 --seconds 60 --out plots
   keyway paper pegasus --figure 9 --seed 2 --json")]
@@ -63,6 +62,9 @@ struct Pegasus {
     /// Nodes that hold each key. The paper's hold each key once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: u8,
+    /// Look at one way to spread load alone, where several are compared: hashing, copies or cache.
+    #[arg(long, value_name = "ARM", value_parser = parse_arm)]
+    arm: Option<Arm>,
     /// How long each trial is looked at, in virtual time. Without it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
@@ -80,6 +82,11 @@ const NODES_MAX: i64 = wire::NODES_MAX as i64;
 fn parse_figure(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| FIGURES.contains(number));
     number.ok_or_else(|| format!("there are {FIGURES:?}; see --help"))
+}
+
+fn parse_arm(text: &str) -> Result<Arm, String> {
+    let arm = Arm::ALL.into_iter().find(|arm| arm.option() == text);
+    arm.ok_or_else(|| format!("there are {:?}", Arm::ALL.map(Arm::option)))
 }
 
 impl Args {
@@ -101,7 +108,8 @@ impl Pegasus {
         }
         // Before hours are spent on what cannot be kept.
         std::fs::create_dir_all(&self.out).map_err(|error| unwritable(&self.out, &error))?;
-        let settings = Settings { nodes, keys, replicas, seed, window: self.seconds };
+        let settings =
+            Settings { nodes, keys, replicas, seed, arm: self.arm, window: self.seconds };
         let tell = |line: &str| eprintln!("{line}");
         let made = figure(self.figure, &settings, tell).expect("clap lets no other number through");
         let path = self.out.join(format!("pegasus-{}.svg", self.figure));

@@ -1,14 +1,12 @@
 //! Figure 14: the tail latency as the popularity of keys shifts.
 
 use super::tail::UTILISATION;
-use super::{CAP_NOTE, EVEN, Settings, THETA};
+use super::{CAP_NOTE, EVEN, Settings, THETA, measure_all};
 use crate::figure::{Cell, Column, Figure, Table};
 use crate::plot::Panel;
 use crate::rack::{Bounds, Rack, Trial};
 use crate::search::{OBJECTIVE_TIMES, objective};
 use crate::{Arm, Load, Skew};
-use sim::in_parallel;
-use std::ops::ControlFlow;
 use std::time::Duration;
 use workload::{Shift, ShiftKind};
 
@@ -25,7 +23,7 @@ const SHIFT_EVERY: Duration = Duration::from_secs(10);
 /// Ranks from which a random shift takes keys.
 const SHIFT_TOP: u64 = 10_000;
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column { head: "shift", key: "shift" },
     Column { head: "keys", key: "keys" },
     Column { head: "asked/s", key: "rate" },
@@ -34,6 +32,7 @@ const COLUMNS: [Column; 9] = [
     Column { head: "worst p99 us", key: "p99_us_worst" },
     Column { head: "over objective", key: "over_objective" },
     Column { head: "objective us", key: "objective_us" },
+    Column { head: "by switch", key: "by_switch" },
     Column { head: "gain max", key: "gain_max" },
 ];
 
@@ -60,10 +59,9 @@ struct Measured {
 
 impl Case {
     /// All curves, panel by panel.
-    fn all() -> impl Iterator<Item = Self> {
-        let of_kind = |(shift, kind)| {
-            Arm::ALL.into_iter().map(move |arm| Self::Shifting { shift, kind, arm })
-        };
+    fn all(settings: &Settings) -> impl Iterator<Item = Self> {
+        let of_kind =
+            |(shift, kind)| settings.arms().map(move |arm| Self::Shifting { shift, kind, arm });
         KINDS.into_iter().flat_map(of_kind).chain([Self::Even])
     }
 
@@ -100,7 +98,9 @@ impl Case {
         let mut rack = Rack::new(settings.rack(arm));
         let load = self.load();
         let (bounds, objective_us) = (rack.bounds(&load), objective(&mut rack, &load));
-        let trial = rack.run(&load, UTILISATION * bounds.cap, window, Some(PIECE));
+        let rate = UTILISATION * bounds.cap;
+        rack.get_used_to(&load, rate);
+        let trial = rack.run(&load, rate, window, Some(PIECE));
         Measured { bounds, objective_us, trial }
     }
 }
@@ -108,10 +108,10 @@ impl Case {
 /// Makes the figure.
 pub(super) fn per_interval(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
-    let cases: Vec<Case> = Case::all().collect();
+    let cases: Vec<Case> = Case::all(settings).collect();
     let mut panels: Vec<Panel> = KINDS.into_iter().map(|(shift, _)| panel(shift)).collect();
     let mut rows = Vec::new();
-    let ended: ControlFlow<()> = in_parallel(
+    measure_all(
         &cases,
         |case| case.measure(settings, window),
         |case, measured| {
@@ -125,10 +125,8 @@ pub(super) fn per_interval(settings: &Settings, mut tell: impl FnMut(&str)) -> F
                 }
             }
             rows.push(row(*case, &measured));
-            ControlFlow::Continue(())
         },
     );
-    assert!(ended.is_continue(), "nothing breaks off");
     let mut notes = settings.notes(window);
     notes.push(format!(
         "asked for: {UTILISATION} of the cap; every {} s {SHIFT_KEYS} keys change their ranks, \
@@ -175,6 +173,7 @@ fn row(case: Case, Measured { bounds, objective_us, trial }: &Measured) -> Vec<C
         number(tails.last()),
         Cell::number(over as f64 / tails.len().max(1) as f64, 3),
         Cell::number(*objective_us as f64, 0),
+        Cell::number(trial.by_switch, 3),
         Cell::number(bounds.gain_max(), 2),
     ]
 }

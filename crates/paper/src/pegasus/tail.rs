@@ -1,13 +1,11 @@
 //! Figure 9: the tail latency, and how many requests are answered, against skew.
 
 use super::throughput::skews;
-use super::{CAP_NOTE, Settings};
+use super::{CAP_NOTE, Settings, measure_all};
+use crate::Load;
 use crate::figure::{Cell, Column, Figure, Table};
 use crate::plot::Panel;
 use crate::rack::{Bounds, Rack, Trial};
-use crate::{Arm, Load};
-use sim::in_parallel;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// How busy the nodes are if every one takes its share.
@@ -16,13 +14,14 @@ pub(super) const UTILISATION: f64 = 0.8;
 /// How long each trial is looked at unless said otherwise.
 const WINDOW: Duration = Duration::from_secs(2);
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column { head: "keys", key: "keys" },
     Column { head: "spread", key: "spread" },
     Column { head: "asked/s", key: "rate" },
     Column { head: "answered", key: "answered" },
     Column { head: "p99 us", key: "p99_us" },
     Column { head: "gain max", key: "gain_max" },
+    Column { head: "by switch", key: "by_switch" },
     Column { head: "busiest", key: "busiest" },
     Column { head: "mean busy", key: "busy_mean" },
 ];
@@ -31,7 +30,7 @@ const COLUMNS: [Column; 8] = [
 pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let points: Vec<_> =
-        Arm::ALL.into_iter().flat_map(|arm| skews().map(move |(x, skew)| (arm, x, skew))).collect();
+        settings.arms().flat_map(|arm| skews().map(move |(x, skew)| (arm, x, skew))).collect();
     let panel = |title: &str, y, logarithmic| Panel {
         title: title.to_owned(),
         x: "popularity of keys",
@@ -43,7 +42,7 @@ pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> F
     let mut latency = panel("tail latency", "p99 (us)", true);
     let mut answered = panel("requests answered", "share answered", false);
     let mut rows = Vec::new();
-    let ended: ControlFlow<()> = in_parallel(
+    measure_all(
         &points,
         |(arm, _, skew)| measure(&mut Rack::new(settings.rack(*arm)), &Load::reads(*skew), window),
         |(arm, x, skew), (bounds, trial)| {
@@ -58,13 +57,12 @@ pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> F
                 Cell::number(share, 3),
                 Cell::number(trial.p99_us as f64, 0),
                 Cell::number(bounds.gain_max(), 2),
+                Cell::number(trial.by_switch, 3),
                 Cell::number(trial.busiest, 2),
                 Cell::number(trial.busy_mean, 2),
             ]);
-            ControlFlow::Continue(())
         },
     );
-    assert!(ended.is_continue(), "nothing breaks off");
     let mut notes = settings.notes(window);
     notes.push(format!("asked for: {UTILISATION} of the cap"));
     notes.push(CAP_NOTE.to_owned());
@@ -78,6 +76,8 @@ pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> F
 
 fn measure(rack: &mut Rack, load: &Load, window: Duration) -> (Bounds, Trial) {
     let bounds = rack.bounds(load);
-    let trial = rack.run(load, UTILISATION * bounds.cap, window, None);
+    let rate = UTILISATION * bounds.cap;
+    rack.get_used_to(load, rate);
+    let trial = rack.run(load, rate, window, None);
     (bounds, trial)
 }

@@ -1,18 +1,19 @@
-//! Figures 8, 10, 11 and 13: throughput under an objective for the tail latency.
+//! Figures 8 and 10 to 13: throughput under an objective for the tail latency.
 
-use super::{EVEN, Settings, THETA, THETAS};
+use super::{EVEN, Settings, THETA, THETAS, measure_all};
 use crate::figure::{Cell, Column, Figure, Table};
 use crate::plot::Panel;
 use crate::rack::{Rack, RackSpec};
 use crate::search::{Best, highest};
 use crate::{Arm, Load, Skew};
-use sim::in_parallel;
-use std::ops::ControlFlow;
+use cluster::Selection;
 use std::time::Duration;
 
 /// One point of a plot, and one row of its table.
 struct Point {
-    /// Which curve it belongs to.
+    /// Which plot it belongs to.
+    panel: &'static str,
+    /// Which curve of that.
     curve: String,
     x: f64,
     /// What stands at `x`.
@@ -29,13 +30,38 @@ struct Axis {
     named: bool,
 }
 
+impl Point {
+    /// What tables call its curve.
+    fn name(&self) -> String {
+        match self.panel {
+            ONLY => self.curve.clone(),
+            panel => format!("{}, {panel}", self.curve),
+        }
+    }
+}
+
+impl Axis {
+    /// A plot without points.
+    fn panel(&self, title: &str) -> Panel {
+        Panel {
+            title: title.to_owned(),
+            x: self.label,
+            places: Vec::new(),
+            y: "requests per second",
+            logarithmic: false,
+            curves: Vec::new(),
+        }
+    }
+}
+
 /// How long each trial is looked at unless said otherwise.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// Figure 8: against skew, reads only.
 pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
-    let points = Arm::ALL.into_iter().flat_map(|arm| {
+    let points = settings.arms().flat_map(|arm| {
         skews().map(move |(x, skew)| Point {
+            panel: ONLY,
             curve: arm.name().to_owned(),
             x,
             at: skew.to_string(),
@@ -51,6 +77,7 @@ pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figur
 pub(super) fn against_reads(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
     let curve = |arm: Arm, skew: Skew, name: String| {
         READS.into_iter().map(move |reads_percent| Point {
+            panel: ONLY,
             curve: name.clone(),
             x: reads_percent.into(),
             at: reads_percent.to_string(),
@@ -58,7 +85,7 @@ pub(super) fn against_reads(settings: &Settings, tell: impl FnMut(&str)) -> Figu
             load: Load { reads_percent, ..Load::reads(skew) },
         })
     };
-    let arms = Arm::ALL.into_iter().map(|arm| curve(arm, Skew::Zipf(THETA), arm.name().to_owned()));
+    let arms = settings.arms().map(|arm| curve(arm, Skew::Zipf(THETA), arm.name().to_owned()));
     let points = arms.flatten().chain(curve(Arm::Hashing, Skew::Uniform, EVEN.to_owned()));
     let title = format!("Figure 10: throughput against the share of reads, zipf {THETA}");
     let column = Column { head: "reads %", key: "reads_percent" };
@@ -74,6 +101,7 @@ pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figu
     let counts = || counts.iter().copied().chain([settings.nodes]);
     let curve = |arm: Arm, skew: Skew, name: &str| -> Vec<Point> {
         let point = |nodes: u16| Point {
+            panel: ONLY,
             curve: name.to_owned(),
             x: nodes.into(),
             at: nodes.to_string(),
@@ -82,7 +110,7 @@ pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figu
         };
         counts().map(point).collect()
     };
-    let arms = Arm::ALL.into_iter().flat_map(|arm| curve(arm, Skew::Zipf(THETA), arm.name()));
+    let arms = settings.arms().flat_map(|arm| curve(arm, Skew::Zipf(THETA), arm.name()));
     let points = arms.chain(curve(Arm::Hashing, Skew::Uniform, EVEN));
     let title = format!("Figure 11: throughput against nodes, zipf {THETA}, reads only");
     let column = Column { head: "nodes", key: "nodes" };
@@ -90,22 +118,61 @@ pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figu
     figure(settings, &title, &axis, points.collect(), tell)
 }
 
-/// Figure 13: nodes that are alike, and half of them at half speed, against skew.
-pub(super) fn against_speeds(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
-    let curves = Arm::ALL.into_iter().flat_map(|arm| [(arm, false), (arm, true)]);
-    let points = curves.flat_map(|(arm, half_slow)| {
-        let nodes = if half_slow { "half of the nodes at half speed" } else { "equal nodes" };
-        skews().map(move |(x, skew)| Point {
-            curve: format!("{}, {nodes}", arm.name()),
+/// Figure 12: against the number of keys that have copies, reads only.
+pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+    let points = HOT_THETAS.into_iter().flat_map(|theta| {
+        let places = std::iter::successors(Some(0.0), |place| Some(place + 1.0));
+        places.zip(HOT_KEYS).map(move |(x, most)| Point {
+            panel: ONLY,
+            curve: format!("zipf {theta}"),
             x,
-            at: skew.to_string(),
-            spec: RackSpec { half_slow, ..settings.rack(arm) },
-            load: Load::reads(skew),
+            at: most.to_string(),
+            spec: RackSpec { hot_keys_max: Some(most), ..settings.rack(Arm::Copies) },
+            load: Load::reads(Skew::Zipf(theta)),
         })
     });
-    let title = "Figure 13: throughput where nodes differ in speed, reads only";
+    let title = "Figure 12: throughput against the number of keys with copies, reads only";
+    let column = Column { head: "keys with copies", key: "hot_keys" };
+    let axis = Axis { label: "keys with copies, at most", column, named: true };
+    figure(settings, title, &axis, points.collect(), tell)
+}
+
+/// Figure 13: which copy is read, where nodes are alike and where half of them have half the speed,
+/// against skew.
+pub(super) fn against_speeds(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+    let spreads = SELECTIONS.map(|(selection, name)| (Arm::Copies, selection, name));
+    let alone = (Arm::Hashing, Selection::default(), Arm::Hashing.name());
+    let points = SPEEDS.into_iter().flat_map(|(half_slow, panel)| {
+        [alone].into_iter().chain(spreads).flat_map(move |(arm, selection, name)| {
+            skews().map(move |(x, skew)| Point {
+                panel,
+                curve: name.to_owned(),
+                x,
+                at: skew.to_string(),
+                spec: RackSpec { half_slow, selection, ..settings.rack(arm) },
+                load: Load::reads(skew),
+            })
+        })
+    });
+    let title = "Figure 13: throughput by the choice of the copy that is read, reads only";
     figure(settings, title, &SKEW_AXIS, points.collect(), tell)
 }
+
+/// The title of the only plot of most figures.
+const ONLY: &str = "under the objective for p99";
+
+/// How many keys have copies, and how skewed they are.
+const HOT_KEYS: [u64; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
+const HOT_THETAS: [f64; 3] = [0.9, 1.0, 1.2];
+
+const SELECTIONS: [(Selection, &str); 3] = [
+    (Selection::Random, "any copy"),
+    (Selection::Reported, "least loaded as reported"),
+    (Selection::Predicted, "least loaded as predicted"),
+];
+
+const SPEEDS: [(bool, &str); 2] =
+    [(false, "equal nodes"), (true, "half of the nodes at half speed")];
 
 /// Shares of reads, in percent.
 const READS: [u32; 6] = [0, 20, 40, 60, 80, 100];
@@ -128,38 +195,33 @@ fn figure(
 ) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
     let measure = |point: &Point| highest(&mut Rack::new(point.spec), &point.load, window);
-    let mut panel = Panel {
-        title: "under the objective for p99".to_owned(),
-        x: axis.label,
-        places: Vec::new(),
-        y: "requests per second",
-        logarithmic: false,
-        curves: Vec::new(),
-    };
+    let mut panels: Vec<Panel> = Vec::new();
     let mut rows = Vec::new();
-    let ended: ControlFlow<()> = in_parallel(&points, measure, |point, best| {
+    measure_all(&points, measure, |point, best| {
         let served = best.trial.as_ref().map_or(0.0, |trial| trial.throughput());
-        tell(&format!("{}, {}: {served:.0} requests/s", point.curve, point.at));
+        tell(&format!("{}, {}: {served:.0} requests/s", point.name(), point.at));
+        if panels.last().is_none_or(|panel| panel.title != point.panel) {
+            panels.push(axis.panel(point.panel));
+        }
+        let panel = panels.last_mut().expect("there is one by now");
         if axis.named && !panel.places.contains(&point.at) {
             panel.places.push(point.at.clone());
         }
         panel.add(&point.curve, point.x, served);
         rows.push(row(point, &best));
-        ControlFlow::Continue(())
     });
-    assert!(ended.is_continue(), "nothing breaks off");
     let mut columns = vec![axis.column];
     columns.extend(COLUMNS);
     Figure {
         title: title.to_owned(),
         notes: settings.objective_notes(window),
         table: Table { columns, rows },
-        panels: vec![panel],
+        panels,
     }
 }
 
 /// The columns after that of the axis.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column { head: "spread", key: "spread" },
     Column { head: "throughput/s", key: "throughput" },
     Column { head: "cap/s", key: "cap" },
@@ -167,6 +229,7 @@ const COLUMNS: [Column; 9] = [
     Column { head: "gain max", key: "gain_max" },
     Column { head: "p99 us", key: "p99_us" },
     Column { head: "objective us", key: "objective_us" },
+    Column { head: "by switch", key: "by_switch" },
     Column { head: "busiest", key: "busiest" },
     Column { head: "mean busy", key: "busy_mean" },
 ];
@@ -176,13 +239,14 @@ fn row(point: &Point, Best { bounds, objective_us, trial }: &Best) -> Vec<Cell> 
     let served = trial.map(|trial| trial.throughput());
     vec![
         Cell::text(&point.at),
-        Cell::text(&point.curve),
+        Cell::text(point.name()),
         Cell::number(served, 0),
         Cell::number(bounds.cap, 0),
         Cell::number(served.map(|served| served / bounds.cap), 3),
         Cell::number(bounds.gain_max(), 2),
         Cell::number(trial.map(|trial| trial.p99_us as f64), 0),
         Cell::number(*objective_us as f64, 0),
+        Cell::number(trial.map(|trial| trial.by_switch), 3),
         Cell::number(trial.map(|trial| trial.busiest), 2),
         Cell::number(trial.map(|trial| trial.busy_mean), 2),
     ]

@@ -2,6 +2,7 @@
 
 use super::control::KEYSPACE;
 use super::{KEY_BYTES, Rack};
+use crate::netcache::ITEMS_MAX;
 use crate::{Load, Skew};
 use cluster::{NodeId, Partition};
 use workload::zeta;
@@ -14,7 +15,14 @@ pub struct Bounds {
     /// Where each key is served at its home alone: what makes the node with the hottest keys busy.
     /// As the hash of this rack's seed places them.
     pub hashing: f64,
+    /// The same, but a switch answers all reads of the keys that are read most, as many as it can
+    /// cache: what makes the node busy that is left with most. At most [`CACHED_TIMES_MAX`] times
+    /// the cap.
+    pub cached: f64,
 }
+
+/// Of a switch that answers everything no rack says how much that is.
+pub const CACHED_TIMES_MAX: f64 = 12.0;
 
 impl Bounds {
     /// How many times as much as hashing any balancer can serve.
@@ -31,17 +39,22 @@ impl Rack {
         let spec = &self.spec;
         let rates = (0..spec.nodes).map(|node| f64::from(spec.rate_of(node)));
         let cap = rates.clone().sum::<f64>() / load.visits(spec.replicas);
-        let busiest = self.visits(load).into_iter().zip(rates);
-        let hashing = busiest.map(|(visits, rate)| rate / visits).fold(f64::MAX, f64::min);
-        Bounds { cap, hashing }
+        let full = |visits: Vec<f64>| {
+            let nodes = visits.into_iter().zip(rates.clone());
+            nodes.map(|(visits, rate)| rate / visits).fold(f64::MAX, f64::min)
+        };
+        let hashing = full(self.visits(load, 0));
+        let cached = full(self.visits(load, ITEMS_MAX as u64)).min(cap * CACHED_TIMES_MAX);
+        Bounds { cap, hashing, cached }
     }
 
-    /// How often a request visits each node on average.
-    fn visits(&self, load: &Load) -> Vec<f64> {
+    /// How often a request visits each node on average, if no node serves reads of the `cached`
+    /// most popular keys.
+    fn visits(&self, load: &Load, cached: u64) -> Vec<f64> {
         let map = self.controller.map();
         let keyspace = map.keyspace(KEYSPACE).expect("the rack has one");
-        let mut partitions: Vec<(&Partition, f64)> =
-            map.partitions.iter().map(|it| (it, 0.0)).collect();
+        let mut partitions: Vec<(&Partition, Asked)> =
+            map.partitions.iter().map(|it| (it, Asked::default())).collect();
         let contents = self.contents.as_ref().expect("the rack is filled");
         let mut name = Vec::with_capacity(KEY_BYTES);
         for key in 0..self.spec.keys {
@@ -50,7 +63,10 @@ impl Rack {
             let at = keyspace.match_value(&name);
             let after = partitions.partition_point(|(it, _)| it.first <= at);
             let home = after.checked_sub(1).and_then(|place| partitions.get_mut(place));
-            home.expect("partitions cover everything").1 += weight(load.skew, key);
+            let (_, asked) = home.expect("partitions cover everything");
+            let weight = weight(load.skew, key);
+            asked.writes += weight;
+            asked.reads += if key < cached { 0.0 } else { weight };
         }
         let all: f64 = match load.skew {
             Skew::Uniform => self.spec.keys as f64,
@@ -62,13 +78,20 @@ impl Rack {
             let visits = visits.get_mut(usize::from(node));
             *visits.expect("chains are made of nodes") += share;
         };
-        for (partition, weight) in partitions {
-            let share = weight / all;
-            partition.members().iter().for_each(|node| visit(*node, share * (1.0 - reads)));
-            visit(partition.tail().expect("nothing fails"), share * reads);
+        for (partition, asked) in partitions {
+            let write = asked.writes / all * (1.0 - reads);
+            partition.members().iter().for_each(|node| visit(*node, write));
+            visit(partition.tail().expect("nothing fails"), asked.reads / all * reads);
         }
         visits
     }
+}
+
+/// How popular the keys of a partition are that nodes read, and those that they write.
+#[derive(Default)]
+struct Asked {
+    reads: f64,
+    writes: f64,
 }
 
 /// The popularity of a key, whose number is its rank.

@@ -3,10 +3,10 @@
 
 use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
-use super::{Rack, Server};
+use super::{Rack, RackSpec, Server};
 use cluster::{
-    ClusterId, HotPolicy, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeSpec,
-    Order, Report, Selection, SwitchControl as _,
+    ClusterId, HotPolicy, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeReport,
+    NodeSpec, Order, Report, SwitchControl as _,
 };
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
 use machine::Instant;
@@ -21,8 +21,9 @@ pub(super) enum Mail {
     Report(Member, Report),
 }
 
-/// How a controller of so many nodes is configured.
-pub(super) fn configuration(nodes: u16, seed: u64) -> ControllerConfig {
+/// How the controller of such a rack is configured.
+pub(super) fn configuration(spec: &RackSpec) -> ControllerConfig {
+    let RackSpec { nodes, seed, selection, .. } = *spec;
     let node = |id| NodeSpec { id: NodeId(id), endpoint: node_endpoint(id), shards: 1 };
     ControllerConfig {
         seed,
@@ -33,7 +34,7 @@ pub(super) fn configuration(nodes: u16, seed: u64) -> ControllerConfig {
         poll_interval: POLL_INTERVAL,
         lease: LEASE,
         copy_bytes_per_s: COPY_BYTES_PER_S,
-        hot_selection: Selection::default(),
+        hot_selection: selection,
     }
 }
 
@@ -109,9 +110,19 @@ impl Rack {
             machine.install_hot(now, hot);
         }
         server.pump(now, &mut self.net);
-        let state = MemberReport::Node(server.machine.report());
+        let report = server.machine.report();
+        let state = MemberReport::Node(self.as_heard(report));
         let report = Report { life: node_life(node.0), at: now, state };
         self.mail(Mail::Report(Member::Node(node), report));
+    }
+
+    /// A node's report without the keys that the controller is not to hear of.
+    fn as_heard(&self, mut report: NodeReport) -> NodeReport {
+        if let (Some(most), Some(contents)) = (self.spec.hot_keys_max, &self.contents) {
+            let rank = |key: &[u8]| contents.names.index(key);
+            report.hot.retain(|it| rank(&it.key).is_some_and(|rank| rank < most));
+        }
+        report
     }
 
     /// Lets the cluster form, creates the keyspace and waits until everybody serves it.
