@@ -26,6 +26,9 @@ SEC("syscall")
 int govern(struct kw_rule *to)
 {
 	*(volatile __u64 *)&rule.leased_until = to->leased_until;
+	/* In this order for all processors, which an exchange makes sure of. */
+	__sync_lock_test_and_set(&rule.beginning, to->beginning);
+	*(volatile __u64 *)&rule.moment = to->moment;
 	*(volatile __u32 *)&rule.nodes = to->nodes;
 	*(volatile __u32 *)&rule.tick = to->tick;
 	*(volatile __u8 *)&rule.installed = to->installed;

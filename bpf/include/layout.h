@@ -20,6 +20,7 @@
 #define KW_RANGE_PIECES_MAX	32
 #define KW_HOT_KEYS_MAX	65536
 #define KW_HOT_READERS_MAX	64
+#define KW_TRIP_VERSIONS	4294967296
 #define KW_NODES_MAX	1024
 #define KW_PARTITIONS_MAX	65536
 #define KW_KEYSPACES_MAX	256
@@ -38,7 +39,16 @@
 #define KW_DESCRIBE_REPLY_LEN	11
 #define KW_CHAIN_WRITE_LEN	35
 #define KW_HOT_COPY_LEN	9
+#define KW_LEAVE_LEN	9
+#define KW_RETURN_LEN	32
+#define KW_ROAM_FETCH_LEN	16
+#define KW_ROAM_FOUND_LEN	9
+#define KW_ROAM_END_LEN	8
 #define KW_COPY_MARK_LEN	11
+#define KW_COPY_TRIPS_LEN	5
+#define KW_TRIPS_LEN	2
+#define KW_TRIP_OVER_LEN	48
+#define KW_TRIP_PRESENT_LEN	25
 #define KW_COPY_RECORD_LEN	21
 #define KW_COPY_SESSION_LEN	43
 #define KW_COPY_END_LEN	25
@@ -64,6 +74,9 @@ enum kw_op {
 	KW_OP_CHAIN_COPY = 0x45,
 	KW_OP_CHAIN_COPIED = 0x46,
 	KW_OP_HOT_COPY = 0x47,
+	KW_OP_ROAM_FETCH = 0x48,
+	KW_OP_ROAM_FOUND = 0x49,
+	KW_OP_ROAM_END = 0x4a,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -93,6 +106,9 @@ enum kw_op {
 	case 0x45: \
 	case 0x46: \
 	case 0x47: \
+	case 0x48: \
+	case 0x49: \
+	case 0x4a: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \
@@ -118,6 +134,8 @@ enum kw_code {
 	KW_CODE_EXPIRING = 0x14,
 	KW_CODE_CLOSED = 0x15,
 	KW_CODE_NOT_HERE = 0x16,
+	KW_CODE_AWAY = 0x17,
+	KW_CODE_UNCERTAIN = 0x18,
 	KW_CODE_BAD_REQUEST = 0x20,
 	KW_CODE_TOO_LARGE = 0x21,
 	KW_CODE_BAD_MATCH = 0x22,
@@ -161,6 +179,8 @@ enum kw_effect {
 	KW_EFFECT_DELETE = 0x02,
 	KW_EFFECT_MARK = 0x03,
 	KW_EFFECT_UNMARK = 0x04,
+	KW_EFFECT_LEAVE = 0x05,
+	KW_EFFECT_RETURN = 0x06,
 };
 
 /* Bits of `flags`. */
@@ -178,6 +198,8 @@ enum kw_effect {
 #define KW_HOP_FLAG_DIRECT	(1 << 0)
 #define KW_HOP_FLAG_HOT	(1 << 2)
 #define KW_HOP_FLAG_NEWEST	(1 << 3)
+#define KW_HOP_FLAG_ROAM	(1 << 4)
+#define KW_HOP_FLAG_OLD	(1 << 5)
 #define KW_HOP_FLAG_CUT	(1 << 1)
 
 /* The header of every packet. */
@@ -243,6 +265,9 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_RATE_AT	44
 #define KW_HOT_BITMAP_AT	48
 #define KW_STAY_AT	52
+#define KW_MOMENT_AT	16
+#define KW_TRIP_AT	16
+#define KW_TOLD_AT	52
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {
@@ -375,9 +400,11 @@ _Static_assert(__builtin_offsetof(struct kw_service, addr) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, port) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, pad) == 18, "as in Rust");
 
-/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, and how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load). */
+/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, and how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load). */
 struct kw_rule {
 	__u64 leased_until;
+	__be64 moment;
+	__u64 beginning;
 	__u32 nodes;
 	__u32 tick;
 	__u8 installed;
@@ -385,14 +412,16 @@ struct kw_rule {
 	__u8 hot;
 	__u8 pad[5];
 };
-_Static_assert(sizeof(struct kw_rule) == 24, "no padding");
+_Static_assert(sizeof(struct kw_rule) == 40, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_rule, leased_until) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, nodes) == 8, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, tick) == 12, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 16, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, active) == 17, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, hot) == 18, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 19, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, moment) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, beginning) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, nodes) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, tick) == 28, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, active) == 33, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, hot) == 34, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 35, "as in Rust");
 
 /* What a hot key is known by. */
 struct kw_hot_key {

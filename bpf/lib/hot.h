@@ -177,7 +177,7 @@ static __always_inline void kw_note_mark(struct kw_hot *hot, __u32 node, __u8 ma
 /* Codes above the decided ones that are known: others are taken for decided. */
 static __always_inline bool kw_is_undecided(__u8 code)
 {
-	return (code >= KW_CODE_STALE_EPOCH && code <= KW_CODE_NOT_HERE) ||
+	return (code >= KW_CODE_STALE_EPOCH && code <= KW_CODE_UNCERTAIN) ||
 	       (code >= KW_CODE_BAD_REQUEST && code <= KW_CODE_NOT_ORDERED);
 }
 
@@ -194,17 +194,27 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 	if (!hot)
 		return 0;
 	if (kw->op == KW_OP_HOT_COPIED) {
-		kw_note_mark(hot, sender, kw_mark(version));
+		/* What is below the floor is of no use, and would hide what it has taken since. */
+		if (version >= *(volatile __u64 *)&hot->floor)
+			kw_note_mark(hot, sender, kw_mark(version));
 		return 0;
 	}
 	of_this_stay = KW_U64((void *)kw + KW_STAY_AT) == hot->stay;
 	if (kw->op != KW_OP_HOT_COVER && kw_is_undecided(kw->code)) {
-		if (kw->code == KW_CODE_NOT_HERE && of_get && of_this_stay)
+		if (kw->code != KW_CODE_NOT_HERE || !of_get || !of_this_stay)
+			return 0;
+		if (!(kw->hop_flags & KW_HOP_FLAG_NEWEST)) {
 			kw_note_mark(hot, sender, 0);
-		return 0;
+			return 0;
+		}
+		/* From the home of a key on a trip: it proves, though it has no answer. */
 	}
 	if (!kw_raise(hot, version))
 		return KW_DROP_CONTENDED;
+	/* Whoever answers for a trip holds what it answers. */
+	if (kw->op == KW_OP_PUT_REPLY && kw->hop_flags & KW_HOP_FLAG_ROAM &&
+	    *(volatile __u64 *)&hot->floor == version)
+		kw_note_mark(hot, sender, kw_mark(version));
 	/* The branches before make sure that no processor shows this before the floor. */
 	if (of_get && kw->hop_flags & KW_HOP_FLAG_NEWEST && of_this_stay && !kw_proven(hot))
 		*(volatile __u32 *)&hot->proven = 1;

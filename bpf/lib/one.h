@@ -94,6 +94,8 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 	reason = kw_learn(kw, sender);
 	if (reason)
 		return reason;
+	if (kw->op < KW_OP_HOT_COPIED)
+		KW_U64((void *)kw + KW_TOLD_AT) = rule.moment;
 	kw_address(p, to, kw->reply_port);
 	kw_frame(p->eth, client->way.dmac);
 	*ifindex = client->way.ifindex;
@@ -109,6 +111,24 @@ static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw
 	return KW_SEND;
 }
 
+/*
+ * What the head of a chain is to know of a write: this switch stamps no versions, and what another
+ * may have stamped was first sent before the directory began.
+ */
+static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent)
+{
+	__be64 moment = *(const volatile __be64 *)&rule.moment;
+	__u64 after = moment;
+
+	/* The address depends on the moment, so that the beginning is not read before that. */
+	asm volatile("%0 &= 0" : "+r"(after));
+	KW_U64((void *)kw + KW_MOMENT_AT) = moment;
+	KW_U64(&kw->object_version) = 0;
+	if (bpf_be64_to_cpu(first_sent) <
+	    *(const volatile __u64 *)((const void *)&rule.beginning + after))
+		kw->hop_flags = KW_HOP_FLAG_OLD;
+}
+
 /* A read to its tail, a write to its head with the chain it will walk. */
 static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own,
 				   const struct kw_row *row, bool write, __u32 *ifindex)
@@ -116,6 +136,7 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 	const struct kw_node *node = NULL;
 	__be16 id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);
 	__be16 port = write ? row->head_port : row->tail_port;
+	__be64 first_sent;
 
 	if (port) {
 		node = kw_node(id);
@@ -128,10 +149,12 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 		kw_count_read(row->counter);
 	if (!node)
 		return KW_DROP_NO_NODE;
+	first_sent = KW_U64((void *)p->kw + KW_MOMENT_AT);
 	kw_stamp_request(p);
 	kw_stamp_partition(p->kw, row->partition, row->epoch);
 	if (write) {
 		kw_stamp_chain(p->kw, row);
+		kw_stamp_home(p->kw, first_sent);
 		kw_sent_along(own, row);
 	} else {
 		kw_stamp_chain_of_one(p->kw, id);

@@ -37,6 +37,8 @@ pub struct Client {
     pub(crate) counters: Counters,
     pub(crate) plant: Option<Plant>,
     next_ticket: u64,
+    /// The latest moment of a switch that any reply has told.
+    pub(crate) told: u64,
     /// Requests whose outcome has not been polled.
     open: usize,
     /// Buffers of datagrams that were answered, for those to come.
@@ -74,6 +76,7 @@ impl Client {
             counters: Counters::default(),
             plant: None,
             next_ticket: 0,
+            told: 0,
             open: 0,
             buffers: Vec::new(),
             config,
@@ -358,7 +361,7 @@ impl Client {
 
     /// Sends a copy and sets the time of the next.
     fn transmit(&mut self, now: Instant, seq: u64) {
-        let lag = self.window.lag(seq);
+        let (lag, told) = (self.window.lag(seq), self.told);
         let Some(pending) = self.window.get_mut(seq) else { return };
         let header = pending.datagram.first_chunk_mut::<HEADER_LEN>();
         let header = header.expect("every request was emitted with a header");
@@ -366,6 +369,9 @@ impl Client {
         header.set_lag(lag);
         if let Owner::Multiget(_, part) = &pending.owner {
             header.set_bitmap(part.missing);
+        }
+        if pending.op == Op::Put && pending.copies == 0 {
+            header.set_moment(told);
         }
         wire::seal(&mut pending.datagram);
         self.outbox.push_copy(self.route.send(now), &pending.datagram);

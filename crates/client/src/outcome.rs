@@ -52,6 +52,9 @@ pub enum Refusal {
 pub enum UnknownReason {
     /// No node answered before the deadline, however often it was asked.
     NoAnswer,
+    /// The key's writes went anywhere, the switch that knew where is another one now, and so no
+    /// node can tell whether this one was among them.
+    Uncertain,
     /// The client was closed while the request was on its way.
     Closed,
 }
@@ -145,7 +148,9 @@ impl Refusal {
             | Code::NotServing
             | Code::Expiring
             | Code::Closed
-            | Code::NotHere => return None,
+            | Code::NotHere
+            | Code::Away
+            | Code::Uncertain => return None,
         })
     }
 }
@@ -177,6 +182,7 @@ impl fmt::Display for UnknownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoAnswer => "no answer before the deadline",
+            Self::Uncertain => "the switch changed, and nobody knows whether it was written before",
             Self::Closed => "the client was closed before the answer came",
         })
     }

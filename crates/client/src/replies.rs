@@ -24,6 +24,7 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
+        self.told = self.told.max(header.told());
         match body {
             Body::Refusal(code) => match self.refusal(op, code) {
                 None => self.take_ask_again(now, seq, code, header),
@@ -56,7 +57,10 @@ impl Client {
             | Body::ChainCopied
             | Body::HotCopy { .. }
             | Body::HotCopied
-            | Body::HotCover => Err(DropReason::BadOp),
+            | Body::HotCover
+            | Body::RoamFetch { .. }
+            | Body::RoamFound { .. }
+            | Body::RoamEnd { .. } => Err(DropReason::BadOp),
         }
     }
 
@@ -131,8 +135,13 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         };
         let Owner::Scan(ticket, ask) = &mut pending.owner else {
+            if code == Code::Uncertain && pending.op.is_write() {
+                self.end_unknown(seq, UnknownReason::Uncertain);
+                return Ok(());
+            }
             let from_copy = code == Code::NotHere && pending.ask_at_home();
-            self.ask_again_later(now, seq, overloaded, from_copy);
+            let from_home = code == Code::Away && pending.ask_away();
+            self.ask_again_later(now, seq, overloaded, from_copy || from_home);
             return Ok(());
         };
         // One piece of several: the others may still be answered under this number.
@@ -154,7 +163,8 @@ impl Client {
     }
 
     /// The whole datagram is sent again later; once, however many copies of it were answered so. If
-    /// only a copy of a hot key was no good, there is nothing to wait for: the key has its home.
+    /// only a copy of a hot key was no good, there is nothing to wait for: the key has its home. If
+    /// it is away from there, neither: the switch has just heard what to do with the request.
     fn ask_again_later(&mut self, now: Instant, seq: u64, overloaded: bool, at_once: bool) {
         let Some(pending) = self.window.get_mut(seq) else { return };
         if pending.asked_again {
@@ -363,14 +373,18 @@ impl Client {
 
     /// Nobody has answered in time.
     pub(crate) fn give_up(&mut self, seq: u64) {
-        let no_answer = Outcome::Unknown(UnknownReason::NoAnswer);
+        self.end_unknown(seq, UnknownReason::NoAnswer);
+    }
+
+    fn end_unknown(&mut self, seq: u64, why: UnknownReason) {
+        let unknown = Outcome::Unknown(why);
         match self.end(seq) {
             None => {}
             Some(Owner::Single(ticket) | Owner::Describe(ticket, _)) => {
-                self.conclude(ticket, no_answer);
+                self.conclude(ticket, unknown);
             }
             Some(Owner::Multiget(ticket, _)) => self.end_multiget(ticket),
-            Some(Owner::Scan(ticket, _)) => self.end_scan(ticket, Some(no_answer)),
+            Some(Owner::Scan(ticket, _)) => self.end_scan(ticket, Some(unknown)),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Pending {
     pub(crate) agains: u32,
     /// Whether the next copy waits because of an ask-again answer, which further ones don't change.
     pub(crate) asked_again: bool,
+    /// Whether it was told that its key is away, and asked again at once.
+    asked_away: bool,
     /// Retries granted although the budget was empty.
     pub(crate) granted: u32,
     /// When it was numbered.
@@ -66,6 +68,7 @@ impl Pending {
             backoff: 0,
             agains: 0,
             asked_again: false,
+            asked_away: false,
             granted: 0,
             started_at: never,
             sent_at: never,
@@ -73,6 +76,11 @@ impl Pending {
             deadline: never,
             timer: never,
         }
+    }
+
+    /// Its key is away: says whether it has not been told so before.
+    pub(crate) fn ask_away(&mut self) -> bool {
+        !std::mem::replace(&mut self.asked_away, true)
     }
 
     /// Makes its next copies ask for hot keys at home; says whether those before did not.

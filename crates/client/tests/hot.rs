@@ -1,11 +1,11 @@
-//! What a client does when a copy of a hot key is no good.
+//! What a client does when a copy of a hot key is no good, and when the key is away.
 
-use client::{Client, ClientConfig, Request};
+use client::{Client, ClientConfig, Expiry, Outcome, Reply, Request, UnknownReason};
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use machine::{Instant, Rng};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Code, Endpoint, Entry, Header, Op, Packet, flag};
+use wire::{Code, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet, flag};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const START: Instant = Instant(1_000_000_000_000);
@@ -29,11 +29,15 @@ fn not_here(request: &[u8]) -> Vec<u8> {
     out
 }
 
-#[test]
-fn what_a_copy_cannot_answer_is_asked_at_home_at_once_and_then_in_time() {
+fn keyspace() -> Arc<Keyspace> {
     let kind = KeyspaceKind::Hash;
     let (id, hot) = (KeyspaceId(1), HotPolicy::Replicate);
-    let keyspace = Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot });
+    Arc::new(Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot })
+}
+
+#[test]
+fn what_a_copy_cannot_answer_is_asked_at_home_at_once_and_then_in_time() {
+    let keyspace = keyspace();
     let keys: &[&[u8]] = &[b"hot", b"cold"];
     for request in [Request::Get { key: b"hot" }, Request::Mget { keys }] {
         let mut now = START;
@@ -49,7 +53,7 @@ fn what_a_copy_cannot_answer_is_asked_at_home_at_once_and_then_in_time() {
             let waited = at.since(now);
             now = now.max(at);
             client.handle_timeout(now);
-            (waited, client.poll_transmit().unwrap().payload.to_vec())
+            (waited, client.poll_transmit().expect("it was due").payload.to_vec())
         };
         let (waited, again) = ask_again(&mut client, &first);
         assert_eq!(waited, Duration::ZERO);
@@ -60,4 +64,99 @@ fn what_a_copy_cannot_answer_is_asked_at_home_at_once_and_then_in_time() {
         assert!(waited > Duration::ZERO);
         assert_ne!(header(&again).flags & flag::AT_HOME, 0);
     }
+}
+
+/// The reply to a request without a payload, as a switch lets it through in this moment.
+fn reply(request: &[u8], code: Code, moment: u64) -> Vec<u8> {
+    let asked = header(request);
+    let op = Op::from_wire(asked.op).expect("clients send sound packets").reply() as u8;
+    let (flags, key_len, code) = (0, 0, code as u8);
+    let mut out = Vec::new();
+    wire::emit(&mut out, &Header { op, flags, key_len, code, object_version: 5, ..asked }, &[]);
+    out.first_chunk_mut::<HEADER_LEN>().expect("a header").set_told(moment);
+    out
+}
+
+fn moment(request: &[u8]) -> u64 {
+    request.first_chunk::<HEADER_LEN>().expect("a header").moment()
+}
+
+/// The next datagram that the client sends, and how long it waits for that.
+fn next(client: &mut Client, now: &mut Instant) -> (Duration, Vec<u8>) {
+    let at = client.poll_timeout().expect("something waits").max(*now);
+    let waited = at.since(*now);
+    *now = at;
+    client.handle_timeout(*now);
+    (waited, client.poll_transmit().expect("it was due").payload.to_vec())
+}
+
+const PUT: Request<'_> = Request::Put { key: b"hot", value: b"v", expiry: Expiry::Never };
+
+fn start(client: &mut Client, now: Instant, request: Request<'_>) -> Vec<u8> {
+    client.start(now, &keyspace(), request).expect("there is room");
+    client.poll_transmit().expect("it is sent at once").payload.to_vec()
+}
+
+#[test]
+fn a_write_says_what_was_told_when_it_was_first_sent_and_so_do_its_copies() {
+    let mut now = START;
+    let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
+    let first = start(&mut client, now, PUT);
+    assert_eq!(moment(&first), 0, "nothing was told yet");
+    let other = start(&mut client, now, Request::Del { key: b"other" });
+    client.handle_packet(now, SERVICE, &reply(&other, Code::Ok, 9));
+    let later = start(&mut client, now, PUT);
+    let del = start(&mut client, now, Request::Del { key: b"hot" });
+    assert_eq!((moment(&later), moment(&del)), (9, 0), "only what may roam needs it");
+    client.handle_packet(now, SERVICE, &reply(&del, Code::Ok, 4));
+    let again = loop {
+        let (_, again) = next(&mut client, &mut now);
+        if header(&again).seq == header(&first).seq {
+            break again;
+        }
+        assert_eq!((header(&again).seq, moment(&again)), (header(&later).seq, 9));
+    };
+    assert_eq!(moment(&again), 0, "a copy of the first may have been anywhere before");
+    let last = start(&mut client, now, PUT);
+    assert_eq!(moment(&last), 9, "another switch may be behind");
+    let forged = Header { client: 78, ..header(&last) };
+    let mut stranger = Vec::new();
+    wire::emit(&mut stranger, &Header { op: Op::PutReply as u8, key_len: 0, ..forged }, &[]);
+    stranger.first_chunk_mut::<HEADER_LEN>().expect("a header").set_told(99);
+    client.handle_packet(now, SERVICE, &stranger);
+    assert_eq!(moment(&start(&mut client, now, PUT)), 9, "that was for somebody else");
+}
+
+#[test]
+fn a_write_whose_key_is_away_is_sent_again_at_once_and_then_in_time() {
+    let mut now = START;
+    let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
+    let first = start(&mut client, now, PUT);
+    client.handle_packet(now, SERVICE, &reply(&first, Code::Away, 9));
+    let (waited, again) = next(&mut client, &mut now);
+    assert_eq!(waited, Duration::ZERO);
+    assert_eq!((header(&again).seq, moment(&again)), (header(&first).seq, 0));
+    assert_eq!(header(&again).flags, header(&first).flags);
+    // The trip is not known to the switch yet, or is over: both take their time.
+    client.handle_packet(now, SERVICE, &reply(&again, Code::Away, 9));
+    let (waited, again) = next(&mut client, &mut now);
+    assert!(waited > Duration::ZERO);
+    assert_eq!(client.poll_outcome(), None);
+    client.handle_packet(now, SERVICE, &reply(&again, Code::Ok, 9));
+    let outcome = client.poll_outcome().unwrap().1;
+    assert_eq!(outcome, Outcome::Done(Reply::Put { version: 5 }));
+}
+
+#[test]
+fn what_nobody_can_know_any_more_is_not_asked_for_again() {
+    let now = START;
+    let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
+    let put = start(&mut client, now, PUT);
+    client.handle_packet(now, SERVICE, &reply(&put, Code::Uncertain, 9));
+    let outcome = client.poll_outcome().unwrap().1;
+    assert_eq!(outcome, Outcome::Unknown(UnknownReason::Uncertain));
+    assert_eq!((client.poll_timeout(), client.datagrams_in_flight()), (None, 0));
+    let get = start(&mut client, now, Request::Get { key: b"hot" });
+    client.handle_packet(now, SERVICE, &reply(&get, Code::Uncertain, 9));
+    assert_eq!(client.poll_outcome(), None, "a read has no effect that could be in doubt");
 }

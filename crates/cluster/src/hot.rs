@@ -12,9 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HotPolicy {
-    /// Copies of them answer reads on other nodes, too.
+    /// Copies of them answer reads on other nodes, too, and what is written much goes anywhere.
     #[default]
     Replicate,
+    /// Copies of them answer reads on other nodes; their writes go through their chains.
+    Reads,
     /// Nothing: each key is read from its tail alone.
     Off,
 }
@@ -70,8 +72,23 @@ pub struct HotEntry {
     /// Place of the first node that is to hold a copy.
     pub first: u16,
     /// How many are to: the nodes in so many places from `first` on, round the end. At most
-    /// [`wire::HOT_READERS_MAX`], and at most as many as there are places.
+    /// [`wire::HOT_READERS_MAX`], and at most as many as there are places. On a trip: the nodes
+    /// that writes may go to; how many of them are to hold copies, the trip says.
     pub readers: u16,
+    /// The trip that its writes are on; `None`: they go through the chain of its partition.
+    #[serde(default)]
+    pub trip: Option<Trip>,
+}
+
+/// A time in which writes of a hot key go anywhere (section 9 of `spec/protocol.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trip {
+    /// Its number: the revision of the order that began it. Not below that of the key's stay.
+    pub number: u64,
+    /// Nodes in the chain of a write: the replicas of the keyspace.
+    pub replicas: u8,
+    /// More nodes that each write is copied to, for reads.
+    pub copies: u16,
 }
 
 impl HotOrder {
@@ -139,6 +156,11 @@ impl HotEntry {
         unsound_unless((1..=revision).contains(stay), || {
             format!("{} has the stay {stay}", self.name())
         })?;
+        let trip_holds = self.trip.is_none_or(|trip| {
+            let chain = 1..=count.min(wire::CHAIN_MAX);
+            (*stay..=revision).contains(&trip.number) && chain.contains(&trip.replicas.into())
+        });
+        unsound_unless(trip_holds, || format!("{} has the trip {:?}", self.name(), self.trip))?;
         unsound_unless(key.len() <= wire::KEY_MAX, || format!("{} is too long", self.name()))
     }
 
@@ -163,6 +185,10 @@ pub struct HotKey {
     pub reads: u64,
     /// Writes per second, lately.
     pub writes: u64,
+    /// Requests that only the home of the key can answer, per second, lately: writes that depend on
+    /// what is there or that time ends, and reads that found the key away.
+    #[serde(default)]
+    pub bound: u64,
 }
 
 impl HotKey {
@@ -179,24 +205,26 @@ impl HotKey {
         other.rate().cmp(&self.rate()).then_with(names)
     }
 
-    /// Puts the reports of several shards or nodes together: each key once, the hottest of them.
+    /// Puts the reports of several shards or nodes together: each key once, so many of the hottest,
+    /// and all that have to do with a home.
     #[must_use]
     pub fn join<'a>(reports: impl Iterator<Item = &'a Self>, most: usize) -> Vec<Self> {
-        let mut joint: BTreeMap<(KeyspaceId, &[u8]), (u64, u64)> = BTreeMap::new();
+        let mut joint: BTreeMap<(KeyspaceId, &[u8]), Self> = BTreeMap::new();
         for it in reports {
-            let (reads, writes) = joint.entry((it.keyspace, &it.key)).or_default();
-            *reads = reads.saturating_add(it.reads);
-            *writes = writes.saturating_add(it.writes);
+            let none = || Self { reads: 0, writes: 0, bound: 0, ..it.clone() };
+            let sum = joint.entry((it.keyspace, &it.key)).or_insert_with(none);
+            sum.reads = sum.reads.saturating_add(it.reads);
+            sum.writes = sum.writes.saturating_add(it.writes);
+            sum.bound = sum.bound.saturating_add(it.bound);
         }
-        let key = |((keyspace, key), (reads, writes)): ((KeyspaceId, &[u8]), _)| Self {
-            keyspace,
-            key: key.to_vec(),
-            reads,
-            writes,
-        };
-        let mut list: Vec<Self> = joint.into_iter().map(key).collect();
+        let mut list: Vec<Self> = joint.into_values().collect();
         list.sort_by(Self::hottest_first);
-        list.truncate(most);
+        let mut left = most;
+        list.retain(|it| {
+            let hottest = left > 0;
+            left = left.saturating_sub(1);
+            hottest || it.bound > 0
+        });
         list
     }
 }

@@ -167,6 +167,10 @@ pub struct NodeReport {
     /// Revision of the installed order of hot keys; 0 for none.
     #[serde(default)]
     pub hot_revision: u64,
+    /// Keys of its partitions that are away on trips which the installed order does not name (any
+    /// more), or may be: other nodes may hold their newest writes.
+    #[serde(default)]
+    pub homecoming: u64,
     /// Client requests and chain messages taken since it started.
     pub requests: u64,
     /// Writes recorded and not yet committed.
@@ -206,6 +210,9 @@ pub struct SwitchCounters {
     /// Load of each hot key.
     #[serde(default)]
     pub hot: Vec<HotCount>,
+    /// Whether this kind of switch can let writes of hot keys go anywhere.
+    #[serde(default)]
+    pub roams: bool,
 }
 
 /// Load of one partition.

@@ -49,6 +49,22 @@ pub enum Plant {
     FloorFromReads,
     /// Switch: the directory is kept though the lease has ended or it stood by.
     KeepDirectory,
+    /// Switch: a retry of a write on a trip is stamped anew.
+    ForgetStamps,
+    /// Switch: a write is stamped though it may have been applied before the trip began.
+    StampUnborn,
+    /// Node: writes of a trip that is over are taken.
+    KeepTrips,
+    /// Node: a key returns with what the first node to answer has found.
+    ReturnEarly,
+    /// Node: a key returns without regard to what younger stores cannot know.
+    TrustTheYoung,
+    /// Node: a write that was stamped on a trip is taken for new at home.
+    RunAgain,
+    /// Node: whatever a write that comes home was stamped with or when, it is taken for new.
+    TakeLatecomers,
+    /// Node: the tail of a key that is away says that what it has is the newest.
+    ProveAway,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
     /// Controller: a chain is opened before its members have settled.
@@ -63,7 +79,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 34] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -85,6 +101,14 @@ impl Plant {
         Self::BelieveAnyProof,
         Self::FloorFromReads,
         Self::KeepDirectory,
+        Self::ForgetStamps,
+        Self::StampUnborn,
+        Self::KeepTrips,
+        Self::ReturnEarly,
+        Self::TrustTheYoung,
+        Self::RunAgain,
+        Self::TakeLatecomers,
+        Self::ProveAway,
         Self::NodesBeforeSwitch,
         Self::OpenUnsettled,
         Self::ImpatientController,

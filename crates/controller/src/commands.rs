@@ -33,6 +33,8 @@ pub enum CommandError {
         /// How many.
         partitions: usize,
     },
+    /// The node may hold the newest writes of hot keys that are on trips.
+    NodeOnTrips(NodeId),
     /// Without the node there would be too few for the chains of a keyspace.
     TooFewNodes {
         /// Name of the keyspace.
@@ -72,6 +74,11 @@ impl fmt::Display for CommandError {
             Self::SharedEndpoint(at) => write!(
                 f,
                 "another member receives packets at {at}: a node needs its own port per shard"
+            ),
+            Self::NodeOnTrips(node) => write!(
+                f,
+                "node {node} may hold the newest writes of hot keys; if it is drained they come \
+                 home as soon as the other nodes answer: wait a moment and try again"
             ),
             Self::NodeInUse { node, partitions } => write!(
                 f,
@@ -151,6 +158,9 @@ impl Controller {
         let partitions = self.state.partitions_of(node);
         if partitions > 0 {
             return Err(CommandError::NodeInUse { node, partitions });
+        }
+        if !self.hot.is_rid_of(node, &self.peers) {
+            return Err(CommandError::NodeOnTrips(node));
         }
         let Saved { map, stores, departing, controls, .. } = &mut self.state;
         map.nodes.retain(|known| known.id != node);

@@ -9,6 +9,7 @@ mod load;
 mod log;
 mod places;
 mod policy;
+mod trips;
 
 pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision};
 
@@ -27,7 +28,7 @@ use machine::Instant;
 use places::Places;
 pub(crate) use policy::Rates;
 use policy::{Policy, RATE_MIN};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Between two orders of hot keys at least. Every order is as long as the list.
@@ -38,6 +39,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// How soon a switch that took none is given other stays.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// Orders that may be on their way to a switch and back: more than are ever under way, and few
+/// enough to be kept.
+const GIVEN_MAX: usize = 4;
 
 /// Keys that one report of a node is heard of.
 const REPORTED_MAX: usize = 64;
@@ -68,8 +73,11 @@ pub(crate) struct Hot {
     order: HotOrder,
     /// The directory of the active switch, if that has been heard.
     directory: Option<Directory>,
-    /// The order that this directory was last given and has not yet said to have.
-    given: Option<HotOrder>,
+    /// Whether the active switch can let writes go anywhere.
+    roams: bool,
+    /// The last orders that this directory was given and has not yet said to have, oldest first: it
+    /// may be given the next before it is heard of the one before.
+    given: VecDeque<HotOrder>,
     /// Revision that this directory last said it has, whoever gave it that.
     said: u64,
     /// The order that it said it has, if that is one of this controller's.
@@ -105,21 +113,23 @@ impl Hot {
     ) {
         self.news |= self.order.revision > 0;
         let (directory, says) = (Directory { switch, life }, counters.hot_revision);
+        self.roams = counters.roams;
         let member = Member::Switch(switch);
         if self.directory != Some(directory) {
             (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
-            (self.given, self.confirmed) = (None, None);
+            (self.given, self.confirmed) = (VecDeque::new(), None);
             (self.refused_at, self.refusal_noted, self.news) = (None, false, true);
             return;
         }
-        let given = self.given.take();
         if says == self.said {
-            if given.is_some() {
+            if !self.given.is_empty() {
                 self.note_refusal(now, member, decisions);
             }
         } else {
             self.said = says;
-            self.confirmed = given.filter(|order| order.revision == says);
+            let at = self.given.iter().position(|order| order.revision == says);
+            let mut known = self.given.drain(..at.map_or(0, |at| at + 1));
+            self.confirmed = known.next_back();
             self.refused_at = None;
             self.forgotten |= self.confirmed.is_none();
             if self.confirmed.is_none() {
@@ -183,7 +193,7 @@ impl Hot {
         let foreign = sight.reported() > self.order.revision;
         self.forgotten |= foreign;
         if self.forgotten {
-            self.keys.renew(revision);
+            self.keys.renew(sight.now, revision, &mut self.log);
         }
         let seen = Seen {
             now: sight.now,
@@ -192,6 +202,8 @@ impl Hot {
             pins: &sight.state.pins,
             list: &told(sight.peers),
             places: &self.places,
+            roams: self.roams,
+            informed: sight.informed(),
             revision,
         };
         self.keys.choose(&seen, &mut self.log);
@@ -202,7 +214,9 @@ impl Hot {
             places: self.places.list().to_vec(),
             keys: self.keys.entries(&self.places),
         };
-        let idle = order.keys.is_empty() && self.order.keys.is_empty() && !foreign;
+        // Who has never heard of a hot key need not hear that there is none. But of keys that were
+        // on trips homes take no writes from a switch whose moment is not of the present.
+        let idle = order.keys.is_empty() && self.order.revision == 0 && !foreign;
         if !idle && (self.forgotten || order != self.order) {
             self.order = HotOrder { revision, ..order };
             self.next_look = sight.now + ORDER_EVERY;
@@ -228,6 +242,25 @@ impl Hot {
         order.filter(|order| says < order.revision)
     }
 
+    /// Whether a node can hold no write that anybody may ask it for: no key goes on a trip to it by
+    /// the present order, and all that were on trips of before are home.
+    pub(crate) fn is_rid_of(&self, node: NodeId, peers: &BTreeMap<Member, Peer>) -> bool {
+        let reports = || {
+            let others = peers.iter().filter(|(member, _)| **member != Member::Node(node));
+            others.filter_map(|(member, peer)| match member {
+                Member::Node(_) => Some(node_report(peer).filter(|_| peer.is_serving())),
+                Member::Switch(_) => None,
+            })
+        };
+        let heard_of_none = || reports().all(|it| it.is_none_or(|it| it.hot_revision == 0));
+        let Some(order) = &self.confirmed else {
+            return self.order.revision == 0 && heard_of_none();
+        };
+        let home = |it: &NodeReport| it.hot_revision >= order.revision && it.homecoming == 0;
+        let named = order.places.iter().flatten().any(|(place, _)| *place == node);
+        !named && reports().all(|it| it.is_some_and(home))
+    }
+
     /// Whether this directory has an order of this controller.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.confirmed.is_some()
@@ -235,7 +268,12 @@ impl Hot {
 
     /// The active switch is given the newest order.
     pub(crate) fn give(&mut self) {
-        self.given = Some(self.order.clone());
+        if self.given.len() == GIVEN_MAX {
+            self.given.pop_front();
+        }
+        if self.given.back() != Some(&self.order) {
+            self.given.push_back(self.order.clone());
+        }
     }
 
     /// Above all that anybody says it has, and above what a controller of before may have given out
@@ -287,6 +325,15 @@ impl Sight<'_> {
             Some((id, peer.report.as_ref().filter(|_| stays)?.life))
         };
         self.peers.iter().filter_map(present).collect()
+    }
+
+    /// Nodes that have an order of hot keys.
+    fn informed(&self) -> BTreeSet<NodeId> {
+        let informed = |(member, peer): (&Member, &Peer)| match *member {
+            Member::Node(id) => (node_report(peer)?.hot_revision > 0).then_some(id),
+            Member::Switch(_) => None,
+        };
+        self.peers.iter().filter_map(informed).collect()
     }
 
     /// The highest revision that anybody says to have.

@@ -58,5 +58,5 @@ pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{
     CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus,
-    Status, StayStatus,
+    Status, StayStatus, TripStatus,
 };

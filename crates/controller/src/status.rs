@@ -178,6 +178,22 @@ pub struct StayStatus {
     pub spread: u64,
     /// Reads per second that go to the tail of its chain.
     pub home: u64,
+    /// The trip that its writes are on.
+    #[serde(default)]
+    pub trip: Option<TripStatus>,
+}
+
+/// The trip of a hot key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TripStatus {
+    /// Its number.
+    pub number: u64,
+    /// For how many milliseconds it has been ordered.
+    pub age_ms: u64,
+    /// Nodes that each write goes to.
+    pub replicas: u8,
+    /// More nodes that each is copied to.
+    pub copies: u16,
 }
 
 /// The copy of one partition to a node that is being taken in.

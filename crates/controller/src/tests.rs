@@ -12,5 +12,6 @@ mod operators;
 mod orders;
 mod properties;
 mod switches;
+mod trips;
 mod vacating;
 mod world;

@@ -43,8 +43,8 @@ impl Bug {
     }
 
     /// The smallest bounds in which clients see what it does; `None` for what the model has not:
-    /// hot keys, and late syncs, since a node here writes to its disk whenever it takes something,
-    /// in the same step.
+    /// hot keys and their trips, and late syncs, since a node here writes to its disk whenever it
+    /// takes something, in the same step.
     #[must_use]
     pub fn scope(self) -> Option<Scope> {
         let cut = Faults { cuts: 1, ..Faults::default() };
@@ -87,6 +87,14 @@ impl Bug {
                 | Plant::BelieveAnyProof
                 | Plant::FloorFromReads
                 | Plant::KeepDirectory
+                | Plant::ForgetStamps
+                | Plant::StampUnborn
+                | Plant::KeepTrips
+                | Plant::ReturnEarly
+                | Plant::TrustTheYoung
+                | Plant::RunAgain
+                | Plant::TakeLatecomers
+                | Plant::ProveAway
                 | Plant::NodesBeforeSwitch => return None,
             },
         })

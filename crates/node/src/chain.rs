@@ -181,6 +181,8 @@ impl Replica {
         match write.effect() {
             Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write),
             Some(Effect::Mark | Effect::Unmark) => self.commit_mark(ctx, write),
+            Some(Effect::Leave) => self.commit_leave(ctx, write),
+            Some(Effect::Return) => self.commit_return(ctx, write),
             Some(Effect::None) | None => {}
         }
         self.mark_committed(version);

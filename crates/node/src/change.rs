@@ -28,6 +28,7 @@ impl Replica {
             self.whole = true;
         }
         self.enter_spreads(ctx);
+        self.homecomings.clear();
         let versions: Vec<u64> = self.pending.keys().copied().collect();
         for version in versions {
             if ctx.plant == Some(Plant::DropPending) {
@@ -90,6 +91,8 @@ impl Replica {
             ctx.engine.note(self.id(), &session_name(client, seq), None);
         }
         self.forget_unmarked(ctx);
+        self.forget_trips(ctx);
+        self.tell_ends(ctx);
     }
 
     fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {

@@ -2,6 +2,8 @@
 //! switch says that they are new enough.
 
 use crate::engine::{Engine, Record};
+use crate::heat::Use;
+use crate::hot::Hot;
 use crate::read::{entry, judge};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header};
@@ -76,12 +78,19 @@ impl Copies {
     }
 
     /// Keeps a copy, unless a newer one of the key is held. Gives the version held then.
-    fn keep(&mut self, place: Place, copy: Held) -> u64 {
-        let version = copy.version;
-        let known = self.table.get(&place).filter(|held| held.key == copy.key);
+    pub(crate) fn keep(&mut self, place: Place, key: &[u8], record: &Record<'_>) -> u64 {
+        let version = record.version;
+        let known = self.table.get(&place).filter(|held| *held.key == *key);
         if let Some(known) = known.filter(|known| known.version >= version) {
             return known.version;
         }
+        let copy = Held {
+            key: key.into(),
+            version,
+            expiry_ms: record.expiry_ms,
+            value: (!record.tombstone).then(|| record.value.into()),
+            read: false,
+        };
         self.bytes += copy.bytes();
         if let Some(old) = self.table.insert(place, copy) {
             self.bytes -= old.bytes();
@@ -109,6 +118,25 @@ impl Copies {
     }
 }
 
+impl Hot {
+    /// What this node answers a read that may be told these versions, from a copy or from what it
+    /// has itself committed of a key that is on a trip.
+    pub(crate) fn answer(
+        &mut self,
+        now: Instant,
+        place: Place,
+        key: &[u8],
+        versions: RangeInclusive<u64>,
+    ) -> Option<(Code, Entry<'_>)> {
+        let Self { copies, roaming, .. } = self;
+        let roamed = || {
+            let record = roaming.committed(place.0, key, *versions.start())?;
+            versions.contains(&record.version).then(|| (Code::Ok, entry(&record)))
+        };
+        copies.answer(now, place, key, versions.clone()).or_else(roamed)
+    }
+}
+
 /// Takes a copy from a tail, and tells it through the switch what is held now.
 pub(crate) fn handle_hot_copy<E: Engine>(
     ctx: &mut Context<'_, E>,
@@ -125,14 +153,7 @@ pub(crate) fn handle_hot_copy<E: Engine>(
     if !matches_key(keyspace, header.match_value, header.keyhash, key) {
         return Err(DropReason::BadBody);
     }
-    let copy = Held {
-        key: key.into(),
-        version: record.version,
-        expiry_ms: record.expiry_ms,
-        value: (!record.tombstone).then(|| record.value.into()),
-        read: false,
-    };
-    let held = ctx.hot.copies.keep((id, header.keyhash), copy);
+    let held = ctx.hot.copies.keep((id, header.keyhash), key, record);
     let answer = Header {
         node: ctx.directory.me.0,
         load: ctx.load,
@@ -171,22 +192,35 @@ pub(crate) fn read_copy<E: Engine>(
         refuse(ctx, request, Op::Get, Code::BadMatch);
         return;
     }
-    let place = (keyspace.id, request.keyhash);
-    let header = reply_header(ctx, request, Op::Get, Code::Ok);
     let ignores = ctx.plant == Some(Plant::AnswerBelowFloor);
     let floor = if ignores { 0 } else { request.object_version };
-    let Some((code, entry)) = ctx.hot.copies.answer(ctx.now, place, key, floor..=u64::MAX) else {
+    if !answer_copy(ctx, request, (keyspace.id, request.keyhash), key, floor) {
         refuse(ctx, request, Op::Get, Code::NotHere);
-        return;
+    }
+}
+
+/// Answers a GET with what this node holds of a hot key, if that is new enough; says whether it
+/// did.
+pub(crate) fn answer_copy<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    place: Place,
+    key: &[u8],
+    floor: u64,
+) -> bool {
+    let header = reply_header(ctx, request, Op::Get, Code::Ok);
+    let Some((code, entry)) = ctx.hot.answer(ctx.now, place, key, floor..=u64::MAX) else {
+        return false;
     };
     let header = Header { code: code as u8, object_version: entry.version, ..header };
     let fixed = GetReplyBody { expiry_ms: entry.expiry_ms }.to_bytes();
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &header, &[&fixed, entry.value]);
     });
-    ctx.heat.see(place.0, place.1, key, false);
+    ctx.heat.see(place.0, place.1, key, Use::Read);
     ctx.counters.hot_reads += 1;
     ctx.counters.count_reply(code);
+    true
 }
 
 /// Answers a key of an MGET whose slot carries a floor, unless the datagram is too full for it;
@@ -202,11 +236,11 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     let lowest = if ctx.plant == Some(Plant::AnswerBelowFloor) { 0 } else { floor };
     let highest = if ctx.plant == Some(Plant::ShowUncovered) { u64::MAX } else { floor };
     let place = (keyspace, slot.keyhash);
-    let found = ctx.hot.copies.answer(ctx.now, place, slot.key, lowest..=highest);
+    let found = ctx.hot.answer(ctx.now, place, slot.key, lowest..=highest);
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
     let added = push(code, &entry);
     if added && code.is_decided() {
-        ctx.heat.see(keyspace, slot.keyhash, slot.key, false);
+        ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
         ctx.counters.hot_reads += 1;
     }
     added
@@ -226,20 +260,17 @@ mod tests {
 
     const SPACE: KeyspaceId = KeyspaceId(1);
 
-    fn copy(key: &[u8], version: u64, len: usize) -> Held {
-        let value = Some(vec![0; len].into());
-        Held { key: key.into(), version, expiry_ms: 0, value, read: false }
-    }
-
-    fn keep(copies: &mut Copies, number: u64) {
-        assert_eq!(copies.keep((SPACE, number), copy(&number.to_be_bytes(), 1, 100)), 1);
+    fn keep(copies: &mut Copies, number: u64, key: &[u8], version: u64, len: usize) -> u64 {
+        let value = &vec![0; len];
+        let record = Record { version, expiry_ms: 0, tombstone: false, value };
+        copies.keep((SPACE, number), key, &record)
     }
 
     #[test]
     fn an_older_copy_is_not_kept_and_another_key_with_the_same_hash_takes_the_place() {
         let mut copies = Copies::default();
-        assert_eq!(copies.keep((SPACE, 7), copy(b"a", 5, 10)), 5);
-        assert_eq!(copies.keep((SPACE, 7), copy(b"a", 4, 1)), 5);
+        assert_eq!(keep(&mut copies, 7, b"a", 5, 10), 5);
+        assert_eq!(keep(&mut copies, 7, b"a", 4, 1), 5);
         let now = Instant::from_unix_ms(1);
         let seen = |copies: &mut Copies, key: &[u8], versions| {
             copies.answer(now, (SPACE, 7), key, versions).map(|(_, entry)| entry.version)
@@ -247,24 +278,27 @@ mod tests {
         assert_eq!(seen(&mut copies, b"a", 0..=9), Some(5));
         assert_eq!(seen(&mut copies, b"a", 6..=9), None);
         assert_eq!(seen(&mut copies, b"b", 0..=9), None, "the hash is the same, the key is not");
-        assert_eq!(copies.keep((SPACE, 7), copy(b"b", 2, 1)), 2);
+        assert_eq!(keep(&mut copies, 7, b"b", 2, 1), 2);
         assert_eq!(seen(&mut copies, b"a", 0..=9), None);
-        assert_eq!((copies.len(), copies.bytes), (1, copy(b"b", 2, 1).bytes()));
+        assert_eq!((copies.len(), copies.bytes), (1, ENTRY_BYTES + 2));
     }
 
     #[test]
     fn what_nobody_reads_goes_first() {
         let mut copies = Copies::default();
         let (most, now) = (COPIES_MAX as u64, Instant::from_unix_ms(1));
+        let one = |copies: &mut Copies, number: u64| {
+            assert_eq!(keep(copies, number, &number.to_be_bytes(), 1, 100), 1);
+        };
         for number in 0..most {
-            keep(&mut copies, number);
+            one(&mut copies, number);
         }
         let read = |copies: &mut Copies, number: u64| {
             copies.answer(now, (SPACE, number), &number.to_be_bytes(), 0..=9).is_some()
         };
         assert!(read(&mut copies, 0) && read(&mut copies, 2));
-        keep(&mut copies, most);
-        keep(&mut copies, most + 1);
+        one(&mut copies, most);
+        one(&mut copies, most + 1);
         assert_eq!(copies.len(), COPIES_MAX);
         let kept: Vec<bool> = (0..5).map(|number| read(&mut copies, number)).collect();
         assert_eq!(kept, [true, false, true, false, true]);
@@ -274,7 +308,7 @@ mod tests {
     fn large_copies_are_held_in_fewer() {
         let mut copies = Copies::default();
         for number in 0..100 {
-            copies.keep((SPACE, number), copy(&number.to_be_bytes(), 1, BYTES_MAX / 10));
+            keep(&mut copies, number, &number.to_be_bytes(), 1, BYTES_MAX / 10);
             assert!(copies.bytes <= BYTES_MAX);
         }
         assert_eq!(copies.len(), 9);

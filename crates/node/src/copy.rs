@@ -12,6 +12,7 @@
 use crate::engine::{Engine, Record};
 use crate::replica::{Context, Replica};
 use crate::session::Outcome;
+use crate::trips::Trips;
 use cluster::{CopyProgress, Epoch, Plant};
 use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ enum Stage<C> {
     Sessions((u64, u64)),
     /// After this key.
     Marks(Option<Box<[u8]>>),
+    /// After the trips of this key.
+    Trips(Option<Box<[u8]>>),
     /// The end, once everything else is kept.
     End,
     Done,
@@ -132,7 +135,7 @@ impl<C> Copy<C> {
         self.send_more(ctx, replica, budget);
         let resend = self.in_flight.values().map(|piece| piece.due).min();
         let wants_more = match self.stage {
-            Stage::Records(_) | Stage::Sessions(_) | Stage::Marks(_) => {
+            Stage::Records(_) | Stage::Sessions(_) | Stage::Marks(_) | Stage::Trips(_) => {
                 self.in_flight.len() < WINDOW
             }
             Stage::End => self.in_flight.is_empty(),
@@ -200,6 +203,11 @@ impl<C> Copy<C> {
         if let (Stage::Marks(after), true) = (&mut self.stage, payload.is_empty())
             && push_marks(ctx.plant, replica, after, &mut payload)
         {
+            self.stage = Stage::Trips(None);
+        }
+        if let (Stage::Trips(after), true) = (&mut self.stage, payload.is_empty())
+            && push_trips(replica, after, &mut payload)
+        {
             self.stage = Stage::End;
         }
         if matches!(self.stage, Stage::End) && payload.is_empty() && self.in_flight.is_empty() {
@@ -234,7 +242,7 @@ impl<C> Copy<C> {
     ) -> CopyProgress {
         let permille = match &self.stage {
             Stage::Records(cursor) => engine.walked(&replica.area(), cursor).min(999),
-            Stage::Sessions(_) | Stage::Marks(_) | Stage::End => 999,
+            Stage::Sessions(_) | Stage::Marks(_) | Stage::Trips(_) | Stage::End => 999,
             Stage::Done if !self.in_flight.is_empty() => 999,
             Stage::Done => 1_000,
         };
@@ -271,6 +279,18 @@ fn push_marks(
     let from = after.take();
     for (key, mark) in replica.marks.after(from.as_deref()).take_while(|_| !drops) {
         if !(CopyEntry::Mark { key, stay: mark.stay }).push(payload) {
+            return false;
+        }
+        *after = Some(key.into());
+    }
+    true
+}
+
+/// The same for trips.
+fn push_trips(replica: &Replica, after: &mut Option<Box<[u8]>>, payload: &mut Vec<u8>) -> bool {
+    let from = after.take();
+    for (key, trips) in replica.trips.after(from.as_deref()) {
+        if !(CopyEntry::Trips { key, trips: &trips.to_bytes() }).push(payload) {
             return false;
         }
         *after = Some(key.into());
@@ -346,6 +366,11 @@ impl Replica {
             CopyEntry::Mark { key, stay } => {
                 let at = self.place_copied(ctx, key)?;
                 self.take_mark(ctx, &at, key, stay);
+            }
+            CopyEntry::Trips { key, trips } => {
+                self.place_copied(ctx, key)?;
+                let trips = Trips::from_bytes(0, trips).ok_or(DropReason::BadBody)?;
+                self.take_trips(ctx, key, trips);
             }
             CopyEntry::End(end) => {
                 self.last_version = self.last_version.max(end.last_version);

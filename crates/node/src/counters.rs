@@ -24,6 +24,8 @@ pub struct Counters {
     pub hot_reads: u64,
     /// `keyway_node_hot_copies_sent`.
     pub hot_copies_sent: u64,
+    /// `keyway_node_hot_roamed`.
+    pub hot_roamed: u64,
 }
 
 impl Default for Counters {
@@ -40,6 +42,7 @@ impl Default for Counters {
             syncs: 0,
             hot_reads: 0,
             hot_copies_sent: 0,
+            hot_roamed: 0,
         }
     }
 }

@@ -39,6 +39,11 @@ impl Directory {
         self.nodes.get(&node).map(|spec| spec.endpoint_of(partition))
     }
 
+    /// Where all nodes take packets of this partition.
+    pub(crate) fn endpoints(&self, partition: PartitionId) -> Vec<Endpoint> {
+        self.nodes.values().map(|spec| spec.endpoint_of(partition)).collect()
+    }
+
     /// Whether datagrams from `source` come from this node.
     pub(crate) fn owns(&self, node: NodeId, source: Endpoint) -> bool {
         self.nodes.get(&node).is_some_and(|spec| spec.owns(source))

@@ -1,18 +1,20 @@
-//! The head's duty: marks what the order of hot keys names, and unmarks what it names no more.
+//! The head's duty: marks what the order of hot keys names, and unmarks what it names no more; lets
+//! keys go on trips, and brings them home (`homecoming`).
 
 use crate::engine::Engine;
+use crate::homecoming::Errand;
 use crate::node::{Node, context};
 use crate::replica::{Context, PENDING_MAX, Replica};
 use cluster::{HotOrder, PartitionId};
 use machine::Instant;
 use std::time::Duration;
-use wire::{ChainWriteBody, Effect, Header};
+use wire::Effect;
 
 impl<E: Engine> Node<E> {
     /// Takes the controller's order of hot keys. One that is not newer than the present one changes
     /// nothing. It is not kept on record: a node that starts anew waits for the next.
     pub fn install_hot(&mut self, now: Instant, order: &HotOrder) {
-        if !self.hot.install(order) {
+        if !self.hot.install(&mut self.engine, order) {
             return;
         }
         self.dirty = true;
@@ -36,7 +38,9 @@ impl<E: Engine> Node<E> {
             let id = table.and_then(|table| table.find(keyspace.match_value(&entry.key)));
             let head = id.and_then(|id| self.replicas.get(id)).filter(|r| r.is_head());
             let Some(replica) = head else { continue };
-            if replica.marks.get(&entry.key).is_none_or(|mark| mark.stay != entry.stay) {
+            let marked = replica.marks.get(&entry.key).is_some_and(|mark| mark.stay == entry.stay);
+            let present = replica.trips.present(&entry.key).map(|trip| trip.number);
+            if !marked || present != entry.trip.map(|trip| trip.number) {
                 found.push((replica.id(), entry.key.as_slice().into()));
             }
         }
@@ -44,6 +48,9 @@ impl<E: Engine> Node<E> {
             let unnamed = |key: &[u8]| self.hot.entry(replica.partition.keyspace, key).is_none();
             let cold = replica.marks.iter().filter(|(key, _)| unnamed(key));
             found.extend(cold.map(|(key, _)| (replica.id(), key.into())));
+            let away =
+                replica.trips.iter().filter(|(key, it)| it.present.is_some() && unnamed(key));
+            found.extend(away.map(|(key, _)| (replica.id(), key.into())));
             // What becomes of these, the table does not say yet.
             found.extend(replica.keys_with_pending_mark().map(|key| (replica.id(), key.into())));
         }
@@ -69,8 +76,8 @@ impl<E: Engine> Node<E> {
 }
 
 impl Replica {
-    /// Starts a change of a key's mark down the chain, if the order asks for one. Says whether
-    /// nothing is left to do.
+    /// Starts a change of what is ordered of a key down the chain, if the order asks for one. Says
+    /// whether nothing is left to do.
     fn change_to_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) -> bool {
         if !self.is_head() {
             return true;
@@ -81,38 +88,31 @@ impl Replica {
         if !self.partition.open || !ctx.leased || !room {
             return false;
         }
-        let wanted = ctx.hot.entry(self.partition.keyspace, key).map(|entry| entry.stay);
+        match self.errand(ctx, key) {
+            Errand::Fetch => {
+                self.fetch(ctx, key);
+                return false;
+            }
+            Errand::Leave(trip) => {
+                self.order_leave(ctx, key, trip);
+                return true;
+            }
+            Errand::None if self.trips.present(key).is_some() => return true,
+            Errand::None => {}
+        }
+        let entry = ctx.hot.entry(self.partition.keyspace, key);
+        let (wanted, goes) = (entry.map(|it| it.stay), entry.is_some_and(|it| it.trip.is_some()));
         let marked = self.marks.get(key).map(|mark| mark.stay);
         // A mark with a later number than the order's was made by a newer order than is installed
         // here: this node has restarted, and what it was sent is late.
         let overtaken = marked.is_some_and(|stay| stay > ctx.hot.revision());
-        if wanted != marked && !overtaken {
-            let effect = if wanted.is_some() { Effect::Mark } else { Effect::Unmark };
-            let stay = wanted.or(marked).unwrap_or_default();
-            self.order_mark(ctx, key, effect, stay);
+        if wanted == marked || overtaken {
+            return true;
         }
-        true
-    }
-
-    fn order_mark<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        key: &[u8],
-        effect: Effect,
-        stay: u64,
-    ) {
-        let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
-        let (match_value, keyhash) = (keyspace.match_value(key).0, keyspace.keyhash(key));
-        let header = self.own_header(&Header { match_value, keyhash, ..Header::default() }, key);
-        let fixed = ChainWriteBody {
-            base: self.newest_version_pending(key).unwrap_or(0),
-            stable: self.stable,
-            result: stay,
-            effect: effect as u8,
-            ordered: 1,
-            ..ChainWriteBody::default()
-        };
-        self.order(ctx, &header, fixed, key, &[]);
+        let effect = if wanted.is_some() { Effect::Mark } else { Effect::Unmark };
+        let stay = wanted.or(marked).unwrap_or_default();
+        self.order_change(ctx, key, effect, stay, &[]);
+        !goes
     }
 }
 
@@ -122,4 +122,4 @@ const CHANGES_AT_ONCE: usize = 64;
 const STEP_EVERY: Duration = Duration::from_millis(5);
 /// When to try again what could not be done: the partition is closed, or an earlier change of the
 /// key is still under way.
-const RETRY_EVERY: Duration = Duration::from_millis(50);
+const RETRY_EVERY: Duration = Duration::from_millis(10);

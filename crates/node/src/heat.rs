@@ -9,7 +9,9 @@ mod frequencies;
 
 use cluster::{HotKey, KeyspaceId};
 use frequencies::Frequencies;
+pub(crate) use frequencies::Use;
 use machine::Instant;
+use std::collections::BTreeMap;
 
 /// The hot keys of a shard.
 #[derive(Debug)]
@@ -18,42 +20,75 @@ pub(crate) struct Heat {
     began: Instant,
     /// The hottest first.
     hot: Vec<HotKey>,
+    /// Requests of keys that are away which only their home could serve, in this segment and in the
+    /// last one. However few they are, the keys have to come home.
+    bound: [Bound; 2],
 }
+
+/// Requests by keyspace and key.
+type Bound = BTreeMap<(KeyspaceId, Box<[u8]>), u64>;
 
 impl Heat {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { segment: Frequencies::default(), began: now, hot: Vec::new() }
+        let (segment, bound) = (Frequencies::default(), Default::default());
+        Self { segment, began: now, hot: Vec::new(), bound }
     }
 
     /// A client asked for this key, and was served.
-    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], write: bool) {
-        self.segment.see(keyspace, keyhash, key, write);
+    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
+        self.segment.see(keyspace, keyhash, key, of);
+    }
+
+    /// A client asked for what only the home of this key can do, which is away.
+    pub(crate) fn see_bound(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        let [present, _] = &mut self.bound;
+        let place = (keyspace, key.into());
+        if present.len() < HOT_MAX || present.contains_key(&place) {
+            *present.entry(place).or_default() += 1;
+        }
     }
 
     /// The hottest keys up to the last segment's end, the hottest first; and those that the present
     /// one, however young, shows to be hotter: a burst need not wait for its end.
     pub(crate) fn hot(&self) -> Vec<HotKey> {
         let mut list = self.hot.clone();
+        self.add_burst(&mut list);
+        list.sort_by(HotKey::hottest_first);
+        list.truncate(HOT_MAX);
+        for ((keyspace, key), count) in self.bound.iter().flatten() {
+            let bound = count * SEGMENTS_PER_SECOND;
+            let known = list.iter_mut().find(|it| it.keyspace == *keyspace && *it.key == **key);
+            match known {
+                Some(known) => known.bound += bound,
+                None => {
+                    let (keyspace, key) = (*keyspace, key.to_vec());
+                    list.push(HotKey { keyspace, key, reads: 0, writes: 0, bound });
+                }
+            }
+        }
+        list
+    }
+
+    fn add_burst(&self, list: &mut Vec<HotKey>) {
         for found in self.segment.top(HOT_MAX) {
             if found.reads.saturating_add(found.writes) < BURST_MIN {
                 break;
             }
-            let [reads, writes] =
-                [found.reads, found.writes].map(|it| u64::from(it) * SEGMENTS_PER_SECOND);
+            let [reads, writes, bound] = [found.reads, found.writes, found.bound]
+                .map(|it| u64::from(it) * SEGMENTS_PER_SECOND);
             let known =
                 list.iter_mut().find(|it| it.keyspace == found.keyspace && it.key == found.key);
             match known {
                 Some(known) if known.rate() >= reads + writes => {}
-                Some(known) => (known.reads, known.writes) = (reads, writes),
+                Some(known) => {
+                    (known.reads, known.writes, known.bound) = (reads, writes, bound);
+                }
                 None => {
                     let (keyspace, key) = (found.keyspace, found.key.to_vec());
-                    list.push(HotKey { keyspace, key, reads, writes });
+                    list.push(HotKey { keyspace, key, reads, writes, bound });
                 }
             }
         }
-        list.sort_by(HotKey::hottest_first);
-        list.truncate(HOT_MAX);
-        list
     }
 
     /// Ends the present segment: `L = f / 2 + L' / 2` for each key of its list, as the paper's
@@ -68,19 +103,22 @@ impl Heat {
         let before = std::mem::take(&mut self.hot);
         let old = |keyspace: KeyspaceId, key: &[u8]| {
             let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
-            known.map_or((0, 0), |it| (it.reads, it.writes))
+            known.map_or((0, 0, 0), |it| (it.reads, it.writes, it.bound))
         };
         for found in self.segment.top(HOT_MAX) {
-            let (reads, writes) = old(found.keyspace, found.key);
+            let (reads, writes, bound) = old(found.keyspace, found.key);
             self.hot.push(HotKey {
                 keyspace: found.keyspace,
                 key: found.key.to_vec(),
                 reads: rate(found.reads).midpoint(reads),
                 writes: rate(found.writes).midpoint(writes),
+                bound: rate(found.bound).midpoint(bound),
             });
         }
         self.hot.sort_by(HotKey::hottest_first);
         self.segment.clear();
+        let [present, last] = &mut self.bound;
+        *last = std::mem::take(present);
     }
 }
 
@@ -103,7 +141,7 @@ mod tests {
 
     fn second(heat: &mut Heat, now: &mut Instant, reads: u32, of: &[u8]) {
         for _ in 0..reads {
-            heat.see(SPACE, 7, of, false);
+            heat.see(SPACE, 7, of, Use::Read);
         }
         *now = *now + Duration::from_secs(1);
         heat.end_segment(*now);
@@ -130,7 +168,8 @@ mod tests {
         second(&mut heat, &mut now, 1_000, b"steady");
         let see = |heat: &mut Heat, times: u32, key: &[u8]| {
             for time in 0..times {
-                heat.see(SPACE, u64::from(key[0]), key, time % 8 == 0);
+                let of = if time % 8 == 0 { Use::Write } else { Use::Read };
+                heat.see(SPACE, u64::from(key[0]), key, of);
             }
         };
         see(&mut heat, 31, b"burst");
@@ -147,13 +186,32 @@ mod tests {
         let mut now = Instant::from_unix_ms(1_000);
         let mut heat = Heat::new(now);
         for _ in 0..400 {
-            heat.see(SPACE, 7, b"key", true);
-            heat.see(KeyspaceId(2), 7, b"key", false);
-            heat.see(KeyspaceId(2), 7, b"key", true);
+            heat.see(SPACE, 7, b"key", Use::BoundWrite);
+            heat.see(KeyspaceId(2), 7, b"key", Use::Read);
+            heat.see(KeyspaceId(2), 7, b"key", Use::Write);
         }
         now = now + Duration::from_secs(1);
         heat.end_segment(now);
-        let told: Vec<_> = heat.hot().iter().map(|it| (it.keyspace, it.reads, it.writes)).collect();
-        assert_eq!(told, [(KeyspaceId(2), 200, 200), (SPACE, 0, 200)]);
+        let told: Vec<_> =
+            heat.hot().iter().map(|it| (it.keyspace, it.reads, it.writes, it.bound)).collect();
+        assert_eq!(told, [(KeyspaceId(2), 200, 200, 0), (SPACE, 0, 200, 200)]);
+    }
+
+    #[test]
+    fn a_key_that_is_wanted_at_home_is_told_of_however_cold_it_is_and_for_two_segments() {
+        let mut now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
+        for key in 0..64_u8 {
+            (0..40).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
+        }
+        heat.see_bound(SPACE, b"away");
+        let told = |heat: &Heat| heat.hot().last().map(|it| (it.key.clone(), it.bound));
+        assert_eq!(told(&heat), Some((b"away".to_vec(), 10)));
+        for wanted in [true, false] {
+            now = now + Duration::from_millis(100);
+            heat.end_segment(now);
+            let bound = heat.hot().iter().any(|it| it.bound > 0);
+            assert_eq!(bound, wanted);
+        }
     }
 }

@@ -5,10 +5,15 @@
 //!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`spread`)
 //!             tail ── HOT_COVER ──▶ switch ──▶ tail: MGET and RANGE may show it  (`cover`)
 //!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
+//!
+//!   order ──▶ head: lets a key go on a trip, and brings it home    (`trips`, `homecoming`)
+//!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more               (`roam`)
 //! ```
 
 use crate::copies::Copies;
 use crate::cover::Covers;
+use crate::engine::Engine;
+use crate::roam::Roaming;
 use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, PartitionId};
 use machine::{Instant, RttEstimator};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,6 +32,8 @@ pub(crate) struct Hot {
     pub(crate) covers: Covers,
     /// What this node holds as a reader.
     pub(crate) copies: Copies,
+    /// What it holds of keys that are on trips.
+    pub(crate) roaming: Roaming,
     /// Keys of partitions that this node is the head of, whose mark may have to be changed.
     pub(crate) todo: VecDeque<(PartitionId, Box<[u8]>)>,
     /// When to go on with them, if there are any.
@@ -34,7 +41,7 @@ pub(crate) struct Hot {
 }
 
 impl Hot {
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant, roaming: Roaming) -> Self {
         Self {
             order: HotOrder::default(),
             by_key: BTreeMap::new(),
@@ -42,15 +49,18 @@ impl Hot {
             rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             covers: Covers::default(),
             copies: Copies::default(),
+            roaming,
             todo: VecDeque::new(),
             next_duty: now,
         }
     }
 
-    /// Takes an order, unless it is not newer than the present one.
-    pub(crate) fn install(&mut self, order: &HotOrder) -> bool {
-        let news = order.revision > self.order.revision;
+    /// Takes an order, unless it is not newer than the present one, or older than one of an earlier
+    /// life.
+    pub(crate) fn install<E: Engine>(&mut self, engine: &mut E, order: &HotOrder) -> bool {
+        let news = order.revision > self.order.revision && self.roaming.admits(order);
         if news {
+            self.roaming.follow(engine, order);
             self.order = order.clone();
             self.by_key.clear();
             for (place, entry) in order.keys.iter().enumerate() {
@@ -89,6 +99,17 @@ impl Hot {
     ) -> impl Iterator<Item = (NodeId, Life)> {
         let entry = self.entry(keyspace, key);
         entry.into_iter().flat_map(|entry| self.order.readers(entry))
+    }
+
+    /// Those that its home is to send copies to: not all that writes of a trip may go to.
+    pub(crate) fn holders(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+    ) -> impl Iterator<Item = (NodeId, Life)> {
+        let trip = self.entry(keyspace, key).and_then(|entry| entry.trip);
+        let most = trip.map_or(usize::MAX, |trip| trip.copies.into());
+        self.readers(keyspace, key).take(most)
     }
 
     /// Forgets what it noted about partitions that this node has no part in any more.

@@ -8,9 +8,11 @@
 //! at the end and takes the commits back up; `expiry` does the housekeeping. What the controller
 //! orders comes in by [`Node::install`] (`assign`); `change` settles a chain that changes and
 //! `copy` makes a joiner whole. `heat` knows which keys are asked for most, and `hot` what has been
-//! ordered of those: copies on other nodes that answer reads.
+//! ordered of those: copies on other nodes that answer reads, and trips on which their writes go
+//! anywhere.
 
 mod assign;
+mod away;
 mod chain;
 mod change;
 mod copies;
@@ -22,6 +24,7 @@ mod duty;
 pub mod engine;
 mod expiry;
 mod heat;
+mod homecoming;
 mod hot;
 mod marks;
 mod node;
@@ -29,12 +32,14 @@ mod notes;
 mod read;
 mod replica;
 mod reply;
+mod roam;
 mod seats;
 mod serve;
 mod session;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod trips;
 mod write;
 
 pub use counters::Counters;

@@ -11,6 +11,7 @@ use crate::hot::Hot;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica, Timers, take_due};
 use crate::reply::refuse;
+use crate::roam::{Roaming, handle_end, handle_fetch, handle_roaming, is_passed_on};
 use crate::seats::Seats;
 use crate::serve::{describe, serve};
 use cluster::{KeyspaceId, Lease, Life, Match, NodeReport, PartitionId, Plant, RangeTable, Tenure};
@@ -113,6 +114,7 @@ impl<E: Engine> Node<E> {
             config,
             tenure: Tenure::new(config.life),
             seats: Seats::recall(&engine),
+            hot: Hot::new(now, Roaming::recall(&engine)),
             engine,
             directory: None,
             replicas: BTreeMap::new(),
@@ -129,7 +131,6 @@ impl<E: Engine> Node<E> {
             ready: Outbox::default(),
             counters: Counters::default(),
             heat: Heat::new(now),
-            hot: Hot::new(now),
             plant: None,
             scratch: Vec::new(),
         }
@@ -179,7 +180,7 @@ impl<E: Engine> Node<E> {
             return Err(DropReason::NoLease);
         }
         let direct = header.hop_flags & hop_flag::DIRECT != 0 && !op.is_reply();
-        let straight = op.is_chain() || direct;
+        let straight = op.is_chain() || direct || is_passed_on(&packet, &header);
         if !straight && from != directory.switch {
             return Err(DropReason::NotFromSwitch);
         }
@@ -208,6 +209,11 @@ impl<E: Engine> Node<E> {
             let lookup = Lookup { replicas: &self.replicas, ranges: &self.ranges };
             handle_mget(&mut ctx, &lookup, &header, keyspace, &keys);
             return Ok(());
+        }
+        if let Body::Put { key, value, .. } = body
+            && header.hop_flags & (hop_flag::ROAM | hop_flag::DIRECT) == hop_flag::ROAM
+        {
+            return handle_roaming(&mut ctx, from, keyspace, &packet, &header, (key, value));
         }
         let replica = self.replicas.get_mut(&PartitionId(header.partition));
         if let Body::Get { key } = body
@@ -242,14 +248,27 @@ impl<E: Engine> Node<E> {
                 let record = Record { version, expiry_ms, tombstone: absent, value };
                 return handle_hot_copy(&mut ctx, from, header, key, &record);
             }
+            Body::RoamFetch { fixed, key } => {
+                return handle_fetch(&mut ctx, from, header, fixed, key);
+            }
+            Body::RoamEnd { trip, key } => {
+                return handle_end(&mut ctx, from, header, (trip, key));
+            }
             Body::Refusal(_) => return Err(DropReason::BadBody),
             _ => {}
         }
         let id = PartitionId(header.partition);
-        let replica = self.replicas.get_mut(&id).ok_or(DropReason::NotFromMember)?;
+        let Some(replica) = self.replicas.get_mut(&id) else {
+            // Whoever copies what it took on a trip has no use for the answer.
+            let copied = matches!(body, Body::HotCopied);
+            return if copied { Ok(()) } else { Err(DropReason::NotFromMember) };
+        };
         match body {
             Body::HotCopied => replica.handle_copied(&mut ctx, header),
             Body::HotCover => replica.handle_covered(&mut ctx, header),
+            Body::RoamFound { trip, found, key } => {
+                replica.handle_found(&mut ctx, from, header, (*trip, key), *found)?;
+            }
             _ => replica.handle_chain(&mut ctx, from, header, body)?,
         }
         match body {
@@ -360,9 +379,19 @@ impl<E: Engine> Node<E> {
             vacating: self.seats.vacating(),
             hot: self.heat.hot().to_vec(),
             hot_revision: self.hot.revision(),
+            homecoming: self.homecoming(),
             requests: self.counters.requests_total(),
             pending: self.pending() as u64,
         }
+    }
+
+    /// Keys that are away without the order's wish; what is not durable yet counts as well.
+    fn homecoming(&self) -> u64 {
+        let count = |replica: &Replica| {
+            let strays = replica.strays(&self.hot);
+            if self.dirty && !replica.trips.is_empty() { strays.max(1) } else { strays }
+        };
+        self.replicas.values().map(count).sum()
     }
 
     /// What was counted since the start.
@@ -393,6 +422,11 @@ impl<E: Engine> Node<E> {
     /// Copies held of hot keys: `keyway_node_hot_copies`.
     pub fn hot_copies(&self) -> usize {
         self.hot.copies.len()
+    }
+
+    /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
+    pub fn hot_roaming(&self) -> usize {
+        self.hot.roaming.len()
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.

@@ -1,11 +1,12 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
-//! outcomes of its clients, the marks of hot keys. Names begin with a letter each: `c`, `p` and a
-//! version, `s` and a request id, `m` and a key.
+//! outcomes of its clients, the marks and trips of hot keys. Names begin with a letter each: `c`,
+//! `p` and a version, `s` and a request id, `m` and a key, `t` and a key.
 
 use crate::engine::Engine;
 use crate::marks::Mark;
 use crate::replica::{Replica, Timers, Write};
 use crate::session::Outcome;
+use crate::trips::Trips;
 use machine::Instant;
 use wire::{Body, Header, Packet};
 
@@ -42,6 +43,11 @@ impl Replica {
                     self.marks.change(key, mark);
                 }
             }
+            Some((b't', key)) => {
+                if let Some(trips) = Trips::from_note(note) {
+                    self.trips.recall(key, trips);
+                }
+            }
             _ => {}
         }
     }
@@ -70,6 +76,11 @@ pub(crate) fn pending_name(version: u64) -> [u8; 9] {
 /// The name of the note that keeps a mark.
 pub(crate) fn mark_name(key: &[u8]) -> Vec<u8> {
     [b"m", key].concat()
+}
+
+/// The name of the note that keeps the trips of a key.
+pub(crate) fn trips_name(key: &[u8]) -> Vec<u8> {
+    [b"t", key].concat()
 }
 
 /// The name of the note that keeps one outcome.

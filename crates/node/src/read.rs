@@ -1,7 +1,9 @@
 //! The tail: answers reads from the committed state.
 
+use crate::away::see_lost_read;
 use crate::copies::read_copy_of_mget;
 use crate::engine::{Engine, Interval, Record};
+use crate::heat::Use;
 use crate::node::Lookup;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
@@ -46,6 +48,9 @@ impl Replica {
         if ctx.plant == Some(Plant::ReadPending) && self.answer_pending(ctx, request, key) {
             return;
         }
+        if self.trips.present(key).is_some() && self.answer_away(ctx, request, key) {
+            return;
+        }
         let mut header = reply_header(ctx, request, Op::Get, Code::Ok);
         let (hot, direct) = (hop_flag::HOT, hop_flag::DIRECT);
         // Of most requests the mark makes no difference.
@@ -55,7 +60,8 @@ impl Replica {
                 refuse(ctx, request, Op::Get, Code::NotHere);
                 return;
             }
-            let vouches = mark.is_some_and(|mark| mark.stay == request.stay())
+            let away = self.trips.present(key).is_some() && ctx.plant != Some(Plant::ProveAway);
+            let vouches = mark.is_some_and(|mark| mark.stay == request.stay() && !away)
                 || ctx.plant == Some(Plant::ProveUnmarked);
             if vouches && request.hop_flags & hot != 0 {
                 header.hop_flags |= hop_flag::NEWEST;
@@ -291,7 +297,11 @@ pub(crate) fn handle_mget<E: Engine>(
             continue;
         }
         if hot & 1 << index != 0 && keyspace.keyhash(key.key) == key.keyhash {
-            answer_from_copy(ctx, request, keyspace.id, index, &key, &mut answer);
+            let home = lookup.tail_of(keyspace.id, keyspace.match_value(key.key));
+            match home.filter(|replica| replica.trips.present(key.key).is_some()) {
+                Some(replica) => replica.answer_mget_away(ctx, request, index, &key, &mut answer),
+                None => answer_from_copy(ctx, request, keyspace.id, index, &key, &mut answer),
+            }
             continue;
         }
         let at = Header { match_value: key.match_value, keyhash: key.keyhash, ..*request };
@@ -303,7 +313,7 @@ pub(crate) fn handle_mget<E: Engine>(
             answer.push(ctx, request, index, Code::NotOwner, &Entry::default());
             continue;
         };
-        ctx.heat.see(keyspace.id, key.keyhash, key.key, false);
+        ctx.heat.see(keyspace.id, key.keyhash, key.key, Use::Read);
         replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
     }
     answer.send(ctx, request);
@@ -320,10 +330,51 @@ impl Replica {
         key: &[u8],
         answer: &mut MgetAnswer,
     ) {
-        if !self.may_show(ctx, at, key) {
+        let away = self.trips.present(key).is_some();
+        if away {
+            see_lost_read(ctx, request, self.partition.keyspace, key);
+        }
+        if away || !self.may_show(ctx, at, key) {
             answer.push(ctx, request, index, Code::NotHere, &Entry::default());
             return;
         }
+        self.answer_from_record(ctx, request, index, at, key, answer);
+    }
+
+    /// A key that is on a trip, and that is sent home for want of a copy: the slot carries the
+    /// floor, and only that very version may be shown.
+    fn answer_mget_away<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        slot: &MgetKey<'_>,
+        answer: &mut MgetAnswer,
+    ) {
+        let keyspace = self.partition.keyspace;
+        let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
+        let place = (keyspace, slot.keyhash);
+        let held = ctx.hot.answer(ctx.now, place, slot.key, floor..=floor).is_some();
+        let Some(at) = self.place_of(ctx, slot.key) else { return };
+        if held {
+            answer_from_copy(ctx, request, keyspace, index, slot, answer);
+        } else if self.left_behind(ctx, &at, slot.key) == floor {
+            self.answer_from_record(ctx, request, index, &at, slot.key, answer);
+        } else {
+            see_lost_read(ctx, request, keyspace, slot.key);
+            answer.push(ctx, request, index, Code::NotHere, &Entry::default());
+        }
+    }
+
+    fn answer_from_record<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        at: &Header,
+        key: &[u8],
+        answer: &mut MgetAnswer,
+    ) {
         let (now, place) = (ctx.now, self.key_ref(at, key));
         let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
             let code = judge(record.as_ref(), now);

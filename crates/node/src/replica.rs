@@ -5,11 +5,13 @@ use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::engine::{Area, Engine, KeyRef};
 use crate::heat::Heat;
+use crate::homecoming::Homecomings;
 use crate::hot::Hot;
 use crate::marks::Marks;
 use crate::notes::pending_name;
 use crate::session::{Outcome, Sessions};
 use crate::spread::Spreads;
+use crate::trips::TripTable;
 use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
 use machine::{Instant, Outbox, RttEstimator};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,12 +130,13 @@ impl Pending {
 pub(crate) fn changes_state(effect: Effect) -> bool {
     match effect {
         Effect::Put | Effect::Delete => true,
-        Effect::None | Effect::Mark | Effect::Unmark => false,
+        Effect::None | Effect::Mark | Effect::Unmark | Effect::Leave | Effect::Return => false,
     }
 }
 
+/// Whether it changes what is ordered of a hot key: its mark or its trips.
 fn changes_mark(effect: Effect) -> bool {
-    matches!(effect, Effect::Mark | Effect::Unmark)
+    matches!(effect, Effect::Mark | Effect::Unmark | Effect::Leave | Effect::Return)
 }
 
 /// One partition on this node.
@@ -165,6 +168,10 @@ pub(crate) struct Replica {
     pub(crate) marks: Marks,
     /// Those of them that this node spreads, as the tail.
     pub(crate) spreads: Spreads,
+    /// On which keys writes go anywhere, or did lately.
+    pub(crate) trips: TripTable,
+    /// Those of them that this node, as the head, brings home.
+    pub(crate) homecomings: Homecomings,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -195,6 +202,8 @@ impl Replica {
             sessions: Sessions::default(),
             marks: Marks::default(),
             spreads: Spreads::default(),
+            trips: TripTable::default(),
+            homecomings: Homecomings::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             announcements_left: 0,
@@ -284,7 +293,7 @@ impl Replica {
         self.newest_pending_with(key, changes_state)
     }
 
-    /// A pending change of this key's mark. The head has at most one of a key.
+    /// A pending change of this key's mark or trips. The head has at most one of a key.
     pub(crate) fn pending_mark(&self, key: &[u8]) -> Option<&Pending> {
         self.newest_pending_with(key, changes_mark)
     }

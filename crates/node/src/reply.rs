@@ -59,10 +59,23 @@ pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: 
 pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: Op, code: Code) {
     assert!(!code.is_decided(), "an outcome has a body");
     let header = Header {
-        bitmap: request.bitmap,
+        bitmap: if op == Op::Mget { request.bitmap } else { 0 },
         object_version: if op == Op::Range { request.object_version } else { 0 },
         ..reply_header(ctx, request, op, code)
     };
+    send(ctx, &header, &[]);
+}
+
+/// Answers a write of a key whose home has no part in its writes: of which trip, and from which
+/// version on, if the switch may rely on it; else 0.
+pub(crate) fn refuse_away<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    op: Op,
+    (trip, left): (u64, u64),
+) {
+    let mut header = Header { object_version: left, ..reply_header(ctx, request, op, Code::Away) };
+    header.set_stay(trip);
     send(ctx, &header, &[]);
 }
 

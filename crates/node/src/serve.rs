@@ -1,6 +1,7 @@
 //! What every client request must pass before its replica serves it.
 
 use crate::engine::Engine;
+use crate::heat::Use;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use cluster::{Keyspace, KeyspaceKind, Match, Plant};
@@ -63,14 +64,22 @@ pub(crate) fn serve<E: Engine>(
         return Ok(());
     }
     if let Some(key) = key_of(body) {
-        ctx.heat.see(keyspace.id, header.keyhash, key, op.is_write());
+        let of = match op {
+            Op::Get => Use::Read,
+            _ if wire::may_roam(packet.header(), packet.payload()) => Use::Write,
+            _ => Use::BoundWrite,
+        };
+        ctx.heat.see(keyspace.id, header.keyhash, key, of);
     }
     match *body {
         Body::Get { key } => replica.handle_get(ctx, header, key),
         Body::Range { limit, start, end } => {
             replica.handle_range(ctx, header, keyspace, limit, (start, end));
         }
-        _ => return replica.handle_write(ctx, op, header, body),
+        _ => {
+            let roams = wire::may_roam(packet.header(), packet.payload());
+            return replica.handle_write(ctx, op, header, body, roams);
+        }
     }
     Ok(())
 }

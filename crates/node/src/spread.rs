@@ -101,7 +101,9 @@ impl Replica {
     /// The mark of a key has changed, or this node's role has.
     pub(crate) fn spread_or_stop<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
         let mark = self.marks.get(key).copied();
-        let Some(mark) = mark.filter(|_| self.is_tail()) else {
+        // Of a key that is away this node does not know the newest state.
+        let spreads = self.is_tail() && self.trips.present(key).is_none();
+        let Some(mark) = mark.filter(|_| spreads) else {
             self.stop_spread(ctx, key);
             return;
         };
@@ -125,6 +127,7 @@ impl Replica {
     }
 
     fn stop_spread<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let away = self.trips.present(key).is_some();
         let Some((key, spread)) = self.spreads.table.remove_entry(key) else { return };
         self.spreads.held -= spread.held.len();
         if let Some(wake) = spread.wake {
@@ -132,9 +135,13 @@ impl Replica {
         }
         // What is held back here is committed; but where another is the tail now, that one may have
         // shown more since, and the head answers a retry.
+        // And while the key has an entry in the directory, what waits to be covered goes on
+        // waiting: the client asks again.
         if self.is_tail() {
             for held in spread.held {
-                answer_write(ctx, &held.header, &held.outcome);
+                if !away || matches!(held.until, Until::Copied(_)) {
+                    answer_write(ctx, &held.header, &held.outcome);
+                }
             }
         }
     }
@@ -155,7 +162,7 @@ impl Replica {
         let before = std::mem::take(&mut spread.readers);
         let before = if spread.told_for == told_for { before } else { Vec::new() };
         // The tail reads from what it commits: it needs no copy, and says so to nobody.
-        let others = ctx.hot.readers(space, key).filter(|(node, _)| *node != ctx.directory.me);
+        let others = ctx.hot.holders(space, key).filter(|(node, _)| *node != ctx.directory.me);
         let said = |node, life| before.iter().find(|r| r.node == node && r.life == life);
         spread.readers = others
             .map(|(node, life)| Reader {

@@ -3,6 +3,7 @@
 mod directory;
 mod hot;
 mod reconfigure;
+mod trips;
 mod vacating;
 
 use crate::engine::memory::MemoryEngine;

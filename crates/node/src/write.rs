@@ -2,9 +2,10 @@
 
 use crate::engine::{Engine, Record};
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
-use crate::reply::{answer_write, refuse};
+use crate::reply::{answer_write, refuse, refuse_away};
 use crate::serve::key_of;
-use crate::session::Standing;
+use crate::session::{Outcome, Standing};
+use crate::trips::{Arrival, SPAN};
 use cluster::Plant;
 use std::time::Duration;
 use wire::{
@@ -32,17 +33,21 @@ struct Decision<'a> {
 }
 
 impl Replica {
-    /// Takes a client's write at the head. The caller has checked epoch, chain and key.
+    /// Takes a client's write at the head. The caller has checked epoch, chain and key, and says
+    /// whether it `roams`: is one that goes anywhere while its key is on a trip.
     pub(crate) fn handle_write<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         op: Op,
         request: &Header,
         body: &Body<'_>,
+        roams: bool,
     ) -> Result<(), DropReason> {
         let Some(key) = key_of(body) else { return Err(DropReason::BadBody) };
-        // Its answer would pass no switch, which must know of every version of a hot key.
-        if request.hop_flags & hop_flag::DIRECT != 0 && self.is_hot(key) {
+        // Its answer would pass no switch, which must know of every version of a hot key, and of
+        // every write that may have been applied on a trip.
+        let known_to_switch = self.is_hot(key) || self.trips.get(key).is_some();
+        if request.hop_flags & hop_flag::DIRECT != 0 && known_to_switch {
             refuse(ctx, request, op, Code::NotHere);
             return Ok(());
         }
@@ -63,6 +68,9 @@ impl Replica {
         if !forgets && self.pending_of(request.client, request.seq).is_some() {
             ctx.counters.duplicates += 1;
             return Ok(()); // The tail will answer, or the session will once it is committed.
+        }
+        if !self.may_take(ctx, op, request, key, roams)? {
+            return Ok(());
         }
         // One place is kept for the tombstone that an expired value may need first.
         let full = self.pending.len() + 1 >= PENDING_MAX;
@@ -92,6 +100,38 @@ impl Replica {
         Ok(())
     }
 
+    /// Whether a write that neither sessions nor pending know is to be taken here and now. If not,
+    /// it is answered, as what became of it on a trip says, or dropped.
+    fn may_take<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        op: Op,
+        request: &Header,
+        key: &[u8],
+        roams: bool,
+    ) -> Result<bool, DropReason> {
+        let arrival = if roams { self.arrival(ctx, request, key) } else { Arrival::New };
+        match arrival {
+            Arrival::New if !self.is_away(key) => return Ok(true),
+            Arrival::New => {
+                let trip = self.settled_trip(key).filter(|_| roams);
+                refuse_away(ctx, request, op, trip.map_or((0, 0), |it| (it.number, it.left)));
+                if !roams {
+                    ctx.heat.see_bound(self.partition.keyspace, key);
+                }
+            }
+            Arrival::Applied(version) => {
+                ctx.counters.duplicates += 1;
+                let outcome = Outcome { origin: op, code: Code::Ok, version, result: 0 };
+                answer_write(ctx, request, &outcome);
+            }
+            Arrival::Refused(Code::Away) => refuse_away(ctx, request, op, (0, 0)),
+            Arrival::Refused(code) => refuse(ctx, request, op, code),
+            Arrival::Forgotten => return Err(DropReason::StaleRequest),
+        }
+        Ok(false)
+    }
+
     /// Gives a write the next version and starts it down the chain.
     pub(crate) fn order<E: Engine>(
         &mut self,
@@ -101,7 +141,9 @@ impl Replica {
         key: &[u8],
         value: &[u8],
     ) {
-        self.last_version += 1;
+        let version = self.last_version + 1;
+        let skipped = if fixed.effect == Effect::Leave as u8 { SPAN } else { 0 };
+        self.last_version = version + skipped;
         let fixed = if fixed.effect == Effect::Delete as u8 {
             let collect_at = ctx.now + TOMBSTONE_GRACE;
             ChainWriteBody { expiry_ms: collect_at.unix_ms(), ..fixed }
@@ -113,7 +155,7 @@ impl Replica {
             partition: self.id().0,
             epoch: self.epoch().0,
             bitmap: 0,
-            object_version: self.last_version,
+            object_version: version,
             op: Op::ChainWrite as u8,
             flags: 0,
             count: 0,

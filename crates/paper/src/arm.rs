@@ -12,6 +12,8 @@ pub enum Arm {
     Hashing,
     /// The same, but the reads of hot keys go to copies, too.
     Copies,
+    /// The same, and the writes of hot keys go anywhere as well: Pegasus.
+    Anywhere,
     /// Each key has its home, but the values of hot keys lie in the switch, which answers their
     /// reads itself, as in NetCache.
     Cache,
@@ -19,7 +21,7 @@ pub enum Arm {
 
 impl Arm {
     /// All of them, as figures show them.
-    pub const ALL: [Self; 3] = [Self::Hashing, Self::Copies, Self::Cache];
+    pub const ALL: [Self; 4] = [Self::Hashing, Self::Copies, Self::Anywhere, Self::Cache];
 
     /// What tables and plots call it.
     #[must_use]
@@ -27,6 +29,7 @@ impl Arm {
         match self {
             Self::Hashing => "consistent hashing",
             Self::Copies => "copies of hot keys",
+            Self::Anywhere => "copies, writes anywhere",
             Self::Cache => "cache in the switch",
         }
     }
@@ -37,6 +40,7 @@ impl Arm {
         match self {
             Self::Hashing => "hashing",
             Self::Copies => "copies",
+            Self::Anywhere => "anywhere",
             Self::Cache => "cache",
         }
     }
@@ -45,14 +49,15 @@ impl Arm {
     pub(crate) fn keyspace(self, spec: KeyspaceSpec) -> KeyspaceSpec {
         match self {
             Self::Hashing | Self::Cache => spec,
-            Self::Copies => KeyspaceSpec { hot: HotPolicy::Replicate, ..spec },
+            Self::Copies => KeyspaceSpec { hot: HotPolicy::Reads, ..spec },
+            Self::Anywhere => KeyspaceSpec { hot: HotPolicy::Replicate, ..spec },
         }
     }
 
     /// Whether the switch caches values.
     pub(crate) fn caches(self) -> bool {
         match self {
-            Self::Hashing | Self::Copies => false,
+            Self::Hashing | Self::Copies | Self::Anywhere => false,
             Self::Cache => true,
         }
     }
@@ -61,8 +66,8 @@ impl Arm {
     pub(crate) fn warm_up(self) -> Duration {
         match self {
             Self::Hashing | Self::Cache => Duration::from_millis(100),
-            // Hot keys have to be found and copied.
-            Self::Copies => Duration::from_millis(500),
+            // Hot keys have to be found and copied, or let go.
+            Self::Copies | Self::Anywhere => Duration::from_millis(500),
         }
     }
 
@@ -70,6 +75,8 @@ impl Arm {
     pub(crate) fn settling(self) -> Duration {
         match self {
             Self::Hashing | Self::Copies => Duration::ZERO,
+            // Homes have to let keys go while they are full of requests for them.
+            Self::Anywhere => Duration::from_secs(1),
             // It has thousands of keys to fetch, some of them from nodes that are full until then.
             Self::Cache => Duration::from_secs(3),
         }
@@ -79,7 +86,7 @@ impl Arm {
     pub(crate) fn limit(self, bounds: &Bounds) -> f64 {
         match self {
             Self::Hashing => bounds.hashing,
-            Self::Copies => bounds.cap,
+            Self::Copies | Self::Anywhere => bounds.cap,
             Self::Cache => bounds.cached,
         }
     }

@@ -374,6 +374,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::NodeExists(_)
                 | CommandError::SharedEndpoint(_)
                 | CommandError::NodeInUse { .. }
+                | CommandError::NodeOnTrips(_)
                 | CommandError::TooFewNodes { .. }
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)

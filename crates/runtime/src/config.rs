@@ -128,7 +128,7 @@ pub struct KeyspaceSection {
     /// Range keyspaces: first keys of all partitions but the first.
     #[serde(default)]
     pub splits: Vec<String>,
-    /// What becomes of its hot keys: `"replicate"`, or `"off"`.
+    /// What becomes of its hot keys: `"replicate"`, `"reads"`, or `"off"`.
     #[serde(default)]
     pub hot: HotPolicy,
 }

@@ -127,6 +127,8 @@ impl Samples {
         self.add_single(&metric::NODE_HOT_KEYS, nodes, |shard| shard.hot_keys as u64);
         self.add_single(&metric::NODE_HOT_COPIES, nodes, |shard| shard.hot_copies as u64);
         self.add_single(&metric::NODE_HOT_READS, nodes, |shard| shard.counters.hot_reads);
+        self.add_single(&metric::NODE_HOT_ROAMING, nodes, |shard| shard.hot_roaming as u64);
+        self.add_single(&metric::NODE_HOT_ROAMED, nodes, |shard| shard.counters.hot_roamed);
         self.add_single(&metric::NODE_HOT_COPIES_SENT, nodes, |shard| {
             shard.counters.hot_copies_sent
         });

@@ -33,6 +33,7 @@ pub(crate) struct Actor {
     in_flight: usize,
     think: Duration,
     registers: u64,
+    plain_percent: u64,
     reads_percent: u64,
     focus_percent: u64,
     agenda: Agenda,
@@ -40,6 +41,8 @@ pub(crate) struct Actor {
     next_at: Instant,
     started: i64,
     waiting: BTreeMap<Ticket, Asked>,
+    /// When it was first answered in a healed world.
+    aware_at: Option<Instant>,
     /// What it last read of each register: value and version.
     seen: BTreeMap<Vec<u8>, (i64, u64)>,
     /// Every answer to a request for one key, where somebody wants to know.
@@ -113,12 +116,14 @@ impl Actor {
             in_flight: options.load.in_flight,
             think: options.load.think,
             registers: options.load.registers,
+            plain_percent: options.load.plain_percent,
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,
             agenda: Agenda::Work,
             next_at: now + first,
             started: 0,
             waiting: BTreeMap::new(),
+            aware_at: None,
             seen: BTreeMap::new(),
             answers: None,
             done: 0,

@@ -1,7 +1,7 @@
 //! What a world is like: everything follows from these, and they are printed.
 
 use crate::profile::Profile;
-use cluster::{CLOCK_RATE_MAX_PERCENT, Plant};
+use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy, Plant};
 use std::fmt;
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub struct Options {
     /// What the fastest clock counts while the slowest counts 100. Beyond
     /// [`CLOCK_RATE_MAX_PERCENT`] nothing is promised.
     pub clock_rate_max_percent: u64,
+    /// What becomes of hot keys of the hash keyspace.
+    pub hot: HotPolicy,
     /// What the clients do.
     pub load: Load,
     /// How the network is.
@@ -70,6 +72,9 @@ pub struct Load {
     pub flood: usize,
     /// Requests that only read, beyond those of the usual mix.
     pub reads_percent: u64,
+    /// Requests that are nothing but a GET or a PUT of a register in the hash keyspace, before all
+    /// others: what a hot key can stay on a trip with.
+    pub plain_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
@@ -155,7 +160,7 @@ impl fmt::Display for Options {
             f,
             "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
              shards, r = {}, {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, \
-             copies {} B/s, sync within {:?}",
+             copies {} B/s, sync within {:?}, hot keys: {:?}",
             self.seed,
             self.profile,
             self.lead,
@@ -171,6 +176,7 @@ impl fmt::Display for Options {
             self.poll,
             self.copy_bytes_per_s,
             self.sync_delay_max,
+            self.hot,
         )?;
         writeln!(
             f,
@@ -188,12 +194,12 @@ impl fmt::Display for Options {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
-        let Self { reads_percent, focus_percent, .. } = self;
+        let Self { plain_percent, reads_percent, focus_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
-             registers, patience {patience:?}, flood of {flood}, {reads_percent} % more reads, \
-             {focus_percent} % for two keys{}",
+             registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
+             {reads_percent} % more reads, {focus_percent} % for two keys{}",
             if self.blind { ", spread blindly" } else { "" }
         )
     }

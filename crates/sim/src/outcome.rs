@@ -41,6 +41,12 @@ pub struct Stats {
     pub interventions: u64,
     /// Reads that copies of hot keys answered.
     pub spread: u64,
+    /// Writes of hot keys that were answered on trips.
+    pub roamed: u64,
+    /// Trips that controllers began.
+    pub trips_begun: u64,
+    /// Those that controllers ended.
+    pub trips_ended: u64,
     /// Changes of chains: epochs given out beyond the first of each partition.
     pub epochs: u64,
     /// From the end of all faults to full replication, the longest of all runs.
@@ -64,6 +70,9 @@ impl Stats {
             disturbances: self.disturbances + other.disturbances,
             interventions: self.interventions + other.interventions,
             spread: self.spread + other.spread,
+            roamed: self.roamed + other.roamed,
+            trips_begun: self.trips_begun + other.trips_begun,
+            trips_ended: self.trips_ended + other.trips_ended,
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,

@@ -3,7 +3,7 @@
 //! choice.
 
 use crate::options::{Faults, Links, Load, Options};
-use cluster::CLOCK_RATE_MAX_PERCENT;
+use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy};
 use machine::Rng;
 use std::fmt;
 use std::str::FromStr;
@@ -131,6 +131,7 @@ impl Draw {
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
             clock_rate_max_percent: self.pick(&[100, CLOCK_RATE_MAX_PERCENT.into()]),
+            hot: HotPolicy::Replicate,
             load: Load {
                 clients: self.pick(&[1, 2, 4]),
                 in_flight: self.pick(&[3, 8]),
@@ -138,6 +139,7 @@ impl Draw {
                 registers: self.pick(&[1, 2, 5]),
                 patience: self.ms(&[1_000, 5_000]),
                 flood: 0,
+                plain_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
                 blind: false,
@@ -256,6 +258,14 @@ impl Draw {
             deaf_every: self.ms(every),
             length_max: options.faults.length_max,
         };
+        options.hot = self.hot_policy();
+        if self.0.chance(1, 4) {
+            self.trips(options);
+        }
+    }
+
+    fn hot_policy(&mut self) -> HotPolicy {
+        self.pick(&[HotPolicy::Replicate, HotPolicy::Replicate, HotPolicy::Reads])
     }
 
     /// Few keys and many reads, so that a stale one would be seen. In a quarter of the worlds
@@ -273,6 +283,8 @@ impl Draw {
         };
         options.span = self.ms(&[2_000, 3_000]);
         options.faults.hot_every = self.ms(&[15, 30, 60, 300]);
+        options.hot = self.hot_policy();
+        let trips = self.0.chance(1, 2);
         match self.between(1, 28) {
             1 => self.network(options),
             2 => self.partitions(options),
@@ -285,6 +297,32 @@ impl Draw {
         }
         options.load.flood = 0;
         options.nodes = options.nodes.max(self.small(3, 5));
+        if trips {
+            self.trips(options);
+        }
+    }
+
+    /// Few keys that are written much, for as long as it takes to send them on trips: in a third of
+    /// the worlds nothing else is asked, so that they stay away; in the others something asks for
+    /// what only their homes can do, now and then or often, and they come and go.
+    fn trips(&mut self, options: &mut Options) {
+        options.hot = HotPolicy::Replicate;
+        options.lead = Duration::from_millis(2_200);
+        options.span = self.ms(&[3_000, 5_000]);
+        options.nodes = options.nodes.max(self.small(3, 5));
+        options.load.plain_percent = self.pick(&[100, 98, 80]);
+        options.load.reads_percent = self.pick(&[0, 20, 50, 80]);
+        options.load.registers = self.pick(&[1, 1, 2]);
+        options.load.clients = self.pick(&[2, 4, 6]);
+        options.load.in_flight = self.pick(&[1, 3, 8]);
+        options.load.think = self.ms(&[3, 6, 12]);
+        options.load.blind = self.0.chance(1, 2);
+        // A key that is pinned and unpinned has a new stay each time.
+        options.faults.hot_every = self.ms(&[100, 300, 1_000]);
+        options.links.stray_permille = self.pick(&[0, 20, 100]);
+        options.links.stray_max = self.ms(&[50, 150, 500]);
+        options.links.duplicate_permille = self.pick(&[0, 50, 200]);
+        options.links.loss_permille = self.pick(&[0, 10, 50]);
     }
 
     /// Replies that stray, so that nodes have shown what the switch does not know of; orders that

@@ -13,6 +13,7 @@ mod outage;
 mod process;
 mod start;
 mod traffic;
+mod trips;
 
 pub(crate) use control::{Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
@@ -90,6 +91,8 @@ pub(crate) struct World {
     keyspaces: Option<Keyspaces>,
     history: History,
     healed: bool,
+    /// Trips of hot keys that last.
+    trips: trips::Trips,
     stores: u64,
     outbox: Outbox,
     /// Writes that a switch has sent on, where their retries are led astray.
@@ -124,6 +127,8 @@ struct Master {
     machine: Option<Controller>,
     couriers: BTreeMap<Member, Courier>,
     orders: u64,
+    /// Decisions about hot keys that were counted.
+    decisions: u64,
 }
 
 /// Whoever has timers, by the place of its wake time.

@@ -74,7 +74,9 @@ fn profiles_do_what_they_are_for() {
             ControlFlow::<()>::Continue(())
         });
         assert!(all.is_continue());
-        let Stats { crashes, disks_lost, disturbances, interventions, spread, epochs, .. } = total;
+        let Stats { crashes, disks_lost, disturbances, interventions, epochs, .. } = total;
+        let Stats { spread, trips_begun, trips_ended, .. } = total;
+        let trips = trips_begun.min(trips_ended);
         assert!(total.done > 2_000, "{profile}: {total:?}");
         let needs = match profile {
             Profile::Calm => crashes == 0 && disturbances == 0,
@@ -84,8 +86,8 @@ fn profiles_do_what_they_are_for() {
             Profile::Amnesia => disks_lost > 20 && epochs > 100,
             Profile::Membership => interventions > 50 && epochs > 100,
             Profile::Switches => crashes > 100,
-            Profile::Hot => spread > 2_000 && crashes > 20,
-            Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50,
+            Profile::Hot => spread > 2_000 && crashes > 20 && trips > 100,
+            Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
         };
         assert!(needs, "{profile}: {total:?}");
     }

@@ -204,6 +204,7 @@ fn hot_order(revision: u64, count: u64) -> HotOrder {
         stay: 1,
         first: u16::try_from(keyhash % u64::from(NODES)).expect("below the number of nodes"),
         readers: READERS,
+        trip: None,
     };
     HotOrder {
         revision,

@@ -18,6 +18,8 @@ pub struct Counters {
     partitions: Vec<PartitionLoad>,
     /// By keyspace and keyhash, as in the directory.
     hot: Vec<HotLoad>,
+    /// Whether they are of a switch that can let writes go anywhere.
+    roams: bool,
 }
 
 /// Reads and writes of one hot key in its present stay.
@@ -54,6 +56,7 @@ impl Default for Counters {
             dropped: [0; 256],
             partitions: Vec::new(),
             hot: Vec::new(),
+            roams: false,
         }
     }
 }
@@ -71,7 +74,12 @@ impl Counters {
         partitions: Vec<PartitionLoad>,
         hot: Vec<HotLoad>,
     ) -> Self {
-        Self { packets, unparsed, emitted, dropped, partitions, hot }
+        Self { packets, unparsed, emitted, dropped, partitions, hot, roams: false }
+    }
+
+    /// These are of a switch that can let writes of hot keys go anywhere.
+    pub(crate) fn say_it_roams(&mut self) {
+        self.roams = true;
     }
 
     /// Datagrams that passed the parser, by operation.
@@ -118,6 +126,7 @@ impl Counters {
         }
         self.unparsed += other.unparsed;
         self.emitted += other.emitted;
+        self.roams |= other.roams;
         for load in &other.partitions {
             match self.partitions.binary_search_by_key(&load.partition, |l| l.partition) {
                 Ok(place) => {
@@ -153,6 +162,7 @@ impl Counters {
             partitions: partitions.collect(),
             hot_revision,
             hot: self.hot.iter().map(|load| load.count).collect(),
+            roams: self.roams,
         }
     }
 

@@ -10,9 +10,16 @@
 //! of that stay, which answers such a read, says no less, so the new entry needs no word of it. If
 //! it is a read, it was asked before anything can have been shown that the old entry did not count.
 //! A key that stays keeps its entry, so both raise and read the same floor.
+//!
+//! That is so for reads and for what replies show. A write on a trip is sent only by a thread that,
+//! having found or given its stamp, sees that its table is still the present one: the number of
+//! tables changes before the switch's moment does, so a write that went home under the moment of a
+//! later order had no stamp to be found then, and will not be sent on a trip any more.
 
 use crate::hot::HotTable;
 use crate::judge::Judge;
+use crate::moments::{Moment, Moments};
+use crate::stamps::Stamps;
 use cluster::{HotOrder, InstallError, Lease, Life};
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +31,8 @@ pub struct Directory {
     /// Changes with the table.
     number: AtomicU64,
     present: Mutex<Present>,
+    moments: Moments,
+    stamps: Stamps,
 }
 
 #[derive(Debug)]
@@ -37,7 +46,8 @@ impl Directory {
     #[must_use]
     pub fn new(life: Life) -> Self {
         let present = Present { table: Arc::default(), judge: Judge::new(life) };
-        Self { number: AtomicU64::new(0), present: Mutex::new(present) }
+        let (moments, stamps) = (Moments::default(), Stamps::default());
+        Self { number: AtomicU64::new(0), present: Mutex::new(present), moments, stamps }
     }
 
     /// Takes an order, if [`Judge::takes`] says so.
@@ -62,7 +72,11 @@ impl Directory {
             }
             if Arc::ptr_eq(&present.table, &before) {
                 present.judge.took(order.revision);
+                if before.revision() == 0 {
+                    self.moments.begin(order.revision);
+                }
                 self.publish(&mut present, table);
+                self.moments.order(order.revision);
                 return Ok(());
             }
         }
@@ -72,6 +86,23 @@ impl Directory {
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.lock().judge.installed()
+    }
+
+    /// The switch's moment.
+    #[inline]
+    pub(crate) fn moment(&self) -> Moment {
+        self.moments.now()
+    }
+
+    /// What trips raise when they begin.
+    pub(crate) fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// What requests were given on trips.
+    #[inline]
+    pub(crate) fn stamps(&self) -> &Stamps {
+        &self.stamps
     }
 
     /// The present table.
@@ -96,6 +127,8 @@ impl Directory {
             self.forget(&mut present);
         }
         present.judge.renew(installed, lease);
+        drop(present);
+        self.stamps.sweep(now);
     }
 
     fn forget(&self, present: &mut Present) {
@@ -107,7 +140,8 @@ impl Directory {
 
     fn publish(&self, present: &mut Present, table: HotTable) {
         present.table = Arc::new(table);
-        self.number.fetch_add(1, Ordering::Release);
+        // Before the moment of the order, in the one order that all threads see.
+        self.number.fetch_add(1, Ordering::SeqCst);
     }
 
     fn lock(&self) -> MutexGuard<'_, Present> {
@@ -120,6 +154,17 @@ impl Present {
     fn takes(&self, order: &HotOrder) -> bool {
         self.judge.takes(order, |keyspace, keyhash| {
             self.table.find(keyspace, keyhash).map(|row| row.entry.stay())
+        }) && !self.revives_a_trip(order)
+    }
+
+    /// Whether a key is to go on a trip that may have been here before: its versions would be given
+    /// once more.
+    fn revives_a_trip(&self, order: &HotOrder) -> bool {
+        let newest = self.judge.newest();
+        order.keys.iter().any(|key| {
+            let number = key.trip.map_or(u64::MAX, |trip| trip.number);
+            let row = || self.table.find(key.keyspace, key.keyhash);
+            number <= newest && row().is_none_or(|row| row.trip(number).is_none())
         })
     }
 }
@@ -149,6 +194,12 @@ impl View {
             self.refresh();
         }
         changed
+    }
+
+    /// Whether the table that was taken over last is still the present one. To be asked after a
+    /// stamp was found or given, and before the packet is sent with it.
+    pub(crate) fn is_present(&self) -> bool {
+        self.directory.number.load(Ordering::SeqCst) == self.number
     }
 
     #[cold]

@@ -4,7 +4,8 @@
 //! which a key that stays takes along: whoever still looks at the table before raises the same
 //! floor.
 
-use cluster::{HotOrder, InstallError, KeyspaceId, Life, NodeId, Selection};
+use crate::trip::Trip;
+use cluster::{HotEntry, HotOrder, InstallError, KeyspaceId, Life, NodeId, Selection};
 use hashbrown::HashTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -84,9 +85,32 @@ pub(crate) struct Row {
     first: u16,
     readers: u16,
     pub(crate) entry: Arc<Entry>,
+    /// The trip that its writes are to go on, shared like the entry.
+    pub(crate) trip: Option<Arc<Trip>>,
 }
 
 impl Row {
+    /// The trip of this number, if that is the one that the key is to go on.
+    pub(crate) fn trip(&self, number: u64) -> Option<&Trip> {
+        self.trip.as_deref().filter(|trip| trip.number == number)
+    }
+
+    /// The floor for a read that its home is to answer: a key on a trip may be away from there, and
+    /// then what home has is as good as any copy. `None` if that is not so, or nothing is proven.
+    pub(crate) fn floor_at_home(&self) -> Option<u64> {
+        self.trip.as_ref()?;
+        let (floor, proven) = self.entry.floor();
+        proven.then_some(floor)
+    }
+
+    /// The trip of an order's entry: that of before if it is the same.
+    fn follow_trip(key: &HotEntry, before: Option<&Self>) -> Option<Arc<Trip>> {
+        let trip = key.trip?;
+        let same = |it: &&Arc<Trip>| it.number == trip.number;
+        let kept = before.and_then(|row| row.trip.as_ref().filter(same));
+        Some(kept.map_or_else(|| Arc::new(Trip::new(trip)), Arc::clone))
+    }
+
     /// How many nodes are to hold copies.
     pub(crate) fn readers(&self) -> usize {
         self.readers.into()
@@ -110,6 +134,8 @@ pub(crate) struct HotTable {
     rows: HashTable<Row>,
     /// Keyspace, keyhash and stay of each row, in the order of their counters.
     names: Vec<(KeyspaceId, u64, u64)>,
+    /// Whether any key is on a trip.
+    roams: bool,
 }
 
 impl HotTable {
@@ -142,6 +168,7 @@ impl HotTable {
                 first: key.first,
                 readers: key.readers,
                 entry: kept.map_or_else(|| Arc::new(Entry::new(key.stay)), |row| row.entry.clone()),
+                trip: Row::follow_trip(key, kept),
             };
             if let Some(old) = kept {
                 before.move_marks(old, order, &row);
@@ -149,7 +176,8 @@ impl HotTable {
             rows.insert_unique(row.keyhash, row, |row| row.keyhash);
         }
         let (revision, selection, places) = (order.revision, order.selection, order.places.clone());
-        Ok(Self { revision, selection, places, place_of, rows, names })
+        let roams = order.keys.iter().any(|key| key.trip.is_some());
+        Ok(Self { revision, selection, places, place_of, rows, names, roams })
     }
 
     /// Readers that are the same in `after`, in the same life, take their marks along, wherever
@@ -191,6 +219,12 @@ impl HotTable {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Whether any key is on a trip, or is to go on one.
+    #[inline]
+    pub(crate) fn roams(&self) -> bool {
+        self.roams
     }
 
     /// Whether what is sent to nodes has to be remembered for a choice.

@@ -37,7 +37,7 @@ impl Judge {
         order: &HotOrder,
         stay_of: impl Fn(KeyspaceId, u64) -> Option<u64>,
     ) -> bool {
-        let newest = self.installed.max(self.forgotten);
+        let newest = self.newest();
         let was_here_before = |key: &cluster::HotEntry| {
             stay_of(key.keyspace, key.keyhash) != Some(key.stay) && key.stay <= newest
         };
@@ -45,6 +45,12 @@ impl Judge {
             && self.active
             && order.revision > newest
             && !order.keys.iter().any(was_here_before)
+    }
+
+    /// Revision of the newest order that was installed in this life, also if it was forgotten.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.installed.max(self.forgotten)
     }
 
     /// The order of this revision is installed now.

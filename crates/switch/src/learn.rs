@@ -1,4 +1,5 @@
-//! What the directory learns from a reply (rules 3 and 4 of section 8), before it is sent on.
+//! What the directory learns from a reply (rules 3 and 4 of section 8, rule 6 of section 9), before
+//! it is sent on.
 
 use crate::hot::HotTable;
 use cluster::{KeyspaceId, NodeId, Plant};
@@ -32,6 +33,8 @@ pub(crate) fn from_reply(
     let Some(row) = table.find(KeyspaceId(header.keyspace()), header.keyhash()) else { return };
     let version = header.object_version();
     match op {
+        // What is below the floor is of no use, and would hide what the sender has taken since.
+        Op::HotCopied if version < row.entry.floor().0 => return,
         Op::HotCopied => return table.mark(row, sender, Some(version)),
         Op::HotCover => return row.entry.raise(version),
         _ => {}
@@ -40,7 +43,13 @@ pub(crate) fn from_reply(
     let of_this_stay = header.stay() == row.entry.stay() || plant == Some(Plant::BelieveAnyProof);
     match Code::from_wire(header.code()) {
         Some(Code::NotHere) if is_get && header.stay() == row.entry.stay() => {
-            table.mark(row, sender, None);
+            if header.hop_flags() & hop_flag::NEWEST == 0 {
+                table.mark(row, sender, None);
+            } else {
+                // From the home of a key on a trip.
+                row.entry.raise(version);
+                row.entry.prove();
+            }
         }
         Some(code) if !code.is_decided() => {}
         _ => {
@@ -49,6 +58,10 @@ pub(crate) fn from_reply(
             }
             if is_get && header.hop_flags() & hop_flag::NEWEST != 0 && of_this_stay {
                 row.entry.prove();
+            }
+            let of_trip = op == Op::PutReply && header.hop_flags() & hop_flag::ROAM != 0;
+            if of_trip && row.entry.floor().0 == version {
+                table.mark(row, sender, Some(version));
             }
         }
     }

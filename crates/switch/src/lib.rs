@@ -7,7 +7,7 @@
 //! the outbox has grown to its usual size.
 //!
 //! Several pipelines, a thread each, may be one switch: they have the same [`Directory`] of hot
-//! keys (section 8), and nothing else that changes.
+//! keys (sections 8 and 9), and nothing else that changes.
 //!
 //! A pipeline may also deal with what another kind of switch leaves to it, which keeps the
 //! directory: that one is its [`Keeper`].
@@ -15,8 +15,9 @@
 //! Modules in the order a packet meets them: `tables` and `hot` are what it is matched against,
 //! `directory` is how that changes, by the rules of `judge`, `pipeline` parses it and sends replies
 //! and single-key requests on, `learn` is what replies say of hot keys (`keeper`: to whom else they
-//! say it), `spread` chooses who answers reads of them, by `loads`, `split` makes many of one,
-//! `counters` remembers what happened. `explain` answers people instead of packets.
+//! say it), `spread` chooses who answers reads of them, by `loads`, `roam` sends writes of them on
+//! their way by the `trip`, the table of `stamps` and the switch's `moments`, `split` makes many of
+//! one, `counters` remembers what happened. `explain` answers people instead of packets.
 
 mod counters;
 mod directory;
@@ -26,10 +27,14 @@ mod judge;
 mod keeper;
 mod learn;
 mod loads;
+mod moments;
 mod pipeline;
+mod roam;
 mod split;
 mod spread;
+mod stamps;
 mod tables;
+mod trip;
 
 pub use counters::{Counters, HotLoad, PartitionLoad};
 pub use directory::Directory;
@@ -37,5 +42,6 @@ pub use explain::{Explanation, HotExplanation, explain, explain_hot};
 pub use judge::Judge;
 pub use keeper::Keeper;
 pub use loads::Loads;
+pub use moments::{Moment, Moments};
 pub use pipeline::Pipeline;
 pub use tables::Tables;

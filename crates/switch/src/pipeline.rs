@@ -3,14 +3,14 @@
 use crate::directory::View;
 use crate::hot::HotTable;
 use crate::tables::{Action, Exit};
-use crate::{Counters, Directory, Keeper, Loads, Tables, learn};
+use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
 use cluster::{
     HotOrder, InstallError, KeyspaceId, Lease, Life, Match, NodeId, Plant, SwitchControl,
     SwitchCounters, SwitchTables, Tenure,
 };
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
-use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
+use wire::{Code, DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
 
 /// One thread's switch: shared tables and directory, and counters of its own.
 #[derive(Clone, Debug)]
@@ -50,6 +50,7 @@ impl Pipeline {
             plant: None,
         };
         pipeline.counters.follow_hot(pipeline.hot.table());
+        pipeline.counters.say_it_roams();
         pipeline
     }
 
@@ -57,7 +58,7 @@ impl Pipeline {
     /// of hot keys itself.
     #[must_use]
     pub fn behind(life: Life, keeper: Arc<dyn Keeper>) -> Self {
-        Self { keeper: Some(keeper), ..Self::new(life) }
+        Self { keeper: Some(keeper), counters: Counters::default(), ..Self::new(life) }
     }
 
     /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
@@ -170,7 +171,10 @@ impl Pipeline {
             | Op::ChainExpire
             | Op::ChainCopy
             | Op::ChainCopied
-            | Op::HotCopy => Err(DropReason::BadOp),
+            | Op::HotCopy
+            | Op::RoamFetch
+            | Op::RoamFound
+            | Op::RoamEnd => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr => {
                 self.admit(leased, now, from, datagram, out)?.single(op, datagram)
             }
@@ -201,13 +205,46 @@ impl Pipeline {
             return Err(DropReason::Standby);
         }
         let (header, _) = split_header(datagram);
+        let first_sent = header.moment();
         header.set_reply_addr(from.addr);
         header.set_reply_port(from.port);
         header.set_hop_flags(0);
         header.set_node(0);
         header.set_load(0);
-        let Self { hot, counters, loads, rng, blind, .. } = self;
-        Ok(Pass { now, tables, hot: hot.table(), counters, loads, rng, blind: *blind, out })
+        Ok(self.pass(now, first_sent, out).expect("there are tables"))
+    }
+
+    /// What a packet meets, if there are tables.
+    fn pass<'p>(
+        &'p mut self,
+        now: Instant,
+        first_sent: u64,
+        out: &'p mut Outbox,
+    ) -> Option<Pass<'p>> {
+        let moment = self.moment();
+        let Self { hot: view, counters, loads, rng, blind, plant, .. } = self;
+        let (tables, hot) = (self.tables.as_deref()?, view.table());
+        let (blind, plant) = (*blind, *plant);
+        Some(Pass {
+            now,
+            moment,
+            first_sent,
+            tables,
+            view,
+            hot,
+            counters,
+            loads,
+            rng,
+            blind,
+            plant,
+            out,
+        })
+    }
+
+    /// The switch's moment.
+    #[inline]
+    fn moment(&self) -> Moment {
+        self.keeper.as_ref().map_or_else(|| self.hot.directory().moment(), |it| it.moment())
     }
 
     /// From a node to the client that it names. The order of the checks is that of the protocol.
@@ -243,6 +280,12 @@ impl Pipeline {
             return Err(DropReason::Contended);
         }
         learn::from_reply(self.hot.table(), op, sender, header, self.plant);
+        if op == Op::PutReply && header.code() == Code::Away as u8 && self.hot.table().roams() {
+            self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_away(header));
+        }
+        if !matches!(op, Op::HotCopied | Op::HotCover) {
+            header.set_told(self.moment().present);
+        }
         out.push_copy(to, datagram);
         self.counters.count_emitted();
         Ok(())
@@ -288,12 +331,18 @@ impl SwitchControl for Pipeline {
 /// What one request meets on its way through.
 pub(crate) struct Pass<'p> {
     pub(crate) now: Instant,
+    /// The switch's, before anything was looked at.
+    pub(crate) moment: Moment,
+    /// The moment at which a write was first sent.
+    pub(crate) first_sent: u64,
     pub(crate) tables: &'p Tables,
+    pub(crate) view: &'p View,
     pub(crate) hot: &'p HotTable,
     pub(crate) counters: &'p mut Counters,
     pub(crate) loads: &'p mut Loads,
     pub(crate) rng: &'p mut Rng,
     pub(crate) blind: bool,
+    pub(crate) plant: Option<Plant>,
     out: &'p mut Outbox,
 }
 
@@ -315,21 +364,44 @@ impl Pass<'_> {
     /// One key: a read to its tail, or to one who holds a copy, a write to its head with the chain
     /// it will walk.
     fn single(mut self, op: Op, datagram: &mut [u8]) -> Result<(), DropReason> {
-        let (header, _) = split_header(datagram);
+        let (header, payload) = split_header(datagram);
         let keyspace = KeyspaceId(header.keyspace());
         let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
         let action = table.find(Match(header.match_value())).ok_or(DropReason::NoPartition)?;
-        let to = if op.is_write() { self.write(header, action) } else { self.read(header, action) };
+        let to = if !op.is_write() {
+            self.read(header, action)
+        } else {
+            self.count_write(header, action);
+            if self.roams() && wire::may_roam(header, payload) {
+                self.roam(header, action)?
+            } else {
+                self.go_home(header, action, 0)
+            }
+        };
         self.emit(to.ok_or(DropReason::NoNode)?, datagram);
         Ok(())
     }
 
-    fn write(&mut self, header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Endpoint> {
+    fn count_write(&mut self, header: &[u8; HEADER_LEN], action: &Action) {
         self.counters.count_write(action.counter);
         if let Some(row) = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash()) {
             self.counters.count_hot_write(row.counter);
         }
+    }
+
+    /// A write to its partition's head, with the version that it was stamped with on a trip, or 0.
+    pub(crate) fn go_home(
+        &mut self,
+        header: &mut [u8; HEADER_LEN],
+        action: &Action,
+        version: u64,
+    ) -> Option<Endpoint> {
         stamp_write(header, action);
+        header.set_object_version(version);
+        header.set_moment(self.moment.present);
+        if self.first_sent < self.moment.beginning {
+            header.set_hop_flags(hop_flag::OLD);
+        }
         if self.hot.predicts() && action.head.is_some() {
             action.nodes().for_each(|node| self.loads.sent(self.now, node));
         }
@@ -344,10 +416,11 @@ impl Pass<'_> {
             None => stamp_read(header, action)?,
             Some(row) => {
                 let at_home = header.flags() & flag::AT_HOME != 0;
-                let spread = if at_home { None } else { self.spread(row, action.partition) };
+                let spread = self.spread(row, action.partition, at_home);
                 self.counters.count_hot_read(row.counter, spread.is_some());
                 stamp_partition(header, action);
-                let floor = spread.as_ref().map_or(AT_TAIL, |it| it.floor);
+                let floor = spread.as_ref().map(|it| it.floor).or_else(|| row.floor_at_home());
+                let floor = floor.unwrap_or(AT_TAIL);
                 let exit = spread.map_or(action.tail, |it| Some(it.exit))?;
                 stamp_chain_of_one(header, exit);
                 header.set_hop_flags(hop_flag::HOT);
@@ -391,7 +464,7 @@ pub(crate) fn stamp_read(header: &mut [u8; HEADER_LEN], action: &Action) -> Opti
     Some(exit)
 }
 
-fn stamp_partition(header: &mut [u8; HEADER_LEN], action: &Action) {
+pub(crate) fn stamp_partition(header: &mut [u8; HEADER_LEN], action: &Action) {
     header.set_partition(action.partition.0);
     header.set_epoch(action.epoch.0);
     header.set_chain_pos(0);
@@ -409,3 +482,6 @@ pub(crate) fn stamp_chain_of_one(header: &mut [u8; HEADER_LEN], exit: Exit) {
 pub(crate) fn split_header(datagram: &mut [u8]) -> (&mut [u8; HEADER_LEN], &mut [u8]) {
     datagram.split_first_chunk_mut().expect("parsed: it has a header")
 }
+
+#[cfg(test)]
+mod tests;

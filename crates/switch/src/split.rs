@@ -2,7 +2,6 @@
 
 use crate::hot::HotTable;
 use crate::pipeline::{Pass, split_header, stamp_chain_of_one, stamp_read};
-use crate::spread::Spread;
 use crate::tables::{Action, Exit};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Match, RangeTable};
@@ -67,20 +66,16 @@ impl Pass<'_> {
                 continue;
             };
             self.counters.count_read(action.counter);
-            let mut to_copy = None;
+            let (mut to_copy, mut floor) = (None, None);
             if let Some(row) = hot.find(keyspace, keyhash) {
-                to_copy = if at_home { None } else { self.spread(row, action.partition) };
+                to_copy = self.spread(row, action.partition, at_home);
                 self.counters.count_hot_read(row.counter, to_copy.is_some());
+                floor = to_copy.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));
             }
             let bit = 1 << number;
-            let hot_bit = if to_copy.is_some() { bit } else { 0 };
-            let exit = match to_copy {
-                Some(Spread { exit, floor }) => {
-                    split.floors.push((number, floor));
-                    Some(exit)
-                }
-                None => action.tail,
-            };
+            let hot_bit = if floor.is_some() { bit } else { 0 };
+            split.floors.extend(floor.map(|floor| (number, floor)));
+            let exit = to_copy.map_or(action.tail, |it| Some(it.exit));
             let Some(exit) = exit else {
                 self.counters.count_drop(DropReason::NoNode);
                 continue;

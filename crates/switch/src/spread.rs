@@ -1,4 +1,5 @@
-//! Which reader of a hot key answers a read (sections 6.4 and 7.2 of Pegasus).
+//! Which of a hot key's nodes answers a read, or keeps a write of a trip (sections 4.3, 6.4 and 7.2
+//! of Pegasus).
 
 use crate::hot::Row;
 use crate::pipeline::Pass;
@@ -17,8 +18,16 @@ pub(crate) struct Spread {
 
 impl Pass<'_> {
     /// A reader of this key that holds what the proven floor asks for. `None` if the entry is not
-    /// proven, or none was found.
-    pub(crate) fn spread(&mut self, row: &Row, partition: PartitionId) -> Option<Spread> {
+    /// proven, none was found, or the client asks for the home of a key that is not on a trip.
+    pub(crate) fn spread(
+        &mut self,
+        row: &Row,
+        partition: PartitionId,
+        at_home: bool,
+    ) -> Option<Spread> {
+        if at_home && row.trip.is_none() {
+            return None;
+        }
         let (floor, proven) = row.entry.floor();
         let node = proven.then(|| self.choose(row, floor)).flatten()?;
         Some(Spread { exit: Exit::compile(node, partition), floor })
@@ -27,32 +36,49 @@ impl Pass<'_> {
     /// Looks at a few readers at random; of the first two that hold this version the one that has
     /// less to do.
     fn choose(&mut self, row: &Row, version: u64) -> Option<&NodeSpec> {
-        let readers = row.readers();
-        let mut draw = self.rng.next_u64();
         // Now and then blindly none, too.
-        if self.blind && draw >> 61 == 0 {
+        if self.blind && self.rng.below(8) == 0 {
             return None;
         }
-        let mut seen = 0_u64;
-        let mut found: Option<&NodeSpec> = None;
-        for _ in 0..readers.min(SAMPLES_MAX) {
+        let blind = self.blind;
+        let fits = |reader| blind || row.holds(reader, version);
+        // On a trip a write is held by few at first, and nobody at home can help out.
+        let samples = if row.trip.is_some() { row.readers() } else { SAMPLES_MAX };
+        self.less_busy(row, 0, samples, fits).map(|(_, node)| node)
+    }
+
+    /// Looks at so many readers at random, but not at those that are `taken`, a bit for each; of
+    /// the first two that fit and are in the tables the one that has less to do.
+    pub(crate) fn less_busy(
+        &mut self,
+        row: &Row,
+        taken: u64,
+        samples: usize,
+        fits: impl Fn(usize) -> bool,
+    ) -> Option<(usize, &NodeSpec)> {
+        let readers = row.readers();
+        let mut draw = self.rng.next_u64();
+        let mut seen = taken;
+        let mut found: Option<(usize, &NodeSpec)> = None;
+        let left = readers.saturating_sub(taken.count_ones() as usize);
+        for _ in 0..left.min(samples) {
             let mut reader = ((draw as usize & 0xffff) * readers) >> 16;
             draw >>= 16;
             while seen >> reader & 1 != 0 {
                 reader = (reader + 1) % readers;
             }
             seen |= 1 << reader;
-            if !self.blind && !row.holds(reader, version) {
+            if !fits(reader) {
                 continue;
             }
             let node = self.hot.reader(row, reader).and_then(|node| self.tables.node(node));
             let Some(node) = node else { continue };
             match found {
-                None if self.hot.selection() == Selection::Random => return Some(node),
-                None => found = Some(node),
+                None if self.hot.selection() == Selection::Random => return Some((reader, node)),
+                None => found = Some((reader, node)),
                 Some(first) => {
-                    let less = self.load(node.id) < self.load(first.id);
-                    return Some(if less { node } else { first });
+                    let less = self.load(node.id) < self.load(first.1.id);
+                    return Some(if less { (reader, node) } else { first });
                 }
             }
         }

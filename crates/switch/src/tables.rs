@@ -156,10 +156,17 @@ impl Action {
 impl Action {
     /// The nodes of the chain, head first.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        let (chain, len) = (self.chain, usize::from(self.chain_len));
-        let ids = (0..len).filter_map(move |place| chain.as_chunks::<2>().0.get(place).copied());
-        ids.map(|id| NodeId(u16::from_be_bytes(id)))
+        chain_nodes(self.chain, self.chain_len)
     }
+}
+
+/// The nodes of a chain as the header holds it.
+pub(crate) fn chain_nodes(
+    chain: [u8; 2 * wire::CHAIN_MAX],
+    len: u8,
+) -> impl Iterator<Item = NodeId> + Clone {
+    let ids = (0..len.into()).filter_map(move |place| chain.as_chunks::<2>().0.get(place).copied());
+    ids.map(|id| NodeId(u16::from_be_bytes(id)))
 }
 
 impl Exit {

@@ -8,18 +8,46 @@ mod oracle;
 mod orders;
 
 use cluster::{NodeId, NodeSpec, SwitchTables};
-use draw::{any_bounds, any_draw, any_tables, datagram, endpoint, partitions};
+use draw::{Damage, Draw, any_bounds, any_draw, any_tables, datagram, endpoint, partitions};
 use oracle::compare::Both;
 use orders::{any_orders, order_for, warm};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wire::{Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
+use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
 
 /// A keyspace whole, one node.
 fn covered(bounds: Vec<draw::Bound>) -> SwitchTables {
     let node = NodeSpec { id: NodeId(5), endpoint: endpoint(1, 9000), shards: 3 };
     let partitions = partitions(draw::RANGE, bounds, &[node.id]);
     SwitchTables { revision: 1, active: true, nodes: vec![node], partitions }
+}
+
+/// The same for one of a few hot keys, whole, and mostly a write that may roam.
+fn on_a_trip(mut draw: Draw) -> Draw {
+    let op = match draw.op % 7 {
+        0 => Op::PutReply,
+        1 => Op::Get,
+        2 => Op::Mget,
+        _ => Op::Put,
+    };
+    draw.op = Op::ALL.iter().position(|it| *it == op).expect("it is one of them");
+    draw.damage = Damage::None;
+    draw.from.dice |= 16;
+    draw.true_node = true;
+    if draw.keyspace != draw::RANGE {
+        draw.keyspace = draw::HASH;
+    }
+    let header = &mut draw.header;
+    header.keyhash %= draw::HASHES;
+    header.client %= draw::CLIENTS;
+    header.seq = 1 + header.seq % draw::REQUESTS;
+    header.lag %= 6;
+    header.flags &= flag::AT_HOME;
+    if op == Op::PutReply && header.code != 0 {
+        header.code = Code::Away as u8;
+    }
+    draw.payload = vec![0; 9];
+    draw
 }
 
 proptest! {
@@ -55,6 +83,28 @@ proptest! {
                 }
             }
             let (from, bytes) = datagram(&tables, draw);
+            both.process(from, &bytes);
+        }
+        both.counts();
+    }
+
+    #[test]
+    fn writes_go_on_trips_as_the_model_says(
+        tables in any_tables(), orders in any_orders(), draws in vec(any_draw(), 1..120),
+        version in 0u64..4, dice in any::<u64>(),
+    ) {
+        let mut both = Both::new(true);
+        both.install(&tables);
+        let mut orders = orders.iter();
+        for (number, draw) in draws.into_iter().enumerate() {
+            if number % 30 == 0 && let Some(order) = orders.next() {
+                let order = order_for(&tables, order);
+                both.install_hot(&order);
+                for (from, bytes) in warm(&tables, &order, version, dice ^ number as u64) {
+                    both.process(from, &bytes);
+                }
+            }
+            let (from, bytes) = datagram(&tables, &on_a_trip(draw));
             both.process(from, &bytes);
         }
         both.counts();

@@ -2,9 +2,10 @@
 
 use crate::copy::CopyEntries;
 use crate::layout::{
-    CasBody, ChainWriteBody, Code, DescribeReplyBody, ENTRY_MAX, Fields, GetReplyBody, HEADER_LEN,
-    HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op,
-    PutBody, RangeBody, RangeEntryBody, flag,
+    CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX, Effect, Fields,
+    GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX,
+    MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeEntryBody, ReturnBody, RoamEndBody,
+    RoamFetchBody, RoamFoundBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -62,6 +63,19 @@ pub enum Body<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
+    RoamFetch {
+        fixed: RoamFetchBody,
+        key: &'a [u8],
+    },
+    RoamFound {
+        trip: u64,
+        found: Found<'a>,
+        key: &'a [u8],
+    },
+    RoamEnd {
+        trip: u64,
+        key: &'a [u8],
+    },
     HotCopied,
     HotCover,
     GetReply(Entry<'a>),
@@ -79,6 +93,38 @@ pub enum Body<'a> {
     },
     /// A reply that decides nothing or refuses: its code is 16 or above, and it has no payload.
     Refusal(Code),
+}
+
+/// What a node holds of a key from a trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// A write, with its value; its version is the header's `object_version`.
+    Value(&'a [u8]),
+    /// None, and there never was any.
+    Nothing,
+    /// None, but its store has not seen the whole trip.
+    Young,
+}
+
+impl<'a> Found<'a> {
+    fn parse(kind: u8, value: &'a [u8]) -> Option<Self> {
+        match (kind, value) {
+            (0, value) => Some(Self::Value(value)),
+            (1, []) => Some(Self::Nothing),
+            (2, []) => Some(Self::Young),
+            _ => None,
+        }
+    }
+
+    /// Kind and value, as they are written into a ROAM_FOUND.
+    #[must_use]
+    pub fn parts(self) -> (u8, &'a [u8]) {
+        match self {
+            Self::Value(value) => (0, value),
+            Self::Nothing => (1, &[]),
+            Self::Young => (2, &[]),
+        }
+    }
 }
 
 /// What a CAS must find.
@@ -146,7 +192,12 @@ impl<'a> Body<'a> {
             Op::Describe => Self::Describe { name: whole_key(payload, key_len)? },
             Op::ChainWrite => {
                 let (fixed, rest) = ChainWriteBody::split(payload)?;
-                let (key, value) = key_and_value(rest, key_len)?;
+                let (key, value) = rest.split_at_checked(key_len)?;
+                let returns = fixed.effect == Effect::Return as u8;
+                let most = if returns { ENTRY_MAX + ReturnBody::LEN } else { ENTRY_MAX };
+                if key.is_empty() || rest.len() > most {
+                    return None;
+                }
                 Self::ChainWrite { fixed, key, value }
             }
             Op::ChainAck => payload.is_empty().then_some(Self::ChainAck)?,
@@ -164,7 +215,27 @@ impl<'a> Body<'a> {
                 }
                 Self::HotCopy { absent, expiry_ms, key, value }
             }
+            Op::RoamFetch | Op::RoamFound | Op::RoamEnd => Self::parse_roam(op, key_len, payload)?,
             reply => Self::parse_reply(reply, header, payload)?,
+        })
+    }
+
+    fn parse_roam(op: Op, key_len: usize, payload: &'a [u8]) -> Option<Self> {
+        Some(match op {
+            Op::RoamFetch => {
+                let (fixed, rest) = RoamFetchBody::split(payload)?;
+                Self::RoamFetch { fixed, key: whole_key(rest, key_len)? }
+            }
+            Op::RoamFound => {
+                let (RoamFoundBody { trip, kind }, rest) = RoamFoundBody::split(payload)?;
+                let (key, value) = key_and_value(rest, key_len)?;
+                Self::RoamFound { trip, found: Found::parse(kind, value)?, key }
+            }
+            Op::RoamEnd => {
+                let (RoamEndBody { trip }, rest) = RoamEndBody::split(payload)?;
+                Self::RoamEnd { trip, key: whole_key(rest, key_len)? }
+            }
+            _ => return None,
         })
     }
 
@@ -208,6 +279,21 @@ impl<'a> Body<'a> {
             if by_value { Expect::Value(expected) } else { Expect::Version(fixed.expect_version) };
         Some(Self::Cas { expiry_ms: fixed.expiry_ms, key, expect, value })
     }
+}
+
+// A RETURN carries the largest value there may be, and its own words.
+const _: () = {
+    let largest = HEADER_LEN + ChainWriteBody::LEN + ReturnBody::LEN + ENTRY_MAX;
+    assert!(largest <= DATAGRAM_MAX);
+};
+
+/// Whether this request is a write that may go anywhere while its key is on a trip (section 9 of
+/// the protocol): a PUT that depends on no earlier state and that no time ends.
+#[must_use]
+pub fn may_roam(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
+    header.op() == Op::Put as u8
+        && header.flags() & flag::KEEP_EXPIRY == 0
+        && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)
 }
 
 fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {

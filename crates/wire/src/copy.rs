@@ -1,8 +1,8 @@
 //! What a tail sends to a joiner: the records and sessions of a partition, as they stand.
 
 use crate::layout::{
-    CopyEndBody, CopyMarkBody, CopyRecordBody, CopySessionBody, DATAGRAM_MAX, ENTRY_MAX,
-    HEADER_LEN, KEY_MAX,
+    CopyEndBody, CopyMarkBody, CopyRecordBody, CopySessionBody, CopyTripsBody, DATAGRAM_MAX,
+    ENTRY_MAX, HEADER_LEN, KEY_MAX,
 };
 use alloc::vec::Vec;
 
@@ -32,6 +32,13 @@ pub enum CopyEntry<'a> {
         /// Number of its stay in the coherence directory.
         stay: u64,
     },
+    /// The trips of a key.
+    Trips {
+        /// The key.
+        key: &'a [u8],
+        /// As nodes keep them on record.
+        trips: &'a [u8],
+    },
     /// All has been copied.
     End(CopyEndBody),
 }
@@ -47,6 +54,7 @@ const TOMBSTONE: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
 const MARK: u8 = 4;
+const TRIPS: u8 = 5;
 
 impl<'a> CopyEntries<'a> {
     pub(crate) fn parse(payload: &'a [u8]) -> Option<Self> {
@@ -94,6 +102,13 @@ impl<'a> CopyEntry<'a> {
                 let whole = (1..=KEY_MAX).contains(&key.len());
                 whole.then_some((Self::Mark { key, stay }, rest))
             }
+            TRIPS => {
+                let (fixed, rest) = CopyTripsBody::split(from)?;
+                let (key, rest) = rest.split_at_checked(fixed.key_len.into())?;
+                let (trips, rest) = rest.split_at_checked(fixed.trips_len.into())?;
+                let whole = (1..=KEY_MAX).contains(&key.len());
+                whole.then_some((Self::Trips { key, trips }, rest))
+            }
             END => {
                 let (fixed, rest) = CopyEndBody::split(from)?;
                 Some((Self::End(fixed), rest))
@@ -126,6 +141,16 @@ impl<'a> CopyEntry<'a> {
                 let fixed = CopyMarkBody { kind: MARK, stay, key_len };
                 payload.extend_from_slice(&fixed.to_bytes());
                 payload.extend_from_slice(key);
+            }
+            Self::Trips { key, trips } => {
+                let (Ok(key_len), Ok(trips_len)) = (key.len().try_into(), trips.len().try_into())
+                else {
+                    return false;
+                };
+                let fixed = CopyTripsBody { kind: TRIPS, key_len, trips_len };
+                payload.extend_from_slice(&fixed.to_bytes());
+                payload.extend_from_slice(key);
+                payload.extend_from_slice(trips);
             }
             Self::End(fixed) => {
                 payload.extend_from_slice(&CopyEndBody { kind: END, ..fixed }.to_bytes());
@@ -168,6 +193,7 @@ mod tests {
             record(true, b""),
             CopyEntry::Session(session),
             CopyEntry::Mark { key: b"hot", stay: 6 },
+            CopyEntry::Trips { key: b"hot", trips: b"one and two" },
             CopyEntry::End(end),
         ];
         let mut payload = Vec::new();

@@ -26,6 +26,8 @@ pub const RANGE_PIECES_MAX: usize = 32;
 pub const HOT_KEYS_MAX: usize = 65536;
 /// Nodes that one hot key's copies may be on; the directory has a byte for each.
 pub const HOT_READERS_MAX: usize = 64;
+/// Versions that a key may be given on one trip: those above the version of its LEAVE. The head of its partition gives out none of them.
+pub const TRIP_VERSIONS: usize = 4294967296;
 /// Node ids are below this.
 pub const NODES_MAX: usize = 1024;
 /// Partitions of all keyspaces together.
@@ -81,6 +83,12 @@ pub enum Op {
     ChainCopied = 0x46,
     /// Tail to reader: the newest committed state of a hot key.
     HotCopy = 0x47,
+    /// Head to node: say what you hold of a key from a trip that is over.
+    RoamFetch = 0x48,
+    /// Node to head: the newest write of that trip that is held here, or that there is none.
+    RoamFound = 0x49,
+    /// Head to node: the key is home from that trip; forget what you hold of it.
+    RoamEnd = 0x4a,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -105,7 +113,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -122,6 +130,9 @@ impl Op {
         Self::ChainCopy,
         Self::ChainCopied,
         Self::HotCopy,
+        Self::RoamFetch,
+        Self::RoamFound,
+        Self::RoamEnd,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -154,6 +165,9 @@ impl Op {
             0x45 => Some(Self::ChainCopy),
             0x46 => Some(Self::ChainCopied),
             0x47 => Some(Self::HotCopy),
+            0x48 => Some(Self::RoamFetch),
+            0x49 => Some(Self::RoamFound),
+            0x4a => Some(Self::RoamEnd),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -188,6 +202,9 @@ impl Op {
             Self::ChainCopy => "chain_copy",
             Self::ChainCopied => "chain_copied",
             Self::HotCopy => "hot_copy",
+            Self::RoamFetch => "roam_fetch",
+            Self::RoamFound => "roam_found",
+            Self::RoamEnd => "roam_end",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -230,6 +247,10 @@ pub enum Code {
     Closed = 0x15,
     /// Ask again, at home: what this node has of a hot key is not as new as the switch asks for, or newer than the switch knows.
     NotHere = 0x16,
+    /// Ask again: writes of this key go anywhere, and this one came home.
+    Away = 0x17,
+    /// Ask again in vain: an earlier copy may have been applied where nobody remembers it.
+    Uncertain = 0x18,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -244,7 +265,7 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -257,6 +278,8 @@ impl Code {
         Self::Expiring,
         Self::Closed,
         Self::NotHere,
+        Self::Away,
+        Self::Uncertain,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
@@ -280,6 +303,8 @@ impl Code {
             0x14 => Some(Self::Expiring),
             0x15 => Some(Self::Closed),
             0x16 => Some(Self::NotHere),
+            0x17 => Some(Self::Away),
+            0x18 => Some(Self::Uncertain),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
@@ -305,6 +330,8 @@ impl Code {
             Self::Expiring => "expiring",
             Self::Closed => "closed",
             Self::NotHere => "not_here",
+            Self::Away => "away",
+            Self::Uncertain => "uncertain",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
@@ -480,11 +507,16 @@ pub enum Effect {
     Mark = 0x03,
     /// The key is hot no more; its state stays as it is.
     Unmark = 0x04,
+    /// The key's writes go anywhere from here on; its state stays as it is.
+    Leave = 0x05,
+    /// The key is home again, with the newest write of its trip.
+    Return = 0x06,
 }
 
 impl Effect {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 5] = [Self::None, Self::Put, Self::Delete, Self::Mark, Self::Unmark];
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::Put, Self::Delete, Self::Mark, Self::Unmark, Self::Leave, Self::Return];
 
     /// The value that this byte stands for, if any.
     #[must_use]
@@ -495,6 +527,8 @@ impl Effect {
             0x02 => Some(Self::Delete),
             0x03 => Some(Self::Mark),
             0x04 => Some(Self::Unmark),
+            0x05 => Some(Self::Leave),
+            0x06 => Some(Self::Return),
             _ => None,
         }
     }
@@ -508,6 +542,8 @@ impl Effect {
             Self::Delete => "delete",
             Self::Mark => "mark",
             Self::Unmark => "unmark",
+            Self::Leave => "leave",
+            Self::Return => "return",
         }
     }
 }
@@ -542,6 +578,10 @@ pub mod hop_flag {
     pub const HOT: u8 = 1 << 2;
     /// GET reply: from the tail of a marked key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
+    /// PUT: stamped in a trip, with `trip`, a version and a chain of its own. PUT reply: to one of those.
+    pub const ROAM: u8 = 1 << 4;
+    /// PUT to the head: first sent before this switch's directory began; another may have stamped it.
+    pub const OLD: u8 = 1 << 5;
     /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
     pub const CUT: u8 = 1 << 1;
 }
@@ -575,7 +615,7 @@ pub struct Header {
     pub match_value: u128,
     /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
     pub keyhash: u64,
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a trip, or 0.
     pub object_version: u64,
     /// Operation, a value of `op`. Replies have the high bit set.
     pub op: u8,
@@ -745,7 +785,7 @@ pub trait Fields {
     fn keyhash(&self) -> u64;
     /// Overwrites `keyhash`.
     fn set_keyhash(&mut self, value: u64);
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a trip, or 0.
     #[must_use]
     fn object_version(&self) -> u64;
     /// Overwrites `object_version`.
@@ -765,11 +805,26 @@ pub trait Fields {
     fn hot_bitmap(&self) -> u32;
     /// Overwrites `hot_bitmap`.
     fn set_hot_bitmap(&mut self, value: u32);
-    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's stay, which the reply proves something to.
+    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's stay, which the reply proves something to. PUT reply with the code AWAY: number of the trip that the key is on, or 0.
     #[must_use]
     fn stay(&self) -> u64;
     /// Overwrites `stay`.
     fn set_stay(&mut self, value: u64);
+    /// Writes, over what only MGET and replies need. From a client: the latest `told` of any reply when it first sent the request. From a switch to a head: the switch's moment when it passed.
+    #[must_use]
+    fn moment(&self) -> u64;
+    /// Overwrites `moment`.
+    fn set_moment(&mut self, value: u64);
+    /// PUT with the hop flag ROAM, at the place of `moment`: number of the trip in which it was stamped.
+    #[must_use]
+    fn trip(&self) -> u64;
+    /// Overwrites `trip`.
+    fn set_trip(&mut self, value: u64);
+    /// Replies to clients, over `stay`, of which they need nothing: the switch's moment when the reply passed.
+    #[must_use]
+    fn told(&self) -> u64;
+    /// Overwrites `told`.
+    fn set_told(&mut self, value: u64);
     /// Operation, a value of `op`. Replies have the high bit set.
     #[must_use]
     fn op(&self) -> u8;
@@ -989,6 +1044,30 @@ impl Fields for [u8; HEADER_LEN] {
     }
     #[inline]
     fn set_stay(&mut self, value: u64) {
+        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn moment(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_moment(&mut self, value: u64) {
+        crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn trip(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_trip(&mut self, value: u64) {
+        crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn told(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_told(&mut self, value: u64) {
         crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
@@ -1380,6 +1459,185 @@ impl HotCopyBody {
     }
 }
 
+/// Value of a CHAIN_WRITE with the effect LEAVE: the life of the switch at which the trip is to begin, and how many nodes are in each of its chains; `result` is the trip's number. Then the ids of all nodes that may be in one, 2 bytes each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaveBody {
+    /// 8 bytes, big-endian on the wire.
+    pub switch: u64,
+    /// 1 bytes, big-endian on the wire.
+    pub replicas: u8,
+}
+
+impl LeaveBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 9;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<9>()?;
+        Some((
+            Self {
+                switch: u64::from_be_bytes(crate::bytes::get::<0, 8, 9>(fixed)),
+                replicas: u8::from_be_bytes(crate::bytes::get::<8, 1, 9>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 9] {
+        let mut out = [0; 9];
+        crate::bytes::put::<0, 8, 9>(&mut out, self.switch.to_be_bytes());
+        crate::bytes::put::<8, 1, 9>(&mut out, self.replicas.to_be_bytes());
+        out
+    }
+}
+
+/// Value of a CHAIN_WRITE with the effect RETURN: version of the newest write of the trip (0: there is none), the revision of the order of hot keys that ended it, the version of its LEAVE and the life of the switch that it was on; `result` is its number. Then what the newest write wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReturnBody {
+    /// 8 bytes, big-endian on the wire.
+    pub newest: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub ended: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub left: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub switch: u64,
+}
+
+impl ReturnBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 32;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<32>()?;
+        Some((
+            Self {
+                newest: u64::from_be_bytes(crate::bytes::get::<0, 8, 32>(fixed)),
+                ended: u64::from_be_bytes(crate::bytes::get::<8, 8, 32>(fixed)),
+                left: u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(fixed)),
+                switch: u64::from_be_bytes(crate::bytes::get::<24, 8, 32>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        crate::bytes::put::<0, 8, 32>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<8, 8, 32>(&mut out, self.ended.to_be_bytes());
+        crate::bytes::put::<16, 8, 32>(&mut out, self.left.to_be_bytes());
+        crate::bytes::put::<24, 8, 32>(&mut out, self.switch.to_be_bytes());
+        out
+    }
+}
+
+/// ROAM_FETCH: which trip, and the revision of an order of hot keys that has ended it. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoamFetchBody {
+    /// 8 bytes, big-endian on the wire.
+    pub trip: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub ended: u64,
+}
+
+impl RoamFetchBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 16;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                ended: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.trip.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.ended.to_be_bytes());
+        out
+    }
+}
+
+/// ROAM_FOUND: which trip; kind 0 is a value, of the version `object_version`; kind 1: nothing; kind 2: nothing, but this store is younger than the trip. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoamFoundBody {
+    /// 8 bytes, big-endian on the wire.
+    pub trip: u64,
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+}
+
+impl RoamFoundBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 9;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<9>()?;
+        Some((
+            Self {
+                trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 9>(fixed)),
+                kind: u8::from_be_bytes(crate::bytes::get::<8, 1, 9>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 9] {
+        let mut out = [0; 9];
+        crate::bytes::put::<0, 8, 9>(&mut out, self.trip.to_be_bytes());
+        crate::bytes::put::<8, 1, 9>(&mut out, self.kind.to_be_bytes());
+        out
+    }
+}
+
+/// ROAM_END: which trip. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoamEndBody {
+    /// 8 bytes, big-endian on the wire.
+    pub trip: u64,
+}
+
+impl RoamEndBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.trip.to_be_bytes());
+        out
+    }
+}
+
 /// CHAIN_COPY: kind 4: the mark of a hot key, with the number of its stay. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyMarkBody {
@@ -1416,6 +1674,178 @@ impl CopyMarkBody {
         crate::bytes::put::<0, 1, 11>(&mut out, self.kind.to_be_bytes());
         crate::bytes::put::<1, 8, 11>(&mut out, self.stay.to_be_bytes());
         crate::bytes::put::<9, 2, 11>(&mut out, self.key_len.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_COPY: kind 5: the trips of a key. Then key, and the trips in the form in which nodes keep them on record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyTripsBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+    /// 2 bytes, big-endian on the wire.
+    pub trips_len: u16,
+}
+
+impl CopyTripsBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 5;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<5>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 5>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<1, 2, 5>(fixed)),
+                trips_len: u16::from_be_bytes(crate::bytes::get::<3, 2, 5>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 5] {
+        let mut out = [0; 5];
+        crate::bytes::put::<0, 1, 5>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 2, 5>(&mut out, self.key_len.to_be_bytes());
+        crate::bytes::put::<3, 2, 5>(&mut out, self.trips_len.to_be_bytes());
+        out
+    }
+}
+
+/// The trips of a key, as they are kept on record: how many of them are over, and how many nodes the present one may go to (0: there is none). Then `trip_over` for each, oldest first; of the present one `trip_present`, then the ids of its nodes, 2 bytes each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TripsBody {
+    /// 1 bytes, big-endian on the wire.
+    pub over: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub nodes: u8,
+}
+
+impl TripsBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 2;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<2>()?;
+        Some((
+            Self {
+                over: u8::from_be_bytes(crate::bytes::get::<0, 1, 2>(fixed)),
+                nodes: u8::from_be_bytes(crate::bytes::get::<1, 1, 2>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 2] {
+        let mut out = [0; 2];
+        crate::bytes::put::<0, 1, 2>(&mut out, self.over.to_be_bytes());
+        crate::bytes::put::<1, 1, 2>(&mut out, self.nodes.to_be_bytes());
+        out
+    }
+}
+
+/// A trip that is over: its number, the version of its LEAVE, that of its newest write (0: there was none), the revision of the order that ended it, the life of the switch that it was on, and when this member committed its RETURN, in Unix milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TripOverBody {
+    /// 8 bytes, big-endian on the wire.
+    pub number: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub left: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub newest: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub ended: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub switch: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub since_ms: u64,
+}
+
+impl TripOverBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 48;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<48>()?;
+        Some((
+            Self {
+                number: u64::from_be_bytes(crate::bytes::get::<0, 8, 48>(fixed)),
+                left: u64::from_be_bytes(crate::bytes::get::<8, 8, 48>(fixed)),
+                newest: u64::from_be_bytes(crate::bytes::get::<16, 8, 48>(fixed)),
+                ended: u64::from_be_bytes(crate::bytes::get::<24, 8, 48>(fixed)),
+                switch: u64::from_be_bytes(crate::bytes::get::<32, 8, 48>(fixed)),
+                since_ms: u64::from_be_bytes(crate::bytes::get::<40, 8, 48>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 48] {
+        let mut out = [0; 48];
+        crate::bytes::put::<0, 8, 48>(&mut out, self.number.to_be_bytes());
+        crate::bytes::put::<8, 8, 48>(&mut out, self.left.to_be_bytes());
+        crate::bytes::put::<16, 8, 48>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<24, 8, 48>(&mut out, self.ended.to_be_bytes());
+        crate::bytes::put::<32, 8, 48>(&mut out, self.switch.to_be_bytes());
+        crate::bytes::put::<40, 8, 48>(&mut out, self.since_ms.to_be_bytes());
+        out
+    }
+}
+
+/// The trip that a key is on: its number, the version of its LEAVE, the life of the switch, and how many nodes are in each chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TripPresentBody {
+    /// 8 bytes, big-endian on the wire.
+    pub number: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub left: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub switch: u64,
+    /// 1 bytes, big-endian on the wire.
+    pub replicas: u8,
+}
+
+impl TripPresentBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 25;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<25>()?;
+        Some((
+            Self {
+                number: u64::from_be_bytes(crate::bytes::get::<0, 8, 25>(fixed)),
+                left: u64::from_be_bytes(crate::bytes::get::<8, 8, 25>(fixed)),
+                switch: u64::from_be_bytes(crate::bytes::get::<16, 8, 25>(fixed)),
+                replicas: u8::from_be_bytes(crate::bytes::get::<24, 1, 25>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 25] {
+        let mut out = [0; 25];
+        crate::bytes::put::<0, 8, 25>(&mut out, self.number.to_be_bytes());
+        crate::bytes::put::<8, 8, 25>(&mut out, self.left.to_be_bytes());
+        crate::bytes::put::<16, 8, 25>(&mut out, self.switch.to_be_bytes());
+        crate::bytes::put::<24, 1, 25>(&mut out, self.replicas.to_be_bytes());
         out
     }
 }
@@ -1916,6 +2346,20 @@ pub mod metric {
         kind: Kind::Counter,
         labels: &["node"],
         help: "Copies of hot keys sent to other nodes, those sent again included.",
+    };
+    /// Hot keys on trips of which the node holds a write, of whoever's partitions.
+    pub const NODE_HOT_ROAMING: Metric = Metric {
+        name: "keyway_node_hot_roaming",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Hot keys on trips of which the node holds a write, of whoever's partitions.",
+    };
+    /// Writes that the node committed of hot keys on trips, of whoever's partitions.
+    pub const NODE_HOT_ROAMED: Metric = Metric {
+        name: "keyway_node_hot_roamed",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Writes that the node committed of hot keys on trips, of whoever's partitions.",
     };
     /// GETs and MGET keys answered from a copy.
     pub const NODE_HOT_READS: Metric = Metric {

@@ -23,7 +23,9 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
-pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, RangeEntries};
+pub use body::{
+    Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, RangeEntries, may_roam,
+};
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;

@@ -289,6 +289,32 @@ impl Header {
         crate::bytes::put::<8, 8, { 2 * CHAIN_MAX }>(&mut self.chain, stay.to_be_bytes());
     }
 
+    /// The moment of a switch that a write carries; it lies over what only MGET and replies need.
+    #[must_use]
+    pub fn moment(&self) -> u64 {
+        let [node, load] = [self.node, self.load].map(u64::from);
+        u64::from(self.bitmap) << 32 | node << 16 | load
+    }
+
+    /// Sets the moment.
+    pub fn set_moment(&mut self, moment: u64) {
+        let part = |shift: u32| u16::try_from(moment >> shift & 0xffff).expect("16 bits");
+        self.bitmap = u32::try_from(moment >> 32).expect("32 bits");
+        (self.node, self.load) = (part(16), part(0));
+    }
+
+    /// The number of the trip that a PUT with the hop flag ROAM was stamped in; it lies where other
+    /// writes carry a moment.
+    #[must_use]
+    pub fn trip(&self) -> u64 {
+        self.moment()
+    }
+
+    /// Sets the number of the trip.
+    pub fn set_trip(&mut self, trip: u64) {
+        self.set_moment(trip);
+    }
+
     /// Sets the requests per second that the sender of a reply can serve; it lies over places of
     /// `chain` that a reply has no use for.
     pub fn set_rate(&mut self, rate: u32) {

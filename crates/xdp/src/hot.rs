@@ -12,7 +12,7 @@ use libbpf_rs::MapHandle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use switch::{HotLoad, Judge};
+use switch::{HotLoad, Judge, Moments};
 
 /// What the kernel holds of hot keys.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct Hot {
     pub(crate) judge: Judge,
     maps: Maps,
     bits: Arc<Bits>,
+    moments: Arc<Moments>,
     selection: Selection,
     places: Vec<Option<(NodeId, Life)>>,
     keys: BTreeMap<Name, Held>,
@@ -104,6 +105,7 @@ impl Hot {
             judge: Judge::new(life),
             maps,
             bits: Arc::new(Bits((0..WORDS).map(|_| AtomicU64::new(0)).collect())),
+            moments: Arc::default(),
             selection: Selection::default(),
             places: Vec::new(),
             keys: BTreeMap::new(),
@@ -114,6 +116,11 @@ impl Hot {
     /// What the programs compare keyhashes with, now and later.
     pub(crate) fn bits(&self) -> Arc<Bits> {
         self.bits.clone()
+    }
+
+    /// The switch's moment, as the programs are told it, now and later.
+    pub(crate) fn moments(&self) -> Arc<Moments> {
+        self.moments.clone()
     }
 
     /// What the programs are to know of the directory as a whole: 0 if no key is hot, or how
@@ -143,6 +150,9 @@ impl Hot {
     ///
     /// If the kernel does not do as it is told: then all is to be forgotten.
     pub(crate) fn install(&mut self, program: &Program, order: &HotOrder) -> Result<(), Error> {
+        if self.judge.installed() == 0 {
+            self.moments.begin(order.revision);
+        }
         // First: if only half of it is done its stays must not come again.
         self.judge.took(order.revision);
         let next: BTreeMap<Name, Held> = order.keys.iter().map(Held::of).collect();
@@ -176,6 +186,7 @@ impl Hot {
         maps::put_new(&self.maps.keys, &fresh)?;
         self.put_bits(&words(self.keys.keys()))?;
         (self.selection, self.places) = (order.selection, order.places.clone());
+        self.moments.order(order.revision);
         Ok(())
     }
 

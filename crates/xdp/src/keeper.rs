@@ -4,6 +4,7 @@ use crate::hot::Bits;
 use crate::program::{Error, PASS, Program};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use switch::{Moment, Moments};
 use wire::{Fields as _, HEADER_LEN};
 
 /// Has the kernel take note of replies that come to a socket of the switch and not to the program.
@@ -14,11 +15,17 @@ use wire::{Fields as _, HEADER_LEN};
 pub struct Keeper {
     program: Program,
     bits: Arc<Bits>,
+    moments: Arc<Moments>,
 }
 
 impl Keeper {
-    pub(crate) fn new(of: &Program, service: SocketAddrV4, bits: Arc<Bits>) -> Result<Self, Error> {
-        Ok(Self { program: Program::load(service, Some(of))?, bits })
+    pub(crate) fn new(
+        of: &Program,
+        service: SocketAddrV4,
+        bits: Arc<Bits>,
+        moments: Arc<Moments>,
+    ) -> Result<Self, Error> {
+        Ok(Self { program: Program::load(service, Some(of))?, bits, moments })
     }
 }
 
@@ -34,5 +41,9 @@ impl switch::Keeper for Keeper {
                 false
             }
         }
+    }
+
+    fn moment(&self) -> Moment {
+        self.moments.now()
     }
 }

@@ -471,13 +471,18 @@ impl Service {
 }
 
 /// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
-/// (CLOCK_BOOTTIME), how many nodes are in the node table, how many nanoseconds a tick of the
-/// kernel has, whether there are tables, whether this switch is the active one, and how readers of
-/// hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load).
+/// (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, how many nodes
+/// are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables,
+/// whether this switch is the active one, and how readers of hot keys are chosen (0: no key is hot,
+/// 1: at random, 2: by reported load, 3: by predicted load).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// 8 bytes, as the machine has it.
     pub leased_until: u64,
+    /// 8 bytes, big-endian in the map.
+    pub moment: u64,
+    /// 8 bytes, as the machine has it.
+    pub beginning: u64,
     /// 4 bytes, as the machine has it.
     pub nodes: u32,
     /// 4 bytes, as the machine has it.
@@ -492,14 +497,18 @@ pub struct Rule {
 
 impl Rule {
     /// Bytes in the map.
-    pub const LEN: usize = 24;
+    pub const LEN: usize = 40;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 24] {
-        let mut out = [0; 24];
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut out = [0; 40];
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.leased_until.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.moment.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.beginning.to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.nodes.to_ne_bytes());
         at += 4;
@@ -521,11 +530,13 @@ impl Rule {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             leased_until: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
-            nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 8)?),
-            tick: u32::from_ne_bytes(crate::bytes::get(bytes, 12)?),
-            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 16)?),
-            active: u8::from_ne_bytes(crate::bytes::get(bytes, 17)?),
-            hot: u8::from_ne_bytes(crate::bytes::get(bytes, 18)?),
+            moment: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
+            beginning: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            tick: u32::from_ne_bytes(crate::bytes::get(bytes, 28)?),
+            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 32)?),
+            active: u8::from_ne_bytes(crate::bytes::get(bytes, 33)?),
+            hot: u8::from_ne_bytes(crate::bytes::get(bytes, 34)?),
         })
     }
 }

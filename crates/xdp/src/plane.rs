@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use switch::{Counters, Loads};
+use switch::{Counters, Loads, Moment};
 
 /// A loaded switch program, its interfaces, and what is in its maps. Dropping it detaches it; if
 /// the process ends in any other way, the kernel does.
@@ -268,7 +268,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
     ///
     /// If the kernel does not take it.
     pub fn keeper(&self) -> Result<Keeper, Error> {
-        Keeper::new(&self.program, self.service, self.hot.bits())
+        Keeper::new(&self.program, self.service, self.hot.bits(), self.hot.moments())
     }
 
     /// Revision of the installed order of hot keys; 0 for none.
@@ -354,8 +354,11 @@ impl<C: FnMut() -> Instant> Plane<C> {
     /// Tells the programs what holds for all packets.
     fn govern(&mut self) -> Result<(), Error> {
         let leased_until = self.lease_end();
+        let Moment { present: moment, beginning } = self.hot.moments().now();
         self.program.govern(&Rule {
             leased_until,
+            moment,
+            beginning,
             nodes: u32::try_from(self.installed.compiled.order.len()).expect("NODES_MAX at most"),
             installed: u8::from(self.installed.revision != 0),
             active: u8::from(self.installed.active),

@@ -18,8 +18,10 @@ use runtime::driver::NamedKey;
 /// blends them, so that a rate is that of the last few tenths. A key that makes up less than 1 in
 /// 256 of what a node serves may be missed.
 ///
-/// Copies of a hot key lie on other nodes, too, and the switch spreads its reads over them. Which
-/// keys are hot, and how many copies each has, the controller decides by their rates.
+/// Copies of a hot key lie on other nodes, too, and the switch spreads its reads over them. A key
+/// that is written much is sent on a trip: the switch sends each write of it to nodes that have
+/// little to do. Which keys are hot, how many copies each has, and which of them travel, the
+/// controller decides by their rates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,8 +40,8 @@ enum Command {
     /// List them, the hottest first, with their rates; exit code 1 if there are none.
     ///
     /// A key with a number of copies is hot; `spread` is how many of its reads per second go to
-    /// copies, `home` how many to the tail of its chain. Hot ones are listed whatever is asked of
-    /// them.
+    /// copies, `home` how many to the tail of its chain. `on a trip` is for how long the controller
+    /// has wanted its writes to go anywhere. Hot ones are listed whatever is asked of them.
     #[command(after_help = "Example:\n  keyway hot list --json")]
     List,
     /// Keep a key hot whatever is asked of it, until it is unpinned.
@@ -121,18 +123,34 @@ fn json_line(status: &Status, it: &HotStatus) -> Answer {
         .with("writes_per_s", it.key.writes)
         .with("pinned", it.pinned);
     let Some(stay) = it.stay else { return answer.with("hot", false) };
-    answer
+    let answer = answer
         .with("hot", true)
         .with("copies", stay.readers)
         .with("age_ms", stay.age_ms)
         .with("reads_per_s_before", stay.reads_before)
         .with("spread_per_s", stay.spread)
-        .with("home_per_s", stay.home)
+        .with("home_per_s", stay.home);
+    let Some(trip) = stay.trip else { return answer };
+    answer
+        .with("trip", trip.number)
+        .with("trip_age_ms", trip.age_ms)
+        .with("trip_replicas", trip.replicas)
+        .with("trip_copies", trip.copies)
 }
 
 fn text(status: &Status) -> String {
-    let head =
-        ["key", "keyspace", "reads/s", "writes/s", "copies", "spread/s", "home/s", "hot for", ""];
+    let head = [
+        "key",
+        "keyspace",
+        "reads/s",
+        "writes/s",
+        "copies",
+        "spread/s",
+        "home/s",
+        "hot for",
+        "on a trip",
+        "",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for it in &status.hot {
         let HotStatus { key, pinned, stay } = it;
@@ -141,14 +159,19 @@ fn text(status: &Status) -> String {
         match stay {
             Some(stay) => {
                 row.extend([stay.readers, stay.spread, stay.home].map(grouped));
-                row.push(format!("{}.{} s", stay.age_ms / 1_000, stay.age_ms % 1_000 / 100));
+                row.push(tenths(stay.age_ms));
+                row.push(stay.trip.map_or_else(String::new, |trip| tenths(trip.age_ms)));
             }
-            None => row.extend(["-", "", "", ""].map(str::to_owned)),
+            None => row.extend(["-", "", "", "", ""].map(str::to_owned)),
         }
         row.push(if *pinned { "pinned" } else { "" }.to_owned());
         rows.push(row);
     }
     table(&rows)
+}
+
+fn tenths(ms: u64) -> String {
+    format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)
 }
 
 fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
@@ -169,7 +192,7 @@ fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
     for it in &status.hot_decisions {
         let ago = now.saturating_sub(it.at_ms);
         rows.push(vec![
-            format!("{}.{} s", ago / 1_000, ago % 1_000 / 100),
+            tenths(ago),
             STYLE.line(&it.name.key),
             name(status, it.name.keyspace).to_owned(),
             action(it),
@@ -203,6 +226,8 @@ fn action(it: &HotDecision) -> String {
         HotAction::Added => format!("hot, {} copies", it.readers),
         HotAction::Readers => format!("{} copies", it.readers),
         HotAction::Removed => "cold".to_owned(),
+        HotAction::TripBegun => "on a trip".to_owned(),
+        HotAction::TripEnded => "back home".to_owned(),
         HotAction::Pinned => "pinned".to_owned(),
         HotAction::Unpinned => "unpinned".to_owned(),
     }

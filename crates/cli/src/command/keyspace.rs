@@ -73,7 +73,7 @@ struct Create {
     /// Bytes of the keys that --split-numbers is about.
     #[arg(long, value_name = "BYTES", default_value_t = 16, requires = "split_numbers")]
     key_size: usize,
-    /// What becomes of its hot keys: other nodes hold copies, or nothing.
+    /// What becomes of its hot keys: their reads and writes are spread, or their reads, or nothing.
     #[arg(long, value_enum, default_value_t = Hot::Replicate)]
     hot: Hot,
     /// First key of the second partition, of the third, and so on.
@@ -84,8 +84,11 @@ struct Create {
 /// What becomes of hot keys.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Hot {
-    /// Copies on other nodes answer reads, too.
+    /// Copies on other nodes answer reads, too, and what is written much goes anywhere (writes only
+    /// in a hash keyspace).
     Replicate,
+    /// Copies on other nodes answer reads; writes go through the chain.
+    Reads,
     /// Each key is read from the tail of its chain alone.
     Off,
 }
@@ -130,6 +133,7 @@ impl Create {
         };
         let hot = match self.hot {
             Hot::Replicate => HotPolicy::Replicate,
+            Hot::Reads => HotPolicy::Reads,
             Hot::Off => HotPolicy::Off,
         };
         let Self { name, partitions, replicas, .. } = self;

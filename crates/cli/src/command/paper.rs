@@ -62,7 +62,8 @@ struct Pegasus {
     /// Nodes that hold each key. The paper's hold each key once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: u8,
-    /// Look at one way to spread load alone, where several are compared: hashing, copies or cache.
+    /// Look at one way to spread load alone, where several are compared: hashing, copies,
+    /// anywhere or cache.
     #[arg(long, value_name = "ARM", value_parser = parse_arm)]
     arm: Option<Arm>,
     /// How long each trial is looked at, in virtual time. Without it, what suits the figure.

@@ -217,11 +217,14 @@ fn describe(options: &Options, outcome: &Outcome) -> String {
 fn of(stats: &Stats) -> String {
     let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
     let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
+    let Stats { spread, roamed, trips_begun, trips_ended, .. } = *stats;
     format!(
         "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
          histories too long to check\n{crashes} crashes, {disks_lost} disks lost, {disturbances} \
          disturbances, {interventions} interventions, {epochs} new epochs; replicated within \
-         {healed_within:?} of the last fault\n{events} events in {:.1} simulated seconds\n",
+         {healed_within:?} of the last fault\n{spread} reads of hot keys from copies; \
+         {trips_begun} trips begun, {trips_ended} ended, {roamed} writes on them\n{events} events \
+         in {:.1} simulated seconds\n",
         elapsed.as_secs_f64(),
     )
 }
@@ -241,6 +244,7 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
     let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
     let Stats { healed_within, elapsed, .. } = outcome.stats;
+    let Stats { spread, roamed, trips_begun, trips_ended, .. } = outcome.stats;
     serde_json::json!({
         "seed": options.seed,
         "profile": options.profile.name(),
@@ -258,6 +262,10 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "disturbances": disturbances,
         "interventions": interventions,
         "epochs": epochs,
+        "spread": spread,
+        "roamed": roamed,
+        "trips_begun": trips_begun,
+        "trips_ended": trips_ended,
         "healed_within_ms": millis(healed_within),
         "simulated_ms": millis(elapsed),
     })

@@ -67,12 +67,12 @@ fn number(line: &Value, field: &str) -> u64 {
     line.get(field).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Reads that copies at each node answered.
-fn answered_by_copies(up: &Up) -> BTreeMap<String, u64> {
+/// A metric of each node.
+fn of_nodes(up: &Up, metric: &str) -> BTreeMap<String, u64> {
     let mut response = ureq::get(format!("http://{}/metrics", up.admin)).call().unwrap();
     let text = response.body_mut().read_to_string().unwrap();
     let samples = text.lines().filter_map(|line| {
-        let rest = line.strip_prefix("keyway_node_hot_reads_total{node=\"")?;
+        let rest = line.strip_prefix(metric)?.strip_prefix("{node=\"")?;
         let (node, value) = rest.split_once("\"} ")?;
         Some((node.to_owned(), value.parse().unwrap()))
     });
@@ -80,8 +80,8 @@ fn answered_by_copies(up: &Up) -> BTreeMap<String, u64> {
 }
 
 /// Whether a read never shows less than was written before it began, and never goes back: one
-/// thread writes higher and higher numbers, the others read all the time.
-fn hammer(service: SocketAddr, ends: &AtomicBool) {
+/// thread writes higher and higher numbers, so often, the others read all the time.
+fn hammer(service: SocketAddr, ends: &AtomicBool, every: Duration) {
     let written = AtomicU64::new(0);
     let space = space(service);
     put(&space, 0);
@@ -104,9 +104,31 @@ fn hammer(service: SocketAddr, ends: &AtomicBool) {
             put(&space, next);
             written.store(next, Ordering::SeqCst);
             next += 1;
-            pause(Duration::from_millis(20));
+            pause(every);
         }
     });
+}
+
+#[test]
+fn a_key_that_is_written_much_goes_on_a_trip_and_comes_home_for_what_needs_it() {
+    let up = Up::start(&["--nodes", "4", "--replicas", "2"]);
+    up.run(&["hot", "pin", KEY]).expect(0);
+    let (service, ends) = (up.service, AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| hammer(service, &ends, Duration::from_millis(2)));
+        let _ends = Ends(&ends);
+        let taken = || of_nodes(&up, "keyway_node_hot_roamed_total");
+        let roams = || Some(taken()).filter(|it| it.values().all(|writes| *writes > 0));
+        wait(roams).expect("all four nodes take writes of it");
+        let asked = up.run(&["incr", KEY, "0", "--json"]).expect(0).json();
+        assert!(number(&asked, "sum") > 0, "{asked}");
+        let before: u64 = taken().values().sum();
+        let again = || Some(taken().values().sum()).filter(|sum: &u64| *sum > before + 100);
+        wait(again).expect("it goes again");
+    });
+    let log = listed(&up, "log");
+    let did = |what: &str| log.iter().filter(|it| it.get("decision") == Some(&what.into())).count();
+    assert!(did("trip_begun") >= 2 && did("trip_ended") >= 1, "{log:?}");
 }
 
 #[test]
@@ -114,14 +136,14 @@ fn reads_of_a_hot_key_are_spread_beyond_its_chain_and_are_right() {
     let up = Up::start(&["--nodes", "4", "--replicas", "2"]);
     let (service, ends) = (up.service, AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| hammer(service, &ends));
+        scope.spawn(|| hammer(service, &ends, Duration::from_millis(20)));
         let _ends = Ends(&ends);
         let is_spread = |line: &Value| number(line, "spread_per_s") > 0;
         let spread = wait(|| listed(&up, "list").into_iter().find(is_spread));
         let spread = spread.expect("its reads are spread");
         // A second of spread reads, of which each is checked.
         pause(Duration::from_secs(1));
-        let copies = answered_by_copies(&up);
+        let copies = of_nodes(&up, "keyway_node_hot_reads_total");
         assert!(number(&spread, "copies") >= 2 && number(&spread, "age_ms") > 0, "{spread}");
         let busy = copies.values().filter(|reads| **reads > 0).count();
         assert!(busy >= 2, "copies at nodes that are not its tail answered: {copies:?}");

@@ -21,7 +21,7 @@ fn an_experiment_prints_its_table_and_writes_its_plot() {
     let lines = run(&[&words[..], &["--json"]].concat()).expect(0).json_lines();
     let (head, rows) = lines.split_first().expect("a head and rows");
     assert!(head["title"].as_str().is_some_and(|title| title.contains("Figure 9")), "{head}");
-    assert_eq!(rows.len(), 15, "three ways to spread load: {rows:?}");
+    assert_eq!(rows.len(), 20, "four ways to spread load: {rows:?}");
     for row in rows {
         assert!(row["p99_us"].as_f64().is_some_and(|p99_us| p99_us > 200.0), "two hops: {row}");
         assert!(row["answered"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)));

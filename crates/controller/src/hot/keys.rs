@@ -4,7 +4,10 @@ use super::load::{WINDOW, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
 use super::policy::{Policy, Rates};
-use cluster::{HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId};
+use super::trips::{Away, Outlook, Trips};
+use cluster::{
+    HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId,
+};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,8 +45,51 @@ pub(crate) struct Key {
     counted: Option<(Instant, HotCount)>,
     /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
     exact: bool,
+    trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
+}
+
+impl Key {
+    /// The trip that it is on.
+    pub(crate) fn away(&self) -> Option<&Away> {
+        self.trips.away()
+    }
+
+    /// As many readers as pay; none for a key that is here for its writes alone and waits for a
+    /// trip: copies would be more work for its home, which has too much already.
+    fn readers(&self, seen: &Seen<'_>, name: &KeyName) -> u64 {
+        let policy = seen.policy;
+        let none = if self.readers == 0 {
+            !policy.is_hot(self.rates)
+        } else {
+            policy.is_cold(self.rates) && !seen.is_cold(name.keyspace, self.rates)
+        };
+        if none && !self.pinned { 0 } else { policy.readers(self.rates, self.readers) }
+    }
+
+    /// Sees to it that it is on a trip if it is to be.
+    fn travel(&mut self, seen: &Seen<'_>, name: &KeyName, bound: u64, log: &mut HotLog) {
+        let (now, policy) = (seen.now, seen.policy);
+        let outlook = Outlook {
+            now,
+            revision: seen.revision,
+            replicas: seen.roaming(name.keyspace).map(|keyspace| keyspace.replicas),
+            places: seen.places,
+            first: self.first,
+            informed: &seen.informed,
+            readers: self.readers,
+            worth: [
+                policy.is_worth_trip(self.rates, self.pinned),
+                policy.keeps_trip(self.rates, self.pinned),
+            ],
+            from: policy.trip_from(self.pinned),
+            bound,
+        };
+        for did in self.trips.look(&outlook).into_iter().flatten() {
+            self.decision = log.note(now, name, did, self.rates, self.readers);
+        }
+    }
 }
 
 /// What choosing goes by.
@@ -55,6 +101,10 @@ pub(crate) struct Seen<'a> {
     /// What the nodes say, the hottest first.
     pub(crate) list: &'a [HotKey],
     pub(crate) places: &'a Places,
+    /// Whether the active switch can let writes go anywhere.
+    pub(crate) roams: bool,
+    /// Nodes that have an order of hot keys.
+    pub(crate) informed: BTreeSet<NodeId>,
     /// Revision of the order that takes in what comes in now.
     pub(crate) revision: u64,
 }
@@ -62,8 +112,28 @@ pub(crate) struct Seen<'a> {
 impl Seen<'_> {
     /// The keyspace, if its hot keys are to have copies.
     fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
-        let wanted = |it: &&Keyspace| it.id == id && it.hot == HotPolicy::Replicate;
+        let wanted = |it: &&Keyspace| it.id == id && it.hot != HotPolicy::Off;
         self.keyspaces.iter().find(wanted)
+    }
+
+    /// The keyspace, if its hot keys may go on trips.
+    fn roaming(&self, id: KeyspaceId) -> Option<&Keyspace> {
+        self.keyspace(id).filter(|it| {
+            let wanted = it.hot == HotPolicy::Replicate && it.kind == KeyspaceKind::Hash;
+            wanted && self.roams && self.places.nodes() >= it.replicas.into()
+        })
+    }
+
+    /// Whether a key is to be taken in: for its reads, or for a trip.
+    fn is_wanted(&self, id: KeyspaceId, rates: Rates, pinned: bool) -> bool {
+        let trip = self.policy.is_worth_trip(rates, pinned) && self.roaming(id).is_some();
+        self.policy.is_hot(rates) || trip
+    }
+
+    /// Whether a key that nobody has pinned is too cold to stay.
+    fn is_cold(&self, id: KeyspaceId, rates: Rates) -> bool {
+        let trip = self.policy.keeps_trip(rates, false) && self.roaming(id).is_some();
+        self.policy.is_cold(rates) && !trip
     }
 }
 
@@ -82,10 +152,15 @@ impl Keys {
         self.keys.iter()
     }
 
-    /// A new stay begins for each: the directory knows nothing of the one before.
-    pub(crate) fn renew(&mut self, revision: u64) {
-        for key in self.keys.values_mut() {
+    /// A new stay begins for each: the directory knows nothing of the one before. So all trips end.
+    pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
+        for (name, key) in &mut self.keys {
             (key.stay, key.counted, key.exact, key.spread) = (revision, None, false, 0);
+            if key.trips.end() {
+                let why = "the switch knows nothing of it any more".to_owned();
+                let did = (HotAction::TripEnded, why);
+                key.decision = log.note(now, name, did, key.rates, key.readers);
+            }
         }
     }
 
@@ -122,38 +197,43 @@ impl Keys {
     /// Lets go what has become cold, takes in what has become hot, and gives each as many readers
     /// as pay.
     pub(crate) fn choose(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
-        let told: BTreeMap<KeyName, Rates> =
-            seen.list.iter().map(|it| (named(it), it.into())).collect();
+        let told: BTreeMap<KeyName, &HotKey> = seen.list.iter().map(|it| (named(it), it)).collect();
         self.take_rates(&told);
         self.let_go(seen, log);
         self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
-            let readers = seen.policy.readers(key.rates, key.readers);
+            let readers = key.readers(seen, name);
             if readers != key.readers {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
             }
+            key.travel(seen, name, told.get(name).map_or(0, |it| it.bound), log);
         }
     }
 
     /// The order's entries.
     pub(crate) fn entries(&self, places: &Places) -> Vec<HotEntry> {
-        let entry = |(name, key): (&KeyName, &Key)| HotEntry {
-            keyspace: name.keyspace,
-            key: name.key.clone(),
-            keyhash: key.keyhash,
-            stay: key.stay,
-            first: key.first,
-            readers: places.span(key.first, usize::try_from(key.readers).unwrap_or(usize::MAX)),
+        let entry = |(name, key): (&KeyName, &Key)| {
+            let trip = key.away().map(|away| away.trip);
+            let readers = if trip.is_some() { u64::MAX } else { key.readers };
+            HotEntry {
+                keyspace: name.keyspace,
+                key: name.key.clone(),
+                keyhash: key.keyhash,
+                stay: key.stay,
+                first: key.first,
+                readers: places.span(key.first, usize::try_from(readers).unwrap_or(usize::MAX)),
+                trip,
+            }
         };
         self.keys.iter().map(entry).collect()
     }
 
     /// What nodes say of keys that no switch has counted yet.
-    fn take_rates(&mut self, told: &BTreeMap<KeyName, Rates>) {
+    fn take_rates(&mut self, told: &BTreeMap<KeyName, &HotKey>) {
         for (name, key) in self.keys.iter_mut().filter(|(_, key)| !key.exact) {
-            key.rates = told.get(name).copied().unwrap_or_default();
+            key.rates = rates(told, name);
         }
     }
 
@@ -164,8 +244,9 @@ impl Keys {
             let pinned = seen.pins.contains(name);
             // What only an operator kept here goes with the wish.
             let was_pinned = std::mem::replace(&mut key.pinned, pinned);
-            let unwanted = was_pinned && !pinned && !policy.is_hot(key.rates);
-            let cold = !pinned && policy.is_cold(key.rates);
+            let wanted = seen.is_wanted(name.keyspace, key.rates, pinned);
+            let unwanted = was_pinned && !pinned && !wanted;
+            let cold = !pinned && seen.is_cold(name.keyspace, key.rates);
             key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
             let over = key.cold_since.is_some_and(|at| at + COLD_AFTER <= now);
             let why = match seen.keyspace(name.keyspace) {
@@ -175,31 +256,39 @@ impl Keys {
                 Some(_) if over => cold_text(policy, key.rates),
                 Some(_) => return true,
             };
+            if key.trips.end() {
+                log.note(now, name, (HotAction::TripEnded, why.clone()), key.rates, 0);
+            }
             log.note(now, name, (HotAction::Removed, why), key.rates, 0);
             false
         });
     }
 
-    fn take_in(&mut self, seen: &Seen<'_>, told: &BTreeMap<KeyName, Rates>, log: &mut HotLog) {
+    fn take_in(&mut self, seen: &Seen<'_>, told: &BTreeMap<KeyName, &HotKey>, log: &mut HotLog) {
         let Seen { policy, pins, .. } = *seen;
         if policy.keys_max() == 0 {
             return;
         }
         for name in pins {
-            let rates = told.get(name).copied().unwrap_or_default();
-            self.add(seen, name, rates, "it is pinned".to_owned(), log);
+            self.add(seen, name, rates(told, name), "it is pinned".to_owned(), log);
         }
         let mut room = NEW_PER_ORDER;
         for it in seen.list {
             let (name, rates) = (named(it), Rates::from(it));
-            if room == 0 || !policy.is_hot(rates) || self.keys.contains_key(&name) {
+            let reads = policy.is_hot(rates);
+            // What can only be answered at home does not go away from there.
+            let trip = it.bound == 0 && seen.is_wanted(it.keyspace, rates, false);
+            if room == 0 || !(reads || trip) || self.keys.contains_key(&name) {
                 continue;
             }
             let held = self.keys.keys().filter(|name| !pins.contains(name)).count();
             if held >= policy.keys_max() && !self.evict(seen, log) {
                 return;
             }
-            let why = format!("it is read {} times per second or more", policy.threshold());
+            let why = match reads {
+                true => format!("it is read {} times per second or more", policy.threshold()),
+                false => format!("it is written {} times per second", rates.writes),
+            };
             room -= usize::from(self.add(seen, &name, rates, why, log));
         }
     }
@@ -224,13 +313,11 @@ impl Keys {
             return false;
         }
         let pinned = seen.pins.contains(name);
-        let readers = seen.policy.readers(rates, 0);
-        let decision = log.note(now, name, (HotAction::Added, why), rates, readers);
-        let key = Key {
+        let mut key = Key {
             keyhash,
             stay: seen.revision,
             first: u16::try_from(keyhash % places).unwrap_or(0),
-            readers,
+            readers: 0,
             since: now,
             before: rates,
             rates,
@@ -239,8 +326,11 @@ impl Keys {
             cold_since: None,
             counted: None,
             exact: false,
-            decision,
+            trips: Trips::default(),
+            decision: 0,
         };
+        key.readers = key.readers(seen, name);
+        key.decision = log.note(now, name, (HotAction::Added, why), rates, key.readers);
         self.keys.insert(name.clone(), key);
         true
     }
@@ -258,6 +348,10 @@ impl Keys {
 
 pub(crate) fn named(it: &HotKey) -> KeyName {
     KeyName { keyspace: it.keyspace, key: it.key.clone() }
+}
+
+fn rates(told: &BTreeMap<KeyName, &HotKey>, name: &KeyName) -> Rates {
+    told.get(name).map_or_else(Rates::default, |it| Rates::from(*it))
 }
 
 fn cold_text(policy: Policy, rates: Rates) -> String {

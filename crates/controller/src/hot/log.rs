@@ -19,6 +19,10 @@ pub enum HotAction {
     Readers,
     /// It is hot no longer.
     Removed,
+    /// A trip begins: its writes go anywhere.
+    TripBegun,
+    /// The trip is over: its writes go through the chain of its partition.
+    TripEnded,
     /// An operator wants it to be hot whatever is asked of it.
     Pinned,
     /// An operator wants that no longer.

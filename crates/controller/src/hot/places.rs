@@ -3,10 +3,13 @@
 use cluster::{Life, NodeId};
 use std::collections::BTreeMap;
 
+/// A node in its present life, or a hole.
+pub(crate) type Place = Option<(NodeId, Life)>;
+
 /// Who has which place. A node keeps its place as long as it is there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    places: Vec<Option<(NodeId, Life)>>,
+    places: Vec<Place>,
 }
 
 impl Places {
@@ -25,7 +28,7 @@ impl Places {
         self.places.extend(new.take(room).map(Some));
     }
 
-    pub(crate) fn list(&self) -> &[Option<(NodeId, Life)>] {
+    pub(crate) fn list(&self) -> &[Place] {
         &self.places
     }
 
@@ -34,12 +37,16 @@ impl Places {
         self.places.iter().flatten().count()
     }
 
+    /// All places from `first` on, round the end, that one key may have.
+    pub(crate) fn row(&self, first: u16) -> impl Iterator<Item = Place> {
+        let round = self.places.iter().cycle().skip(first.into());
+        round.take(self.places.len().min(wire::HOT_READERS_MAX)).copied()
+    }
+
     /// How many places from `first` on, round the end, hold so many nodes.
     pub(crate) fn span(&self, first: u16, nodes: usize) -> u16 {
-        let round = self.places.iter().cycle().skip(first.into());
-        let round = round.take(self.places.len().min(wire::HOT_READERS_MAX));
         let (mut found, mut span) = (0, 0);
-        for place in round {
+        for place in self.row(first) {
             if found == nodes {
                 break;
             }

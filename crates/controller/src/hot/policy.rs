@@ -1,4 +1,4 @@
-//! Which keys are worth copies, and how many.
+//! Which keys are worth copies, and how many; and which are worth trips.
 
 use cluster::HotKey;
 
@@ -13,6 +13,14 @@ pub(crate) const RATE_MIN: u64 = 50;
 /// as its inverse. A copy costs the tail a message and its answer, as much as about one read; so
 /// each copy saves its tail twice what it costs.
 pub(crate) const READS_PER_COPY: u64 = 2;
+
+/// A key goes on a trip when its home would have more to do for it than the mean of a node, over
+/// this.
+const TRIP_SHARE: u64 = 2;
+
+/// No key that is written less often per second goes on a trip: fewer than three writes in the time
+/// that rates are taken over say nothing of a rate.
+const TRIP_WRITES_MIN: u64 = 25;
 
 /// How much is asked of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +51,8 @@ pub(crate) struct Policy {
     nodes: u64,
     /// From how many reads per second on a key is hot.
     threshold: u64,
+    /// From how much work on a key is worth a trip.
+    trip_from: u64,
 }
 
 impl Policy {
@@ -52,7 +62,43 @@ impl Policy {
     pub(crate) fn new(nodes: usize, mean: u64) -> Self {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
-        Self { nodes, threshold: share.max(RATE_MIN) }
+        let trip_from = (mean / TRIP_SHARE).max(RATE_MIN);
+        Self { nodes, threshold: share.max(RATE_MIN), trip_from }
+    }
+
+    /// What the tail of a key's chain has to do for it, in requests per second, if its writes stay
+    /// at home: the writes, and of each a copy for every reader that pays, which costs as much as a
+    /// request; or the reads, if no copies pay. Never more than reads and writes together.
+    fn work(self, rates: Rates) -> u64 {
+        let others = match rates.pays() {
+            0 | 1 => rates.reads,
+            pays => rates.writes.saturating_mul(pays.min(self.readers_max())),
+        };
+        rates.writes.saturating_add(others)
+    }
+
+    /// Whether a key is worth a trip.
+    ///
+    /// On one, its home has nothing to do for it. But a key that is only a small part of what a
+    /// node does finds room at home as well as anywhere, and a trip is not for nothing: whatever is
+    /// not a plain write, or not on a copy, has to wait for its end. So a key goes from half of the
+    /// mean load of a node on, by [`Self::work`]: with four reads per write, which pay two copies,
+    /// from a sixth of the mean in writes; with as many reads as writes, from a quarter of it; with
+    /// few reads, from half. There are then at most twice as many such keys as nodes. One that an
+    /// operator has pinned goes from [`RATE_MIN`] on, however much the nodes have to do: bursts are
+    /// expected of it.
+    pub(crate) fn is_worth_trip(self, rates: Rates, pinned: bool) -> bool {
+        rates.writes >= TRIP_WRITES_MIN && self.work(rates) >= self.trip_from(pinned)
+    }
+
+    /// Whether a key that goes on trips may go on doing so: half of what it took to begin.
+    pub(crate) fn keeps_trip(self, rates: Rates, pinned: bool) -> bool {
+        self.work(rates) >= self.trip_from(pinned) / 2
+    }
+
+    /// From how many requests per second on, as by [`Self::work`].
+    pub(crate) fn trip_from(self, pinned: bool) -> u64 {
+        if pinned { RATE_MIN } else { self.trip_from }
     }
 
     pub(crate) fn threshold(self) -> u64 {
@@ -63,6 +109,11 @@ impl Policy {
     pub(crate) fn keys_max(self) -> usize {
         let enough = HOT_PER_NODE.saturating_mul(self.nodes).saturating_mul(log2(self.nodes));
         usize::try_from(enough).unwrap_or(usize::MAX).min(wire::HOT_KEYS_MAX)
+    }
+
+    /// How many nodes one key's copies may be on.
+    fn readers_max(self) -> u64 {
+        self.nodes.min(wire::HOT_READERS_MAX as u64)
     }
 
     /// Whether a key is to be taken in.
@@ -79,7 +130,7 @@ impl Policy {
     ///
     /// A power of two or all, at least 2; changed only if it is off by much.
     pub(crate) fn readers(self, rates: Rates, now: u64) -> u64 {
-        let most = self.nodes.min(wire::HOT_READERS_MAX as u64);
+        let most = self.readers_max();
         let pays = rates.pays();
         let fits = (now..now.saturating_mul(2)).contains(&pays) || pays >= now && now == most;
         let barely = pays < now && pays >= now - now / 4;
@@ -125,6 +176,35 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_worth_a_trip_by_what_its_home_would_have_to_do_for_it() {
+        for (reads, writes, work) in [
+            (0, 0, 0),
+            (9_000, 0, 0),
+            (0, 100, 100),
+            (100, 100, 200),
+            (399, 100, 499),
+            (400, 100, 300),
+            (1_000, 100, 500),
+            (9_000, 1_000, 5_000),
+            (1_000_000, 1, 5),
+        ] {
+            assert_eq!(Policy::new(4, 0).work(rates(reads, writes)), work, "{reads} / {writes}");
+        }
+        let policy = Policy::new(4, 1_000);
+        assert!(policy.is_worth_trip(rates(0, 500), false));
+        assert!(!policy.is_worth_trip(rates(0, 499), false));
+        assert!(policy.is_worth_trip(rates(250, 250), false));
+        assert!(policy.is_worth_trip(rates(0, RATE_MIN), true));
+        assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), true));
+        assert!(policy.keeps_trip(rates(0, 250), false));
+        assert!(!policy.keeps_trip(rates(0, 249), false));
+        let many = Policy::new(64, 0);
+        assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), false));
+        assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), false));
+        assert!(!Policy::new(4, 0).is_worth_trip(rates(0, RATE_MIN - 1), false), "idle nodes");
+    }
+
+    #[test]
     fn readers_go_by_reads_per_write() {
         let policy = Policy::new(6, 0);
         for (reads, writes, readers) in
@@ -160,6 +240,14 @@ mod tests {
             let all = mean * nodes as u64;
             // Rounding lets the threshold fall by less than one.
             prop_assert!(all / (policy.threshold() + 1) <= policy.keys_max() as u64);
+        }
+
+        /// So keys on trips need no room of their own.
+        #[test]
+        fn no_key_is_more_work_than_is_asked_of_it(nodes: u16, reads: u32, writes: u32) {
+            let rates = rates(reads.into(), writes.into());
+            let work = Policy::new(nodes.into(), 0).work(rates);
+            prop_assert!(work <= rates.reads + rates.writes);
         }
 
         #[test]

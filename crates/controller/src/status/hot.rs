@@ -1,6 +1,6 @@
 //! What is asked for most, and what became of it.
 
-use super::{HotStatus, StayStatus, View};
+use super::{HotStatus, StayStatus, TripStatus, View};
 use crate::hot::{self, Rates};
 use cluster::{HotKey, KeyName};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ pub(super) fn hot(view: &View<'_>) -> Vec<HotStatus> {
     let others: BTreeSet<&KeyName> = known.filter(|name| !told.contains(name)).collect();
     keys.extend(others.into_iter().map(|KeyName { keyspace, key }| {
         let (keyspace, key) = (*keyspace, key.clone());
-        HotKey { keyspace, key, reads: 0, writes: 0 }
+        HotKey { keyspace, key, reads: 0, writes: 0, bound: 0 }
     }));
     let mut list: Vec<HotStatus> = keys.into_iter().map(|key| status_of(view, key)).collect();
     list.sort_by(|one, other| one.key.hottest_first(&other.key));
@@ -36,6 +36,12 @@ fn status_of(view: &View<'_>, mut key: HotKey) -> HotStatus {
             reads_before: known.before.reads,
             spread: known.spread,
             home: reads.saturating_sub(known.spread),
+            trip: known.away().map(|away| TripStatus {
+                number: away.trip.number,
+                age_ms: super::ms_between(away.since, view.now),
+                replicas: away.trip.replicas,
+                copies: away.trip.copies,
+            }),
         }
     });
     HotStatus { pinned: view.state.pins.contains(&name), key, stay }

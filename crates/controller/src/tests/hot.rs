@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const SPACE: KeyspaceId = KeyspaceId(1);
 
 fn asked(key: &str, reads: u64, writes: u64) -> HotKey {
-    HotKey { keyspace: SPACE, key: key.into(), reads, writes }
+    HotKey { keyspace: SPACE, key: key.into(), reads, writes, bound: 0 }
 }
 
 fn world() -> World {
@@ -268,6 +268,24 @@ fn a_switch_that_forgets_or_begins_another_life_gets_new_stays_before_any_node()
     }
 }
 
+/// Or homes would take no writes of keys that were on trips.
+#[test]
+fn a_switch_that_forgets_is_told_so_when_no_key_is_hot_any_more() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live();
+    world.member(node(2)).told.clear();
+    world.live_for(Duration::from_secs(3));
+    let before = has(&world, SWITCH).clone();
+    assert!(before.revision > 0 && before.keys.is_empty());
+    world.member(SWITCH).hot = HotOrder::default();
+    world.live();
+    let after = has(&world, SWITCH).revision;
+    assert!(after > before.revision && agreed(&world));
+    world.live();
+    assert_eq!(has(&world, SWITCH).revision, after, "once");
+}
+
 #[test]
 fn a_switch_with_an_order_that_nobody_here_gave_gets_new_stays() {
     let mut world = world();
@@ -392,6 +410,39 @@ fn pinned_keys_stay_in_and_outlive_the_controller() {
     assert!(world.controller.pin(world.now, "a", b"more").is_err());
     world.live();
     assert_eq!(has(&world, SWITCH).keys.len(), PINS_MAX);
+}
+
+#[test]
+fn a_key_that_only_an_operator_kept_hot_goes_with_the_wish() {
+    let mut world = world();
+    let asked_for = |world: &mut World, reads: u64| {
+        world.member(node(2)).told = vec![asked("k", reads, 0)];
+        world.live();
+    };
+    // Warm enough to stay if it had come by itself, and not to come.
+    asked_for(&mut world, 30);
+    world.controller.pin(world.now, "a", b"k").unwrap();
+    world.live();
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    world.controller.unpin(world.now, "a", b"k").unwrap();
+    let took = world.live_until(|world| has(world, SWITCH).keys.is_empty());
+    assert!(took < POLL, "it does not have to be cold for a while: {took:?}");
+    world.live_until(agreed);
+    let why = world.status().hot_decisions.last().unwrap().why.clone();
+    assert!(why.contains("nobody wants it any more"), "{why}");
+
+    // One that is hot stays, and goes as any other when it has become cold.
+    world.controller.pin(world.now, "a", b"k").unwrap();
+    asked_for(&mut world, 1_000);
+    world.controller.unpin(world.now, "a", b"k").unwrap();
+    world.live_for(Duration::from_secs(3));
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    asked_for(&mut world, 30);
+    world.live_for(Duration::from_secs(3));
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    asked_for(&mut world, 20);
+    let took = world.live_until(|world| has(world, SWITCH).keys.is_empty());
+    assert!(took > Duration::from_millis(1_500), "{took:?}");
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(super) struct Obedient {
     pub(super) told: Vec<HotKey>,
     /// What it has counted of hot keys, if it is a switch.
     pub(super) hot_counts: Vec<HotCount>,
+    /// It can let writes of hot keys go anywhere, if it is a switch.
+    pub(super) roams: bool,
     pub(super) requests: u64,
     /// When it came to the epoch that each of its partitions has.
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
@@ -64,6 +66,7 @@ impl Obedient {
             takes_no_hot: false,
             told: Vec::new(),
             hot_counts: Vec::new(),
+            roams: false,
             requests: 5,
             entered: BTreeMap::new(),
             whole: BTreeSet::new(),
@@ -203,7 +206,15 @@ impl Obedient {
     pub(super) fn counters(&self) -> SwitchCounters {
         let (revision, partitions) = (self.revision(), self.counts.clone());
         let (hot_revision, hot) = (self.hot.revision, self.hot_counts.clone());
-        SwitchCounters { revision, partitions, hot_revision, hot, ..SwitchCounters::default() }
+        let roams = self.roams;
+        SwitchCounters {
+            revision,
+            partitions,
+            hot_revision,
+            hot,
+            roams,
+            ..SwitchCounters::default()
+        }
     }
 
     /// What a node says of itself if it takes so long to settle, and so long to forget.
@@ -225,6 +236,7 @@ impl Obedient {
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),
             hot: self.told.clone(),
+            homecoming: 0,
             hot_revision: self.hot.revision,
             requests: self.requests,
             pending: 1,

@@ -28,6 +28,7 @@ struct Counted {
     /// What of the count was inherited.
     inherited: u32,
     writes: u32,
+    bound: u32,
     /// Place in `ranks`.
     rank: usize,
 }
@@ -39,6 +40,17 @@ pub(crate) struct Found<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) reads: u32,
     pub(crate) writes: u32,
+    pub(crate) bound: u32,
+}
+
+/// What is asked of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read,
+    /// A write that could go anywhere.
+    Write,
+    /// A write that only the key's home can take.
+    BoundWrite,
 }
 
 /// Keys that are counted.
@@ -46,7 +58,7 @@ const COUNTED_MAX: usize = 256;
 
 impl Frequencies {
     /// Counts a request. Allocates nothing once each place has been given to a key as long.
-    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], write: bool) {
+    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
         let counted = &self.counted;
         let same = |place: &usize| {
             let known = counted.get(*place);
@@ -57,7 +69,8 @@ impl Frequencies {
         let place = known.unwrap_or_else(|| self.admit(keyspace, keyhash, key));
         self.bump(place);
         if let Some(it) = self.counted.get_mut(place) {
-            it.writes += u32::from(write);
+            it.writes += u32::from(of != Use::Read);
+            it.bound += u32::from(of == Use::BoundWrite);
         }
     }
 
@@ -66,8 +79,8 @@ impl Frequencies {
         let ranked = self.ranks.iter().filter_map(|place| self.counted.get(*place)).take(most);
         ranked.filter(|it| it.count > it.inherited).map(|it| {
             let seen = it.count - it.inherited;
-            let Counted { keyspace, key, writes, .. } = it;
-            Found { keyspace: *keyspace, key, reads: seen - writes, writes: *writes }
+            let Counted { keyspace, key, writes, bound, .. } = it;
+            Found { keyspace: *keyspace, key, reads: seen - writes, writes: *writes, bound: *bound }
         })
     }
 
@@ -98,7 +111,8 @@ impl Frequencies {
         it.key.clear();
         it.key.extend_from_slice(key);
         (it.keyspace, it.keyhash, it.rank) = (keyspace, keyhash, rank);
-        (it.count, it.inherited, it.writes) = (inherited, inherited, 0);
+        (it.count, it.inherited) = (inherited, inherited);
+        (it.writes, it.bound) = (0, 0);
         let counted = &self.counted;
         let rehash = |place: &usize| counted.get(*place).map_or(0, |it| it.keyhash);
         self.places.insert_unique(keyhash, place, rehash);
@@ -134,7 +148,8 @@ mod tests {
 
     fn see(frequencies: &mut Frequencies, key: u16, write: bool) {
         // Few hashes, so that keys of one hash meet.
-        frequencies.see(KeyspaceId(1), u64::from(key % 64), &key.to_be_bytes(), write);
+        let of = if write { Use::Write } else { Use::Read };
+        frequencies.see(KeyspaceId(1), u64::from(key % 64), &key.to_be_bytes(), of);
     }
 
     proptest! {

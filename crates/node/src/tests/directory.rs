@@ -117,6 +117,7 @@ impl World {
             stay: entry.stay,
             first: 0,
             readers: 3,
+            trip: None,
         };
         let order = HotOrder {
             revision: self.revision,

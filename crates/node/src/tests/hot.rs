@@ -5,7 +5,7 @@ use super::*;
 use cluster::{HotEntry, HotOrder, Plant};
 use wire::{MgetKey, hop_flag};
 
-const HOT: &[u8] = b"hot";
+pub(super) const HOT: &[u8] = b"hot";
 /// The stay of the hot key, and the revision of the order that took it in.
 const STAY: u64 = 10;
 /// With a chain of three: the member that answers reads, and the two that hold copies.
@@ -23,6 +23,7 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
         stay: *stay,
         first: 0,
         readers,
+        trip: None,
     };
     let keys = keys.iter().map(entry).collect();
     HotOrder { revision, switch: Life(99), places: lives.collect(), keys, ..HotOrder::default() }

@@ -66,6 +66,8 @@ pub struct ShardSnapshot {
     pub hot_keys: usize,
     /// Copies of hot keys it holds to answer reads from.
     pub hot_copies: usize,
+    /// Hot keys on trips of which it holds a write.
+    pub hot_roaming: usize,
     /// Whether it has a lease.
     pub leased: bool,
     /// Datagrams that the kernel refused to send.
@@ -246,6 +248,7 @@ fn sum(shards: &[ShardSnapshot]) -> NodeReport {
         vacating: reports().flat_map(|report| report.vacating.iter().copied()).collect(),
         hot: HotKey::join(reports().flat_map(|report| &report.hot), node::HOT_MAX),
         hot_revision: reports().map(|report| report.hot_revision).min().unwrap_or(0),
+        homecoming: reports().map(|report| report.homecoming).sum(),
         requests: reports().map(|report| report.requests).sum(),
         pending: reports().map(|report| report.pending).sum(),
     }
@@ -373,6 +376,7 @@ impl<E: ShardEngine> Shard<E> {
             partitions: self.node.partitions(),
             hot_keys: self.node.hot_keys(),
             hot_copies: self.node.hot_copies(),
+            hot_roaming: self.node.hot_roaming(),
             leased: self.node.is_leased(now),
             unsent: self.unsent,
         }

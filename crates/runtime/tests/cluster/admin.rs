@@ -23,7 +23,7 @@ const SWITCH_METRICS: [Metric; 11] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 19] = [
+const NODE_METRICS: [Metric; 21] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -40,6 +40,8 @@ const NODE_METRICS: [Metric; 19] = [
     metric::NODE_PARTITIONS,
     metric::NODE_HOT_KEYS,
     metric::NODE_HOT_COPIES,
+    metric::NODE_HOT_ROAMED,
+    metric::NODE_HOT_ROAMING,
     metric::NODE_HOT_READS,
     metric::NODE_HOT_COPIES_SENT,
     metric::NODE_LEASED,

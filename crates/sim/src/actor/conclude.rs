@@ -2,11 +2,21 @@
 
 use super::{Actor, Answered, Asked, What};
 use crate::check::{History, Op, OpKind, Scan, complete, read};
-use client::{Outcome, Reply};
+use client::{Outcome, Reply, UnknownReason};
 use cluster::Plant;
 use machine::Instant;
 
 impl Actor {
+    /// Whether nobody can know how this write ended, and that may be: it was first sent before the
+    /// client heard of the last change of switches, and may have been stamped by the one before.
+    fn is_uncertain(&mut self, now: Instant, asked: &Asked, outcome: &Outcome<Reply>) -> bool {
+        let unaware = self.aware_at.is_none_or(|at| asked.at <= at);
+        if asked.sure {
+            self.aware_at.get_or_insert(now);
+        }
+        unaware && matches!(outcome, Outcome::Unknown(UnknownReason::Uncertain))
+    }
+
     pub(super) fn conclude(
         &mut self,
         now: Instant,
@@ -14,6 +24,7 @@ impl Actor {
         outcome: Outcome<Reply>,
         history: &mut History,
     ) {
+        let honest = self.is_uncertain(now, &asked, &outcome);
         let reply = match outcome {
             Outcome::Done(reply) => Some(reply),
             Outcome::Unknown(_) => None,
@@ -28,7 +39,7 @@ impl Actor {
             self.done += 1;
         } else {
             self.unknown += 1;
-            if asked.sure {
+            if asked.sure && !honest {
                 history.violation(format!("client {}: unknown in a healed world", self.index));
             }
         }

@@ -24,6 +24,9 @@ impl Actor {
     /// Starts a request, drawn from all kinds.
     pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
         self.started += 1;
+        if self.plain_percent > 0 && self.rng.chance(self.plain_percent, 100) {
+            return self.plain(ask);
+        }
         let register = self.register();
         if self.reads_percent > 0 && self.rng.chance(self.reads_percent, 100) {
             return match self.rng.below(8) {
@@ -59,6 +62,16 @@ impl Actor {
             85..93 => self.mget(ask),
             _ => self.scan(ask),
         }
+    }
+
+    /// What a key on a trip can answer wherever it is.
+    fn plain(&mut self, ask: &Ask<'_>) {
+        let key = self.hashed();
+        if self.rng.chance(self.reads_percent, 100) {
+            return self.get(ask, key);
+        }
+        let value = self.value();
+        self.put(ask, key, value, OpKind::Put { value, expiry_ms: 0 });
     }
 
     /// A read and a write of every ordered key.
@@ -150,8 +163,12 @@ impl Actor {
             let key = format!("k{}", self.rng.below(ORDERED_KEYS)).into_bytes();
             Key { ordered: true, key }
         } else {
-            Key { ordered: false, key: format!("r{}", self.rng.below(self.registers)).into_bytes() }
+            self.hashed()
         }
+    }
+
+    fn hashed(&mut self) -> Key {
+        Key { ordered: false, key: format!("r{}", self.rng.below(self.registers)).into_bytes() }
     }
 
     fn counter(&mut self) -> Key {

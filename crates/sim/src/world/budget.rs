@@ -16,11 +16,13 @@
 //! them go: hence `min(m, r)` and not `m`. Joiners do not count, for they hold nothing that the
 //! members do not.
 //!
+//! Hot keys on trips lie elsewhere: [`trips`](super::trips) says what that allows.
+//!
 //! All nodes may be down at once, and a power cut may take all of them: what is on disks returns.
 
 use super::World;
 use crate::role::Role;
-use cluster::{Member, NodeId, StoreId};
+use cluster::{HotPolicy, Keyspace, Member, NodeId, StoreId};
 use controller::Saved;
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
@@ -41,9 +43,32 @@ impl World {
         })
     }
 
+    /// Whether all keys on trips can still return if this node loses its disk.
+    pub(super) fn can_return_without(&mut self, node: u16) -> bool {
+        // A node that is down will be given the newest order before it does anything.
+        let up = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
+        if let Some(revision) = up.map(|machine| machine.report().hot_revision).min() {
+            self.trips.all_have(revision);
+        }
+        // A trip may be ordered before the controller has noticed.
+        let saved = self.saved.as_ref();
+        let roams = |it: &&Keyspace| it.hot == HotPolicy::Replicate && !it.is_ordered();
+        let keyspaces = saved.into_iter().flat_map(|saved| &saved.map.keyspaces);
+        let fewest = keyspaces.filter(roams).map(|it| usize::from(it.replicas)).min();
+        let mut unnoticed = saved.map(|saved| self.forgetful(saved)).unwrap_or_default();
+        unnoticed.insert(NodeId(node));
+        let unnoticed = fewest.is_some_and(|replicas| unnoticed.len() >= replicas);
+        !unnoticed && self.trips.may_forget(NodeId(node))
+    }
+
+    /// Nodes that have another memory than the controller knows of.
+    pub(super) fn forgetful(&self, saved: &Saved) -> BTreeSet<NodeId> {
+        let others = saved.stores.iter().filter(|(id, store)| self.store(id.0) != Some(**store));
+        others.map(|(id, _)| *id).collect()
+    }
+
     fn failed(&self, saved: &Saved) -> BTreeSet<NodeId> {
-        let forgetful = saved.stores.iter().filter(|(id, store)| self.store(id.0) != Some(**store));
-        let mut failed: BTreeSet<NodeId> = forgetful.map(|(id, _)| *id).collect();
+        let mut failed = self.forgetful(saved);
         if let Some(controller) = self.controller() {
             let local = self.process(Role::Controller(self.leader)).clock.clone().read(self.now);
             let members = controller.status(local).members;

@@ -15,7 +15,7 @@ use cluster::{
     Epoch, HotKey, HotPolicy, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId,
     NodeReport, Order, PartitionId, Plant, Report, SwitchControl,
 };
-use controller::{KeyspaceSpec, Saved};
+use controller::{HotAction, HotDecision, KeyspaceSpec, Saved};
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,6 +53,7 @@ pub(super) struct Courier {
 
 impl World {
     pub(super) fn pump_controller(&mut self, index: usize) {
+        self.count_trips(index);
         if self.keyspaces.is_none() {
             self.create_keyspaces(index);
         }
@@ -64,6 +65,11 @@ impl World {
             let Some((to, order)) = master.machine.as_mut().and_then(|it| it.poll_order()) else {
                 return;
             };
+            if let Some(hot) = &order.hot {
+                let unnoticed = self.saved.as_ref().map(|saved| self.forgetful(saved));
+                self.trips.order(hot, &unnoticed.unwrap_or_default());
+            }
+            let Some(master) = self.controllers.get_mut(index) else { return };
             let courier = master.couriers.entry(to).or_default();
             if courier.busy.is_none() {
                 self.send_order(index, to, order);
@@ -71,6 +77,35 @@ impl World {
                 courier.next = Some(order);
             } else {
                 self.hear_silence(index, to);
+            }
+        }
+    }
+
+    /// Counts the trips that a controller has begun and ended since the last look.
+    fn count_trips(&mut self, index: usize) {
+        let Some(master) = self.controllers.get_mut(index) else { return };
+        let Some(controller) = &master.machine else { return };
+        let before = std::mem::replace(&mut master.decisions, controller.hot_decisions_noted());
+        let decisions = controller.hot_decisions_since(before);
+        let text = |it: &HotDecision| {
+            let key = String::from_utf8_lossy(&it.name.key).into_owned();
+            (it.did, format!("{key}: {}", it.why))
+        };
+        for (did, text) in decisions.map(text).collect::<Vec<_>>() {
+            match did {
+                HotAction::TripBegun => {
+                    self.stats.trips_begun += 1;
+                    self.note(format_args!("a trip begins: {text}"));
+                }
+                HotAction::TripEnded => {
+                    self.stats.trips_ended += 1;
+                    self.note(format_args!("a trip ends: {text}"));
+                }
+                HotAction::Added
+                | HotAction::Readers
+                | HotAction::Removed
+                | HotAction::Pinned
+                | HotAction::Unpinned => {}
             }
         }
     }
@@ -283,7 +318,10 @@ impl World {
             let Some(controller) = master.and_then(|it| it.machine.as_mut()) else { return };
             if controller.map().keyspace(name).is_none() {
                 let name = name.to_owned();
-                let hot = HotPolicy::Replicate;
+                let hot = match kind {
+                    KeyspaceKind::Hash => self.options.hot,
+                    KeyspaceKind::Range { .. } => HotPolicy::Replicate,
+                };
                 let spec = KeyspaceSpec { name, kind, partitions, replicas, splits, hot };
                 if controller.create_keyspace(local, spec).is_err() {
                     return; // A node has not been heard of yet.
@@ -315,6 +353,7 @@ fn merge(reports: &[NodeReport]) -> NodeReport {
         vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
         hot: HotKey::join(all().flat_map(|it| &it.hot), usize::MAX),
         hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
+        homecoming: all().map(|it| it.homecoming).sum(),
         requests: all().map(|it| it.requests).sum(),
         pending: all().map(|it| it.pending).sum(),
     }

@@ -31,17 +31,38 @@ impl World {
             self.actor_goes_on(index, |actor| actor.work_on(now, HEALED_REQUESTS));
         }
         self.wait_for_actors();
+        self.read_all();
+        self.come_to_rest();
+        // What came back from trips since is as it was there.
+        self.read_all();
+        self.come_to_rest();
+        self.check_switches();
+        self.check_replicas();
+        self.count_epochs();
+    }
+
+    /// One client reads all keys, and must be answered.
+    fn read_all(&mut self) {
         let (now, keys) = (self.now, keys(&self.options.load));
         self.actor_goes_on(0, |actor| actor.read(now, keys));
         self.wait_for_actors();
-        let rests = |world: &Self| world.is_quiet() && world.has_recovered();
+    }
+
+    /// Waits until nothing is under way: no write, and no trip, which end when nobody writes.
+    fn come_to_rest(&mut self) {
+        let rests =
+            |world: &Self| world.is_quiet() && world.has_recovered() && world.trips_are_over();
         if !self.settles_within(QUIET_MAX, rests) {
             let why = self.status_in_words();
             self.history.violation(format!("no rest in a healed world: {why}"));
         }
-        self.check_switches();
-        self.check_replicas();
-        self.count_epochs();
+    }
+
+    fn trips_are_over(&self) -> bool {
+        let Some(controller) = self.controller() else { return false };
+        let status = controller.status(self.now);
+        let mut stays = status.hot.iter().filter_map(|it| it.stay);
+        stays.all(|stay| stay.trip.is_none())
     }
 
     /// Ends all faults: everybody is up again, with what is left.

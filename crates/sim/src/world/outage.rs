@@ -114,6 +114,7 @@ fn options(seed: u64) -> Options {
             in_flight: 8,
             think: Duration::from_millis(20),
             registers: 2,
+            plain_percent: 0,
             reads_percent: 0,
             focus_percent: 0,
             blind: false,

@@ -1,6 +1,7 @@
 //! How roles come to life, and how they end.
 
 use super::process::{Process, State};
+use super::trips::Trips;
 use super::{Master, START, Shard, Switch, World};
 use crate::actor::Actor;
 use crate::check::History;
@@ -11,7 +12,7 @@ use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
 use crate::role::{Cast, Role, node_spec, service};
-use cluster::{ClusterId, Life, Selection, StoreId};
+use cluster::{ClusterId, Life, NodeId, Selection, StoreId};
 use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig};
@@ -56,6 +57,7 @@ impl World {
             keyspaces: None,
             history: History::default(),
             healed: false,
+            trips: Trips::default(),
             stores: u64::from(cast.nodes),
             outbox: Outbox::default(),
             sent_on: BTreeSet::new(),
@@ -162,7 +164,10 @@ impl World {
                     *switch = Switch::default();
                 }
             }
-            Role::Node(node) => self.crash_node(node, forgets && self.may_forget(node)),
+            Role::Node(node) => {
+                let forgets = forgets && self.may_forget(node) && self.can_return_without(node);
+                self.crash_node(node, forgets);
+            }
             Role::Controller(index) => {
                 if let Some(master) = self.controllers.get_mut(usize::from(index)) {
                     *master = Master::default();
@@ -185,6 +190,7 @@ impl World {
         if forgets {
             self.stores += 1;
             self.stats.disks_lost += 1;
+            self.trips.forget(NodeId(node));
             self.note(format_args!("node {node} has lost its disk"));
         }
         let store = StoreId(self.stores);

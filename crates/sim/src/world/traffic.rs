@@ -63,6 +63,7 @@ impl World {
         let mut out = std::mem::take(&mut self.outbox);
         while let Some(Datagram { mut to, payload }) = out.pop() {
             self.stats.spread += u64::from(self.is_from_copy(payload));
+            self.stats.roamed += u64::from(is_of_trip(payload));
             if self.options.plant == Some(Plant::RetryElsewhere) {
                 to = self.lead_astray(to, payload);
             }
@@ -153,10 +154,20 @@ impl World {
         machine.flush().expect("simulated disks do not fail");
         let from = (role, shard.endpoint);
         while let Some(datagram) = machine.poll_transmit() {
+            self.trips.see(datagram.payload);
             post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
         self.answer_orders(role);
     }
+}
+
+/// Whether this is the answer to a write on a trip.
+fn is_of_trip(datagram: &[u8]) -> bool {
+    datagram.first_chunk::<HEADER_LEN>().is_some_and(|header| {
+        Op::from_wire(header.op()) == Some(Op::PutReply)
+            && header.hop_flags() & hop_flag::ROAM != 0
+            && Code::from_wire(header.code()).is_some_and(Code::is_decided)
+    })
 }
 
 /// Puts a datagram on the wire: none, one or two copies of it will arrive.

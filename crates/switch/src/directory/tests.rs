@@ -11,7 +11,7 @@ fn now(ms: u64) -> Instant {
 }
 
 fn key(keyhash: u64, stay: u64, first: u16, readers: u16) -> HotEntry {
-    HotEntry { keyspace: KEY.0, key: b"key".to_vec(), keyhash, stay, first, readers }
+    HotEntry { keyspace: KEY.0, key: b"key".to_vec(), keyhash, stay, first, readers, trip: None }
 }
 
 fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Life)>> {

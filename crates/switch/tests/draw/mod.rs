@@ -56,6 +56,9 @@ pub(crate) fn partitions(
 
 /// Keyhashes below this are drawn often.
 pub(crate) const HASHES: u64 = 4;
+/// Client ids and sequence numbers below these are drawn often.
+pub(crate) const CLIENTS: u64 = 3;
+pub(crate) const REQUESTS: u64 = 8;
 /// A hash keyspace.
 pub(crate) const HASH: u16 = 1;
 /// A range keyspace.
@@ -110,8 +113,9 @@ fn place(tables: &SwitchTables, keyspace: u16, drawn: &Place) -> u128 {
     edge.wrapping_add(u128::from(*step)).wrapping_sub(1)
 }
 
+/// What is wrong with a datagram.
 #[derive(Clone, Debug)]
-enum Damage {
+pub(crate) enum Damage {
     None,
     Cut(Index),
     Flip(Index, u8),
@@ -120,11 +124,11 @@ enum Damage {
 
 /// Where from: replies mostly from a node, requests seldom.
 #[derive(Clone, Copy, Debug)]
-struct Source {
+pub(crate) struct Source {
     node: Index,
     shard: u16,
     client: u8,
-    dice: u8,
+    pub(crate) dice: u8,
 }
 
 impl Source {
@@ -136,20 +140,31 @@ impl Source {
 /// One datagram as drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
-    op: usize,
-    from: Source,
-    keyspace: u16,
-    header: Header,
+    pub(crate) op: usize,
+    pub(crate) from: Source,
+    pub(crate) keyspace: u16,
+    pub(crate) header: Header,
     places: Vec<Place>,
-    payload: Vec<u8>,
-    damage: Damage,
-    true_node: bool,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) damage: Damage,
+    pub(crate) true_node: bool,
 }
 
 fn any_op() -> impl Strategy<Value = usize> {
     // The splits and hot keys are where most of the logic is.
-    const OFTEN: [Op; 7] =
-        [Op::Mget, Op::Mget, Op::Range, Op::Range, Op::Get, Op::GetReply, Op::HotCopied];
+    const OFTEN: [Op; 11] = [
+        Op::Mget,
+        Op::Mget,
+        Op::Range,
+        Op::Range,
+        Op::Get,
+        Op::GetReply,
+        Op::HotCopied,
+        Op::Put,
+        Op::Put,
+        Op::Put,
+        Op::PutReply,
+    ];
     let often = (0..OFTEN.len()).prop_map(|place| {
         let same = |op: &Op| *op == OFTEN[place];
         Op::ALL.iter().position(same).expect("it is one of them")
@@ -158,7 +173,7 @@ fn any_op() -> impl Strategy<Value = usize> {
 }
 
 fn any_header() -> impl Strategy<Value = Header> {
-    let bitmap = prop_oneof![2 => Just(u32::MAX), 1 => any::<u32>()];
+    let bitmap = prop_oneof![3 => Just(u32::MAX), 1 => Just(0), 1 => any::<u32>()];
     let port = prop_oneof![1 => Just(0u16), 5 => any::<u16>()];
     let count = prop_oneof![2 => 0u8..6, 1 => any::<u8>()];
     // What hot keys are known and judged by: few values, so that they meet.
@@ -171,11 +186,18 @@ fn any_header() -> impl Strategy<Value = Header> {
     });
     let keyhash = prop_oneof![3 => 0..HASHES, 1 => any::<u64>()];
     let version = prop_oneof![3 => 0u64..4, 1 => 255u64..259, 1 => any::<u64>()];
-    let code = prop_oneof![3 => Just(0u8), 2 => Just(22u8), 2 => any::<u8>()];
+    let code = prop_oneof![3 => Just(0u8), 2 => Just(22u8), 2 => Just(23u8), 2 => any::<u8>()];
+    let flags = prop_oneof![3 => Just(0u8), 2 => any::<u8>()];
+    let client = prop_oneof![4 => 0..CLIENTS, 1 => any::<u64>()];
+    let seq = prop_oneof![4 => 0..REQUESTS, 1 => any::<u64>()];
+    let lag = prop_oneof![3 => 0u16..4, 1 => any::<u16>()];
+    // Moments of the few orders that there are, too.
+    let order = prop_oneof![2 => 0u16..6, 1 => any::<u16>()];
+    let trips = prop_oneof![2 => 0u16..4, 1 => any::<u16>()];
     (
-        (any::<u8>(), any::<u32>(), any::<u32>(), bitmap, any::<u16>(), any::<u16>()),
+        (any::<u8>(), any::<u32>(), any::<u32>(), bitmap, order, trips),
         (any::<[u8; 16]>(), port, 0u8..=8, chain, keyhash, version),
-        (any::<u8>(), any::<u64>(), any::<u64>(), any::<u16>(), code, count),
+        (flags, client, seq, lag, code, count),
     )
         .prop_map(|(a, b, c)| Header {
             hop_flags: a.0,
@@ -212,7 +234,12 @@ pub(crate) fn any_draw() -> impl Strategy<Value = Draw> {
         1 => (any::<Index>(), 0u8..8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
         1 => any::<u8>().prop_map(Damage::Count),
     ];
-    let payload = vec(any::<u8>(), 0..40);
+    // Many PUTs without an expiry.
+    let zeros = proptest::bool::weighted(0.75);
+    let payload = (vec(any::<u8>(), 0..40), zeros).prop_map(|(mut payload, zeros)| {
+        payload.iter_mut().take(if zeros { 8 } else { 0 }).for_each(|byte| *byte = 0);
+        payload
+    });
     let places = vec(any_place(), 2..34);
     (any_op(), from, keyspace, any_header(), places, payload, damage, any::<bool>()).prop_map(
         |(op, from, keyspace, header, places, payload, damage, true_node)| Draw {
@@ -228,6 +255,12 @@ pub(crate) fn any_draw() -> impl Strategy<Value = Draw> {
     )
 }
 
+/// A client of this key's own: it is the same request only if it is of the same key.
+pub(crate) fn client_of(header: &Header) -> u64 {
+    let key = header.keyhash.wrapping_mul(2) + u64::from(header.keyspace == RANGE);
+    key.wrapping_mul(CLIENTS).wrapping_add(header.client)
+}
+
 /// The datagram that was drawn, as these tables make it.
 pub(crate) fn datagram(tables: &SwitchTables, draw: &Draw) -> (Endpoint, Vec<u8>) {
     let op = Op::ALL[draw.op];
@@ -235,6 +268,9 @@ pub(crate) fn datagram(tables: &SwitchTables, draw: &Draw) -> (Endpoint, Vec<u8>
     let mut places: Vec<u128> =
         draw.places.iter().map(|drawn| place(tables, draw.keyspace, drawn)).collect();
     header.match_value = places[0];
+    if matches!(op, Op::Put | Op::PutReply) {
+        header.client = client_of(&header);
+    }
     let mut from = endpoint(200, 1 + u16::from(draw.from.client));
     if draw.from.is_node(op) && !tables.nodes.is_empty() {
         let node = draw.from.node.get(&tables.nodes);

@@ -7,7 +7,10 @@ use cluster::{
     Selection, SwitchTables,
 };
 use std::net::SocketAddr;
-use wire::{Body, CopyEntry, Endpoint, Fields as _, HEADER_LEN, MAGIC, Op, Packet, VERSION};
+use wire::{
+    Body, CopyEntry, Effect, Endpoint, Fields as _, Found, HEADER_LEN, MAGIC, Op, Packet,
+    ReturnBody, VERSION,
+};
 
 /// The packet parser and all bodies, on the bytes as they are and as [`mended`].
 pub(crate) fn packet(bytes: &[u8]) {
@@ -37,7 +40,15 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::Describe { name } => entry_fits(name, &[]),
         Body::Put { key, value, .. }
         | Body::Cas { key, value, .. }
-        | Body::ChainWrite { key, value, .. } => entry_fits(key, value),
+        | Body::RoamFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
+        Body::ChainWrite { fixed, key, value } => {
+            let returns = fixed.effect == Effect::Return as u8;
+            let most = wire::ENTRY_MAX + if returns { ReturnBody::LEN } else { 0 };
+            assert!(!key.is_empty() && key.len() + value.len() <= most);
+        }
+        Body::RoamFetch { key, .. } | Body::RoamFound { key, .. } | Body::RoamEnd { key, .. } => {
+            entry_fits(key, &[]);
+        }
         Body::Mget(keys) => {
             assert_eq!(keys.iter().count(), keys.count());
             assert_eq!(keys.count(), usize::from(packet.header().count()));
@@ -214,7 +225,15 @@ fn order(bytes: &[u8]) -> HotOrder {
         let keyhash = bytes.long();
         if keys.iter().all(|key| (key.keyspace, key.keyhash) != (keyspace, keyhash)) {
             let (first, readers) = (u16::from(byte % 8), u16::from(byte / 8 % 8).min(4));
-            keys.push(HotEntry { keyspace, key: vec![], keyhash, stay: 1, first, readers });
+            keys.push(HotEntry {
+                keyspace,
+                key: vec![],
+                keyhash,
+                stay: 1,
+                first,
+                readers,
+                trip: None,
+            });
         }
     }
     let places = NODE_IDS.map(place).to_vec();

@@ -17,14 +17,36 @@ enum Step {
     Get,
     GetAtHome,
     Mget,
-    Proof { version: u64, own: bool },
-    Shown { op: usize, version: u64 },
-    Undecided { version: u64 },
-    NotHere { reader: u16, own: bool },
-    Copied { reader: u16, version: u64 },
+    Proof {
+        version: u64,
+        own: bool,
+    },
+    Shown {
+        op: usize,
+        version: u64,
+    },
+    Undecided {
+        version: u64,
+    },
+    NotHere {
+        reader: u16,
+        own: bool,
+    },
+    /// The home of a key on a trip has nothing that is new enough, but proves what it has.
+    Away {
+        version: u64,
+    },
+    Copied {
+        reader: u16,
+        version: u64,
+    },
     AllCopied,
-    Cover { version: u64 },
-    Order { other_stay: bool },
+    Cover {
+        version: u64,
+    },
+    Order {
+        other_stay: bool,
+    },
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -37,6 +59,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (0usize..6, version()).prop_map(|(op, version)| Step::Shown { op, version }),
         1 => version().prop_map(|version| Step::Undecided { version }),
         1 => (any::<u16>(), any::<bool>()).prop_map(|(reader, own)| Step::NotHere { reader, own }),
+        1 => version().prop_map(|version| Step::Away { version }),
         2 => (any::<u16>(), version())
             .prop_map(|(reader, version)| Step::Copied { reader, version }),
         1 => Just(Step::AllCopied),
@@ -111,9 +134,12 @@ impl Play {
                     self.known.held.remove(&node);
                 }
             }
+            Step::Away { version } => self.prove_from_away(version),
             Step::Copied { reader: drawn, version } => {
                 copied(pipeline, reader(drawn), version);
-                self.known.held.insert(reader(drawn), version);
+                if version >= self.known.shown {
+                    self.known.held.insert(reader(drawn), version);
+                }
             }
             Step::AllCopied => {
                 for node in 1..=self.readers {
@@ -135,6 +161,14 @@ impl Play {
                 assert_eq!(pipeline.hot_revision(), self.revision);
             }
         }
+    }
+
+    fn prove_from_away(&mut self, version: u64) {
+        let (code, stay) = (Code::NotHere, self.stay);
+        let says = Says { op: Op::GetReply, code, version, stay, newest: true, ..NOTHING };
+        reply(&mut self.pipeline, at(0), says);
+        self.known.shown = self.known.shown.max(version);
+        self.known.proven = true;
     }
 
     /// This node may answer.

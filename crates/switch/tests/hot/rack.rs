@@ -19,7 +19,7 @@ pub(crate) fn at(us: u64) -> Instant {
     Instant(1_000_000_000 + us * 1_000)
 }
 
-fn endpoint(node: u16) -> Endpoint {
+pub(crate) fn endpoint(node: u16) -> Endpoint {
     let [high, low] = node.to_be_bytes();
     Endpoint::from(SocketAddr::from(([10, 0, high, low], 9000)))
 }
@@ -50,6 +50,7 @@ pub(crate) fn order(revision: u64, stay: u64, readers: u16, selection: Selection
         stay,
         first: 1,
         readers,
+        trip: None,
     };
     let places = (0..=readers).map(|id| Some((NodeId(id), Life(1)))).collect();
     HotOrder { revision, switch: LIFE, selection, places, keys: vec![key] }
@@ -81,7 +82,12 @@ pub(crate) struct Stamped {
     pub(crate) stay: u64,
 }
 
-fn one(pipeline: &mut Pipeline, now: Instant, from: Endpoint, mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn one(
+    pipeline: &mut Pipeline,
+    now: Instant,
+    from: Endpoint,
+    mut bytes: Vec<u8>,
+) -> Vec<u8> {
     let mut out = Outbox::default();
     pipeline.process(now, from, &mut bytes, &mut out).expect("nothing is dropped");
     let sent = out.pop().expect("one comes out").payload.to_vec();

@@ -47,7 +47,8 @@ impl Both {
     pub(crate) fn install_hot(&mut self, order: &HotOrder) {
         self.pipeline.install_hot(order).expect("a sound order");
         if self.model.tables.as_ref().is_some_and(|tables| tables.active) {
-            self.model.hot.install(order, LIFE, &mut self.model.counts);
+            let Model { hot, roam, counts, .. } = &mut self.model;
+            hot.install(order, LIFE, roam, counts);
         }
     }
 

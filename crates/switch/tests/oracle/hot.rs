@@ -1,6 +1,7 @@
-//! The coherence directory as section 8 of `spec/protocol.md` reads, for one thread.
+//! The coherence directory as sections 8 and 9 of `spec/protocol.md` reads, for one thread.
 
 use super::counts::{Counts, hot_name};
+use super::roam::{Roam, Trip};
 use cluster::{HotOrder, Life, NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{HEADER_LEN, Header, hop_flag};
@@ -14,7 +15,7 @@ pub(crate) struct Hot {
     newest: u64,
 }
 
-struct Entry {
+pub(crate) struct Entry {
     stay: u64,
     floor: u64,
     proven: bool,
@@ -22,6 +23,7 @@ struct Entry {
     marks: BTreeMap<(NodeId, Life), u64>,
     first: usize,
     readers: usize,
+    pub(crate) trip: Option<Trip>,
 }
 
 /// How a read of a hot key is to be stamped, and who may answer it from a copy.
@@ -29,17 +31,31 @@ pub(crate) struct Read {
     pub(crate) stay: u64,
     pub(crate) floor: u64,
     pub(crate) holders: Vec<NodeId>,
+    /// Whether home is asked for the floor, too: the key is on a trip and the floor is proven.
+    pub(crate) floor_at_home: bool,
 }
 
 impl Hot {
     /// Takes an order for this life, by a switch that is active.
-    pub(crate) fn install(&mut self, order: &HotOrder, life: Life, counts: &mut Counts) {
+    pub(crate) fn install(
+        &mut self,
+        order: &HotOrder,
+        life: Life,
+        roam: &mut Roam,
+        counts: &mut Counts,
+    ) {
         let name = |key: &cluster::HotEntry| (key.keyspace.0, key.keyhash);
         let stays = |key| self.entries.get(&name(key)).is_some_and(|old| old.stay == key.stay);
         let back = order.keys.iter().any(|key| !stays(key) && key.stay <= self.newest);
-        if order.switch != life || order.revision <= self.newest || back {
+        let revived = order.keys.iter().any(|key| {
+            let number = key.trip.map_or(u64::MAX, |trip| trip.number);
+            let trip = self.entries.get(&name(key)).and_then(|old| old.trip.as_ref());
+            number <= self.newest && trip.is_none_or(|trip| trip.number != number)
+        });
+        if order.switch != life || order.revision <= self.newest || back || revived {
             return;
         }
+        roam.order(order.revision, self.order.revision == 0);
         let mut before = std::mem::take(&mut self.entries);
         let mut stayed = BTreeSet::new();
         for key in &order.keys {
@@ -51,6 +67,7 @@ impl Hot {
                 marks: BTreeMap::new(),
                 first,
                 readers,
+                trip: None,
             };
             let old = before.remove(&name(key)).filter(|old| old.stay == key.stay);
             if old.is_some() {
@@ -60,6 +77,7 @@ impl Hot {
             (entry.first, entry.readers) = (first, readers);
             let readers: Vec<_> = order.readers(key).collect();
             entry.marks.retain(|reader, _| readers.contains(reader));
+            entry.follow(key.trip);
             self.entries.insert(name(key), entry);
         }
         (self.order, self.newest) = (order.clone(), order.revision);
@@ -90,8 +108,23 @@ impl Hot {
         let holds = |reader: &_| entry.marks.get(reader) == Some(&(entry.floor % 255));
         let nodes = self.readers(entry).into_iter().filter(holds).map(|(node, _)| node);
         let known = |node: &NodeId| tables.nodes.iter().any(|spec| spec.id == *node);
+        let at_home = at_home && entry.trip.is_none();
         let holders = if entry.proven && !at_home { nodes.filter(known).collect() } else { vec![] };
-        Some(Read { stay: entry.stay, floor: entry.floor, holders })
+        let floor_at_home = entry.proven && entry.trip.is_some();
+        Some(Read { stay: entry.stay, floor: entry.floor, holders, floor_at_home })
+    }
+
+    /// The trip of a request's key, by number.
+    pub(crate) fn trip(&self, header: &Header) -> Option<u64> {
+        let entry = self.entries.get(&(header.keyspace, header.keyhash))?;
+        entry.trip.as_ref().map(|trip| trip.number)
+    }
+
+    /// The nodes of a key's row of places, and its entry; none if it is not hot.
+    pub(crate) fn row(&mut self, header: &Header) -> (Vec<NodeId>, Option<&mut Entry>) {
+        let name = (header.keyspace, header.keyhash);
+        let nodes = self.entries.get(&name).map(|entry| self.readers(entry)).unwrap_or_default();
+        (nodes.into_iter().map(|(node, _)| node).collect(), self.entries.get_mut(&name))
     }
 
     fn readers(&self, entry: &Entry) -> Vec<(NodeId, Life)> {
@@ -111,20 +144,32 @@ impl Hot {
         let own_stay = stay(header) == entry.stay;
         match op {
             "hot_copied" => {
-                if let Some(reader) = reader {
+                if let Some(reader) = reader.filter(|_| version >= entry.floor) {
                     entry.marks.insert(reader, version % 255);
                 }
             }
             "hot_cover" => entry.floor = entry.floor.max(version),
             "get_reply" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
                 // Codes that nobody knows yet are taken for decided: too high a floor harms nobody.
-                let known_undecided = matches!(header.code, 16..=22 | 32..=36);
+                let known_undecided = matches!(header.code, 16..=24 | 32..=36);
                 if !known_undecided {
                     entry.floor = entry.floor.max(version);
                     let proof = op == "get_reply" && header.hop_flags & hop_flag::NEWEST != 0;
                     entry.proven |= proof && own_stay;
+                    let of_trip = op == "put_reply" && header.hop_flags & hop_flag::ROAM != 0;
+                    if let Some(reader) = reader
+                        && of_trip
+                        && entry.floor == version
+                    {
+                        entry.marks.insert(reader, version % 255);
+                    }
                 } else if header.code == 22 && op == "get_reply" && own_stay {
-                    reader.map(|reader| entry.marks.remove(&reader));
+                    if header.hop_flags & hop_flag::NEWEST == 0 {
+                        reader.map(|reader| entry.marks.remove(&reader));
+                    } else {
+                        entry.floor = entry.floor.max(version);
+                        entry.proven = true;
+                    }
                 }
             }
             _ => {}
@@ -132,7 +177,7 @@ impl Hot {
     }
 }
 
-fn stay(header: &Header) -> u64 {
+pub(crate) fn stay(header: &Header) -> u64 {
     u64::from_be_bytes(header.chain[8..].try_into().unwrap())
 }
 
@@ -140,7 +185,7 @@ fn stay(header: &Header) -> u64 {
 /// with what no copy has.
 pub(crate) fn stamp(header: &mut Header, read: &Read, spread: bool) {
     header.hop_flags = hop_flag::HOT;
-    header.object_version = if spread { read.floor } else { u64::MAX };
+    header.object_version = if spread || read.floor_at_home { read.floor } else { u64::MAX };
     header.chain[8..].copy_from_slice(&read.stay.to_be_bytes());
 }
 

@@ -5,3 +5,4 @@ pub(crate) mod counts;
 pub(crate) mod hot;
 pub(crate) mod invariants;
 pub(crate) mod model;
+pub(crate) mod roam;

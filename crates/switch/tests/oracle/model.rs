@@ -3,10 +3,11 @@
 
 use super::counts::{Counts, hot_name};
 use super::hot::{self, Hot};
+use super::roam::{self, Roam, Way};
 use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use wire::{Endpoint, HEADER_LEN, Header, flag, hop_flag};
+use wire::{Endpoint, HEADER_LEN, Header, Packet, flag, hop_flag};
 
 /// A datagram and where it goes.
 pub(crate) type Sent = (Endpoint, Vec<u8>);
@@ -20,6 +21,8 @@ pub(crate) struct Model {
     pub(crate) leased: bool,
     /// The hot keys.
     pub(crate) hot: Hot,
+    /// Their trips.
+    pub(crate) roam: Roam,
     /// What it has counted.
     pub(crate) counts: Counts,
     /// What another switch made of the present datagram.
@@ -61,10 +64,17 @@ impl Model {
             }
             self.counts.loads.insert(node.id.to_string(), header.load.into());
             self.hot.learn(name, node.id, header);
+            if name == "put_reply" && header.code == 23 {
+                self.roam.away(&mut self.hot, &tables, header);
+            }
+            let mut told = *header;
+            if name.ends_with("_reply") {
+                told.chain[8..].copy_from_slice(&self.roam.moment.to_be_bytes());
+            }
             let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
-            return vec![(to, datagram.to_vec())];
+            return vec![(to, rewritten(&told, datagram))];
         }
-        if name.starts_with("chain_") || name == "hot_copy" {
+        if name.starts_with("chain_") || name.starts_with("roam_") || name == "hot_copy" {
             return self.drop("bad_op");
         }
         if sender.is_some() {
@@ -79,6 +89,7 @@ impl Model {
         if !tables.active {
             return self.drop("standby");
         }
+        let first_sent = roam::moment(header);
         let header = Header {
             reply_addr: from.addr,
             reply_port: from.port,
@@ -92,7 +103,7 @@ impl Model {
             "mget" => self.mget(&tables, &header, datagram),
             "range" => self.range(&tables, &header, datagram),
             "get" => self.get(&tables, &header, datagram),
-            _ => self.write(&tables, &header, datagram),
+            _ => self.write(&tables, &header, first_sent, datagram),
         }
     }
 
@@ -126,7 +137,13 @@ impl Model {
         vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
     }
 
-    fn write(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
+    fn write(
+        &mut self,
+        tables: &SwitchTables,
+        header: &Header,
+        first_sent: u64,
+        datagram: &[u8],
+    ) -> Vec<Sent> {
         let partition = match found(tables, header) {
             Ok(partition) => partition,
             Err(reason) => return self.drop(reason),
@@ -135,10 +152,33 @@ impl Model {
         if self.hot.has(header.keyspace, header.keyhash) {
             add(&mut self.counts.hot_writes, &hot_name(header.keyspace, header.keyhash));
         }
-        let chain = &partition.chain;
-        let Some(node) = node(tables, chain[0]) else { return self.drop("no_node") };
-        let stamped = stamp(header, partition.id.0, partition.epoch.0, 0, chain);
-        vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
+        let (id, epoch) = (partition.id, partition.epoch.0);
+        let mut header = *header;
+        let mut way = Way::Home(0);
+        if may_roam(datagram) {
+            roam::set_moment(&mut header, first_sent);
+            way = self.roam.way(&mut self.hot, tables, &header, &self.did);
+        }
+        let stamped = match way {
+            Way::Drop(reason) => return self.drop(reason),
+            Way::Home(version) => {
+                let mut home = stamp(&header, id.0, epoch, 0, &partition.chain);
+                home.object_version = version;
+                roam::set_moment(&mut home, self.roam.moment);
+                let old = first_sent < self.roam.beginning;
+                Header { hop_flags: if old { hop_flag::OLD } else { 0 }, ..home }
+            }
+            Way::Trip(it) => {
+                let chain = self.roam.chain(&header, &self.did);
+                let mut away = stamp(&header, id.0, epoch, 0, &chain);
+                away.object_version = it.version;
+                roam::set_moment(&mut away, it.trip);
+                Header { hop_flags: hop_flag::ROAM, ..away }
+            }
+        };
+        let first = NodeId(u16::from(stamped.chain[0]) << 8 | u16::from(stamped.chain[1]));
+        let Some(node) = node(tables, first) else { return self.drop("no_node") };
+        vec![(node.endpoint_of(id), rewritten(&stamped, datagram))]
     }
 
     fn mget(&mut self, tables: &SwitchTables, header: &Header, datagram: &[u8]) -> Vec<Sent> {
@@ -168,6 +208,11 @@ impl Model {
             if let Some(hot) = self.hot.read(tables, header.keyspace, keyhash, at_home) {
                 let name = hot_name(header.keyspace, keyhash);
                 add(&mut self.counts.hot_reads, &name);
+                if hot.floor_at_home {
+                    bits = [1 << key; 2];
+                    let slot = &mut datagram[HEADER_LEN + key * 24..][..16];
+                    slot.copy_from_slice(&u128::from(hot.floor).to_be_bytes());
+                }
                 let picks = |header: &Header| header.bitmap >> key & 1 == 1;
                 if let Some(holder) = hot::chosen(&hot.holders, &self.did, picks) {
                     add(&mut self.counts.hot_spread, &name);
@@ -289,6 +334,9 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x45 => "chain_copy",
         0x46 => "chain_copied",
         0x47 => "hot_copy",
+        0x48 => "roam_fetch",
+        0x49 => "roam_found",
+        0x4a => "roam_end",
         0x81 => "get_reply",
         0x82 => "put_reply",
         0x83 => "del_reply",
@@ -301,6 +349,11 @@ fn op_name(code: u8) -> Option<&'static str> {
         0xc8 => "hot_cover",
         _ => return None,
     })
+}
+
+fn may_roam(datagram: &[u8]) -> bool {
+    let packet = Packet::parse(datagram).expect("parsed");
+    wire::may_roam(packet.header(), packet.payload())
 }
 
 fn has_keyspace(tables: &SwitchTables, header: &Header) -> bool {

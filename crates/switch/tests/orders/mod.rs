@@ -3,16 +3,20 @@
 use crate::draw;
 use crate::oracle::compare::LIFE;
 use crate::oracle::model::Sent;
-use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, Selection, SwitchTables};
+use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, Selection, SwitchTables, Trip};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use wire::{Header, Op, hop_flag};
+use std::collections::BTreeMap;
+use wire::{Code, Header, Op, hop_flag};
 
 /// Orders of hot keys, each with a revision one above that of the one before. There are at most 4
 /// readers, all of which a switch looks at.
 pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
-    let key = |place: usize| (Just(place), 1u64..6, 0u16..4, 0u16..=4);
+    // Mostly numbers that may be taken, see `number`.
+    let stay = || prop_oneof![8 => Just(0u64), 1 => 1u64..6];
+    let trip = move || proptest::option::weighted(0.7, (stay(), prop_oneof![1u8..=3, 1u8..=2]));
+    let key = move |place: usize| (Just(place), stay(), 0u16..4, 0u16..=4, trip());
     let keys = subsequence((0..8).collect::<Vec<usize>>(), 0..=8)
         .prop_flat_map(move |places| places.into_iter().map(key).collect::<Vec<_>>());
     let places = vec((proptest::option::weighted(0.9, 0usize..9), 0u64..2), 4..7);
@@ -21,14 +25,6 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
         Just(Selection::Reported),
         Just(Selection::Predicted),
     ];
-    let revisions = |orders: Vec<HotOrder>| {
-        let numbered = (1u64..).zip(orders).map(|(revision, mut order)| {
-            order.revision = revision;
-            order.keys.iter_mut().for_each(|key| key.stay = key.stay.min(revision));
-            order
-        });
-        numbered.collect()
-    };
     let order = (keys, places, selection).prop_map(|(keys, places, selection)| {
         let mut order = HotOrder { selection, switch: LIFE, ..HotOrder::default() };
         for (node, life) in places {
@@ -37,19 +33,50 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
             let is_new = order.places.iter().all(|it| it.map(|p| p.0) != place.map(|p| p.0));
             order.places.push(place.filter(|_| is_new));
         }
-        let key = |(place, stay, first, readers): (usize, u64, u16, u16)| HotEntry {
+        let trip = |(number, replicas)| Trip { number, replicas, copies: 0 };
+        let key = |(place, stay, first, readers, on): KeyDraw| HotEntry {
             keyspace: KeyspaceId(if place % 2 == 0 { draw::HASH } else { draw::RANGE }),
             key: vec![],
             keyhash: place as u64 / 2,
             stay,
             first,
             readers,
+            trip: on.map(trip),
         };
         order.keys.extend(keys.into_iter().map(key));
         order
     });
-    vec(order, 1..5).prop_map(revisions)
+    vec(order, 1..5).prop_map(|mut orders| {
+        number(&mut orders);
+        orders
+    })
 }
+
+/// Gives the orders their numbers. A key that was there keeps its stay, and its trip; others have
+/// new ones. But a number that was drawn, and not 0, stays as it was drawn.
+fn number(orders: &mut [HotOrder]) {
+    let mut before: BTreeMap<(KeyspaceId, u64), (u64, Option<u64>)> = BTreeMap::new();
+    for (revision, order) in (1u64..).zip(orders) {
+        order.revision = revision;
+        let mut numbers = BTreeMap::new();
+        for key in &mut order.keys {
+            let name = (key.keyspace, key.keyhash);
+            let (stay, trip) = before.get(&name).copied().unwrap_or((revision, None));
+            let drawn = |drawn: u64, usual| if drawn == 0 { usual } else { drawn.min(revision) };
+            key.stay = drawn(key.stay, stay);
+            key.trip = key.trip.filter(|trip| u16::from(trip.replicas) <= key.readers);
+            if let Some(on) = &mut key.trip {
+                on.number = drawn(on.number, trip.unwrap_or(revision)).max(key.stay);
+            }
+            numbers.insert(name, (key.stay, key.trip.map(|trip| trip.number)));
+        }
+        before = numbers;
+    }
+}
+
+/// One key as drawn: its place among keys, its stay, its row of places, and number and length of
+/// chains of its trip.
+type KeyDraw = (usize, u64, u16, u16, Option<(u64, u8)>);
 
 /// The order for these tables: the places are nodes of theirs, or of none.
 pub(crate) fn order_for(tables: &SwitchTables, order: &HotOrder) -> HotOrder {
@@ -66,7 +93,7 @@ pub(crate) fn order_for(tables: &SwitchTables, order: &HotOrder) -> HotOrder {
     order
 }
 
-/// Replies that prove most keys at this version, and copies of it on most nodes.
+/// Replies that prove most keys at this version, begin most trips, and copies on most nodes.
 pub(crate) fn warm(
     tables: &SwitchTables,
     order: &HotOrder,
@@ -80,8 +107,16 @@ pub(crate) fn warm(
             if dice.is_multiple_of(4) {
                 continue;
             }
-            let op = if place == 0 { Op::GetReply } else { Op::HotCopied };
+            let op = match place {
+                0 => Op::GetReply,
+                1 if key.trip.is_some() => Op::PutReply,
+                _ => Op::HotCopied,
+            };
+            let away = op == Op::PutReply;
             let mut header = Header {
+                code: if away { Code::Away as u8 } else { 0 },
+                client: dice % draw::CLIENTS,
+                seq: dice / draw::CLIENTS % draw::REQUESTS,
                 op: op as u8,
                 hop_flags: hop_flag::NEWEST,
                 keyspace: key.keyspace.0,
@@ -91,7 +126,11 @@ pub(crate) fn warm(
                 reply_port: 9,
                 ..Header::default()
             };
-            header.chain[8..].copy_from_slice(&key.stay.to_be_bytes());
+            if away {
+                header.client = draw::client_of(&header);
+            }
+            let trip = key.trip.filter(|_| away).map(|trip| trip.number);
+            header.chain[8..].copy_from_slice(&trip.unwrap_or(key.stay).to_be_bytes());
             let mut bytes = Vec::new();
             wire::emit(&mut bytes, &header, &[]);
             replies.push((node.endpoint, bytes));

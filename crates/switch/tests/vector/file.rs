@@ -285,6 +285,10 @@ fn render_hot(out: &mut String, order: &HotOrder) {
         line(out, format_args!("\n[[hot.keys]]\nkeyspace = {}\nkey = \"{digits}\"", key.keyspace));
         line(out, format_args!("keyhash = {}\nstay = {}", key.keyhash, key.stay));
         line(out, format_args!("first = {}\nreaders = {}", key.first, key.readers));
+        if let Some(cluster::Trip { number, replicas, copies }) = key.trip {
+            let trip = format_args!("number = {number}, replicas = {replicas}, copies = {copies}");
+            line(out, format_args!("trip = {{ {trip} }}"));
+        }
     }
 }
 

@@ -68,6 +68,7 @@ pub(crate) fn hot_order(switch: Life, nodes: u16) -> HotOrder {
         stay: STAY,
         first: key % nodes,
         readers: READERS,
+        trip: None,
     };
     HotOrder {
         revision: STAY,

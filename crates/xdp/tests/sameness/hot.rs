@@ -82,10 +82,14 @@ fn hot_keys_are_what_the_model_says() {
             {
                 let mut order: HotOrder = order_for(&tables, order);
                 order.revision += base;
-                order.keys.iter_mut().for_each(|key| key.stay += base);
+                // The controller gives no trips to a switch that says that it cannot take any.
+                for key in &mut order.keys {
+                    (key.stay, key.trip) = (key.stay + base, None);
+                }
                 switch.plane.install_hot(&order).unwrap();
                 if tables.active {
-                    model.hot.install(&order, LIFE, &mut model.counts);
+                    let Model { hot, roam, counts, .. } = &mut model;
+                    hot.install(&order, LIFE, roam, counts);
                 }
                 orders_in_all += 1;
                 taken += u64::from(switch.plane.hot_revision() == order.revision);
@@ -126,6 +130,7 @@ fn order(revision: u64, stay: u64) -> HotOrder {
         stay,
         first: 0,
         readers: 2,
+        trip: None,
     };
     let places = [2, 3].map(|node| Some((NodeId(node), Life(1)))).into();
     HotOrder { revision, switch: LIFE, selection: Selection::Reported, places, keys: vec![key] }
@@ -285,7 +290,7 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     passes(addr(3), &says(Op::HotCopied, 3, 7, 1));
     assert_eq!(asks(&switch), (3, Some((7, 1))));
     let code = wire::Code::NotHere as u8;
-    passes(addr(3), &Header { code, ..says(Op::GetReply, 3, 0, 1) });
+    passes(addr(3), &Header { code, hop_flags: hop_flag::HOT, ..says(Op::GetReply, 3, 0, 1) });
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
     let other = Header { keyhash: KEYHASH + 1, ..says(Op::PutReply, HOME, 99, 1) };
     passes(addr(HOME), &other);

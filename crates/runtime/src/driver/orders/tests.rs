@@ -230,6 +230,7 @@ fn hot() -> HotOrder {
         stay: 9,
         first: 1,
         readers: 2,
+        trip: None,
     };
     let place = |id| Some((NodeId(id), LIFE));
     HotOrder {

@@ -1,0 +1,135 @@
+//! The trips of one key: when its writes go anywhere, and when they stay at home (section 9 of
+//! `spec/protocol.md`).
+//!
+//! Whether it is worth one, [`policy`](super::policy) says.
+
+use super::keys::COLD_AFTER;
+use super::log::HotAction;
+use super::places::{Place, Places};
+use cluster::{NodeId, Trip};
+use machine::Instant;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// For how long a key stays at home after its first trip that had to end because of requests that
+/// only its home can answer. Each such end makes those wait for about a tenth of a second.
+const HOME_MIN: Duration = Duration::from_secs(1);
+
+/// For how long it stays there at most, if that happens again and again.
+const HOME_MAX: Duration = Duration::from_mins(5);
+
+/// What one key's trips have come to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trips {
+    /// The present one.
+    away: Option<Away>,
+    /// When it may go again, and for how long it has to stay at home until then.
+    home: Option<(Instant, Duration)>,
+}
+
+/// A trip under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Away {
+    pub(crate) trip: Trip,
+    pub(crate) since: Instant,
+    /// The key's row of places when it began.
+    row: Vec<Place>,
+    /// Since when it has not been worth going on with.
+    idle_since: Option<Instant>,
+}
+
+/// What deciding goes by.
+pub(crate) struct Outlook<'a> {
+    pub(crate) now: Instant,
+    /// Revision of the order that begins what begins now.
+    pub(crate) revision: u64,
+    /// Nodes in the chain of a write; `None`: no key of this keyspace goes on trips.
+    pub(crate) replicas: Option<u8>,
+    pub(crate) places: &'a Places,
+    /// Where among them the key's row begins.
+    pub(crate) first: u16,
+    /// Nodes that have an order of hot keys.
+    pub(crate) informed: &'a BTreeSet<NodeId>,
+    /// How many nodes are to hold copies.
+    pub(crate) readers: u64,
+    /// Whether it is worth one, and whether it is worth to go on with one.
+    pub(crate) worth: [bool; 2],
+    /// The measure of that, in requests per second.
+    pub(crate) from: u64,
+    /// Requests per second that only its home can answer.
+    pub(crate) bound: u64,
+}
+
+impl Trips {
+    /// The present one.
+    pub(crate) fn away(&self) -> Option<&Away> {
+        self.away.as_ref()
+    }
+
+    /// Ends the present trip, if there is one, because all of them end.
+    pub(crate) fn end(&mut self) -> bool {
+        self.away.take().is_some()
+    }
+
+    /// Ends the present trip if it is to, and begins one; says what it did and why.
+    pub(crate) fn look(&mut self, it: &Outlook<'_>) -> [Option<(HotAction, String)>; 2] {
+        let ended = self.over(it).map(|why| (HotAction::TripEnded, why));
+        if ended.is_some() {
+            self.away = None;
+        }
+        let begun = self.begin(it).then(|| {
+            let why = format!("its home has {} requests per second or more to do for it", it.from);
+            (HotAction::TripBegun, why)
+        });
+        if let Some((away, replicas)) = self.away.as_mut().zip(it.replicas) {
+            // Those of the chain hold copies in any case.
+            let copies = it.readers.saturating_sub(replicas.into());
+            away.trip.copies = u16::try_from(copies).unwrap_or(u16::MAX);
+        }
+        [ended, begun]
+    }
+
+    /// Why the present trip is over, if it is.
+    fn over(&mut self, it: &Outlook<'_>) -> Option<String> {
+        let away = self.away.as_mut()?;
+        let [_, goes_on] = it.worth;
+        away.idle_since = away.idle_since.or(Some(it.now)).filter(|_| !goes_on);
+        if it.replicas.is_none() {
+            return Some("its keyspace or the switch has none any more".to_owned());
+        }
+        if it.bound > 0 {
+            let lasted = it.now.since(away.since);
+            let stays = self.home.map_or(HOME_MIN, |(_, last)| {
+                if lasted >= last { HOME_MIN } else { (last * 2).min(HOME_MAX) }
+            });
+            self.home = Some((it.now + stays, stays));
+            let asked = format!("{} requests per second that only its home can answer", it.bound);
+            return Some(format!("{asked}; it stays there for {} s", stays.as_secs()));
+        }
+        if !away.row.iter().copied().eq(it.places.row(it.first)) {
+            return Some("other nodes are there than when it began".to_owned());
+        }
+        let idle = away.idle_since.is_some_and(|at| at + COLD_AFTER <= it.now);
+        idle.then(|| "its home could do it by itself".to_owned())
+    }
+
+    fn begin(&mut self, it: &Outlook<'_>) -> bool {
+        let [worth, _] = it.worth;
+        let Some(replicas) = it.replicas.filter(|_| self.away.is_none() && worth) else {
+            return false;
+        };
+        let kept = self.home.is_some_and(|(until, _)| it.now < until);
+        let row: Vec<Place> = it.places.row(it.first).collect();
+        let room = row.iter().flatten().count() >= replicas.into();
+        // A store that was never given an order may be given a later one than that which begins the
+        // trip first. It would pass for one that has forgotten what it held of it, and too many
+        // such would leave the key away for good.
+        let informed = row.iter().flatten().all(|(node, _)| it.informed.contains(node));
+        if kept || !room || !informed || it.bound > 0 {
+            return false;
+        }
+        let trip = Trip { number: it.revision, replicas, copies: 0 };
+        self.away = Some(Away { trip, since: it.now, row, idle_since: None });
+        true
+    }
+}

@@ -1,0 +1,467 @@
+//! Trips of hot keys: which keys go on any, under which number, and what ends them.
+
+use super::world::{POLL, World, hash, node};
+use crate::{HotAction, HotDecision, KeyspaceSpec};
+use cluster::{
+    HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyspaceId, KeyspaceKind, Life, Member,
+    NodeId, Trip,
+};
+use machine::{Instant, Rng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const SWITCH: Member = Member::Switch(0);
+const SPACE: KeyspaceId = KeyspaceId(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Five nodes, two replicas, and so many switches that can let writes go anywhere.
+fn world(switches: u8) -> World {
+    let mut world = World::with_keyspace(5, switches, 8, 2);
+    for index in 0..u16::from(switches) {
+        world.member(Member::Switch(index)).roams = true;
+    }
+    world
+}
+
+/// Time between two looks at what was asked.
+const STEP: Duration = Duration::from_millis(20);
+
+/// A world in which key k is asked for.
+struct Asked {
+    world: World,
+    /// Reads, writes, and requests that only its home can answer, per second.
+    rates: [u64; 3],
+    /// Thousandths of reads and writes that the switch has counted, up to when.
+    counted: [u64; 2],
+    until: Instant,
+    /// What each node has to do, in requests per second.
+    load: u64,
+}
+
+impl Asked {
+    fn new(rates: [u64; 3]) -> Self {
+        Self::of(world(1), rates)
+    }
+
+    fn of(world: World, rates: [u64; 3]) -> Self {
+        let until = world.now;
+        Self { world, rates, counted: [0; 2], until, load: 0 }
+    }
+
+    /// Key k is on a trip.
+    fn away() -> Self {
+        let mut asked = Self::new([100, 1_000, 0]);
+        asked.live_until(|world| trip(world).is_some());
+        asked.live_for(SECOND);
+        asked
+    }
+
+    fn live_for(&mut self, time: Duration) {
+        let end = self.world.now + time;
+        self.live_until(|world| world.now >= end);
+    }
+
+    /// Lives until something holds; says how long that took.
+    fn live_until(&mut self, holds: impl Fn(&World) -> bool) -> Duration {
+        let begin = self.world.now;
+        let [reads, writes, bound] = self.rates;
+        self.world.member(node(2)).told = vec![told(SPACE, "k", self.rates)];
+        self.world.member(node(3)).told = vec![told(SPACE, "k", [0, 0, bound])];
+        let keyhash = self.world.map().keyspaces[0].keyhash(b"k");
+        while !holds(&self.world) {
+            assert!(self.world.now.since(begin) < 1_000 * SECOND, "{:#?}", self.world.status());
+            let millis = self.world.now.since(self.until).as_millis();
+            let millis = u64::try_from(millis).unwrap();
+            self.until = self.until + Duration::from_millis(millis);
+            for id in 0..5 {
+                self.world.member(node(id)).requests += self.load * millis / 1_000;
+            }
+            let [read, wrote] = &mut self.counted;
+            (*read, *wrote) = (*read + reads * millis, *wrote + writes * millis);
+            let (reads, writes) = (*read / 1_000, *wrote / 1_000);
+            let count = HotCount { keyspace: SPACE, keyhash, reads, spread: 0, writes };
+            let active = active(&self.world);
+            self.world.member(active).hot_counts = vec![count];
+            self.world.live_for(STEP);
+        }
+        self.world.now.since(begin)
+    }
+}
+
+fn told(keyspace: KeyspaceId, key: &str, [reads, writes, bound]: [u64; 3]) -> HotKey {
+    HotKey { keyspace, key: key.into(), reads, writes, bound }
+}
+
+fn active(world: &World) -> Member {
+    Member::Switch(world.map().active_switch)
+}
+
+fn order(world: &World) -> &HotOrder {
+    &world.members[&active(world)].hot
+}
+
+fn entry(world: &World) -> Option<&HotEntry> {
+    order(world).keys.iter().find(|it| it.key == b"k")
+}
+
+fn trip(world: &World) -> Option<Trip> {
+    entry(world).and_then(|it| it.trip)
+}
+
+fn did(world: &World) -> Vec<HotAction> {
+    world.status().hot_decisions.iter().map(|it| it.did).collect()
+}
+
+fn last(world: &World) -> HotDecision {
+    world.status().hot_decisions.last().cloned().unwrap()
+}
+
+#[test]
+fn a_key_that_is_written_much_goes_on_a_trip() {
+    let mut asked = Asked::new([100, 1_000, 0]);
+    asked.live_until(|world| trip(world).is_some());
+    let world = &asked.world;
+    let (order, it) = (order(world), entry(world).unwrap());
+    assert_eq!(it.trip, Some(Trip { number: order.revision, replicas: 2, copies: 0 }));
+    assert_eq!(order.readers(it).count(), 5, "writes may go to all");
+    order.check().unwrap();
+    asked.live_for(SECOND);
+    let world = &asked.world;
+    assert!((0..5).all(|id| world.members[&node(id)].hot == *self::order(world)));
+    assert_eq!(did(world), [HotAction::Added, HotAction::TripBegun]);
+    let status = world.status();
+    let known = status.hot[0].stay.unwrap().trip.unwrap();
+    assert_eq!((known.number, known.replicas), (trip(world).unwrap().number, 2));
+    assert!(known.age_ms >= 900 && known.age_ms < 2_000, "{known:?}");
+    let text = serde_json::to_string(&status).unwrap();
+    assert_eq!(serde_json::from_str::<crate::Status>(&text).unwrap(), status);
+}
+
+#[test]
+fn a_key_is_left_at_home_where_trips_cannot_be_or_do_not_pay() {
+    for (rates, why) in [
+        ([100, 1_000, 3], "what is asked can only be answered there"),
+        ([1_000, 1, 0], "it is hardly written, and five copies are made"),
+        ([10, 30, 0], "nobody wants it"),
+    ] {
+        let mut asked = Asked::new(rates);
+        asked.live_for(3 * SECOND);
+        assert_eq!(trip(&asked.world), None, "{why}");
+    }
+    let mut asked = Asked::new([100, 1_000, 0]);
+    asked.world.member(SWITCH).roams = false;
+    asked.live_for(3 * SECOND);
+    assert_eq!(order(&asked.world).revision, 0, "and it is not taken in for one");
+}
+
+#[test]
+fn the_measure_is_half_of_what_a_node_has_to_do() {
+    let mut asked = Asked::new([0; 3]);
+    asked.load = 40_000;
+    asked.live_for(SECOND);
+    asked.rates = [0, 19_000, 0];
+    asked.live_for(2 * SECOND);
+    assert_eq!(trip(&asked.world), None);
+    asked.rates = [0, 21_000, 0];
+    asked.live_for(SECOND);
+    assert!(trip(&asked.world).is_some());
+    asked.rates = [0, 11_000, 0];
+    asked.live_for(5 * SECOND);
+    assert!(trip(&asked.world).is_some(), "it ends at half of that");
+    asked.rates = [0, 9_000, 0];
+    asked.live_for(5 * SECOND);
+    assert_eq!(entry(&asked.world), None);
+}
+
+#[test]
+fn only_hash_keyspaces_that_want_it_have_trips_and_only_with_enough_nodes() {
+    let mut world = world(1);
+    let specs = [
+        KeyspaceSpec { hot: HotPolicy::Reads, ..hash("reads", 2, 2) },
+        KeyspaceSpec { hot: HotPolicy::Off, ..hash("off", 2, 2) },
+        KeyspaceSpec { kind: KeyspaceKind::Range { prefix: vec![] }, ..hash("order", 1, 2) },
+        hash("five", 2, 5),
+        hash("four", 2, 4),
+    ];
+    for spec in specs {
+        world.controller.create_keyspace(world.now, spec).unwrap();
+    }
+    let spaces = world.map().keyspaces;
+    let on_trips = |world: &World| -> Vec<String> {
+        let away = order(world).keys.iter().filter(|it| it.trip.is_some());
+        let space = |it: &HotEntry| spaces.iter().find(|space| space.id == it.keyspace).unwrap();
+        away.map(|it| space(it).name.clone()).collect()
+    };
+    // Counts so much more of each key every time.
+    let ask = |world: &mut World, from: u64| {
+        let all = spaces.iter();
+        world.member(node(2)).told = all.map(|it| told(it.id, "k", [9_000, 2_000, 0])).collect();
+        for round in from..from + 20 {
+            let count = |it: &cluster::Keyspace| HotCount {
+                keyspace: it.id,
+                keyhash: it.keyhash(b"k"),
+                reads: 900 * round,
+                spread: 0,
+                writes: 200 * round,
+            };
+            world.member(SWITCH).hot_counts = spaces.iter().map(count).collect();
+            world.live_for(POLL);
+        }
+    };
+    world.member(node(4)).cut_off = true;
+    world.live_for(2 * SECOND);
+    ask(&mut world, 0);
+    assert_eq!(on_trips(&world), ["a", "four"]);
+    let hot: Vec<u16> = order(&world).keys.iter().map(|it| it.keyspace.0).collect();
+    assert_eq!(hot, [1, 2, 4, 5, 6], "all but one have copies");
+    world.revive(node(4));
+    world.member(node(4)).cut_off = false;
+    ask(&mut world, 20);
+    assert_eq!(on_trips(&world), ["a", "five", "four"]);
+}
+
+#[test]
+fn copies_beyond_the_chain_are_made_where_reads_pay_for_them() {
+    let mut asked = Asked::new([0, 1_000, 0]);
+    asked.live_until(|world| trip(world).is_some());
+    let first = trip(&asked.world).unwrap();
+    assert_eq!(first.copies, 0);
+    asked.rates = [20_000, 1_000, 0];
+    asked.live_for(SECOND);
+    let more = trip(&asked.world).unwrap();
+    assert_eq!((more.number, more.copies), (first.number, 3), "the same trip: all five hold it");
+    asked.rates = [4_000, 1_000, 0];
+    asked.live_for(SECOND);
+    assert_eq!(trip(&asked.world), Some(first), "two pay, and two are in the chain");
+}
+
+#[test]
+fn a_trip_ends_when_it_was_not_worth_it_for_two_seconds() {
+    let mut asked = Asked::away();
+    asked.rates = [10, 5, 0];
+    asked.live_for(SECOND);
+    asked.rates = [100, 1_000, 0];
+    asked.live_for(SECOND);
+    assert_eq!(did(&asked.world), [HotAction::Added, HotAction::TripBegun]);
+    asked.rates = [10, 5, 0];
+    let took = asked.live_until(|world| trip(world).is_none());
+    assert!(took >= 2 * SECOND, "{took:?}");
+    asked.live_until(|world| order(world).keys.is_empty());
+    let end = [HotAction::Added, HotAction::TripBegun, HotAction::TripEnded, HotAction::Removed];
+    assert_eq!(did(&asked.world), end);
+}
+
+#[test]
+fn a_pinned_key_goes_for_little_and_is_hot_at_home_as_well() {
+    let mut asked = Asked::new([10, 10, 0]);
+    asked.load = 10_000;
+    let now = asked.world.now;
+    asked.world.controller.pin(now, "a", b"k").unwrap();
+    asked.live_for(SECOND);
+    let it = entry(&asked.world).expect("it is pinned");
+    assert_eq!((it.trip, it.readers), (None, 2));
+    asked.rates = [10, 60, 0];
+    asked.live_until(|world| trip(world).is_some());
+    asked.rates = [10, 10, 0];
+    asked.live_until(|world| trip(world).is_none());
+    assert_eq!(entry(&asked.world).unwrap().readers, 2);
+    let ended = last(&asked.world);
+    assert!(ended.did == HotAction::TripEnded && ended.why.contains("by itself"), "{ended:?}");
+}
+
+#[test]
+fn requests_that_only_the_home_can_answer_end_a_trip_at_once_and_for_longer_each_time() {
+    let mut asked = Asked::away();
+    let mut stays = Vec::new();
+    for round in 0..10 {
+        asked.rates = [100, 1_000, 1];
+        let took = asked.live_until(|world| trip(world).is_none());
+        assert!(took <= POLL + 2 * STEP, "{took:?} in round {round}");
+        assert_eq!(last(&asked.world).did, HotAction::TripEnded);
+        asked.rates = [100, 1_000, 0];
+        let stayed = asked.live_until(|world| trip(world).is_some());
+        stays.push((stayed.as_millis() + 500) / 1_000);
+    }
+    assert_eq!(stays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
+    // It goes on for as long as it had to stay at home: that is forgiven.
+    asked.live_for(301 * SECOND);
+    asked.rates = [100, 1_000, 1];
+    asked.live_until(|world| trip(world).is_none());
+    asked.rates = [100, 1_000, 0];
+    let stayed = asked.live_until(|world| trip(world).is_some());
+    assert!(stayed <= 2 * SECOND, "{stayed:?}");
+    let given = asked.world.delivered.iter().filter(|(member, _)| *member == SWITCH);
+    let orders = given.filter_map(|(_, order)| order.hot.as_ref());
+    let trips = orders.filter_map(|order| order.keys.first()?.trip);
+    let mut numbers: Vec<u64> = trips.map(|trip| trip.number).collect();
+    assert!(numbers.is_sorted());
+    numbers.dedup();
+    assert_eq!(numbers.len(), 12);
+}
+
+#[test]
+fn a_key_whose_row_of_nodes_changes_is_given_another_trip() {
+    let mut asked = Asked::away();
+    let mut numbers = vec![trip(&asked.world).unwrap().number];
+    let mut next = |asked: &mut Asked, what: &str| {
+        let last = *numbers.last().unwrap();
+        asked.live_until(|world| trip(world).is_some_and(|it| it.number != last));
+        let given = |(_, order): &(Member, cluster::Order)| order.hot.clone();
+        let orders = asked.world.delivered.iter().filter_map(given);
+        let number = trip(&asked.world).unwrap().number;
+        let first = orders.into_iter().find(|order| order.revision >= number).unwrap();
+        assert_eq!(first.revision, number, "{what}");
+        assert_eq!(first.keys[0].trip.unwrap().number, number, "{what}");
+        numbers.push(number);
+        asked.live_for(SECOND);
+    };
+    asked.world.member(node(4)).cut_off = true;
+    next(&mut asked, "a node goes");
+    asked.world.revive(node(4));
+    asked.world.member(node(4)).cut_off = false;
+    next(&mut asked, "it comes back");
+    asked.world.member(node(1)).restart();
+    next(&mut asked, "a node begins another life");
+    asked.world.add_node(5);
+    next(&mut asked, "a node is new");
+    let mut given = asked.world.delivered.iter().filter(|(member, _)| *member == node(5));
+    let first = given.find_map(|(_, order)| order.hot.as_ref()).unwrap();
+    let began = trip(&asked.world).unwrap().number;
+    assert!(first.revision < began, "it has had an order before it may be in a trip");
+    asked.world.controller.drain_node(asked.world.now, NodeId(0)).unwrap();
+    next(&mut asked, "a node is to go");
+    assert!(numbers.is_sorted() && numbers.windows(2).all(|pair| pair[0] != pair[1]));
+    let ends = did(&asked.world).iter().filter(|did| **did == HotAction::TripEnded).count();
+    assert_eq!(ends, 5);
+    // Nothing changes: the trip goes on.
+    asked.live_for(5 * SECOND);
+    assert_eq!(trip(&asked.world).unwrap().number, *numbers.last().unwrap());
+}
+
+#[test]
+fn all_trips_end_when_stays_are_renewed() {
+    for takes_over in [false, true] {
+        let mut asked = Asked::of(world(2), [100, 1_000, 0]);
+        asked.live_until(|world| trip(world).is_some());
+        asked.live_for(SECOND);
+        let first = trip(&asked.world).unwrap();
+        if takes_over {
+            asked.world.member(SWITCH).cut_off = true;
+        } else {
+            asked.world.member(SWITCH).hot = HotOrder::default();
+        }
+        let before = asked.world.members[&node(0)].hot.revision;
+        asked.live_until(|world| order(world).revision > before);
+        let it = entry(&asked.world).unwrap();
+        assert!(it.stay > before);
+        assert!(did(&asked.world).contains(&HotAction::TripEnded));
+        asked.live_until(|world| trip(world).is_some());
+        assert!(trip(&asked.world).unwrap().number > first.number);
+    }
+}
+
+#[test]
+fn a_controller_that_comes_back_begins_no_trip_under_a_number_of_before() {
+    let mut asked = Asked::away();
+    let before = trip(&asked.world).unwrap();
+    asked.world.restart(asked.world.config.clone());
+    let was = order(&asked.world).revision;
+    asked.live_until(|world| order(world).revision > was);
+    asked.live_until(|world| trip(world).is_some());
+    assert!(trip(&asked.world).unwrap().number > before.number);
+}
+
+/// A key, and the number of its trip.
+type Name = (Vec<u8>, u64);
+
+/// The stay of a key, its row of nodes, the life of the switch, and the nodes in a chain.
+type Same = (u64, Vec<(NodeId, Life)>, Life, u8);
+
+/// What is the same in all orders that name one trip, and what no later one may name.
+#[derive(Default)]
+struct Named {
+    trips: BTreeMap<Name, Same>,
+    over: BTreeSet<Name>,
+    revision: u64,
+}
+
+impl Named {
+    fn look(&mut self, order: &HotOrder) {
+        order.check().unwrap();
+        if order.revision <= self.revision {
+            return;
+        }
+        self.revision = order.revision;
+        let mut present = BTreeSet::new();
+        for (it, trip) in order.keys.iter().filter_map(|it| it.trip.map(|trip| (it, trip))) {
+            let row: Vec<_> = order.readers(it).collect();
+            assert!(row.len() >= usize::from(trip.replicas), "{it:?}");
+            assert!(usize::from(trip.copies) <= row.len(), "{it:?}");
+            let name = (it.key.clone(), trip.number);
+            assert!(!self.over.contains(&name), "it is over: {it:?}");
+            let same = (it.stay, row, order.switch, trip.replicas);
+            let known = self.trips.entry(name.clone()).or_insert_with(|| {
+                assert_eq!(trip.number, order.revision, "a new one");
+                same.clone()
+            });
+            assert_eq!(*known, same);
+            present.insert(name);
+        }
+        self.over.extend(self.trips.keys().filter(|name| !present.contains(*name)).cloned());
+    }
+}
+
+#[test]
+fn whatever_happens_a_trip_is_of_one_key_and_one_row_of_nodes_and_comes_but_once() {
+    let mut trips = 0;
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed).fork("trips");
+        let mut world = world(2);
+        world.add_node(5);
+        let mut named = Named::default();
+        let mut counts = BTreeMap::new();
+        for _ in 0..300 {
+            let victim = node(u16::try_from(rng.below(6)).unwrap());
+            match rng.below(24) {
+                0 => world.member(victim).cut_off = true,
+                1..4 => (0..6).for_each(|id| world.member(node(id)).cut_off = false),
+                4 => world.member(victim).restart(),
+                5 => {
+                    let active = active(&world);
+                    world.member(active).hot = HotOrder::default();
+                }
+                6 => {
+                    let active = active(&world);
+                    world.member(active).restart();
+                }
+                7 => world.restart(world.config.clone()),
+                8 => {
+                    let bound = u64::from(rng.chance(1, 4));
+                    world.member(victim).told = vec![told(SPACE, "k", [0, 0, bound])];
+                }
+                9 => world.member(victim).hot.revision += rng.below(1_000),
+                _ => {}
+            }
+            let keyspace = world.map().keyspaces[0].clone();
+            let keys = ["k", "l", "m"];
+            let rates = keys.map(|key| told(SPACE, key, [rng.below(900), rng.below(600), 0]));
+            world.member(node(0)).told = rates.to_vec();
+            let count = |it: HotKey| {
+                let [reads, writes] = counts.entry(it.key.clone()).or_insert([0; 2]);
+                (*reads, *writes) = (*reads + it.reads / 10, *writes + it.writes / 10);
+                let (keyspace, keyhash) = (SPACE, keyspace.keyhash(&it.key));
+                let (reads, writes) = (*reads, *writes);
+                HotCount { keyspace, keyhash, reads, spread: 0, writes }
+            };
+            let counted: Vec<HotCount> = rates.into_iter().map(count).collect();
+            let active = active(&world);
+            world.member(active).hot_counts = counted;
+            world.live_for(POLL);
+            for (_, order) in world.delivered.drain(..) {
+                order.hot.iter().for_each(|order| named.look(order));
+            }
+        }
+        trips += named.trips.len();
+    }
+    assert!(trips > 200, "{trips}");
+}

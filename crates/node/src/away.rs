@@ -1,0 +1,70 @@
+//! The tail of a key that is on a trip: what it can still answer (section 9 of `spec/protocol.md`).
+
+use crate::copies::answer_copy;
+use crate::engine::Engine;
+use crate::replica::{Context, Replica};
+use crate::reply::{reply_header, send};
+use cluster::{KeyspaceId, Plant};
+use wire::{Code, Header, Op, flag, hop_flag};
+
+impl Replica {
+    /// Answers a GET of a key that is on a trip, of which the tail holds at most a copy: what it
+    /// took of the trip itself, or what was newest when the key left. Says whether that is all; if
+    /// not, the tail answers as it does of other keys.
+    pub(crate) fn answer_away<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) -> bool {
+        if ctx.plant == Some(Plant::ProveAway) {
+            return false;
+        }
+        let at = (self.partition.keyspace, request.keyhash);
+        let direct = request.hop_flags & hop_flag::DIRECT != 0;
+        let hot = request.hop_flags & hop_flag::HOT != 0 && !direct;
+        let floor = if hot { request.object_version } else { u64::MAX };
+        if hot && answer_copy(ctx, request, at, key, floor) {
+            return true;
+        }
+        let version = self.left_behind(ctx, request, key);
+        if version >= floor {
+            return false;
+        }
+        let mut header = reply_header(ctx, request, Op::Get, Code::NotHere);
+        if floor != u64::MAX {
+            see_lost_read(ctx, request, at.0, key);
+        } else if hot && self.marks.get(key).is_some_and(|mark| mark.stay == request.stay()) {
+            // Nothing that was shown before the key left is newer than what is here: that proves an
+            // entry that came before, and the client asks again.
+            header.hop_flags |= hop_flag::NEWEST;
+            header.object_version = version;
+        }
+        send(ctx, &header, &[]);
+        true
+    }
+
+    /// The version of what is at home of a key that is away.
+    pub(crate) fn left_behind<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+    ) -> u64 {
+        let version = ctx.engine.read(&self.key_ref(at, key), |record| record.map(|r| r.version));
+        version.unwrap_or(self.collected)
+    }
+}
+
+/// Counts a read that found its key away and nobody else to answer it, if that was so when it came
+/// before, too: one alone may have met a mark that was just taken away.
+pub(crate) fn see_lost_read<E>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    keyspace: KeyspaceId,
+    key: &[u8],
+) {
+    if request.flags & flag::AT_HOME != 0 {
+        ctx.heat.see_bound(keyspace, key);
+    }
+}

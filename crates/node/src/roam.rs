@@ -1,0 +1,341 @@
+//! A node on the way: takes writes of keys that are on a trip, whoever is their home, and tells the
+//! home of them when the trip is over (section 9 of `spec/protocol.md`).
+
+use crate::engine::{Engine, Record};
+use crate::heat::Use;
+use crate::replica::Context;
+use crate::reply::{refuse, reply_header, send};
+use crate::serve::matches_key;
+use cluster::{HotOrder, Keyspace, KeyspaceId, NodeId, PartitionId, Plant, Trip};
+use std::collections::BTreeMap;
+use wire::{
+    Code, DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, HotCopyBody, Op, Packet,
+    RoamFetchBody, RoamFoundBody, hop_flag,
+};
+
+/// Keyspace and key.
+type Place = (KeyspaceId, Box<[u8]>);
+
+/// What a shard holds of keys on trips, and which trips it takes writes of.
+#[derive(Debug, Default)]
+pub(crate) struct Roaming {
+    table: BTreeMap<Place, Held>,
+    /// Revision of the first order of hot keys that this store was given; 0 for none yet.
+    since: u64,
+    /// That of the newest.
+    newest: u64,
+}
+
+/// The newest write of a key on a trip.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    trip: u64,
+    version: u64,
+    /// Whether this node was the last of its chain, and so has committed it.
+    committed: bool,
+    value: Box<[u8]>,
+}
+
+/// Notes of what roams: no partition has this id.
+const ROAMING: PartitionId = PartitionId(u32::MAX);
+/// Name of the note of the orders, and first letter of those of keys.
+const ORDERS: &[u8] = b"o";
+const KEY: u8 = b'k';
+
+impl Roaming {
+    /// What the engine has on record.
+    pub(crate) fn recall<E: Engine>(engine: &E) -> Self {
+        let mut found = Self::default();
+        engine.notes(ROAMING, |name, note| match name.split_first() {
+            _ if name == ORDERS => {
+                if let ([since, newest], []) = note.as_chunks::<8>() {
+                    found.since = u64::from_be_bytes(*since);
+                    found.newest = u64::from_be_bytes(*newest);
+                }
+            }
+            Some((&KEY, place)) => {
+                if let Some((id, key)) = place.split_first_chunk::<2>()
+                    && let Some(held) = Held::from_note(note)
+                {
+                    let id = KeyspaceId(u16::from_be_bytes(*id));
+                    found.table.insert((id, key.into()), held);
+                }
+            }
+            _ => {}
+        });
+        found
+    }
+
+    /// Whether an order may be installed: not if an earlier life had a newer one, by which it may
+    /// have closed trips that this one names.
+    pub(crate) fn admits(&self, order: &HotOrder) -> bool {
+        order.revision >= self.newest
+    }
+
+    /// An order is installed.
+    pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, order: &HotOrder) {
+        if self.since == 0 {
+            self.since = order.revision;
+        }
+        self.newest = self.newest.max(order.revision);
+        let note = [self.since.to_be_bytes(), self.newest.to_be_bytes()].concat();
+        engine.note(ROAMING, ORDERS, Some(&note));
+    }
+
+    /// How many keys it holds writes of.
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&Held> {
+        self.table.get(&(keyspace, key.into()))
+    }
+
+    fn keep<E: Engine>(&mut self, engine: &mut E, (keyspace, key): (KeyspaceId, &[u8]), it: Held) {
+        engine.note(ROAMING, &name(keyspace, key), Some(&it.to_note()));
+        self.table.insert((keyspace, key.into()), it);
+    }
+
+    /// The newest write of a key, if it is known to be committed and not below this version.
+    pub(crate) fn committed(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        floor: u64,
+    ) -> Option<Record<'_>> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let held = self.get(keyspace, key)?;
+        (held.committed && held.version >= floor).then(|| held.record())
+    }
+}
+
+impl Held {
+    fn record(&self) -> Record<'_> {
+        Record { version: self.version, expiry_ms: 0, tombstone: false, value: &self.value }
+    }
+
+    fn to_note(&self) -> Vec<u8> {
+        let words = [self.trip.to_be_bytes(), self.version.to_be_bytes()].concat();
+        [&words[..], &[u8::from(self.committed)], &self.value].concat()
+    }
+
+    fn from_note(note: &[u8]) -> Option<Self> {
+        let (trip, rest) = note.split_first_chunk::<8>()?;
+        let (version, rest) = rest.split_first_chunk::<8>()?;
+        let (committed, value) = rest.split_first()?;
+        Some(Self {
+            trip: u64::from_be_bytes(*trip),
+            version: u64::from_be_bytes(*version),
+            committed: *committed != 0,
+            value: value.into(),
+        })
+    }
+}
+
+fn name(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
+    [&[KEY][..], &keyspace.0.to_be_bytes(), key].concat()
+}
+
+/// Whether a request comes from the node before this one in the chain of a write on a trip.
+pub(crate) fn is_passed_on(packet: &Packet<'_>, header: &Header) -> bool {
+    packet.op() == Op::Put && header.hop_flags & hop_flag::ROAM != 0 && header.chain_pos > 0
+}
+
+/// Takes a write of a key that is on a trip, from the switch or from the node before this one.
+pub(crate) fn handle_roaming<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    from: Endpoint,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    (key, value): (&[u8], &[u8]),
+) -> Result<(), DropReason> {
+    let chain: Vec<NodeId> = packet.chain().map(NodeId).collect();
+    let place = usize::from(header.chain_pos);
+    if chain.get(place) != Some(&ctx.directory.me) {
+        return Err(DropReason::BadChain);
+    }
+    let before = place.checked_sub(1).and_then(|before| chain.get(before));
+    if before.is_some_and(|before| !ctx.directory.owns(*before, from)) {
+        return Err(DropReason::NotFromMember);
+    }
+    if !matches_key(keyspace, header.match_value, header.keyhash, key) {
+        refuse(ctx, header, Op::Put, Code::BadMatch);
+        return Ok(());
+    }
+    if !wire::may_roam(packet.header(), packet.payload()) {
+        refuse(ctx, header, Op::Put, Code::BadRequest);
+        return Ok(());
+    }
+    let trip = ctx.hot.entry(keyspace.id, key).and_then(|entry| entry.trip);
+    let overtaken = ctx.hot.roaming.get(keyspace.id, key).is_some_and(|it| it.trip > header.trip());
+    if overtaken || !takes(ctx, header.trip(), trip) {
+        refuse(ctx, header, Op::Put, Code::Away);
+        return Ok(());
+    }
+    let next = chain.get(place + 1).copied();
+    let news = keep(ctx, keyspace.id, header, (key, value), next.is_none());
+    if let Some(next) = next {
+        return pass_on(ctx, next, packet, header);
+    }
+    let version = header.object_version;
+    let reply = Header { object_version: version, ..reply_header(ctx, header, Op::Put, Code::Ok) };
+    send(ctx, &reply, &[]);
+    ctx.heat.see(keyspace.id, header.keyhash, key, Use::Write);
+    if news {
+        ctx.counters.hot_roamed += 1;
+        let record = Record { version, expiry_ms: 0, tombstone: false, value };
+        ctx.hot.copies.keep((keyspace.id, header.keyhash), key, &record);
+        spread(ctx, keyspace.id, header, &chain, trip, (key, value));
+    }
+    Ok(())
+}
+
+/// Whether writes of this trip are taken; `named` is the one that the installed order names for the
+/// key.
+fn takes<E>(ctx: &Context<'_, E>, number: u64, named: Option<Trip>) -> bool {
+    let (installed, since) = (ctx.hot.revision(), ctx.hot.roaming.since);
+    // A younger store cannot know what was closed before; without an order nothing is known at all.
+    let old_enough = installed != 0 && since < number;
+    let open = installed < number || named.is_some_and(|trip| trip.number == number);
+    old_enough && open || ctx.plant == Some(Plant::KeepTrips)
+}
+
+/// Keeps a write unless a newer one of the key is held. Says whether its value is news as a copy.
+fn keep<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    keyspace: KeyspaceId,
+    header: &Header,
+    (key, value): (&[u8], &[u8]),
+    last: bool,
+) -> bool {
+    let (trip, version) = (header.trip(), header.object_version);
+    let held = ctx.hot.roaming.get(keyspace, key);
+    let known = held.filter(|held| held.trip == trip);
+    if known.is_none_or(|held| held.version < version) {
+        let held = Held { trip, version, committed: last, value: value.into() };
+        ctx.hot.roaming.keep(ctx.engine, (keyspace, key), held);
+        return true;
+    }
+    // A doubled packet brings nothing; one that was overtaken may be the newest committed.
+    last && known.is_some_and(|held| held.version != version)
+}
+
+/// Sends a write to the next node of its chain, but for its place as it came.
+fn pass_on<E>(
+    ctx: &mut Context<'_, E>,
+    next: NodeId,
+    packet: &Packet<'_>,
+    header: &Header,
+) -> Result<(), DropReason> {
+    let to = ctx.directory.endpoint(next, PartitionId(header.partition));
+    let to = to.filter(|_| ctx.leased).ok_or(DropReason::NoNode)?;
+    let mut hop: [u8; HEADER_LEN] = *packet.header();
+    hop.set_chain_pos(header.chain_pos + 1);
+    ctx.out.push(to, |out| {
+        out.extend_from_slice(&hop);
+        out.extend_from_slice(packet.payload());
+    });
+    Ok(())
+}
+
+/// Copies a committed write to the others of its chain, who do not know yet that it is, and to so
+/// many more nodes of the key's row as its trip says.
+fn spread<E>(
+    ctx: &mut Context<'_, E>,
+    keyspace: KeyspaceId,
+    header: &Header,
+    chain: &[NodeId],
+    trip: Option<Trip>,
+    (key, value): (&[u8], &[u8]),
+) {
+    let me = ctx.directory.me;
+    let row: Vec<NodeId> = ctx.hot.readers(keyspace, key).map(|(node, _)| node).collect();
+    let mine = row.iter().position(|node| *node == me).unwrap_or(0);
+    // Who is written to anew each time hands its copies to those behind it: so all have their turn.
+    let behind = row.iter().cycle().skip(mine + 1).take(row.len().saturating_sub(1));
+    let others = behind.filter(|node| !chain.contains(node));
+    let more = others.take(trip.map_or(0, |trip| trip.copies.into()));
+    let mates = chain.iter().filter(|node| **node != me);
+    let id = PartitionId(header.partition);
+    let copy = Header {
+        op: Op::HotCopy as u8,
+        key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+        partition: header.partition,
+        epoch: header.epoch,
+        node: me.0,
+        load: ctx.load,
+        match_value: header.match_value,
+        keyhash: header.keyhash,
+        keyspace: keyspace.0,
+        object_version: header.object_version,
+        ..Header::default()
+    };
+    let fixed = HotCopyBody { kind: 0, expiry_ms: 0 }.to_bytes();
+    let to: Vec<Endpoint> =
+        mates.chain(more).filter_map(|node| ctx.directory.endpoint(*node, id)).collect();
+    ctx.counters.hot_copies_sent += to.len() as u64;
+    for to in to.into_iter().filter(|_| ctx.leased) {
+        ctx.out.push(to, |out| {
+            wire::emit(out, &copy, &[&fixed, key, value]);
+        });
+    }
+}
+
+/// The home of a key asks what is held of it from a trip that is over by an order that it names.
+pub(crate) fn handle_fetch<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    from: Endpoint,
+    header: &Header,
+    fixed: RoamFetchBody,
+    key: &[u8],
+) -> Result<(), DropReason> {
+    if !ctx.directory.owns(NodeId(header.node), from) {
+        return Err(DropReason::NotFromMember);
+    }
+    if ctx.hot.revision() < fixed.ended {
+        return Ok(()); // It will ask again; until then writes of the trip may be taken here.
+    }
+    let held = ctx.hot.roaming.get(KeyspaceId(header.keyspace), key);
+    let held = held.filter(|held| held.trip == fixed.trip);
+    let (version, found) = match held {
+        Some(held) => (held.version, Found::Value(&held.value)),
+        None if ctx.hot.roaming.since >= fixed.trip => (0, Found::Young),
+        None => (0, Found::Nothing),
+    };
+    let (kind, value) = found.parts();
+    let answer = Header {
+        op: Op::RoamFound as u8,
+        node: ctx.directory.me.0,
+        load: ctx.load,
+        object_version: version,
+        ..*header
+    };
+    let body = RoamFoundBody { trip: fixed.trip, kind }.to_bytes();
+    if ctx.leased {
+        ctx.out.push(from, |out| {
+            wire::emit(out, &answer, &[&body, key, value]);
+        });
+    }
+    Ok(())
+}
+
+/// A key is home from a trip: what is held of it from there is of no use any more.
+pub(crate) fn handle_end<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    from: Endpoint,
+    header: &Header,
+    (trip, key): (u64, &[u8]),
+) -> Result<(), DropReason> {
+    if !ctx.directory.owns(NodeId(header.node), from) {
+        return Err(DropReason::NotFromMember);
+    }
+    let keyspace = KeyspaceId(header.keyspace);
+    if ctx.hot.roaming.get(keyspace, key).is_some_and(|held| held.trip <= trip) {
+        ctx.hot.roaming.table.remove(&(keyspace, key.into()));
+        ctx.engine.note(ROAMING, &name(keyspace, key), None);
+    }
+    Ok(())
+}

@@ -1,0 +1,334 @@
+//! Scripts of trips: a key leaves its home, its writes go anywhere, and it returns.
+
+use super::hot::HOT;
+use super::vacating::Noted;
+use super::*;
+use crate::roam::Roaming;
+use crate::trips::SPAN;
+use cluster::{HotEntry, HotOrder, Plant, Trip};
+use wire::hop_flag;
+
+const STAY: u64 = 10;
+const TRIP: u64 = 20;
+const OVER: u64 = 30;
+const MOMENT: u32 = 16;
+
+/// What the head says of a write that is not for it.
+fn away(reply: &Reply) -> Option<(u64, u64)> {
+    assert_eq!(reply.code, Code::Away);
+    let trip = reply.header.stay();
+    (trip != 0).then_some((trip, reply.version))
+}
+
+impl Chain {
+    /// Three nodes with a hash keyspace and a hot key of value 1, which is marked.
+    fn with_hot_key() -> Self {
+        let mut chain = Self::new(3);
+        chain.map.keyspaces[0].kind = KeyspaceKind::Hash;
+        chain.map.revision += 1;
+        chain.install();
+        chain.put(HOT, b"1");
+        chain.run();
+        chain.order_trip(STAY, None);
+        chain.replies.clear();
+        chain
+    }
+
+    fn order_trip(&mut self, revision: u64, trip: Option<Trip>) {
+        self.give(revision, trip, &[0, 1, 2]);
+        self.run();
+    }
+
+    /// Gives some nodes an order that names this trip for the hot key.
+    fn give(&mut self, revision: u64, trip: Option<Trip>, to: &[usize]) {
+        let lives = self.map.nodes.iter().map(|node| Some((node.id, Life(node.id.0.into()))));
+        let keyspace = &self.map.keyspaces[0];
+        let entry = HotEntry {
+            keyspace: KS,
+            key: HOT.to_vec(),
+            keyhash: keyspace.keyhash(HOT),
+            stay: STAY,
+            first: 0,
+            readers: 3,
+            trip,
+        };
+        let (switch, places, keys) = (Life(99), lives.collect(), vec![entry]);
+        let order = HotOrder { revision, switch, places, keys, ..HotOrder::default() };
+        order.check().unwrap();
+        for node in to {
+            let now = self.now;
+            self.nodes[*node].install_hot(now, &order);
+            self.drain(*node);
+        }
+    }
+
+    /// The same, on a trip with so many nodes in a chain; gives the version of LEAVE.
+    fn on_trip(replicas: u8, copies: u16) -> (Self, u64) {
+        let mut chain = Self::with_hot_key();
+        chain.order_trip(TRIP, Some(Trip { number: TRIP, replicas, copies }));
+        chain.put(HOT, b"away");
+        let (trip, left) = away(&chain.only_reply()).expect("LEAVE is committed");
+        assert_eq!(trip, TRIP);
+        (chain, left)
+    }
+
+    /// Lets time pass until nothing more happens.
+    fn come_home(&mut self) {
+        for _ in 0..6 {
+            self.pass(25 * MS);
+            self.settle();
+        }
+    }
+
+    /// A write as the switch stamps it on a trip.
+    fn roam(&mut self, seq: u64, version: u64, nodes: &[u16], value: &[u8]) {
+        let mut header = self.stamped(Op::Put, HOT, seq);
+        header.hop_flags = hop_flag::ROAM;
+        header.set_trip(TRIP);
+        header.object_version = version;
+        header.set_chain(nodes.iter().copied());
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, value]);
+        self.deliver(usize::from(nodes[0]), port(SWITCH), &datagram);
+    }
+
+    /// A write that the switch sends home, with the version it was stamped with (0: none), at a
+    /// moment in the order of this revision.
+    fn put_home(&mut self, seq: u64, version: u64, revision: u64, hop_flags: u8) -> Reply {
+        let mut header = self.stamped(Op::Put, HOT, seq);
+        header.hop_flags = hop_flags;
+        header.object_version = version;
+        header.set_moment(revision << MOMENT);
+        self.send(&header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, b"home"]);
+        self.run();
+        self.only_reply()
+    }
+
+    fn read_hot(&mut self, at: u16, floor: u64) -> (Code, u64, bool) {
+        let seq = self.next();
+        let mut header = self.stamped(Op::Get, HOT, seq);
+        header.hop_flags = hop_flag::HOT;
+        header.object_version = floor;
+        header.set_chain([at]);
+        header.set_stay(STAY);
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &[HOT]);
+        self.deliver(usize::from(at), port(SWITCH), &datagram);
+        let reply = self.only_reply();
+        (reply.code, reply.version, reply.header.hop_flags & hop_flag::NEWEST != 0)
+    }
+
+    fn holds(&self) -> Vec<usize> {
+        self.nodes.iter().map(Node::hot_roaming).collect()
+    }
+}
+
+#[test]
+fn a_key_is_away_from_when_it_leaves_and_the_switch_is_told_once_all_members_know() {
+    let mut chain = Chain::with_hot_key();
+    chain.give(TRIP, Some(Trip { number: TRIP, replicas: 1, copies: 0 }), &[0, 1, 2]);
+    chain.put(HOT, b"2");
+    assert_eq!(away(&chain.only_reply()), None, "LEAVE is still on its way down the chain");
+    assert_eq!(chain.read_hot(2, 1), (Code::Ok, 1, true));
+    chain.settle();
+    chain.put(HOT, b"2");
+    let (trip, left) = away(&chain.only_reply()).unwrap();
+    assert_eq!((trip, left), (TRIP, 3), "after the write and the mark");
+    chain.put(b"cold", b"1");
+    chain.settle();
+    assert_eq!(chain.only_reply().version, left + SPAN + 1, "others are numbered on");
+    assert_eq!(chain.read_hot(2, 1), (Code::Ok, 1, false), "what was left behind, and no more");
+    assert_eq!(chain.read_hot(2, left + 1).0, Code::NotHere);
+    assert_eq!(chain.get_code(HOT), Code::NotHere, "without a floor nothing is new enough");
+}
+
+#[test]
+fn what_needs_its_home_is_told_so_and_wanted_there() {
+    let (mut chain, _) = Chain::on_trip(1, 0);
+    let bound = |chain: &Chain| chain.nodes[0].report().hot.iter().map(|it| it.bound).sum::<u64>();
+    assert_eq!(bound(&chain), 0);
+    chain.del(HOT);
+    assert_eq!(away(&chain.only_reply()), None);
+    assert!(bound(&chain) > 0);
+    let (seq, expiry_ms) = (chain.next(), chain.now.unix_ms() + 50);
+    chain.put_again(seq, HOT, b"3", expiry_ms);
+    assert_eq!(away(&chain.only_reply()), None, "only time could end it");
+}
+
+#[test]
+fn a_value_that_time_will_end_does_not_leave() {
+    let mut chain = Chain::with_hot_key();
+    let (seq, expiry_ms) = (chain.next(), chain.now.unix_ms() + 60_000);
+    chain.put_again(seq, HOT, b"3", expiry_ms);
+    chain.run();
+    chain.replies.clear();
+    chain.order_trip(TRIP, Some(Trip { number: TRIP, replicas: 1, copies: 0 }));
+    chain.put(HOT, b"2");
+    chain.run();
+    assert_eq!(chain.only_reply().code, Code::Ok);
+}
+
+#[test]
+fn any_node_takes_a_write_and_answers_reads_no_older_than_the_floor() {
+    let (mut chain, left) = Chain::on_trip(1, 0);
+    let seq = chain.next();
+    for _ in 0..2 {
+        chain.roam(seq, left + 5, &[1], b"five");
+        let reply = chain.only_reply();
+        assert_eq!((reply.code, reply.version), (Code::Ok, left + 5));
+        assert_eq!(reply.header.hop_flags, hop_flag::ROAM);
+    }
+    assert_eq!(chain.read_hot(1, left + 5), (Code::Ok, left + 5, false));
+    assert_eq!(chain.read_hot(1, left + 6).0, Code::NotHere);
+    let seq = chain.next();
+    chain.roam(seq, left + 4, &[1], b"four");
+    assert_eq!(chain.only_reply().version, left + 4, "it was overwritten at once");
+    assert_eq!(chain.read_hot(1, left + 4), (Code::Ok, left + 5, false));
+    assert_eq!(chain.holds(), [0, 1, 0]);
+    assert_eq!(chain.nodes[1].counters().hot_roamed, 2);
+}
+
+#[test]
+fn the_newest_write_of_a_trip_comes_home_under_its_version() {
+    let (mut chain, left) = Chain::on_trip(1, 0);
+    let seqs: Vec<u64> = (0..3).map(|_| chain.next()).collect();
+    chain.roam(seqs[0], left + 1, &[1], b"one");
+    chain.roam(seqs[1], left + 2, &[2], b"two");
+    chain.replies.clear();
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"two"[..]));
+    assert_eq!(chain.read_hot(2, 0), (Code::Ok, left + 2, true), "home vouches for it again");
+    assert_eq!(chain.holds(), [0, 1, 1]);
+    chain.pass(Duration::from_secs(1));
+    chain.settle();
+    assert_eq!(chain.holds(), [0; 3], "nobody keeps what is home");
+    chain.roam(seqs[2], left + 3, &[1], b"three");
+    assert_eq!(away(&chain.only_reply()), None, "the trip is over");
+    chain.lag = 3;
+    for version in [left + 1, left + 2] {
+        let seq = seqs[usize::try_from(version - left - 1).unwrap()];
+        let reply = chain.put_home(seq, version, OVER, 0);
+        assert_eq!((reply.code, reply.version), (Code::Ok, version), "it took effect");
+    }
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"two"[..]));
+    let reply = chain.put_home(seqs[2], left + 3, OVER, 0);
+    assert!(reply.version > left + SPAN, "it never took effect, so it does now");
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"home"[..]));
+}
+
+#[test]
+fn a_planted_home_runs_again_what_took_effect_on_a_trip() {
+    let (mut chain, left) = Chain::on_trip(1, 0);
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[1], b"one");
+    chain.replies.clear();
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    chain.nodes[0].plant(Plant::RunAgain);
+    assert!(chain.put_home(seq, left + 1, OVER, 0).version > left + SPAN);
+}
+
+#[test]
+fn home_takes_no_write_that_another_copy_of_may_have_taken_effect() {
+    let (mut chain, _) = Chain::on_trip(1, 0);
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    let seq = chain.next();
+    assert_eq!(chain.put_home(seq, 0, OVER - 1, 0).code, Code::Closed, "it passed too soon");
+    assert_eq!(chain.put_home(seq, 0, OVER, hop_flag::OLD).code, Code::Ok);
+    let seq = chain.next();
+    let later = OVER + 1;
+    assert_eq!(chain.put_home(seq, 0, later, hop_flag::OLD).code, Code::Closed, "unheard of");
+    chain.order_trip(later, None);
+    assert_eq!(chain.put_home(seq, 0, later, hop_flag::OLD).code, Code::Ok);
+    chain.nodes[0].plant(Plant::TakeLatecomers);
+    let seq = chain.next();
+    assert_eq!(chain.put_home(seq, 0, OVER - 1, 0).code, Code::Ok);
+}
+
+#[test]
+fn a_key_returns_when_all_but_the_spare_members_of_a_chain_have_told() {
+    let (mut chain, left) = Chain::on_trip(2, 0);
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[1, 2], b"one");
+    assert!(chain.replies.is_empty(), "the second has to have it, too");
+    chain.settle();
+    assert_eq!(chain.only_reply().version, left + 1);
+    assert_eq!(chain.read_hot(1, left + 1).0, Code::Ok, "the first was sent a copy as committed");
+    // Only the head has heard that the trip is over.
+    chain.give(OVER, None, &[0]);
+    chain.come_home();
+    assert_eq!(chain.get_code(HOT), Code::NotHere, "one of three says nothing");
+    chain.give(OVER, None, &[2]);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"one"[..]));
+}
+
+#[test]
+fn a_planted_head_does_not_wait_for_the_others() {
+    let (mut chain, left) = Chain::on_trip(1, 0);
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[1], b"one");
+    chain.nodes[0].plant(Plant::ReturnEarly);
+    chain.give(OVER, None, &[0]);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"1"[..]), "an acknowledged write is lost");
+}
+
+#[test]
+fn a_write_that_only_a_part_of_its_chain_has_may_come_home_and_is_answered_then() {
+    let (mut chain, left) = Chain::on_trip(2, 0);
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[1, 2], b"one");
+    chain.wires.clear();
+    assert_eq!(chain.read_hot(1, left + 1).0, Code::NotHere, "it is not committed");
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"one"[..]));
+    chain.lag = 1;
+    assert_eq!(chain.put_home(seq, left + 1, OVER, 0).version, left + 1);
+}
+
+#[test]
+fn more_copies_are_made_of_each_write_as_the_trip_says() {
+    let (mut chain, left) = Chain::on_trip(1, 1);
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[1], b"one");
+    chain.settle();
+    chain.replies.clear();
+    let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
+    assert_eq!(codes[1..], [Code::Ok, Code::Ok], "the node behind it in the row has a copy");
+    assert_eq!(codes[0], Code::NotHere);
+}
+
+#[test]
+fn which_orders_it_was_given_a_store_keeps_on_record() {
+    let mut engine = Noted::new();
+    let order = |revision| HotOrder { revision, ..HotOrder::default() };
+    let mut roaming = Roaming::recall(&engine);
+    assert!(roaming.admits(&order(TRIP)));
+    roaming.follow(&mut engine, &order(TRIP));
+    roaming.follow(&mut engine, &order(OVER));
+    let again = Roaming::recall(&engine);
+    assert!(again.admits(&order(OVER)) && !again.admits(&order(OVER - 1)));
+}
+
+#[test]
+fn a_new_head_goes_on_bringing_a_key_home() {
+    let (mut chain, left) = Chain::on_trip(1, 0);
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[2], b"one");
+    chain.replies.clear();
+    chain.reconfigure(&[1, 2], false, &[1, 2], true);
+    chain.run();
+    chain.put(HOT, b"2");
+    assert!(away(&chain.only_reply()).is_some(), "the next member knows");
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    assert_eq!(
+        chain.get(HOT).as_deref(),
+        Some(&b"one"[..]),
+        "node 0 still answers what it is asked"
+    );
+}

@@ -1,0 +1,118 @@
+//! Writes of keys on trips (section 9 of `spec/protocol.md`): which are stamped, with what, and
+//! where they go.
+
+use crate::hot::Row;
+use crate::pipeline::{Pass, stamp_partition};
+use crate::stamps::{Met, Stamp, Who};
+use crate::tables::Action;
+use crate::trip::Trip;
+use arrayvec::ArrayVec;
+use cluster::{KeyspaceId, NodeId, Plant};
+use wire::{CHAIN_MAX, DropReason, Endpoint, Fields, HEADER_LEN, hop_flag};
+
+impl Pass<'_> {
+    /// Whether a write that may roam has to be looked at: a key is on a trip, or was.
+    #[inline]
+    pub(crate) fn roams(&self) -> bool {
+        self.hot.roams() || self.view.directory().stamps().any()
+    }
+
+    /// A write that may roam: on its trip if it has a stamp of that or can be given one, else home.
+    pub(crate) fn roam(
+        &mut self,
+        header: &mut [u8; HEADER_LEN],
+        action: &Action,
+    ) -> Result<Option<Endpoint>, DropReason> {
+        let who = Who { client: header.client(), seq: header.seq() };
+        let low = who.seq.saturating_sub(header.lag().into());
+        let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
+        let stamp = match self.view.directory().stamps().meet(self.now, who, low) {
+            Met::Stale => return Err(DropReason::StaleRequest),
+            Met::Stamped(stamp) if self.plant != Some(Plant::ForgetStamps) => Some(stamp),
+            Met::Stamped(_) | Met::New => row.and_then(|row| self.stamp_new(row, who)),
+        };
+        let Some(stamp) = stamp else { return Ok(self.go_home(header, action, 0)) };
+        if row.and_then(|row| row.trip(stamp.trip)).is_none() {
+            return Ok(self.go_home(header, action, stamp.version));
+        }
+        if !self.view.is_present() {
+            return Err(DropReason::Contended);
+        }
+        Ok(self.depart(header, action, &stamp))
+    }
+
+    /// The stamp of a request that has none, if it was certainly not applied before the trip.
+    fn stamp_new(&mut self, row: &Row, who: Who) -> Option<Stamp> {
+        let trip = row.trip.as_deref()?;
+        let unborn = self.first_sent < trip.begun()?;
+        if unborn && self.plant != Some(Plant::StampUnborn) {
+            return None;
+        }
+        let forgets = self.plant == Some(Plant::ForgetStamps);
+        self.stamp(row, trip, who, |_| forgets)
+    }
+
+    /// The head's word that this write was never applied at home, and that the trip has begun.
+    pub(crate) fn learn_away(&mut self, header: &[u8; HEADER_LEN]) {
+        let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
+        let Some(row) = row else { return };
+        let Some(trip) = row.trip(header.stay()) else { return };
+        trip.begin(header.object_version(), self.view.directory().moments());
+        if trip.begun().is_some() {
+            let who = Who { client: header.client(), seq: header.seq() };
+            let _ = self.stamp(row, trip, who, |stamp| stamp.trip < trip.number);
+        }
+    }
+
+    fn stamp(
+        &mut self,
+        row: &Row,
+        trip: &Trip,
+        who: Who,
+        outdated: impl FnOnce(&Stamp) -> bool,
+    ) -> Option<Stamp> {
+        let nodes = self.choose_chain(row, trip.replicas)?;
+        let (chain, chain_len) = wire::chain_bytes(nodes.iter().map(|node| node.0));
+        let make = || Some(Stamp { trip: trip.number, version: trip.version()?, chain, chain_len });
+        self.view.directory().stamps().note(self.now, who, outdated, make)
+    }
+
+    /// So many nodes of the key's row of places that have little to do.
+    fn choose_chain(&mut self, row: &Row, replicas: u8) -> Option<ArrayVec<NodeId, CHAIN_MAX>> {
+        let mut chain = ArrayVec::new();
+        let mut taken = 0;
+        for _ in 0..replicas {
+            let (reader, node) = self.less_busy(row, taken, row.readers(), |_| true)?;
+            taken |= 1 << reader;
+            chain.push(node.id);
+        }
+        Some(chain)
+    }
+
+    fn depart(
+        &mut self,
+        header: &mut [u8; HEADER_LEN],
+        action: &Action,
+        stamp: &Stamp,
+    ) -> Option<Endpoint> {
+        stamp_partition(header, action);
+        header.set_hop_flags(hop_flag::ROAM);
+        header.set_trip(stamp.trip);
+        header.set_object_version(stamp.version);
+        header.set_chain(stamp.chain);
+        header.set_chain_len(stamp.chain_len);
+        let nodes = stamp.nodes();
+        let first = self.tables.node(nodes.clone().next()?)?;
+        if self.hot.predicts() {
+            nodes.for_each(|node| self.loads.sent(self.now, node));
+        }
+        Some(first.endpoint_of(action.partition))
+    }
+}
+
+impl Stamp {
+    /// The nodes of the chain, first to last.
+    fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<> {
+        crate::tables::chain_nodes(self.chain, self.chain_len)
+    }
+}

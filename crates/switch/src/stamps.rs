@@ -1,0 +1,219 @@
+//! The table of stamps (section 9 of `spec/protocol.md`): what each request was given on a trip, so
+//! that its copies are given the same, and nobody else knows whether it had anything.
+//!
+//! All pipelines of a switch share it. It outlives orders, and also what the directory knows: that
+//! a request has no stamp is worth something only as long as none was lost in this life.
+
+use machine::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wire::CHAIN_MAX;
+
+/// Stamps that are kept, over all clients: 64 MiB of them. A write that finds no room goes home,
+/// where it is told to ask again, until clients have heard of what they wrote before.
+const STAMPS_MAX: usize = 1 << 20;
+
+/// Clients that are remembered: more than write the hot keys of one rack, and with a few stamps
+/// each they take no more memory than the stamps.
+const CLIENTS_MAX: usize = 1 << 16;
+
+/// For how long a silent client is remembered: as long as nodes keep its sessions, so longer than
+/// any copy of a request is on its way.
+const IDLE_MAX: Duration = Duration::from_secs(600);
+
+/// How often silent clients are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Parts with a lock each: many more than threads, so that two seldom meet.
+const PARTS: usize = 64;
+
+/// What a request was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Number of the trip.
+    pub(crate) trip: u64,
+    /// Its version in that.
+    pub(crate) version: u64,
+    /// The nodes that keep it, as the header holds them.
+    pub(crate) chain: [u8; 2 * CHAIN_MAX],
+    /// How many those are.
+    pub(crate) chain_len: u8,
+}
+
+/// Which request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who {
+    pub(crate) client: u64,
+    pub(crate) seq: u64,
+}
+
+/// What the table says of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// It has ended: its client has said that all have up to there.
+    Stale,
+    /// It has this stamp.
+    Stamped(Stamp),
+    /// It has none.
+    New,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Stamps {
+    parts: [Mutex<Part>; PARTS],
+    /// Stamps in all parts.
+    stamps: AtomicUsize,
+    /// Clients in all parts.
+    clients: AtomicUsize,
+    /// When silent clients were looked for last, in nanoseconds.
+    swept: AtomicU64,
+}
+
+type Part = BTreeMap<u64, Client>;
+
+/// What is known of one client.
+#[derive(Debug)]
+struct Client {
+    /// All requests below have ended.
+    low: u64,
+    heard: Instant,
+    /// Of requests at or above `low`, by number.
+    stamps: VecDeque<(u64, Stamp)>,
+}
+
+impl Default for Stamps {
+    fn default() -> Self {
+        let count = || AtomicUsize::new(0);
+        let parts = std::array::from_fn(|_| Mutex::default());
+        Self { parts, stamps: count(), clients: count(), swept: AtomicU64::new(0) }
+    }
+}
+
+impl Stamps {
+    /// Whether anything is remembered of any client: if not, nothing need be looked for. Must be
+    /// asked after the switch's moment was read.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.clients.load(Ordering::SeqCst) != 0
+    }
+
+    /// Takes note of a request that passes, with its client's low-water mark, and says what it was
+    /// given.
+    pub(crate) fn meet(&self, now: Instant, who: Who, low: u64) -> Met {
+        let mut part = self.part(who.client);
+        let Some(client) = part.get_mut(&who.client) else { return Met::New };
+        let ended = client.hear(now, low);
+        self.stamps.fetch_sub(ended, Ordering::Relaxed);
+        if who.seq < client.low {
+            return Met::Stale;
+        }
+        client.find(who.seq).map_or(Met::New, |place| {
+            client.stamps.get(place).map_or(Met::New, |(_, stamp)| Met::Stamped(*stamp))
+        })
+    }
+
+    /// The stamp of a request, which is made if it has none yet; if it has one that it may not keep
+    /// by `outdated`, it is made anew. `None` if none can be made, there is no room, or the request
+    /// has ended.
+    pub(crate) fn note(
+        &self,
+        now: Instant,
+        who: Who,
+        outdated: impl FnOnce(&Stamp) -> bool,
+        make: impl FnOnce() -> Option<Stamp>,
+    ) -> Option<Stamp> {
+        let mut part = self.part(who.client);
+        let is_new = !part.contains_key(&who.client);
+        if is_new && self.clients.load(Ordering::Relaxed) >= CLIENTS_MAX {
+            return None;
+        }
+        if let Some(client) = part.get_mut(&who.client) {
+            if who.seq < client.low {
+                return None;
+            }
+            let place = client.find(who.seq);
+            if let Some((_, stamp)) = place.and_then(|place| client.stamps.get_mut(place)) {
+                if outdated(stamp) {
+                    *stamp = make()?;
+                }
+                return Some(*stamp);
+            }
+        }
+        if self.stamps.load(Ordering::Relaxed) >= STAMPS_MAX {
+            return None;
+        }
+        let stamp = make()?;
+        if is_new {
+            // Before whoever gave the stamp looks whether its order is still the present one.
+            self.clients.fetch_add(1, Ordering::SeqCst);
+        }
+        self.stamps.fetch_add(1, Ordering::Relaxed);
+        let client = part.entry(who.client).or_insert_with(|| Client::new(now));
+        client.insert(who.seq, stamp);
+        Some(stamp)
+    }
+
+    /// Forgets clients that have been silent for [`IDLE_MAX`]. To be called now and then.
+    pub(crate) fn sweep(&self, now: Instant) {
+        let last = self.swept.load(Ordering::Relaxed);
+        if !self.any() || now.since(Instant(last)) < SWEEP_EVERY {
+            return;
+        }
+        if self.swept.compare_exchange(last, now.0, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        for part in &self.parts {
+            let mut part = lock(part);
+            part.retain(|_, client| {
+                let stays = now.since(client.heard) < IDLE_MAX;
+                if !stays {
+                    self.stamps.fetch_sub(client.stamps.len(), Ordering::Relaxed);
+                    self.clients.fetch_sub(1, Ordering::SeqCst);
+                }
+                stays
+            });
+        }
+    }
+
+    fn part(&self, client: u64) -> MutexGuard<'_, Part> {
+        let place = usize::try_from(machine::mix(client) % PARTS as u64);
+        let part = place.ok().and_then(|place| self.parts.get(place));
+        lock(part.expect("the remainder is below their number"))
+    }
+}
+
+/// Whoever panicked with the lock left whole entries behind.
+fn lock(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Client {
+    fn new(now: Instant) -> Self {
+        Self { low: 0, heard: now, stamps: VecDeque::new() }
+    }
+
+    /// It is there, and says that all below have ended: how many stamps go.
+    fn hear(&mut self, now: Instant, low: u64) -> usize {
+        self.heard = self.heard.max(now);
+        self.low = self.low.max(low);
+        let ended = self.stamps.partition_point(|(seq, _)| *seq < self.low);
+        self.stamps.drain(..ended);
+        ended
+    }
+
+    fn find(&self, seq: u64) -> Option<usize> {
+        self.stamps.binary_search_by_key(&seq, |(seq, _)| *seq).ok()
+    }
+
+    /// Requests come nearly in the order of their numbers, so little has to move.
+    fn insert(&mut self, seq: u64, stamp: Stamp) {
+        let place = self.stamps.partition_point(|(other, _)| *other < seq);
+        self.stamps.insert(place, (seq, stamp));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! A trip of a hot key, as the switch knows it: whether it has begun, and the versions it has left.
+
+use crate::moments::Moments;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One trip, shared by all tables and threads in which the key is on it.
+#[derive(Debug)]
+pub(crate) struct Trip {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Nodes in the chain of each write.
+    pub(crate) replicas: u8,
+    /// Moment of its beginning; 0: it has not begun here.
+    begun: AtomicU64,
+    /// The version that is given next; 0: not known.
+    next: AtomicU64,
+    /// The last that may be given.
+    last: AtomicU64,
+}
+
+impl Trip {
+    /// One that has not begun.
+    pub(crate) fn new(trip: cluster::Trip) -> Self {
+        let none = || AtomicU64::new(0);
+        let (begun, next, last) = (none(), none(), none());
+        Self { number: trip.number, replicas: trip.replicas, begun, next, last }
+    }
+
+    /// The moment of its beginning, if it has begun: what was first sent then or later was never
+    /// at home before.
+    pub(crate) fn begun(&self) -> Option<u64> {
+        let begun = self.begun.load(Ordering::Acquire);
+        (begun != 0).then_some(begun)
+    }
+
+    /// The LEAVE of this version is committed everywhere: it begins, unless it has.
+    pub(crate) fn begin(&self, leave: u64, moments: &Moments) {
+        if self.begun().is_some() {
+            return;
+        }
+        let Some(last) = last_version(leave) else { return };
+        // Whoever else comes here at the same time says the same version, and may have begun to
+        // give some out.
+        self.last.store(last, Ordering::Release);
+        let _ = self.next.compare_exchange(0, leave + 1, Ordering::AcqRel, Ordering::Acquire);
+        let Some(moment) = moments.trip() else { return };
+        let _ = self.begun.compare_exchange(0, moment, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// A version that nobody else is given, if there is one left.
+    pub(crate) fn version(&self) -> Option<u64> {
+        let last = self.last.load(Ordering::Acquire);
+        let next = |version: u64| (1..=last).contains(&version).then_some(version + 1);
+        self.next.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()
+    }
+}
+
+/// The last version of a trip that began with this LEAVE; `None` if versions do not go so far.
+fn last_version(leave: u64) -> Option<u64> {
+    // One above it is to be a version, too: RETURN's.
+    let last = leave.checked_add(u64::try_from(wire::TRIP_VERSIONS).ok()?)?;
+    (last < u64::MAX - 1).then_some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trip() -> Trip {
+        Trip::new(cluster::Trip { number: 3, replicas: 2, copies: 1 })
+    }
+
+    #[test]
+    fn a_trip_begins_once_and_gives_each_version_once() {
+        let (trip, moments) = (trip(), Moments::default());
+        assert_eq!((trip.begun(), trip.version()), (None, None));
+        trip.begin(40, &moments);
+        assert_eq!((trip.begun(), trip.version()), (Some(1), Some(41)));
+        trip.begin(40, &moments);
+        assert_eq!((trip.begun(), trip.version()), (Some(1), Some(42)));
+        assert_eq!(moments.now().present, 1, "it is no other beginning");
+        let last = 40 + (1_u64 << 32);
+        trip.next.store(last, Ordering::Relaxed);
+        assert_eq!((trip.version(), trip.version()), (Some(last), None));
+    }
+
+    #[test]
+    fn a_trip_that_versions_do_not_suffice_for_does_not_begin() {
+        let (trip, moments) = (trip(), Moments::default());
+        for leave in [u64::MAX, u64::MAX - 1 - (1 << 32)] {
+            trip.begin(leave, &moments);
+            assert_eq!((trip.begun(), trip.version()), (None, None));
+        }
+    }
+}

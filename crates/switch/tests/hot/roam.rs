@@ -1,0 +1,377 @@
+//! Writes of a key on a trip, through whole pipelines.
+
+use crate::rack::{
+    KEYHASH, KEYSPACE, LIFE, NOTHING, Says, TAIL, at, copied, endpoint, get, get_at_home, lease,
+    mget, new, one, order, prove, reply, started, tables,
+};
+use cluster::{HotOrder, Plant, Selection, SwitchControl as _, Trip};
+use machine::{Instant, Outbox};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread;
+use switch::{Directory, Pipeline};
+use wire::{Code, DropReason, Fields as _, HEADER_LEN, Header, Op, PutBody, flag, hop_flag};
+
+const CLIENT: u64 = 77;
+/// Version of the LEAVE in all these tests.
+const LEAVE: u64 = 40;
+
+/// The key in stay 1, on the trip of this number, if any, with two nodes in each chain.
+fn order_on(revision: u64, trip: Option<u64>, readers: u16) -> HotOrder {
+    let mut order = order(revision, 1, readers, Selection::Random);
+    order.keys[0].trip = trip.map(|number| Trip { number, replicas: 2, copies: 1 });
+    order
+}
+
+/// A request of the key.
+#[derive(Clone, Copy, Debug)]
+struct Ask {
+    op: Op,
+    flags: u8,
+    expiry_ms: u64,
+    seq: u64,
+    lag: u16,
+    moment: u64,
+}
+
+const PUT: Ask = Ask { op: Op::Put, flags: 0, expiry_ms: 0, seq: 9, lag: 0, moment: 0 };
+
+/// One whose client says nothing of those before.
+const LATE: Ask = Ask { lag: u16::MAX, ..PUT };
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Went {
+    Home { version: u64, moment: u64, old: bool },
+    Trip { trip: u64, version: u64, chain: Vec<u16> },
+    Dropped(DropReason),
+}
+
+fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
+    let Ask { op, flags, expiry_ms, seq, lag, moment } = ask;
+    let mut header = [0; HEADER_LEN];
+    let fields = Header {
+        op: op as u8,
+        flags,
+        keyspace: KEYSPACE.0,
+        keyhash: KEYHASH,
+        key_len: 3,
+        client: CLIENT,
+        seq,
+        lag,
+        object_version: 1234,
+        ..Header::default()
+    };
+    fields.write(&mut header);
+    header.set_moment(moment);
+    let mut bytes = Vec::new();
+    let fixed = PutBody { expiry_ms }.to_bytes();
+    wire::emit(&mut bytes, &Header::read(&header), &[&fixed, b"keyvalue"]);
+    let mut out = Outbox::default();
+    if let Err(why) = pipeline.process(now, endpoint(60_000), &mut bytes, &mut out) {
+        assert!(out.is_empty());
+        return Went::Dropped(why);
+    }
+    let sent = out.pop().expect("it was not dropped");
+    let header: &[u8; HEADER_LEN] = sent.payload.first_chunk().unwrap();
+    let chain = header.chain();
+    let ids = chain.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));
+    let chain: Vec<u16> = ids.take(header.chain_len().into()).collect();
+    assert_eq!((sent.to, header.chain_pos()), (endpoint(chain[0]), 0));
+    assert_eq!((header.partition(), header.epoch()), (1, 1));
+    let version = header.object_version();
+    match header.hop_flags() {
+        hop_flag::ROAM => Went::Trip { trip: header.trip(), version, chain },
+        flags => {
+            assert_eq!((flags & !hop_flag::OLD, chain[0]), (0, TAIL));
+            Went::Home { version, moment: header.moment(), old: flags != 0 }
+        }
+    }
+}
+
+fn put(pipeline: &mut Pipeline, seq: u64, moment: u64) -> Went {
+    ask(pipeline, at(0), Ask { seq, moment, lag: u16::try_from(seq - 1).unwrap(), ..PUT })
+}
+
+/// A reply to a PUT: what the client is told.
+fn answer(pipeline: &mut Pipeline, seq: u64, says: Says) -> u64 {
+    let mut bytes = [0; HEADER_LEN];
+    let header = Header {
+        op: Op::PutReply as u8,
+        code: says.code as u8,
+        hop_flags: if says.newest { hop_flag::ROAM } else { 0 },
+        keyspace: KEYSPACE.0,
+        keyhash: KEYHASH,
+        client: CLIENT,
+        seq,
+        object_version: says.version,
+        reply_port: 1,
+        node: says.node,
+        ..Header::default()
+    };
+    header.write(&mut bytes);
+    bytes.set_stay(says.stay);
+    let sent = one(pipeline, at(0), endpoint(says.node), bytes.to_vec());
+    sent.first_chunk::<HEADER_LEN>().unwrap().told()
+}
+
+/// The head says that this write is away on a trip.
+fn away(pipeline: &mut Pipeline, seq: u64, trip: u64) -> u64 {
+    answer(pipeline, seq, Says { code: Code::Away, version: LEAVE, stay: trip, ..NOTHING })
+}
+
+/// A switch with four nodes for the key, which is on trip 2; and perhaps with a bug.
+fn on_trip(plant: Option<Plant>) -> Pipeline {
+    let mut pipeline = new(4, Selection::Random);
+    if let Some(plant) = plant {
+        pipeline.plant(plant);
+    }
+    pipeline.install_hot(&order_on(2, Some(2), 4)).unwrap();
+    pipeline
+}
+
+fn trip_of(went: &Went) -> (u64, u64) {
+    let Went::Trip { trip, version, chain } = went else { panic!("{went:?}") };
+    let distinct: BTreeSet<_> = chain.iter().collect();
+    assert_eq!((chain.len(), distinct.len()), (2, 2));
+    assert!(chain.iter().all(|node| (1..=4).contains(node)));
+    (*trip, *version)
+}
+
+const BEFORE: u64 = 2 << 16;
+const BEGUN: u64 = BEFORE + 1;
+
+#[test]
+fn a_trip_begins_with_the_heads_word_and_from_then_on_writes_are_stamped() {
+    let mut pipeline = on_trip(None);
+    let home = Went::Home { version: 0, moment: BEFORE, old: false };
+    assert_eq!(put(&mut pipeline, 1, BEFORE), home, "named, not begun");
+    assert_eq!(away(&mut pipeline, 2, 3), BEFORE, "another trip");
+    assert_eq!(away(&mut pipeline, 2, 0), BEFORE, "LEAVE is not committed");
+    assert_eq!(away(&mut pipeline, 1, 2), BEGUN, "the client is told of the beginning");
+    assert_eq!(away(&mut pipeline, 3, 2), BEGUN, "which there is one of");
+    let begun = Went::Home { version: 0, moment: BEGUN, old: false };
+    assert_eq!(put(&mut pipeline, 4, BEFORE), begun, "a copy of it may have been home before");
+    assert_eq!(trip_of(&put(&mut pipeline, 1, BEFORE)), (2, 41), "the head said that none was");
+    assert_eq!(trip_of(&put(&mut pipeline, 3, 0)), (2, 42));
+    assert_eq!(trip_of(&put(&mut pipeline, 5, BEGUN)), (2, 43));
+    assert_eq!(trip_of(&put(&mut pipeline, 6, BEGUN + 9)), (2, 44));
+    assert_eq!(pipeline.counters().hot[0].writes, 6, "they are counted wherever they go");
+}
+
+#[test]
+fn a_copy_goes_where_the_first_went() {
+    let mut pipeline = on_trip(None);
+    away(&mut pipeline, 1, 2);
+    let first: Vec<Went> = (2..40).map(|seq| put(&mut pipeline, seq, BEGUN)).collect();
+    let again: Vec<Went> = (2..40).map(|seq| put(&mut pipeline, seq, BEGUN)).collect();
+    assert_eq!(first, again);
+    let versions: BTreeSet<u64> = first.iter().map(|went| trip_of(went).1).collect();
+    assert_eq!(versions, (42..80).collect(), "each has its own");
+    // What other operations say of the client's mark is nothing to the table.
+    let ended = Ask { seq: 30, lag: 0, moment: BEGUN, ..PUT };
+    assert_eq!(ask(&mut pipeline, at(0), ended), again[28]);
+    assert_eq!(put(&mut pipeline, 29, BEGUN), Went::Dropped(DropReason::StaleRequest));
+    assert_eq!(put(&mut pipeline, 31, BEGUN), again[29]);
+}
+
+#[test]
+fn what_depends_on_the_state_goes_home_unstamped() {
+    let mut pipeline = on_trip(None);
+    away(&mut pipeline, 1, 2);
+    let home = Went::Home { version: 0, moment: BEGUN, old: false };
+    for op in [Op::Del, Op::Cas, Op::Incr] {
+        assert_eq!(ask(&mut pipeline, at(0), Ask { op, moment: BEGUN, ..PUT }), home);
+    }
+    let keeps = Ask { flags: flag::KEEP_EXPIRY, moment: BEGUN, ..PUT };
+    assert_eq!(ask(&mut pipeline, at(0), keeps), home);
+    let ends = Ask { expiry_ms: 1, moment: BEGUN, ..PUT };
+    assert_eq!(ask(&mut pipeline, at(0), ends), home);
+}
+
+#[test]
+fn after_the_trip_copies_come_home_with_their_stamps() {
+    let mut pipeline = on_trip(None);
+    away(&mut pipeline, 1, 2);
+    put(&mut pipeline, 2, BEGUN);
+    pipeline.install_hot(&order_on(3, None, 4)).unwrap();
+    let home = |version| Went::Home { version, moment: 3 << 16, old: false };
+    assert_eq!(put(&mut pipeline, 2, BEGUN), home(42));
+    assert_eq!(put(&mut pipeline, 1, BEFORE), home(41));
+    assert_eq!(put(&mut pipeline, 3, BEGUN), home(0));
+    pipeline.install_hot(&order_on(4, Some(4), 4)).unwrap();
+    answer(&mut pipeline, 9, Says { code: Code::Away, version: 1 << 40, stay: 4, ..NOTHING });
+    let next = Went::Home { version: 42, moment: (4 << 16) + 1, old: false };
+    assert_eq!(put(&mut pipeline, 2, BEGUN), next, "home has to say first what became of it");
+    away(&mut pipeline, 2, 4);
+    assert_eq!(trip_of(&put(&mut pipeline, 2, BEGUN)), (4, (1 << 40) + 2));
+    away(&mut pipeline, 2, 2);
+    assert_eq!(trip_of(&put(&mut pipeline, 2, BEGUN)), (4, (1 << 40) + 2), "late word is none");
+    pipeline.install_hot(&order_on(5, Some(2), 4)).unwrap();
+    assert_eq!(pipeline.hot_revision(), 4, "no trip comes again");
+}
+
+#[test]
+fn a_trip_that_an_order_names_again_goes_on() {
+    let mut pipeline = on_trip(None);
+    away(&mut pipeline, 1, 2);
+    let first = put(&mut pipeline, 2, BEGUN);
+    pipeline.install_hot(&order_on(3, Some(2), 4)).unwrap();
+    assert_eq!(put(&mut pipeline, 2, BEGUN), first);
+    assert_eq!(trip_of(&put(&mut pipeline, 3, BEGUN)), (2, 43));
+    assert_eq!(away(&mut pipeline, 4, 2), 3 << 16);
+}
+
+#[test]
+fn stamps_outlive_the_directory_and_what_came_before_it_is_old() {
+    let mut pipeline = on_trip(None);
+    away(&mut pipeline, 1, 2);
+    put(&mut pipeline, 2, BEGUN);
+    let end = at(3_600_000_000);
+    pipeline.renew(end, &lease(end, 3_600_000));
+    assert_eq!(pipeline.hot_revision(), 0);
+    let of = |seq| Ask { seq, lag: u16::try_from(seq - 1).unwrap(), moment: BEGUN, ..PUT };
+    let forgot = |version| Went::Home { version, moment: BEGUN, old: false };
+    assert_eq!(ask(&mut pipeline, end, of(3)), forgot(0), "heads know of no later order from here");
+    let mut late = order_on(7, Some(7), 4);
+    late.keys[0].stay = 7;
+    pipeline.install_hot(&late).unwrap();
+    let old = |version| Went::Home { version, moment: 7 << 16, old: true };
+    assert_eq!(ask(&mut pipeline, end, of(3)), old(0), "another switch may have stamped it");
+    let new = Went::Home { version: 0, moment: 7 << 16, old: false };
+    assert_eq!(ask(&mut pipeline, end, Ask { moment: 7 << 16, ..of(4) }), new);
+}
+
+#[test]
+fn a_client_is_remembered_while_its_requests_may_be_on_their_way() {
+    for (silent_secs, kept) in [(500, true), (700, false)] {
+        let mut pipeline = on_trip(None);
+        away(&mut pipeline, 1, 2);
+        pipeline.install_hot(&order_on(3, None, 4)).unwrap();
+        let late = at(silent_secs * 1_000_000);
+        pipeline.renew(late, &lease(late, 1_000));
+        let version = if kept { 41 } else { 0 };
+        let home = Went::Home { version, moment: 3 << 16, old: false };
+        assert_eq!(ask(&mut pipeline, late, Ask { seq: 1, moment: BEFORE, ..PUT }), home);
+    }
+}
+
+#[test]
+fn with_too_few_nodes_writes_stay_home() {
+    let mut pipeline = new(4, Selection::Random);
+    pipeline.install_hot(&order_on(2, Some(2), 2)).unwrap();
+    away(&mut pipeline, 1, 2);
+    let went = put(&mut pipeline, 1, 0);
+    let Went::Trip { chain, .. } = went else { panic!("{went:?}") };
+    assert_eq!(chain.iter().collect::<BTreeSet<_>>(), BTreeSet::from([&1, &2]));
+    pipeline.install(&tables(2, 2, &[TAIL])).unwrap();
+    let home = Went::Home { version: 0, moment: BEGUN, old: false };
+    assert_eq!(put(&mut pipeline, 2, BEGUN), home, "node 2 is not in the tables");
+    away(&mut pipeline, 3, 2);
+    assert_eq!(put(&mut pipeline, 3, BEGUN), home);
+}
+
+#[test]
+fn of_two_nodes_the_less_busy_takes_the_write() {
+    let mut pipeline = new(2, Selection::Reported);
+    let mut order = order_on(2, Some(2), 2);
+    order.selection = Selection::Reported;
+    order.keys[0].trip = Some(Trip { number: 2, replicas: 1, copies: 0 });
+    pipeline.install_hot(&order).unwrap();
+    for (node, load) in [(1, 9), (2, 3)] {
+        reply(&mut pipeline, at(0), Says { op: Op::RangeReply, node, load, ..NOTHING });
+    }
+    away(&mut pipeline, 1, 2);
+    for seq in 1..20 {
+        let Went::Trip { chain, .. } = put(&mut pipeline, seq, BEGUN) else { panic!("{seq}") };
+        assert_eq!(chain, [2]);
+    }
+}
+
+#[test]
+fn who_answers_for_a_trip_holds_the_newest() {
+    let mut pipeline = on_trip(None);
+    prove(&mut pipeline, 1, 7);
+    away(&mut pipeline, 1, 2);
+    let says = |node, version| Says { node, version, newest: true, ..NOTHING };
+    answer(&mut pipeline, 2, says(3, 42));
+    let stamped = get(&mut pipeline, at(0));
+    assert_eq!((stamped.node, stamped.floor), (3, 42));
+    answer(&mut pipeline, 1, says(2, 41));
+    assert_eq!(get(&mut pipeline, at(0)).node, 3, "41 is not the floor any more");
+    answer(&mut pipeline, 4, Says { code: Code::Away, ..says(1, 50) });
+    assert_eq!(get(&mut pipeline, at(0)).floor, 42, "that was no decision");
+    answer(&mut pipeline, 5, Says { newest: false, ..says(4, 43) });
+    assert_eq!(get(&mut pipeline, at(0)).node, TAIL, "a head holds no copy for having answered");
+}
+
+#[test]
+fn reads_of_a_key_on_a_trip_ask_home_for_the_floor() {
+    let mut pipeline = on_trip(None);
+    let unproven = get(&mut pipeline, at(0));
+    assert_eq!((unproven.node, unproven.floor), (TAIL, u64::MAX));
+    assert_eq!(mget(&mut pipeline, at(0)), (TAIL, None));
+    prove(&mut pipeline, 1, 7);
+    for ask in [get, get_at_home] {
+        let stamped = ask(&mut pipeline, at(0));
+        assert_eq!((stamped.node, stamped.floor), (TAIL, 7));
+    }
+    assert_eq!(mget(&mut pipeline, at(0)), (TAIL, Some(7)));
+    copied(&mut pipeline, 2, 7);
+    for ask in [get, get_at_home] {
+        let stamped = ask(&mut pipeline, at(0));
+        assert_eq!((stamped.node, stamped.floor), (2, 7), "home is nothing special");
+    }
+    pipeline.install_hot(&order_on(3, None, 4)).unwrap();
+    let home = get_at_home(&mut pipeline, at(0));
+    assert_eq!((home.node, home.floor), (TAIL, u64::MAX));
+}
+
+#[test]
+fn planted_bugs_break_what_they_say() {
+    for (plant, again) in [(None, 42), (Some(Plant::ForgetStamps), 43)] {
+        let mut pipeline = on_trip(plant);
+        away(&mut pipeline, 1, 2);
+        assert_eq!(trip_of(&put(&mut pipeline, 2, BEGUN)), (2, 42));
+        assert_eq!(trip_of(&put(&mut pipeline, 2, BEGUN)), (2, again));
+    }
+    let mut pipeline = on_trip(Some(Plant::StampUnborn));
+    away(&mut pipeline, 1, 2);
+    assert_eq!(trip_of(&put(&mut pipeline, 2, BEFORE)), (2, 42));
+}
+
+#[test]
+fn reports_say_that_writes_may_go_anywhere() {
+    assert!(on_trip(None).counters().roams);
+}
+
+/// Requests of each of the threads.
+const REQUESTS: u64 = 20_000;
+
+#[test]
+fn threads_give_a_request_one_stamp_and_each_version_once() {
+    let directory = Arc::new(Directory::new(LIFE));
+    let mut threads: [Pipeline; 2] =
+        std::array::from_fn(|_| Pipeline::sharing(LIFE, directory.clone()));
+    for pipeline in &mut threads {
+        started(pipeline, 4, Selection::Random);
+    }
+    threads[0].install_hot(&order_on(2, Some(2), 4)).unwrap();
+    away(&mut threads[0], REQUESTS, 2);
+    let [first, second] = thread::scope(|scope| {
+        threads
+            .map(|mut pipeline| {
+                scope.spawn(move || {
+                    let each = |seq| {
+                        let one = Ask { seq, moment: BEGUN, ..LATE };
+                        ask(&mut pipeline, at(0), one)
+                    };
+                    (1..REQUESTS).map(each).collect::<Vec<_>>()
+                })
+            })
+            .map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(first, second);
+    let versions: BTreeSet<u64> = first.iter().map(|went| trip_of(went).1).collect();
+    assert_eq!(versions, (42..41 + REQUESTS).collect());
+}
