@@ -14,7 +14,9 @@ mod skip;
 #[cfg(test)]
 mod tests {
     use crate::harness::{Ran, run};
-    use crate::rack::{DownInTheEnd, Lab, can_build, can_load_programs, traces, wait_until_gone};
+    use crate::rack::{
+        DownInTheEnd, Lab, can_build, can_load_programs, traces, wait_until_gone, wait_until_inside,
+    };
     use serde_json::Value;
     use std::process::Command;
     use std::sync::{Mutex, PoisonError};
@@ -142,6 +144,7 @@ mod tests {
         let mut left_running = Command::new(env!("CARGO_BIN_EXE_keyway"));
         left_running.args(["lab", "run", "--name", &name, "--", "sleep", "600"]);
         let mut left_running = left_running.spawn().unwrap();
+        wait_until_inside(left_running.id());
         assert!(!traces(&name).is_empty());
         lab.kill();
         wait_until_gone(&name);

@@ -147,6 +147,20 @@ pub(crate) fn traces(lab: &str) -> Vec<String> {
     namespaces.chain(directories).chain(processes).collect()
 }
 
+/// Waits until a process is in another network namespace than this one: before that it is nobody's
+/// part, and who takes a lab down does not know of it.
+pub(crate) fn wait_until_inside(pid: u32) {
+    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
+    let mine = namespace("self");
+    for _ in 0..600 {
+        if namespace(&pid.to_string()).is_some_and(|its| Some(its) != mine) {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    panic!("process {pid} is not inside after half a minute");
+}
+
 /// Waits until nothing is left of a lab.
 pub(crate) fn wait_until_gone(lab: &str) {
     for _ in 0..600 {
