@@ -161,9 +161,8 @@ const NOTE_LEN: usize = 2 + 3 * 8;
 /// beyond it is told *overloaded* until an idle one is forgotten.
 pub(crate) const SESSIONS_MAX: usize = 16_384;
 
-/// How long a silent client is remembered. No client retries for as long (its deadline is
-/// seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
-pub(crate) const IDLE_MAX: Duration = Duration::from_secs(600);
+/// How long a silent client is remembered.
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SECS as u64);
 
 #[cfg(test)]
 mod tests {

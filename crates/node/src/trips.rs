@@ -12,8 +12,8 @@ use crate::session::IDLE_MAX;
 use cluster::{Life, Match, NodeId, Plant};
 use std::collections::BTreeMap;
 use wire::{
-    Code, Effect, Header, LeaveBody, ReturnBody, TRIP_VERSIONS, TripOverBody, TripPresentBody,
-    TripsBody, hop_flag,
+    Code, Effect, Header, LeaveBody, MOMENT_TRIPS_BITS, ReturnBody, TRIP_VERSIONS, TripOverBody,
+    TripPresentBody, TripsBody, hop_flag,
 };
 
 /// The trips of one key.
@@ -130,7 +130,7 @@ impl Trips {
                 None => Arrival::Forgotten,
             };
         }
-        let passed = request.moment() >> MOMENT_SHIFT;
+        let passed = request.moment() >> MOMENT_TRIPS_BITS;
         let ended = self.over.iter().map(|trip| trip.ended).max().unwrap_or(0);
         if passed < ended {
             return Arrival::Refused(Code::Closed);
@@ -157,9 +157,6 @@ fn node_ids(bytes: &[u8]) -> Vec<NodeId> {
     let (ids, _) = bytes.as_chunks::<2>();
     ids.iter().map(|id| NodeId(u16::from_be_bytes(*id))).collect()
 }
-
-/// A moment of a switch is the revision of its order of hot keys, times 2 to this.
-const MOMENT_SHIFT: u32 = 16;
 
 /// The trips of a partition's keys.
 #[derive(Debug, Default)]
@@ -373,7 +370,7 @@ mod tests {
 
     fn arrival(version: u64, moment: u64, hop_flags: u8) -> Arrival {
         let mut header = Header { object_version: version, hop_flags, ..Header::default() };
-        header.set_moment(moment << MOMENT_SHIFT);
+        header.set_moment(moment << MOMENT_TRIPS_BITS);
         trips().arrival(&header, 25, Life(3))
     }
 
@@ -405,7 +402,7 @@ mod tests {
         assert_eq!(arrival(0, 25, hop_flag::OLD), Arrival::New, "the switch is the same");
         assert_eq!(arrival(0, 26, hop_flag::OLD), Arrival::Refused(Code::Closed));
         let mut header = Header { hop_flags: hop_flag::OLD, ..Header::default() };
-        header.set_moment(25 << MOMENT_SHIFT);
+        header.set_moment(25 << MOMENT_TRIPS_BITS);
         let another = trips().arrival(&header, 25, Life(4));
         assert_eq!(another, Arrival::Refused(Code::Uncertain));
     }

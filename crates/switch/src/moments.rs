@@ -2,11 +2,13 @@
 //! sent after a trip had begun from one that may have been at home before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use wire::MOMENT_TRIPS_BITS;
 
 /// How far a switch is, as it tells clients and heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Revision of its order of hot keys times 2^16, plus how many trips have begun since.
+    /// Revision of its order of hot keys times 2^[`MOMENT_TRIPS_BITS`], plus how many trips have
+    /// begun since.
     pub present: u64,
     /// What that was at the order with which its directory began: what another switch has stamped
     /// was first sent before.
@@ -17,12 +19,9 @@ impl Moment {
     /// That in which an order comes.
     #[must_use]
     pub fn of_order(revision: u64) -> u64 {
-        revision << TRIPS_BITS
+        revision << MOMENT_TRIPS_BITS
     }
 }
-
-/// Bits of a moment that count trips.
-const TRIPS_BITS: u32 = 16;
 
 /// The moment of a switch, for all its threads, and for every kind of switch. It never falls, also
 /// when the directory is forgotten: every order that comes after is newer.
@@ -58,7 +57,7 @@ impl Moments {
     pub(crate) fn trip(&self) -> Option<u64> {
         let next = |moment: u64| {
             let next = moment + 1;
-            (next >> TRIPS_BITS == moment >> TRIPS_BITS).then_some(next)
+            (next >> MOMENT_TRIPS_BITS == moment >> MOMENT_TRIPS_BITS).then_some(next)
         };
         let before = self.present.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
         Some(before + 1)

@@ -21,7 +21,7 @@ const CLIENTS_MAX: usize = 1 << 16;
 
 /// For how long a silent client is remembered: as long as nodes keep its sessions, so longer than
 /// any copy of a request is on its way.
-const IDLE_MAX: Duration = Duration::from_secs(600);
+const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SECS as u64);
 
 /// How often silent clients are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);

@@ -28,6 +28,10 @@ pub const HOT_KEYS_MAX: usize = 65536;
 pub const HOT_READERS_MAX: usize = 64;
 /// Versions that a key may be given on one trip: those above the version of its LEAVE. The head of its partition gives out none of them.
 pub const TRIP_VERSIONS: usize = 4294967296;
+/// Low bits of a switch's moment, which count the trips that have begun since its order of hot keys came; those above are the order's revision.
+pub const MOMENT_TRIPS_BITS: usize = 16;
+/// For how long nodes remember a silent client's outcomes, and switches its stamps. No client retries for as long (its deadline is seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
+pub const SESSION_IDLE_SECS: usize = 600;
 /// Node ids are below this.
 pub const NODES_MAX: usize = 1024;
 /// Partitions of all keyspaces together.

@@ -11,7 +11,6 @@ use wire::hop_flag;
 const STAY: u64 = 10;
 const TRIP: u64 = 20;
 const OVER: u64 = 30;
-const MOMENT: u32 = 16;
 
 /// What the head says of a write that is not for it.
 fn away(reply: &Reply) -> Option<(u64, u64)> {
@@ -98,7 +97,7 @@ impl Chain {
         let mut header = self.stamped(Op::Put, HOT, seq);
         header.hop_flags = hop_flags;
         header.object_version = version;
-        header.set_moment(revision << MOMENT);
+        header.set_moment(revision << wire::MOMENT_TRIPS_BITS);
         self.send(&header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, b"home"]);
         self.run();
         self.only_reply()
