@@ -9,10 +9,12 @@ use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header};
 use crate::serve::matches_key;
 use cluster::{Keyspace, KeyspaceId, NodeId, Plant};
-use machine::Instant;
+use machine::{Instant, Outbox};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
-use wire::{Code, DropReason, Endpoint, Entry, GetReplyBody, Header, MgetKey, Op, hop_flag};
+use wire::{
+    Code, DropReason, Endpoint, Entry, GetReplyBody, Header, HotCopyBody, MgetKey, Op, hop_flag,
+};
 
 /// Keyspace and keyhash.
 type Place = (KeyspaceId, u64);
@@ -134,6 +136,32 @@ impl Hot {
             versions.contains(&record.version).then(|| (Code::Ok, entry(&record)))
         };
         copies.answer(now, place, key, versions.clone()).or_else(roamed)
+    }
+}
+
+/// Sends copies of a key's committed state, of the version in the header; `None` if it has none.
+pub(crate) fn push_copies(
+    out: &mut Outbox,
+    to: &[Endpoint],
+    header: &Header,
+    key: &[u8],
+    record: Option<&Record<'_>>,
+) {
+    let value = record.filter(|record| !record.tombstone);
+    let fixed = HotCopyBody {
+        kind: u8::from(value.is_none()),
+        expiry_ms: value.map_or(0, |record| record.expiry_ms),
+    };
+    let header = Header {
+        op: Op::HotCopy as u8,
+        key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+        ..*header
+    };
+    let value = value.map_or(&[][..], |record| record.value);
+    for to in to {
+        out.push(*to, |out| {
+            wire::emit(out, &header, &[&fixed.to_bytes(), key, value]);
+        });
     }
 }
 

@@ -12,7 +12,8 @@ use wire::Effect;
 
 impl<E: Engine> Node<E> {
     /// Takes the controller's order of hot keys. One that is not newer than the present one changes
-    /// nothing. It is not kept on record: a node that starts anew waits for the next.
+    /// nothing, nor does one that is older than an earlier life had. Its revision is kept on
+    /// record, the order is not: a node that starts anew waits for the next.
     pub fn install_hot(&mut self, now: Instant, order: &HotOrder) {
         if !self.hot.install(&mut self.engine, order) {
             return;

@@ -1,6 +1,7 @@
 //! A node on the way: takes writes of keys that are on a trip, whoever is their home, and tells the
 //! home of them when the trip is over (section 9 of `spec/protocol.md`).
 
+use crate::copies::push_copies;
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::replica::Context;
@@ -9,17 +10,14 @@ use crate::serve::matches_key;
 use cluster::{HotOrder, Keyspace, KeyspaceId, NodeId, PartitionId, Plant, Trip};
 use std::collections::BTreeMap;
 use wire::{
-    Code, DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, HotCopyBody, Op, Packet,
-    RoamFetchBody, RoamFoundBody, hop_flag,
+    Code, DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet, RoamFetchBody,
+    RoamFoundBody, hop_flag,
 };
-
-/// Keyspace and key.
-type Place = (KeyspaceId, Box<[u8]>);
 
 /// What a shard holds of keys on trips, and which trips it takes writes of.
 #[derive(Debug, Default)]
 pub(crate) struct Roaming {
-    table: BTreeMap<Place, Held>,
+    table: BTreeMap<KeyspaceId, BTreeMap<Box<[u8]>, Held>>,
     /// Revision of the first order of hot keys that this store was given; 0 for none yet.
     since: u64,
     /// That of the newest.
@@ -58,7 +56,7 @@ impl Roaming {
                     && let Some(held) = Held::from_note(note)
                 {
                     let id = KeyspaceId(u16::from_be_bytes(*id));
-                    found.table.insert((id, key.into()), held);
+                    found.table.entry(id).or_default().insert(key.into(), held);
                 }
             }
             _ => {}
@@ -84,16 +82,28 @@ impl Roaming {
 
     /// How many keys it holds writes of.
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.table.values().map(BTreeMap::len).sum()
     }
 
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&Held> {
-        self.table.get(&(keyspace, key.into()))
+        self.table.get(&keyspace)?.get(key)
     }
 
     fn keep<E: Engine>(&mut self, engine: &mut E, (keyspace, key): (KeyspaceId, &[u8]), it: Held) {
         engine.note(ROAMING, &name(keyspace, key), Some(&it.to_note()));
-        self.table.insert((keyspace, key.into()), it);
+        let keys = self.table.entry(keyspace).or_default();
+        if let Some(held) = keys.get_mut(key) {
+            *held = it;
+        } else {
+            keys.insert(key.into(), it);
+        }
+    }
+
+    fn forget<E: Engine>(&mut self, engine: &mut E, keyspace: KeyspaceId, key: &[u8]) {
+        engine.note(ROAMING, &name(keyspace, key), None);
+        if let Some(keys) = self.table.get_mut(&keyspace) {
+            keys.remove(key);
+        }
     }
 
     /// The newest write of a key, if it is known to be committed and not below this version.
@@ -103,9 +113,6 @@ impl Roaming {
         key: &[u8],
         floor: u64,
     ) -> Option<Record<'_>> {
-        if self.table.is_empty() {
-            return None;
-        }
         let held = self.get(keyspace, key)?;
         (held.committed && held.version >= floor).then(|| held.record())
     }
@@ -152,13 +159,13 @@ pub(crate) fn handle_roaming<E: Engine>(
     header: &Header,
     (key, value): (&[u8], &[u8]),
 ) -> Result<(), DropReason> {
-    let chain: Vec<NodeId> = packet.chain().map(NodeId).collect();
+    let member = |place: usize| packet.chain().nth(place).map(NodeId);
     let place = usize::from(header.chain_pos);
-    if chain.get(place) != Some(&ctx.directory.me) {
+    if member(place) != Some(ctx.directory.me) {
         return Err(DropReason::BadChain);
     }
-    let before = place.checked_sub(1).and_then(|before| chain.get(before));
-    if before.is_some_and(|before| !ctx.directory.owns(*before, from)) {
+    let before = place.checked_sub(1).and_then(member);
+    if before.is_some_and(|before| !ctx.directory.owns(before, from)) {
         return Err(DropReason::NotFromMember);
     }
     if !matches_key(keyspace, header.match_value, header.keyhash, key) {
@@ -175,7 +182,7 @@ pub(crate) fn handle_roaming<E: Engine>(
         refuse(ctx, header, Op::Put, Code::Away);
         return Ok(());
     }
-    let next = chain.get(place + 1).copied();
+    let next = member(place + 1);
     let news = keep(ctx, keyspace.id, header, (key, value), next.is_none());
     if let Some(next) = next {
         return pass_on(ctx, next, packet, header);
@@ -188,7 +195,7 @@ pub(crate) fn handle_roaming<E: Engine>(
         ctx.counters.hot_roamed += 1;
         let record = Record { version, expiry_ms: 0, tombstone: false, value };
         ctx.hot.copies.keep((keyspace.id, header.keyhash), key, &record);
-        spread(ctx, keyspace.id, header, &chain, trip, (key, value));
+        spread(ctx, packet, header, trip, key, &record);
     }
     Ok(())
 }
@@ -245,43 +252,37 @@ fn pass_on<E>(
 /// many more nodes of the key's row as its trip says.
 fn spread<E>(
     ctx: &mut Context<'_, E>,
-    keyspace: KeyspaceId,
+    packet: &Packet<'_>,
     header: &Header,
-    chain: &[NodeId],
     trip: Option<Trip>,
-    (key, value): (&[u8], &[u8]),
+    key: &[u8],
+    record: &Record<'_>,
 ) {
     let me = ctx.directory.me;
-    let row: Vec<NodeId> = ctx.hot.readers(keyspace, key).map(|(node, _)| node).collect();
+    let row = ctx.hot.readers(KeyspaceId(header.keyspace), key).map(|(node, _)| node);
+    let row: Vec<NodeId> = row.collect();
     let mine = row.iter().position(|node| *node == me).unwrap_or(0);
     // Who is written to anew each time hands its copies to those behind it: so all have their turn.
-    let behind = row.iter().cycle().skip(mine + 1).take(row.len().saturating_sub(1));
-    let others = behind.filter(|node| !chain.contains(node));
+    let behind = row.iter().copied().cycle().skip(mine + 1).take(row.len().saturating_sub(1));
+    let others = behind.filter(|node| packet.chain().all(|id| id != node.0));
     let more = others.take(trip.map_or(0, |trip| trip.copies.into()));
-    let mates = chain.iter().filter(|node| **node != me);
+    let mates = packet.chain().map(NodeId).filter(|node| *node != me);
     let id = PartitionId(header.partition);
     let copy = Header {
-        op: Op::HotCopy as u8,
-        key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
         partition: header.partition,
         epoch: header.epoch,
         node: me.0,
         load: ctx.load,
         match_value: header.match_value,
         keyhash: header.keyhash,
-        keyspace: keyspace.0,
-        object_version: header.object_version,
+        keyspace: header.keyspace,
+        object_version: record.version,
         ..Header::default()
     };
-    let fixed = HotCopyBody { kind: 0, expiry_ms: 0 }.to_bytes();
-    let to: Vec<Endpoint> =
-        mates.chain(more).filter_map(|node| ctx.directory.endpoint(*node, id)).collect();
+    let to = mates.chain(more).filter_map(|node| ctx.directory.endpoint(node, id));
+    let to: Vec<Endpoint> = to.filter(|_| ctx.leased).collect();
     ctx.counters.hot_copies_sent += to.len() as u64;
-    for to in to.into_iter().filter(|_| ctx.leased) {
-        ctx.out.push(to, |out| {
-            wire::emit(out, &copy, &[&fixed, key, value]);
-        });
-    }
+    push_copies(ctx.out, &to, &copy, key, Some(record));
 }
 
 /// The home of a key asks what is held of it from a trip that is over by an order that it names.
@@ -334,8 +335,7 @@ pub(crate) fn handle_end<E: Engine>(
     }
     let keyspace = KeyspaceId(header.keyspace);
     if ctx.hot.roaming.get(keyspace, key).is_some_and(|held| held.trip <= trip) {
-        ctx.hot.roaming.table.remove(&(keyspace, key.into()));
-        ctx.engine.note(ROAMING, &name(keyspace, key), None);
+        ctx.hot.roaming.forget(ctx.engine, keyspace, key);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! Nothing here decides what anybody may be shown: a copy that is lost or late costs a detour by
 //! the tail.
 
+use crate::copies::push_copies;
 use crate::engine::Engine;
 use crate::replica::{Context, Replica, Write, changes_state};
 use crate::reply::answer_write;
@@ -12,7 +13,7 @@ use cluster::{Life, NodeId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Endpoint, Header, HotCopyBody, Op};
+use wire::{Endpoint, Header};
 
 /// The hot keys of a partition that this node is the tail of.
 #[derive(Debug, Default)]
@@ -203,11 +204,7 @@ impl Replica {
     fn send_copies<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
         let (id, Some(mark)) = (self.id(), self.marks.get(key).copied()) else { return };
         let at = mark.header();
-        let header = Header {
-            op: Op::HotCopy as u8,
-            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
-            ..self.hot_header(ctx, &at)
-        };
+        let header = self.hot_header(ctx, &at);
         let place = self.key_ref(&at, key);
         let Some(spread) = self.spreads.table.get_mut(key) else { return };
         let newest = spread.newest;
@@ -220,18 +217,8 @@ impl Replica {
             let out = &mut *ctx.out;
             ctx.engine.read(&place, |record| {
                 let object_version = record.map_or(newest, |r| r.version);
-                let value = record.filter(|r| !r.tombstone);
-                let fixed = HotCopyBody {
-                    kind: u8::from(value.is_none()),
-                    expiry_ms: value.map_or(0, |r| r.expiry_ms),
-                };
-                let value = value.map_or(&[][..], |r| r.value);
                 let header = Header { object_version, ..header };
-                for to in &to {
-                    out.push(*to, |out| {
-                        wire::emit(out, &header, &[&fixed.to_bytes(), key, value]);
-                    });
-                }
+                push_copies(out, &to, &header, key, record.as_ref());
             });
         }
         (spread.sent, spread.sent_at) = (newest, ctx.now);
