@@ -177,6 +177,33 @@ pub struct NodeReport {
     pub pending: u64,
 }
 
+impl NodeReport {
+    /// The report of a whole node whose shards say this: it has installed what all of them have.
+    /// `store` is the identity of their memory together, `hot_max` how many hot keys it tells of.
+    #[must_use]
+    pub fn of_shards<'a>(
+        shards: impl Iterator<Item = &'a Self> + Clone,
+        store: StoreId,
+        hot_max: usize,
+    ) -> Self {
+        let all = || shards.clone();
+        Self {
+            revision: all().map(|it| it.revision).min().unwrap_or(0),
+            store,
+            cluster: all().find_map(|it| it.cluster),
+            settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
+            whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
+            copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
+            vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
+            hot: HotKey::join(all().flat_map(|it| &it.hot), hot_max),
+            hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
+            homecoming: all().map(|it| it.homecoming).sum(),
+            requests: all().map(|it| it.requests).sum(),
+            pending: all().map(|it| it.pending).sum(),
+        }
+    }
+}
+
 /// How far the copy of a partition to its joiner has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyProgress {

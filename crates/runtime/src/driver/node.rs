@@ -5,7 +5,7 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::FjallEngine;
-use cluster::{Assignment, HotKey, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
+use cluster::{Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Full, Instant, Served, Service, is_work, mix};
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
@@ -235,23 +235,11 @@ impl NodeHandle {
     }
 }
 
-/// The report of the whole node: it has installed what all of its shards have.
+/// The report of the whole node.
 fn sum(shards: &[ShardSnapshot]) -> NodeReport {
-    let reports = || shards.iter().map(|shard| &shard.report);
-    NodeReport {
-        revision: reports().map(|report| report.revision).min().unwrap_or(0),
-        store: joint_store(reports().map(|report| report.store)),
-        cluster: reports().find_map(|report| report.cluster),
-        settled: reports().flat_map(|report| report.settled.iter().copied()).collect(),
-        whole: reports().flat_map(|report| report.whole.iter().copied()).collect(),
-        copies: reports().flat_map(|report| report.copies.iter().copied()).collect(),
-        vacating: reports().flat_map(|report| report.vacating.iter().copied()).collect(),
-        hot: HotKey::join(reports().flat_map(|report| &report.hot), node::HOT_MAX),
-        hot_revision: reports().map(|report| report.hot_revision).min().unwrap_or(0),
-        homecoming: reports().map(|report| report.homecoming).sum(),
-        requests: reports().map(|report| report.requests).sum(),
-        pending: reports().map(|report| report.pending).sum(),
-    }
+    let reports = shards.iter().map(|shard| &shard.report);
+    let store = joint_store(reports.clone().map(|report| report.store));
+    NodeReport::of_shards(reports, store, node::HOT_MAX)
 }
 
 /// Identity of the memory of all shards together, so that one shard without its memory shows.

@@ -12,8 +12,8 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
-    Epoch, HotKey, HotPolicy, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId,
-    NodeReport, Order, PartitionId, Plant, Report, SwitchControl,
+    Epoch, HotPolicy, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport,
+    Order, PartitionId, Plant, Report, SwitchControl,
 };
 use controller::{HotAction, HotDecision, KeyspaceSpec, Saved};
 use node::engine::Engine as _;
@@ -245,7 +245,9 @@ impl World {
         let reports = shards.iter().map(|shard| Some(shard.machine.as_ref()?.report()));
         let Some(reports) = reports.collect::<Option<Vec<NodeReport>>>() else { return };
         let asked = std::mem::take(asked);
-        let state = MemberReport::Node(merge(&reports));
+        let store = reports.first().map_or_else(Default::default, |it| it.store);
+        let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
+        let state = MemberReport::Node(report);
         let report = Report { life: self.process(role).life, at: self.local(role), state };
         for mandate in asked {
             self.answer(role, &mandate, Some(report.clone()));
@@ -337,25 +339,6 @@ impl World {
         for index in 0..self.actors.len() {
             self.rearm(Unit::Actor(index));
         }
-    }
-}
-
-/// One report of all shards of a node.
-fn merge(reports: &[NodeReport]) -> NodeReport {
-    let all = || reports.iter();
-    NodeReport {
-        revision: all().map(|it| it.revision).min().unwrap_or(0),
-        store: reports.first().map_or_else(Default::default, |it| it.store),
-        cluster: all().find_map(|it| it.cluster),
-        settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
-        whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
-        copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
-        vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
-        hot: HotKey::join(all().flat_map(|it| &it.hot), usize::MAX),
-        hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
-        homecoming: all().map(|it| it.homecoming).sum(),
-        requests: all().map(|it| it.requests).sum(),
-        pending: all().map(|it| it.pending).sum(),
     }
 }
 
