@@ -34,6 +34,8 @@ pub(super) struct Obedient {
     pub(super) takes_no_hot: bool,
     /// What it says of its keys, if it is a node.
     pub(super) told: Vec<HotKey>,
+    /// Keys of its partitions that are away without the order's wish.
+    pub(super) homecoming: u64,
     /// What it has counted of hot keys, if it is a switch.
     pub(super) hot_counts: Vec<HotCount>,
     /// It can let writes of hot keys go anywhere, if it is a switch.
@@ -65,6 +67,7 @@ impl Obedient {
             hot_floor: 0,
             takes_no_hot: false,
             told: Vec::new(),
+            homecoming: 0,
             hot_counts: Vec::new(),
             roams: false,
             requests: 5,
@@ -236,7 +239,7 @@ impl Obedient {
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),
             hot: self.told.clone(),
-            homecoming: 0,
+            homecoming: self.homecoming,
             hot_revision: self.hot.revision,
             requests: self.requests,
             pending: 1,

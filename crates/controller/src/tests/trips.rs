@@ -465,3 +465,18 @@ fn whatever_happens_a_trip_is_of_one_key_and_one_row_of_nodes_and_comes_but_once
     }
     assert!(trips > 200, "{trips}");
 }
+
+#[test]
+fn a_node_is_not_removed_while_it_may_hold_the_newest_write_of_a_key() {
+    let mut asked = Asked::away();
+    let last = NodeId(4);
+    asked.world.controller.drain_node(asked.world.now, last).unwrap();
+    asked.live_until(|world| world.map().partitions.iter().all(|it| !it.chain.contains(&last)));
+    asked.world.member(node(0)).homecoming = 1;
+    asked.live_for(SECOND);
+    let refused = asked.world.controller.remove_node(asked.world.now, last);
+    assert_eq!(refused, Err(crate::CommandError::NodeOnTrips(last)));
+    asked.world.member(node(0)).homecoming = 0;
+    asked.live_for(SECOND);
+    asked.world.controller.remove_node(asked.world.now, last).unwrap();
+}
