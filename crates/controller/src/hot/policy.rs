@@ -10,9 +10,17 @@ pub(crate) const HOT_PER_NODE: u64 = 8;
 pub(crate) const RATE_MIN: u64 = 50;
 
 /// A key is worth as many readers as it is read per write, over this: beta of Pegasus section 3.3,
-/// as its inverse. A copy costs the tail a message and its answer, as much as about one read; so
-/// each copy saves its tail twice what it costs.
-pub(crate) const READS_PER_COPY: u64 = 2;
+/// as its inverse. With each write a copy costs its reader as much as a request, so all copies
+/// together cost an eighth of what the key is read.
+pub(crate) const READS_PER_COPY: u64 = 8;
+
+/// The same where fewer readers would have too much to do for the key alone ([`READER_SHARE`]):
+/// then copies may cost up to half of what it is read.
+const READS_PER_COPY_NEEDED: u64 = 2;
+
+/// A reader has too much to do for one key if its part of the reads is more than what a node does
+/// on the mean, over this.
+const READER_SHARE: u64 = 2;
 
 /// A key goes on a trip when its home would have more to do for it than the mean of a node, over
 /// this.
@@ -38,9 +46,9 @@ impl From<&HotKey> for Rates {
 }
 
 impl Rates {
-    /// How many readers pay.
-    fn pays(self) -> u64 {
-        self.reads.checked_div(self.writes.saturating_mul(READS_PER_COPY)).unwrap_or(u64::MAX)
+    /// How many readers there are if each is to have so many reads for each write.
+    fn readers(self, reads_per_copy: u64) -> u64 {
+        self.reads.checked_div(self.writes.saturating_mul(reads_per_copy)).unwrap_or(u64::MAX)
     }
 }
 
@@ -49,6 +57,8 @@ impl Rates {
 pub(crate) struct Policy {
     /// Nodes that may hold copies.
     nodes: u64,
+    /// Requests per second that a node takes.
+    mean: u64,
     /// From how many reads per second on a key is hot.
     threshold: u64,
     /// From how much work on a key is worth a trip.
@@ -63,14 +73,21 @@ impl Policy {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
         let trip_from = (mean / TRIP_SHARE).max(RATE_MIN);
-        Self { nodes, threshold: share.max(RATE_MIN), trip_from }
+        Self { nodes, mean, threshold: share.max(RATE_MIN), trip_from }
+    }
+
+    /// How many readers of a key pay.
+    fn pays(self, rates: Rates) -> u64 {
+        let needed = rates.reads.saturating_mul(READER_SHARE) / self.mean.max(1);
+        let cheap = rates.readers(READS_PER_COPY);
+        cheap.max(rates.readers(READS_PER_COPY_NEEDED).min(needed))
     }
 
     /// What the tail of a key's chain has to do for it, in requests per second, if its writes stay
     /// at home: the writes, and of each a copy for every reader that pays, which costs as much as a
     /// request; or the reads, if no copies pay. Never more than reads and writes together.
     fn work(self, rates: Rates) -> u64 {
-        let others = match rates.pays() {
+        let others = match self.pays(rates) {
             0 | 1 => rates.reads,
             pays => rates.writes.saturating_mul(pays.min(self.readers_max())),
         };
@@ -82,9 +99,9 @@ impl Policy {
     /// On one, its home has nothing to do for it. But a key that is only a small part of what a
     /// node does finds room at home as well as anywhere, and a trip is not for nothing: whatever is
     /// not a plain write, or not on a copy, has to wait for its end. So a key goes from half of the
-    /// mean load of a node on, by [`Self::work`]: with four reads per write, which pay two copies,
-    /// from a sixth of the mean in writes; with as many reads as writes, from a quarter of it; with
-    /// few reads, from half. There are then at most twice as many such keys as nodes. One that an
+    /// mean load of a node on, by [`Self::work`]: if no copies pay that is reads and writes
+    /// together, with 16 reads per write, which pay two copies, a sixth of the mean in writes.
+    /// There are then at most twice as many such keys as nodes. One that an
     /// operator has pinned goes from [`RATE_MIN`] on, however much the nodes have to do: bursts are
     /// expected of it.
     pub(crate) fn is_worth_trip(self, rates: Rates, pinned: bool) -> bool {
@@ -118,12 +135,12 @@ impl Policy {
 
     /// Whether a key is to be taken in.
     pub(crate) fn is_hot(self, rates: Rates) -> bool {
-        rates.reads >= self.threshold && rates.pays() >= 2
+        rates.reads >= self.threshold && self.pays(rates) >= 2
     }
 
     /// Whether a key that is in has become too cold to stay: half of what it took to come in.
     pub(crate) fn is_cold(self, rates: Rates) -> bool {
-        rates.reads < self.threshold / 2 || rates.pays() < 1
+        rates.reads < self.threshold / 2 || self.pays(rates) < 1
     }
 
     /// How many nodes are to hold copies of a key that has so many readers now (0: it is new).
@@ -131,7 +148,7 @@ impl Policy {
     /// A power of two or all, at least 2; changed only if it is off by much.
     pub(crate) fn readers(self, rates: Rates, now: u64) -> u64 {
         let most = self.readers_max();
-        let pays = rates.pays();
+        let pays = self.pays(rates);
         let fits = (now..now.saturating_mul(2)).contains(&pays) || pays >= now && now == most;
         let barely = pays < now && pays >= now - now / 4;
         if now >= 2 && now <= most && (fits || barely) {
@@ -171,8 +188,26 @@ mod tests {
         assert!(policy.is_hot(rates(1_000, 0)) && !policy.is_hot(rates(999, 0)));
         assert!(policy.is_cold(rates(499, 0)) && !policy.is_cold(rates(500, 0)));
         assert_eq!(Policy::new(4, 0).threshold(), RATE_MIN);
-        assert!(policy.is_hot(rates(4_000, 1_000)) && !policy.is_hot(rates(3_999, 1_000)));
-        assert!(policy.is_cold(rates(4_000, 2_001)) && !policy.is_cold(rates(4_000, 2_000)));
+        assert!(policy.is_hot(rates(4_000, 250)) && !policy.is_hot(rates(4_000, 251)));
+        assert!(policy.is_cold(rates(4_000, 501)) && !policy.is_cold(rates(4_000, 500)));
+    }
+
+    #[test]
+    fn a_copy_may_cost_more_where_one_node_could_not_do_the_reads() {
+        let policy = Policy::new(32, 16_000);
+        for (reads, writes, pays) in [
+            (16_000, 1_000, 2),
+            (16_000, 2_000, 2),
+            (15_999, 2_000, 1),
+            (32_000, 2_000, 4),
+            (32_000, 8_000, 2),
+            (32_000, 8_001, 1),
+            (160_000, 8_000, 10),
+            (160_000, 16_000, 5),
+            (160_000, 1_000, 20),
+        ] {
+            assert_eq!(policy.pays(rates(reads, writes)), pays, "{reads} / {writes}");
+        }
     }
 
     #[test]
