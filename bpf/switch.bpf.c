@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The switch in the kernel: sections 3.1 to 3.9 and 8 of spec/protocol.md.
+ * The switch in the kernel: sections 3.1 to 3.9, 8 and 9 of spec/protocol.md.
  *
  *	frame ─▶ keyway_one (XDP) ─┬─▶ redirected: replies, requests for one key
  *				   ├─▶ keyway_many (tc): MGET and RANGE, one clone for each part
@@ -21,19 +21,34 @@ int keyway_many(struct __sk_buff *skb)
 	return kw_many(skb);
 }
 
-/* Called by the loader: sets what holds for all packets, each word at once. */
+/* More than trips can begin while an order comes. */
+#define KW_GOVERN_TRIES	64
+
+/* Called by the loader: sets what holds for all packets, each word at once. 0 if that was done. */
 SEC("syscall")
 int govern(struct kw_rule *to)
 {
 	*(volatile __u64 *)&rule.leased_until = to->leased_until;
 	/* In this order for all processors, which an exchange makes sure of. */
 	__sync_lock_test_and_set(&rule.beginning, to->beginning);
-	*(volatile __u64 *)&rule.moment = to->moment;
+	__sync_lock_test_and_set(&rule.order, to->order);
+	/* Trips that begin raise it, too. */
+	for (int i = 0; i < KW_GOVERN_TRIES; i++) {
+		__u64 moment = kw_moment();
+
+		if (moment >= to->moment ||
+		    __sync_val_compare_and_swap(&rule.moment, moment, to->moment) == moment)
+			break;
+		if (i + 1 == KW_GOVERN_TRIES)
+			return 1;
+	}
+	*(volatile __u64 *)&rule.pass = to->pass;
 	*(volatile __u32 *)&rule.nodes = to->nodes;
 	*(volatile __u32 *)&rule.tick = to->tick;
 	*(volatile __u8 *)&rule.installed = to->installed;
 	*(volatile __u8 *)&rule.active = to->active;
 	*(volatile __u8 *)&rule.hot = to->hot;
+	*(volatile __u8 *)&rule.roams = to->roams;
 	return 0;
 }
 
@@ -50,6 +65,7 @@ int resettle(struct kw_hot_change *to)
 	/* Whoever reads half of this asks a node that may not hold the key, and says so. */
 	*(volatile __u16 *)&hot->first = to->first;
 	*(volatile __u16 *)&hot->readers = to->readers;
+	*(volatile __u8 *)&hot->replicas = to->replicas;
 	__builtin_memcpy(before, hot->marks, sizeof(before));
 #pragma clang loop unroll(full) /* The verifier wants constant offsets into `to`. */
 	for (int i = 0; i < KW_HOT_READERS_MAX; i++) {
@@ -73,6 +89,97 @@ int note(struct xdp_md *ctx)
 	if ((void *)(kw + 1) > end)
 		return XDP_ABORTED;
 	return kw_learn(kw, bpf_ntohs(kw->node)) ? XDP_DROP : XDP_PASS;
+}
+
+/* Called by the loader: begins to forget a client. 0 if it was heard in no later pass. */
+SEC("syscall")
+int silence(struct kw_silent *of)
+{
+	struct kw_roamer *roamer = kw_roamer(of->client);
+
+	if (!roamer)
+		return 1;
+	return __sync_val_compare_and_swap(&roamer->heard, of->heard, 0) != of->heard;
+}
+
+/* Called by the loader: takes a client out that it has begun to forget. */
+SEC("syscall")
+int part(struct kw_silent *from)
+{
+	__be64 client = from->client;
+
+	if (bpf_map_delete_elem(&roamers, &client))
+		return 1;
+	__sync_fetch_and_sub(&roaming.clients, 1);
+	return 0;
+}
+
+/*
+ * Called by the loader: gives the header of a write that may roam, which stands for a frame, what
+ * its socket sends it on with. XDP_TX: stamped for its trip. XDP_PASS: it goes home, stamped with
+ * the version in `object_version`. XDP_DROP: dropped, for the reason in `code`.
+ */
+SEC("xdp")
+int roam(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct kw_header *kw = data;
+	struct kw_own *own = kw_own();
+	struct kw_write w = {};
+	struct kw_hot *hot = NULL;
+	int fate;
+
+	if ((void *)(kw + 1) > end || !own)
+		return XDP_ABORTED;
+	kw_begin_write(&w, kw, own);
+	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
+		hot = kw_hot(kw->keyspace, KW_U64(&kw->keyhash));
+	fate = kw_roam(hot, own, &w);
+	if (fate) {
+		kw->code = fate;
+		return XDP_DROP;
+	}
+	KW_U64(&kw->object_version) = w.stamp.version;
+	if (!w.stamp.chain_len)
+		return XDP_PASS;
+	kw_stamp_trip(kw, &w, own);
+	return XDP_TX;
+}
+
+/*
+ * Called by the loader: gives the header of a read of a key that may be hot, which stands for a frame,
+ * what its socket stamps it with. XDP_PASS: the key is not hot. XDP_TX: `stay`, the floor in
+ * `object_version`, and a chain of the reader, if it is to go to one.
+ */
+SEC("xdp")
+int spread(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct kw_header *kw = data;
+	struct kw_own *own = kw_own();
+	__u32 proven, chosen = KW_NOBODY;
+	const struct kw_hot *hot;
+	__u64 floor;
+
+	if ((void *)(kw + 1) > end || !own)
+		return XDP_ABORTED;
+	hot = kw_may_be_hot(KW_U64(&kw->keyhash)) ? kw_hot(kw->keyspace, KW_U64(&kw->keyhash)) : NULL;
+	if (!hot)
+		return XDP_PASS;
+	proven = kw_proven(hot);
+	floor = kw_floor(hot, proven);
+	if (proven && (hot->replicas || !(kw->flags & KW_FLAG_AT_HOME)))
+		chosen = kw_choose(hot, floor, 0, own);
+	kw->chain_len = chosen < KW_NODES_MAX;
+	*(__be16 *)(void *)kw->chain = bpf_htons(chosen);
+	if (kw->chain_len)
+		kw_sent(own, bpf_htons(chosen));
+	else if (!proven || !hot->replicas)
+		floor = KW_AT_TAIL;
+	kw_count_hot_read(hot->counter, kw->chain_len);
+	KW_U64(&kw->object_version) = bpf_cpu_to_be64(floor);
+	KW_U64((void *)kw + KW_STAY_AT) = hot->stay;
+	return XDP_TX;
 }
 
 /*

@@ -376,20 +376,22 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, and what left as parts of an MGET or RANGE. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, and PUTs sent on trips of hot keys with a stamp that was new, or was not. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
 	__u64 dropped[256];
 	__u64 unparsed;
 	__u64 parts;
+	__u64 roamed[2];
 };
-_Static_assert(sizeof(struct kw_totals) == 6160, "no padding");
+_Static_assert(sizeof(struct kw_totals) == 6176, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_totals, forwarded) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 6144, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, parts) == 6152, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, roamed) == 6160, "as in Rust");
 
 /* The service address, fixed when the program is loaded. */
 struct kw_service {
@@ -402,28 +404,34 @@ _Static_assert(__builtin_offsetof(struct kw_service, addr) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, port) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, pad) == 18, "as in Rust");
 
-/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, and how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load). */
+/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, a number that changes before and after the rows and trips of hot keys do (odd: they are changing), how often silent clients have been looked for (a second or more apart, from 1), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load), and whether any key is on a trip. */
 struct kw_rule {
 	__u64 leased_until;
-	__be64 moment;
+	__u64 moment;
 	__u64 beginning;
+	__u64 order;
+	__u64 pass;
 	__u32 nodes;
 	__u32 tick;
 	__u8 installed;
 	__u8 active;
 	__u8 hot;
-	__u8 pad[5];
+	__u8 roams;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct kw_rule) == 40, "no padding");
+_Static_assert(sizeof(struct kw_rule) == 56, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_rule, leased_until) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, moment) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, beginning) == 16, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, nodes) == 24, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, tick) == 28, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 32, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, active) == 33, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, hot) == 34, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 35, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, order) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, pass) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, nodes) == 40, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, tick) == 44, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, installed) == 48, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, active) == 49, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, hot) == 50, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, roams) == 51, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, pad) == 52, "as in Rust");
 
 /* What a hot key is known by. */
 struct kw_hot_key {
@@ -436,7 +444,7 @@ _Static_assert(__builtin_offsetof(struct kw_hot_key, keyhash) == 0, "as in Rust"
 _Static_assert(__builtin_offsetof(struct kw_hot_key, keyspace) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_key, pad) == 10, "as in Rust");
 
-/* What is known of a hot key in its present stay: the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, and the mark of each (0: none). */
+/* What is known of a hot key in its present stay: the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its trip (0: it is on none), and the mark of each reader (0: none). */
 struct kw_hot {
 	__be64 stay;
 	__u64 floor;
@@ -444,7 +452,8 @@ struct kw_hot {
 	__u32 counter;
 	__u16 first;
 	__u16 readers;
-	__u32 pad;
+	__u8 replicas;
+	__u8 pad[3];
 	__u8 marks[64];
 };
 _Static_assert(sizeof(struct kw_hot) == 96, "no padding");
@@ -454,16 +463,83 @@ _Static_assert(__builtin_offsetof(struct kw_hot, proven) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, counter) == 20, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, first) == 24, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, readers) == 26, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 28, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, replicas) == 28, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 29, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, marks) == 32, "as in Rust");
 
-/* Other readers for a hot key that stays, and which reader each of them was before (255: none). */
+/* The trip of a hot key: its number, the moment of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
+struct kw_trip {
+	__be64 number;
+	__u64 begun;
+	__u64 next;
+	__u64 last;
+};
+_Static_assert(sizeof(struct kw_trip) == 32, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_trip, number) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_trip, begun) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_trip, next) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_trip, last) == 24, "as in Rust");
+
+/* What a request is known by. */
+struct kw_request {
+	__be64 client;
+	__be64 seq;
+};
+_Static_assert(sizeof(struct kw_request) == 16, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_request, client) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_request, seq) == 8, "as in Rust");
+
+/* What a request was given on a trip: the trip's number, its version and its chain as in the header. The guard is a sum over all of it and the request, by which half a stamp is known. */
+struct kw_stamp {
+	__be64 trip;
+	__be64 version;
+	__u8 chain[16];
+	__u32 guard;
+	__u8 chain_len;
+	__u8 pad[3];
+};
+_Static_assert(sizeof(struct kw_stamp) == 40, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_stamp, trip) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_stamp, version) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_stamp, chain) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_stamp, guard) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_stamp, chain_len) == 36, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_stamp, pad) == 37, "as in Rust");
+
+/* A client that has stamps: its id once more, its low-water mark, below which number its stamps were let go, in which pass it was heard last (0: it is not there yet, or is being forgotten), and whether one of its stamps is being made anew. */
+struct kw_roamer {
+	__be64 client;
+	__u64 low;
+	__u64 gone;
+	__u64 heard;
+	__u32 busy;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct kw_roamer) == 40, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_roamer, client) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_roamer, low) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_roamer, gone) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_roamer, heard) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_roamer, busy) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_roamer, pad) == 36, "as in Rust");
+
+/* A client that is to be forgotten, and in which pass it was heard last. */
+struct kw_silent {
+	__be64 client;
+	__u64 heard;
+};
+_Static_assert(sizeof(struct kw_silent) == 16, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_silent, client) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_silent, heard) == 8, "as in Rust");
+
+/* Other readers for a hot key that stays, which reader each of them was before (255: none), and how many nodes are in the chain of each write of its trip (0: it is on none). */
 struct kw_hot_change {
 	__be64 keyhash;
 	__be16 keyspace;
 	__u16 first;
 	__u16 readers;
-	__u16 pad;
+	__u8 replicas;
+	__u8 pad;
 	__u8 from[64];
 };
 _Static_assert(sizeof(struct kw_hot_change) == 80, "no padding");
@@ -471,7 +547,8 @@ _Static_assert(__builtin_offsetof(struct kw_hot_change, keyhash) == 0, "as in Ru
 _Static_assert(__builtin_offsetof(struct kw_hot_change, keyspace) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_change, first) == 10, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_change, readers) == 12, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot_change, pad) == 14, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, replicas) == 14, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, pad) == 15, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_change, from) == 16, "as in Rust");
 
 /* Who may hold copies: the node id at each place (65535: nobody), the place of each node id (65535: none), and how many places there are. */

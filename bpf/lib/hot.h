@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The coherence directory: section 8 of spec/protocol.md, as crates/switch has it in `hot`, `learn`
- * and `spread`.
+ * The coherence directory: section 8 of spec/protocol.md, as crates/switch has it in `hot` and
+ * `spread`.
  *
  * The loader puts elements in and takes them out. It never puts one in the place of another: what
  * programs have raised meanwhile would be lost. What changes in an element that stays is changed
@@ -20,13 +20,17 @@
 #define KEYWAY_HOT_H
 
 #include "count.h"
+#include "stamps.h"
 #include "tables.h"
 
 /* Readers that are looked at for one read, as in crates/switch/src/spread.rs. */
 #define KW_SAMPLES_MAX	4
 
-/* Times that a floor is tried to be raised: each time somebody else has raised it meanwhile. */
-#define KW_RAISE_MAX	16
+/* Beside a mark: only of readers to which a way is known. */
+#define KW_REACHED	0x100
+
+/* Floor of a read that only a tail may answer, which takes none: no copy is as new as that. */
+#define KW_AT_TAIL	(~0ULL)
 
 /* No node has this id. */
 #define KW_NOBODY	0xffff
@@ -70,11 +74,8 @@ static __always_inline __u8 kw_mark(__u64 version)
 /* What a read is stamped with. */
 static __always_inline __u64 kw_floor(const struct kw_hot *hot, __u32 proven)
 {
-	__u64 after = proven;
-
 	/* The address depends on `proven`, so that no processor reads the floor before that. */
-	asm volatile("%0 &= 0" : "+r"(after));
-	return *(const volatile __u64 *)((const void *)&hot->floor + after);
+	return *(const volatile __u64 *)((const void *)&hot->floor + kw_after(proven));
 }
 
 static __always_inline __u32 kw_proven(const struct kw_hot *hot)
@@ -107,15 +108,94 @@ static __always_inline __u64 kw_draw(struct kw_own *own)
 	return random;
 }
 
-/*
- * The id of a reader that holds this version and to which a way is known, or KW_NOBODY: of the
- * first two among a few at random the one that has less to do. A function of its own to the
- * verifier.
- */
-__noinline int kw_choose(const struct kw_hot *hot, __u64 version, struct kw_own *own)
+/* The id of a key's reader, or KW_NOBODY. */
+static __always_inline __u32 kw_holder(const struct kw_hot *hot, __u32 reader)
 {
-	__u32 found = KW_NOBODY, readers, reader, place, node, i, j;
-	__u8 mark = kw_mark(version);
+	__u32 place = hot->first + reader, node;
+
+	if (place >= holders.count)
+		place -= holders.count;
+	node = holders.nodes[place & (KW_NODES_MAX - 1)];
+	return node < KW_NODES_MAX ? node : KW_NOBODY;
+}
+
+/* The node with an id, if it is in the node table. */
+static __always_inline const struct kw_node *kw_known(__u32 id)
+{
+	const struct kw_node *node = bpf_map_lookup_elem(&nodes, &id);
+
+	return node && node->shards ? node : NULL;
+}
+
+/* Whether a node is in the node table, or with KW_REACHED a way is known to it. */
+static __always_inline bool kw_is_known(__u32 id, __u32 mark)
+{
+	return mark & KW_REACHED ? kw_node(bpf_htons(id)) != NULL : kw_known(id) != NULL;
+}
+
+/* The node's id of a reader that was picked. */
+static __always_inline __u32 kw_picked(__u32 picked)
+{
+	return picked / KW_HOT_READERS_MAX;
+}
+
+/*
+ * Of a reader by its place among them, counted on from the first again: that place, and its node's
+ * id times 64, if it is not `taken`, a bit for each, holds the version with this mark, if there is
+ * one, and is in the node table, or with KW_REACHED a way is known to it; else -1. A function of its
+ * own to the verifier, like the next.
+ */
+__noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u32 mark)
+{
+	__u32 node;
+
+	if (!hot)
+		return -1;
+	if (reader >= hot->readers)
+		reader -= hot->readers;
+	reader &= KW_HOT_READERS_MAX - 1;
+	if (taken >> reader & 1 || (mark & 0xff && hot->marks[reader] != (mark & 0xff)))
+		return -1;
+	node = kw_holder(hot, reader);
+	if (!kw_is_known(node, mark))
+		return -1;
+	return node * KW_HOT_READERS_MAX + reader;
+}
+
+/*
+ * Of a key's readers that fit, the first two from one at random on: the one of them that has less to
+ * do, as above.
+ */
+__noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct kw_own *own)
+{
+	__u32 readers, from, i;
+	int found = -1, next;
+
+	if (!hot || !own)
+		return -1;
+	readers = hot->readers;
+	from = (kw_draw(own) & 0xffff) * readers >> 16;
+	for (i = 0; i < KW_HOT_READERS_MAX && i < readers; i++) {
+		next = kw_fits(hot, from + i, taken, mark);
+		if (next < 0)
+			continue;
+		if (found >= 0)
+			return kw_busy(own, kw_picked(next)) < kw_busy(own, kw_picked(found)) ?
+			       next : found;
+		found = next;
+		if (rule.hot == KW_CHOOSE_AT_RANDOM)
+			break;
+	}
+	return found;
+}
+
+/*
+ * The id of a reader that holds the version with this mark, as above, or KW_NOBODY: of the first two
+ * among a few at random the one that has less to do.
+ */
+__noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own *own)
+{
+	__u32 found = KW_NOBODY, readers, reader, node, i, j;
 	__u64 seen = 0, draw;
 
 	if (!hot || !own)
@@ -128,13 +208,10 @@ __noinline int kw_choose(const struct kw_hot *hot, __u64 version, struct kw_own 
 		for (j = 1; j < KW_SAMPLES_MAX && seen >> (reader & 63) & 1; j++)
 			reader = reader + 1 < readers ? reader + 1 : 0;
 		seen |= 1ULL << (reader & 63);
-		if (hot->marks[reader & (KW_HOT_READERS_MAX - 1)] != mark)
+		if (hot->marks[reader & (KW_HOT_READERS_MAX - 1)] != (mark & 0xff))
 			continue;
-		place = hot->first + reader;
-		if (place >= holders.count)
-			place -= holders.count;
-		node = holders.nodes[place & (KW_NODES_MAX - 1)];
-		if (node >= KW_NODES_MAX || !kw_node(bpf_htons(node)))
+		node = kw_holder(hot, reader);
+		if (!kw_is_known(node, mark))
 			continue;
 		if (found != KW_NOBODY)
 			return kw_busy(own, node) < kw_busy(own, found) ? node : found;
@@ -145,6 +222,18 @@ __noinline int kw_choose(const struct kw_hot *hot, __u64 version, struct kw_own 
 	return found;
 }
 
+/* The id of a reader to ask for a version, or KW_NOBODY. `reached`: KW_REACHED, or 0. */
+static __always_inline __u32 kw_choose(const struct kw_hot *hot, __u64 version, __u32 reached,
+				       struct kw_own *own)
+{
+	int picked;
+
+	if (!hot->replicas)
+		return kw_choose_few(hot, kw_mark(version) | reached, own);
+	/* On a trip a write is held by few at first, and nobody at home can help out. */
+	picked = kw_pick(hot, 0, kw_mark(version) | reached, own);
+	return picked < 0 ? KW_NOBODY : kw_picked(picked);
+}
 /* Lifts the floor to a version: whether that was done. The reply that shows it comes after. */
 static __always_inline bool kw_raise(struct kw_hot *hot, __u64 version)
 {
@@ -172,71 +261,6 @@ static __always_inline void kw_note_mark(struct kw_hot *hot, __u32 node, __u8 ma
 	reader &= KW_HOT_READERS_MAX - 1;
 	if (hot->marks[reader] != mark)
 		hot->marks[reader] = mark;
-}
-
-/* Codes above the decided ones that are known: others are taken for decided. */
-static __always_inline bool kw_is_undecided(__u8 code)
-{
-	return (code >= KW_CODE_STALE_EPOCH && code <= KW_CODE_UNCERTAIN) ||
-	       (code >= KW_CODE_BAD_REQUEST && code <= KW_CODE_NOT_ORDERED);
-}
-
-/*
- * Takes note of what a node says of a hot key in a reply to one key, before that is sent on: 0, or
- * the reason to drop it.
- */
-static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
-{
-	__u64 version = bpf_be64_to_cpu(KW_U64(&kw->object_version));
-	struct kw_hot *hot = kw_hot(kw->keyspace, KW_U64(&kw->keyhash));
-	bool of_get = kw->op == KW_OP_GET_REPLY, of_this_stay;
-
-	if (!hot)
-		return 0;
-	if (kw->op == KW_OP_HOT_COPIED) {
-		/* What is below the floor is of no use, and would hide what it has taken since. */
-		if (version >= *(volatile __u64 *)&hot->floor)
-			kw_note_mark(hot, sender, kw_mark(version));
-		return 0;
-	}
-	of_this_stay = KW_U64((void *)kw + KW_STAY_AT) == hot->stay;
-	if (kw->op != KW_OP_HOT_COVER && kw_is_undecided(kw->code)) {
-		if (kw->code != KW_CODE_NOT_HERE || !of_get || !of_this_stay)
-			return 0;
-		if (!(kw->hop_flags & KW_HOP_FLAG_NEWEST)) {
-			kw_note_mark(hot, sender, 0);
-			return 0;
-		}
-		/* From the home of a key on a trip: it proves, though it has no answer. */
-	}
-	if (!kw_raise(hot, version))
-		return KW_DROP_CONTENDED;
-	/* Whoever answers for a trip holds what it answers. */
-	if (kw->op == KW_OP_PUT_REPLY && kw->hop_flags & KW_HOP_FLAG_ROAM &&
-	    *(volatile __u64 *)&hot->floor == version)
-		kw_note_mark(hot, sender, kw_mark(version));
-	/* The branches before make sure that no processor shows this before the floor. */
-	if (of_get && kw->hop_flags & KW_HOP_FLAG_NEWEST && of_this_stay && !kw_proven(hot))
-		*(volatile __u32 *)&hot->proven = 1;
-	return 0;
-}
-
-static __always_inline int kw_learn(const struct kw_header *kw, __u32 sender)
-{
-	if (!kw_may_be_hot(KW_U64(&kw->keyhash)))
-		return 0;
-	switch (kw->op) {
-	case KW_OP_GET_REPLY:
-	case KW_OP_PUT_REPLY:
-	case KW_OP_DEL_REPLY:
-	case KW_OP_CAS_REPLY:
-	case KW_OP_INCR_REPLY:
-	case KW_OP_HOT_COPIED:
-	case KW_OP_HOT_COVER:
-		return kw_learn_hot(kw, sender);
-	default:
-		return 0;
-	}
 }
 
 #endif /* KEYWAY_HOT_H */

@@ -56,6 +56,7 @@ struct kw_plan {
 	__u32			counters[KW_PARTS_MAX];	/* Of each read. */
 	__u32			hot;			/* MGET: keys that are hot, */
 	__u32			spread;			/* those of them that go to copies, */
+	__u32			floored;		/* those that are asked for a floor, */
 	__u32			hot_counters[KW_MGET_KEYS_MAX];	/* their counters, */
 	__u64			floors[KW_MGET_KEYS_MAX];	/* and their floors. */
 	struct kw_part		part[KW_PARTS_MAX];
@@ -136,23 +137,20 @@ __noinline int kw_join(struct kw_plan *plan, __u32 node_port, __u32 bit, __u32 h
 	return 0;
 }
 
-/* Whether a hot key is read from a copy. Then `to` says where from. */
-static __always_inline bool kw_plan_copy(struct kw_plan *plan, const struct kw_hot *hot, __u32 key,
-					 struct kw_place *to)
+/* Whether a hot key is read from a copy, which holds the floor. Then `to` says where from. */
+static __always_inline bool kw_plan_copy(const struct kw_plan *plan, const struct kw_hot *hot,
+					 __u64 floor, struct kw_place *to)
 {
-	__u32 proven = kw_proven(hot);
-	__u64 floor = kw_floor(hot, proven);
 	__be16 port;
 	int chosen;
 
-	if (!proven || plan->at_home)
+	if (plan->at_home && !hot->replicas)
 		return false;
-	chosen = kw_choose(hot, floor, kw_own());
+	chosen = kw_choose(hot, floor, KW_REACHED, kw_own());
 	if (!kw_shard(chosen, to->partition, &port))
 		return false;
 	to->node = bpf_htons(chosen);
 	to->port = port;
-	plan->floors[key] = floor;
 	return true;
 }
 
@@ -160,7 +158,7 @@ static __always_inline bool kw_plan_copy(struct kw_plan *plan, const struct kw_h
 __noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 keyspace, __u32 key)
 {
 	__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + key * KW_MGET_SLOT_LEN;
-	__u32 bit = 1U << (key & 31), hot_bit = 0;
+	__u32 bit = 1U << (key & 31), hot_bit = 0, spread = 0, proven;
 	struct kw_place place = {};
 	struct kw_hot *hot;
 	__be64 slot[KW_MGET_SLOT_LEN / 8];
@@ -177,11 +175,16 @@ __noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 ke
 	if (hot) {
 		plan->hot |= bit;
 		plan->hot_counters[key] = hot->counter;
-		if (kw_plan_copy(plan, hot, key, &place))
-			hot_bit = bit;
-		plan->spread |= hot_bit;
+		proven = kw_proven(hot);
+		plan->floors[key] = kw_floor(hot, proven);
+		if (proven && kw_plan_copy(plan, hot, plan->floors[key], &place))
+			spread = bit;
+		plan->spread |= spread;
+		/* Its home is asked for the floor, too, if the key is on a trip. */
+		hot_bit = proven && hot->replicas ? bit : spread;
+		plan->floored |= hot_bit;
 	}
-	if (fate == KW_TO_KERNEL && !hot_bit)
+	if (fate == KW_TO_KERNEL && !spread)
 		return KW_TO_KERNEL;
 	kw_plan_read(plan, place.counter);
 	if (place.port)
@@ -322,7 +325,7 @@ static __always_inline void kw_stamp_part(struct kw_header *kw, const struct kw_
 }
 
 /*
- * Puts the floors of the keys that go to copies in the place of their match values: 0 if that could
+ * Puts floors in the place of the match values of the keys that are asked for them: 0 if that could
  * be done. The slots are the same in all parts, but each key is in one of them alone.
  */
 __noinline int kw_write_floors(struct __sk_buff *skb, const struct kw_plan *plan)
@@ -333,7 +336,7 @@ __noinline int kw_write_floors(struct __sk_buff *skb, const struct kw_plan *plan
 		__be64 floor[2] = { 0, bpf_cpu_to_be64(plan->floors[i]) };
 		__u32 slot_at = KW_DATAGRAM_AT + KW_HEADER_LEN + i * KW_MGET_SLOT_LEN;
 
-		if (plan->spread & 1U << i && bpf_skb_store_bytes(skb, slot_at, floor, sizeof(floor), 0))
+		if (plan->floored & 1U << i && bpf_skb_store_bytes(skb, slot_at, floor, sizeof(floor), 0))
 			return -1;
 	}
 	return 0;
@@ -425,7 +428,7 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	if (!plan || !own)
 		return TC_ACT_OK;
 	plan->parts = plan->reads = plan->no_partition = plan->no_node = 0;
-	plan->ends_with_part = plan->cut = plan->hot = plan->spread = 0;
+	plan->ends_with_part = plan->cut = plan->hot = plan->spread = plan->floored = 0;
 	fate = kw_plan(skb, &p, own, plan);
 	if (fate == KW_TO_KERNEL)
 		return TC_ACT_OK;
@@ -437,7 +440,7 @@ static __always_inline int kw_many(struct __sk_buff *skb)
 	kw_count_plan(plan);
 	kw_stamp_request(&p);
 	fate = TC_ACT_SHOT;
-	if (plan->spread && kw_write_floors(skb, plan))
+	if (plan->floored && kw_write_floors(skb, plan))
 		return fate;
 	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->parts; i++)
 		fate = kw_send_part(skb, plan, i);

@@ -112,6 +112,7 @@ struct kw_own {
 	__u64			leased_until;	/* As it was when the clock was last asked. */
 	__u64			tick;		/* In which the clock was last asked. */
 	__u64			random;		/* The last number drawn; 0: none was. */
+	__u64			fence;		/* Of no use but to be written. */
 	__u64			waiting[KW_NODES_MAX];	/* By node id: see queue.h. */
 };
 
@@ -162,6 +163,44 @@ __u64 hot_bits[1024] SEC(".data.hot_bits");
 
 /* Who may hold copies. */
 struct kw_holders holders SEC(".data.holders");
+
+/* Those of them that are on trips: what is known of these. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KW_HOT_KEYS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct kw_hot_key);
+	__type(value, struct kw_trip);
+} trips SEC(".maps");
+
+/* Stamps that are kept. A write that finds no room goes home, where it is told to ask again. */
+#define KW_STAMPS_MAX	(1 << 18)
+
+/* Clients that are remembered. */
+#define KW_ROAMERS_MAX	(1 << 16)
+
+/* What requests were given on trips. The loader takes out those that programs have left. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KW_STAMPS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct kw_request);
+	__type(value, struct kw_stamp);
+} stamps SEC(".maps");
+
+/* By client id. The loader takes out those that were silent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, KW_ROAMERS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __be64);
+	__type(value, struct kw_roamer);
+} roamers SEC(".maps");
+
+/* How many clients are in `roamers`: if none, nothing need be looked for. */
+struct {
+	__u64 clients;
+} roaming SEC(".data.roaming");
 
 struct kw_hot_load_page {
 	struct kw_hot_load	of[KW_HOT_LOADS_PER_PAGE];

@@ -11,8 +11,10 @@
 
 #include "count.h"
 #include "hot.h"
+#include "learn.h"
 #include "rewrite.h"
 #include "tables.h"
+#include "trip.h"
 
 #ifndef AF_INET
 #define AF_INET	2
@@ -95,7 +97,7 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 	if (reason)
 		return reason;
 	if (kw->op < KW_OP_HOT_COPIED)
-		KW_U64((void *)kw + KW_TOLD_AT) = rule.moment;
+		KW_U64((void *)kw + KW_TOLD_AT) = bpf_cpu_to_be64(kw_moment());
 	kw_address(p, to, kw->reply_port);
 	kw_frame(p->eth, client->way.dmac);
 	*ifindex = client->way.ifindex;
@@ -112,28 +114,35 @@ static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw
 }
 
 /*
- * What the head of a chain is to know of a write: this switch stamps no versions, and what another
- * may have stamped was first sent before the directory began.
+ * What the head of a chain is to know of a write: the version that it was stamped with on a trip, or
+ * 0, the switch's moment, and whether another switch may have stamped it, because it was first sent
+ * before the directory began.
  */
-static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent)
+static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent, __u64 moment,
+					  __be64 version)
 {
-	__be64 moment = *(const volatile __be64 *)&rule.moment;
-	__u64 after = moment;
-
 	/* The address depends on the moment, so that the beginning is not read before that. */
-	asm volatile("%0 &= 0" : "+r"(after));
-	KW_U64((void *)kw + KW_MOMENT_AT) = moment;
-	KW_U64(&kw->object_version) = 0;
-	if (bpf_be64_to_cpu(first_sent) <
-	    *(const volatile __u64 *)((const void *)&rule.beginning + after))
+	const void *beginning = (const void *)&rule.beginning + kw_after(moment);
+
+	KW_U64((void *)kw + KW_MOMENT_AT) = bpf_cpu_to_be64(moment);
+	KW_U64(&kw->object_version) = version;
+	if (bpf_be64_to_cpu(first_sent) < *(const volatile __u64 *)beginning)
 		kw->hop_flags = KW_HOP_FLAG_OLD;
 }
 
+/* How a request for one key is to be sent home. */
+struct kw_homeward {
+	bool	write;
+	__u64	moment;		/* Of a write: the switch's, before a stamp was looked for. */
+	__be64	version;	/* Of a write: what it was stamped with on a trip, or 0. */
+};
+
 /* A read to its tail, a write to its head with the chain it will walk. */
 static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own,
-				   const struct kw_row *row, bool write, __u32 *ifindex)
+				   const struct kw_row *row, struct kw_homeward way, __u32 *ifindex)
 {
 	const struct kw_node *node = NULL;
+	bool write = way.write;
 	__be16 id = write ? *(__be16 *)(void *)row->chain : kw_tail(row);
 	__be16 port = write ? row->head_port : row->tail_port;
 	__be64 first_sent;
@@ -154,7 +163,7 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 	kw_stamp_partition(p->kw, row->partition, row->epoch);
 	if (write) {
 		kw_stamp_chain(p->kw, row);
-		kw_stamp_home(p->kw, first_sent);
+		kw_stamp_home(p->kw, first_sent, way.moment, way.version);
 		kw_sent_along(own, row);
 	} else {
 		kw_stamp_chain_of_one(p->kw, id);
@@ -163,12 +172,10 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 	return kw_send_to(p, node, port, ifindex);
 }
 
-/* Floor of a read that only a tail may answer, which takes none: no copy is as new as that. */
-#define KW_AT_TAIL	(~0ULL)
-
 /*
- * A read of a hot key: to a reader that holds what the proven floor asks for, or to its tail. A
- * reader to which no way is known is passed over.
+ * A read of a hot key: to a reader that holds what the proven floor asks for, or to its tail, which
+ * also is asked for the floor if the key is on a trip. A reader to which no way is known is passed
+ * over.
  */
 static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own *own,
 				       struct kw_hot *hot, const struct kw_row *row, __u32 *ifindex)
@@ -178,11 +185,11 @@ static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own 
 	__u32 proven = kw_proven(hot);
 	__u64 floor = kw_floor(hot, proven);
 	__be16 port, id = kw_tail(row);
-	bool spread = false;
+	bool roams = hot->replicas, spread = false;
 	int chosen;
 
-	if (proven && !(kw->flags & KW_FLAG_AT_HOME)) {
-		chosen = kw_choose(hot, floor, own);
+	if (proven && (roams || !(kw->flags & KW_FLAG_AT_HOME))) {
+		chosen = kw_choose(hot, floor, KW_REACHED, own);
 		node = kw_shard(chosen, row->partition, &port);
 		if (node) {
 			spread = true;
@@ -202,7 +209,7 @@ static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own 
 	kw_stamp_request(p);
 	kw_stamp_partition(kw, row->partition, row->epoch);
 	kw_stamp_chain_of_one(kw, id);
-	kw_stamp_hot(kw, spread ? floor : KW_AT_TAIL, hot->stay);
+	kw_stamp_hot(kw, spread || (roams && proven) ? floor : KW_AT_TAIL, hot->stay);
 	kw_sent(own, id);
 	return kw_send_to(p, node, port, ifindex);
 }
@@ -216,20 +223,69 @@ static __noinline int kw_hot_single(struct ethhdr *eth, struct kw_own *own,
 {
 	struct kw_packet p = kw_packet_at(eth);
 	struct kw_hot *hot = kw_hot(p.kw->keyspace, KW_U64(&p.kw->keyhash));
-	bool write = p.kw->op != KW_OP_GET;
+	struct kw_homeward way = { .write = p.kw->op != KW_OP_GET };
 	int fate;
 
-	if (hot && !write)
+	if (hot && !way.write)
 		return kw_hot_read(&p, own, hot, row, ifindex);
-	fate = kw_home(&p, own, row, write, ifindex);
+	if (way.write)
+		way.moment = kw_moment();
+	fate = kw_home(&p, own, row, way, ifindex);
 	if (hot && fate != KW_TO_KERNEL)
 		kw_count_hot_write(hot->counter);
 	return fate;
 }
 
-/* A request for one key. */
-static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own, bool write,
+/* A write that has a stamp sets out on its trip. */
+static __always_inline int kw_depart(const struct kw_packet *p, struct kw_own *own,
+				     const struct kw_row *row, const struct kw_write *w,
 				     __u32 *ifindex)
+{
+	const struct kw_node *node = kw_first(&w->stamp);
+	__u16 port;
+
+	if (node && !node->ifindex)
+		return KW_TO_KERNEL;
+	kw_count_write(row->counter);
+	if (!node)
+		return KW_DROP_NO_NODE;
+	port = bpf_ntohs(node->port) + bpf_ntohl(row->partition) % node->shards;
+	kw_stamp_request(p);
+	kw_stamp_partition(p->kw, row->partition, row->epoch);
+	kw_stamp_trip(p->kw, w, own);
+	return kw_send_to(p, node, bpf_htons(port), ifindex);
+}
+
+/* A PUT that may roam, while any key is on a trip or was. Apart, as those for hot keys are. */
+static __noinline int kw_roaming_put(struct ethhdr *eth, struct kw_own *own,
+				     const struct kw_row *row, __u32 *ifindex)
+{
+	struct kw_packet p = kw_packet_at(eth);
+	struct kw_write w = { .must_reach = true };
+	struct kw_hot *hot = NULL;
+	int fate;
+
+	kw_begin_write(&w, p.kw, own);
+	if (kw_may_be_hot(KW_U64(&p.kw->keyhash)))
+		hot = kw_hot(p.kw->keyspace, KW_U64(&p.kw->keyhash));
+	fate = kw_roam(hot, own, &w);
+	if (fate > 0) {
+		kw_count_write(row->counter);
+	} else if (!fate && w.stamp.chain_len) {
+		fate = kw_depart(&p, own, row, &w, ifindex);
+	} else if (!fate) {
+		struct kw_homeward way = { true, w.moment, w.stamp.version };
+
+		fate = kw_home(&p, own, row, way, ifindex);
+	}
+	if (hot && fate != KW_TO_KERNEL)
+		kw_count_hot_write(hot->counter);
+	return fate;
+}
+
+/* A request for one key. `may_roam`: a write whose stamp has to be looked for if there are any. */
+static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own,
+				     struct kw_homeward way, bool may_roam, __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	struct kw_match at = { bpf_be64_to_cpu(KW_U64(&kw->match_hi)),
@@ -245,9 +301,13 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 		return reason;
 	if (!row)
 		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
+	if (way.write)
+		way.moment = kw_moment();
+	if (may_roam && kw_roams(way.moment))
+		return kw_roaming_put(p->eth, own, row, ifindex);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
 		return kw_hot_single(p->eth, own, row, ifindex);
-	return kw_home(p, own, row, write, ifindex);
+	return kw_home(p, own, row, way, ifindex);
 }
 
 /* Any node knows all keyspaces: the asker and its count choose one. */
@@ -280,14 +340,15 @@ static __always_inline int kw_describe(const struct kw_packet *p, struct kw_own 
 static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet *p,
 				      struct kw_own *own, __u32 *ifindex)
 {
+	struct kw_homeward way = { .write = p->kw->op != KW_OP_GET };
+
 	switch (p->kw->op) {
 	case KW_OP_GET:
-		return kw_single(p, own, false, ifindex);
 	case KW_OP_PUT:
 	case KW_OP_DEL:
 	case KW_OP_CAS:
 	case KW_OP_INCR:
-		return kw_single(p, own, true, ifindex);
+		return kw_single(p, own, way, kw_may_roam(p, (void *)(long)ctx->data_end), ifindex);
 	case KW_OP_DESCRIBE:
 		return kw_describe(p, own, ifindex);
 	case KW_OP_MGET:

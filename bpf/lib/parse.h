@@ -122,4 +122,15 @@ static __always_inline int kw_check(const struct kw_packet *p, void *end)
 	return 0;
 }
 
+/* Whether a checked request is a PUT that depends on no earlier state and that no time ends. */
+static __always_inline bool kw_may_roam(const struct kw_packet *p, void *end)
+{
+	const struct kw_header *kw = p->kw;
+	const __be64 *expiry = (const void *)(kw + 1);
+
+	return kw->op == KW_OP_PUT && !(kw->flags & KW_FLAG_KEEP_EXPIRY) &&
+	       p->len >= KW_HEADER_LEN + sizeof(*expiry) && (void *)(expiry + 1) <= end &&
+	       !KW_U64(expiry);
+}
+
 #endif /* KEYWAY_PARSE_H */

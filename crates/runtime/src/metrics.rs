@@ -101,6 +101,8 @@ impl Samples {
             labelled([keyspace, keyhash], it.writes)
         });
         self.add(&metric::SWITCH_HOT_WRITES, writes);
+        let roamed = ["new", "again"].into_iter().zip(snapshot.counters.roamed());
+        self.add(&metric::SWITCH_HOT_ROAMED, roamed.map(|(stamp, value)| labelled([stamp], value)));
         self.add(&metric::SWITCH_HOT_REVISION, [plain(snapshot.hot_revision)]);
     }
 

@@ -18,6 +18,8 @@ pub struct Counters {
     partitions: Vec<PartitionLoad>,
     /// By keyspace and keyhash, as in the directory.
     hot: Vec<HotLoad>,
+    /// PUTs sent on trips with a stamp that was new, and with one that was not.
+    roamed: [u64; 2],
     /// Whether they are of a switch that can let writes go anywhere.
     roams: bool,
 }
@@ -56,6 +58,7 @@ impl Default for Counters {
             dropped: [0; 256],
             partitions: Vec::new(),
             hot: Vec::new(),
+            roamed: [0; 2],
             roams: false,
         }
     }
@@ -74,12 +77,33 @@ impl Counters {
         partitions: Vec<PartitionLoad>,
         hot: Vec<HotLoad>,
     ) -> Self {
-        Self { packets, unparsed, emitted, dropped, partitions, hot, roams: false }
+        let (roamed, roams) = ([0; 2], false);
+        Self { packets, unparsed, emitted, dropped, partitions, hot, roamed, roams }
+    }
+
+    /// The same of a switch that can let writes of hot keys go anywhere: PUTs that it has sent on
+    /// trips with a stamp that was new, and with one that the request had been given before.
+    #[must_use]
+    pub fn with_roamed(self, roamed: [u64; 2]) -> Self {
+        Self { roamed, roams: true, ..self }
     }
 
     /// These are of a switch that can let writes of hot keys go anywhere.
     pub(crate) fn say_it_roams(&mut self) {
         self.roams = true;
+    }
+
+    /// PUTs sent on trips with a stamp that was new, and with one that the request had been given
+    /// before.
+    #[must_use]
+    pub fn roamed(&self) -> [u64; 2] {
+        self.roamed
+    }
+
+    /// Counts a PUT that is sent on a trip, and whether its stamp is new.
+    pub(crate) fn count_roamed(&mut self, is_new: bool) {
+        let [new, again] = &mut self.roamed;
+        *if is_new { new } else { again } += 1;
     }
 
     /// Datagrams that passed the parser, by operation.
@@ -127,6 +151,7 @@ impl Counters {
         self.unparsed += other.unparsed;
         self.emitted += other.emitted;
         self.roams |= other.roams;
+        self.roamed.iter_mut().zip(other.roamed).for_each(|(mine, theirs)| *mine += theirs);
         for load in &other.partitions {
             match self.partitions.binary_search_by_key(&load.partition, |l| l.partition) {
                 Ok(place) => {

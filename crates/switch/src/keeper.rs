@@ -1,21 +1,59 @@
 //! Somebody else's directory.
 
 use crate::Moment;
+use cluster::{KeyspaceId, NodeId};
 use std::fmt::Debug;
-use wire::HEADER_LEN;
+use wire::{DropReason, HEADER_LEN};
 
-/// Who keeps the coherence directory in the place of a pipeline that deals with what is left to it,
-/// as the switch in the kernel does for the sockets behind it.
-///
-/// Such a pipeline sends reads to their tails, without stamps. That is always right, and only the
-/// keeper spreads them.
+/// Who keeps the coherence directory and the table of stamps in the place of a pipeline that deals
+/// with what is left to it, as the switch in the kernel does for the sockets behind it.
 pub trait Keeper: Debug + Send + Sync {
     /// Takes note of what a reply from the node that its header names says of a key (rules 3 and 4
     /// of section 8), before it is sent on, and says whether it may be.
+    /// If the head says that a write is away, that is noted, too (rule 5 of section 9).
     fn note(&self, header: &[u8; HEADER_LEN]) -> bool;
 
     /// The moment of the switch (section 9).
     fn moment(&self) -> Moment;
+
+    /// How a read of this key is to be stamped, if it is hot (rules 1 and 5 of section 8); it is
+    /// counted then. `at_home`: its client asks for the tail.
+    fn spread(&self, keyspace: KeyspaceId, keyhash: u64, at_home: bool) -> Option<HotRead>;
+
+    /// Whether writes that may roam have to be looked at: a key may be on a trip, or was. Must be
+    /// asked after the moment was read.
+    fn roams(&self) -> bool;
+
+    /// What becomes of a write that may roam, whose header still says when it was first sent. If it
+    /// goes on a trip, it is stamped with all but the partition, and counted.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which it is to be dropped.
+    fn roam(&self, header: &mut [u8; HEADER_LEN]) -> Result<Roamed, DropReason>;
+}
+
+/// How a read of a hot key is stamped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotRead {
+    /// Number of the key's stay.
+    pub stay: u64,
+    /// No answer may be older than this version; `None`: only the tail may answer.
+    pub floor: Option<u64>,
+    /// Who is to be asked, if not the tail.
+    pub reader: Option<NodeId>,
+}
+
+/// Which way a keeper sends a write that may roam.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Roamed {
+    /// Home, with the version that it was stamped with, or 0.
+    Home {
+        /// That version.
+        version: u64,
+    },
+    /// On the trip that its header names.
+    Away,
 }
 
 #[cfg(test)]
@@ -45,18 +83,47 @@ mod tests {
         fn moment(&self) -> Moment {
             Moment { present: 7, beginning: 5 }
         }
+
+        /// Key 1 is hot.
+        fn spread(&self, _: KeyspaceId, keyhash: u64, at_home: bool) -> Option<HotRead> {
+            let reader = (!at_home).then_some(NodeId(2));
+            (keyhash == 1).then_some(HotRead { stay: 3, floor: reader.map(|_| 9), reader })
+        }
+
+        fn roams(&self) -> bool {
+            true
+        }
+
+        /// Request 1 is on trip 3, request 2 was, request 3 has ended.
+        fn roam(&self, header: &mut [u8; HEADER_LEN]) -> Result<Roamed, DropReason> {
+            match header.seq() {
+                1 => {
+                    assert_eq!(header.moment(), 6, "when it was first sent");
+                    header.set_trip(3 << 32);
+                    header.set_hop_flags(hop_flag::ROAM);
+                    let (chain, len) = wire::chain_bytes([1]);
+                    header.set_chain(chain);
+                    header.set_chain_len(len);
+                    Ok(Roamed::Away)
+                }
+                2 => Ok(Roamed::Home { version: 9 }),
+                3 => Err(DropReason::StaleRequest),
+                _ => Ok(Roamed::Home { version: 0 }),
+            }
+        }
     }
 
     fn at(port: u16) -> Endpoint {
         SocketAddr::from(([10, 0, 0, 1], port)).into()
     }
 
-    /// A pipeline at work behind a keeper, with one node.
+    /// A pipeline at work behind a keeper, with one partition on the first of two nodes.
     fn behind() -> Pipeline {
         let mut pipeline = Pipeline::behind(Life(1), Arc::new(UpTo(5)));
         let lease = Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 };
         pipeline.renew(NOW, &lease);
-        let node = NodeSpec { id: NodeId(1), endpoint: at(9000), shards: 1 };
+        let node = |id, port| NodeSpec { id: NodeId(id), endpoint: at(port), shards: 1 };
+        let nodes = vec![node(1, 9000), node(2, 9001)];
         let whole = Partition {
             id: PartitionId(1),
             last: Match(u128::MAX),
@@ -64,8 +131,7 @@ mod tests {
             open: true,
             ..Partition::default()
         };
-        let tables =
-            SwitchTables { revision: 1, active: true, nodes: vec![node], partitions: vec![whole] };
+        let tables = SwitchTables { revision: 1, active: true, nodes, partitions: vec![whole] };
         pipeline.install(&tables).expect("sound tables");
         pipeline
     }
@@ -95,7 +161,68 @@ mod tests {
             let flags = if old { hop_flag::OLD } else { 0 };
             assert_eq!((header.moment(), header.hop_flags()), (7, flags));
         }
-        assert!(!behind().counters().roams, "it would need a table of stamps");
+        assert!(!behind().counters().roams, "that is the keeper's to say");
+    }
+
+    #[test]
+    fn reads_of_hot_keys_are_stamped_by_the_keeper() {
+        let sent = |keyhash, flags| {
+            let mut bytes = Vec::new();
+            let header = Header { op: Op::Get as u8, keyhash, flags, ..Header::default() };
+            wire::emit(&mut bytes, &header, &[]);
+            let mut out = Outbox::default();
+            behind().process(NOW, at(7), &mut bytes, &mut out).expect("it is sent");
+            let sent = out.pop().expect("one");
+            (sent.to, *sent.payload.first_chunk::<HEADER_LEN>().expect("a header"))
+        };
+        let (to, header) = sent(1, 0);
+        assert_eq!((to, header.hop_flags(), header.object_version()), (at(9001), hop_flag::HOT, 9));
+        assert_eq!(
+            (header.stay(), header.chain_len(), header.chain()[..2] == [0, 2]),
+            (3, 1, true)
+        );
+        let (to, header) = sent(1, wire::flag::AT_HOME);
+        assert_eq!((to, header.object_version(), header.stay()), (at(9000), u64::MAX, 3));
+        assert_eq!((sent(2, 0).0, sent(2, 0).1.hop_flags()), (at(9000), 0));
+    }
+
+    #[test]
+    fn mgets_of_hot_keys_are_split_by_the_keeper() {
+        let key = |keyhash| wire::MgetKey { match_value: 5, keyhash, key: b"k" };
+        let mut bytes = Vec::new();
+        let header = Header { op: Op::Mget as u8, bitmap: 0b11, ..Header::default() };
+        wire::emit_mget(&mut bytes, &header, [key(1), key(2)].into_iter());
+        let mut out = Outbox::default();
+        behind().process(NOW, at(7), &mut bytes, &mut out).expect("it is sent");
+        let mut next = || {
+            let sent = out.pop().expect("two");
+            let header = sent.payload.first_chunk::<HEADER_LEN>().expect("a header");
+            (sent.to, header.bitmap(), header.hot_bitmap())
+        };
+        assert_eq!([next(), next()], [(at(9001), 1, 1), (at(9000), 2, 0)]);
+    }
+
+    #[test]
+    fn writes_that_may_roam_are_stamped_by_the_keeper() {
+        let sent = |seq, keeps_expiry: bool| {
+            let flags = if keeps_expiry { wire::flag::KEEP_EXPIRY } else { 0 };
+            let header = Header { op: Op::Put as u8, flags, client: 8, seq, ..Header::default() };
+            let mut bytes = Vec::new();
+            wire::emit(&mut bytes, &header, &[&[0; 8]]);
+            bytes.first_chunk_mut::<HEADER_LEN>().expect("a header").set_moment(6);
+            let mut out = Outbox::default();
+            let done = behind().process(NOW, at(7), &mut bytes, &mut out);
+            let header = |it: machine::Datagram<'_>| *it.payload.first_chunk().expect("a header");
+            done.map(|()| out.pop().map(header).expect("it is sent"))
+        };
+        let away: [u8; HEADER_LEN] = sent(1, false).expect("it is sent");
+        assert_eq!((away.trip(), away.partition(), away.chain_len()), (3 << 32, 1, 1));
+        assert_eq!(away.hop_flags(), hop_flag::ROAM);
+        let home = sent(2, false).expect("it is sent");
+        assert_eq!((home.object_version(), home.moment(), home.hop_flags()), (9, 7, 0));
+        assert_eq!(sent(3, false), Err(DropReason::StaleRequest));
+        let other = sent(3, true).expect("it may not roam");
+        assert_eq!((other.object_version(), other.moment()), (0, 7));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use counters::{Counters, HotLoad, PartitionLoad};
 pub use directory::Directory;
 pub use explain::{Explanation, HotExplanation, explain, explain_hot};
 pub use judge::Judge;
-pub use keeper::Keeper;
+pub use keeper::{HotRead, Keeper, Roamed};
 pub use loads::Loads;
 pub use moments::{Moment, Moments};
 pub use pipeline::Pipeline;

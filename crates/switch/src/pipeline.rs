@@ -224,7 +224,7 @@ impl Pipeline {
         let moment = self.moment();
         let Self { hot: view, counters, loads, rng, blind, plant, .. } = self;
         let (tables, hot) = (self.tables.as_deref()?, view.table());
-        let (blind, plant) = (*blind, *plant);
+        let (blind, plant, keeper) = (*blind, *plant, self.keeper.as_deref());
         Some(Pass {
             now,
             moment,
@@ -237,6 +237,7 @@ impl Pipeline {
             rng,
             blind,
             plant,
+            keeper,
             out,
         })
     }
@@ -343,6 +344,7 @@ pub(crate) struct Pass<'p> {
     pub(crate) rng: &'p mut Rng,
     pub(crate) blind: bool,
     pub(crate) plant: Option<Plant>,
+    pub(crate) keeper: Option<&'p dyn Keeper>,
     out: &'p mut Outbox,
 }
 
@@ -410,22 +412,24 @@ impl Pass<'_> {
 
     fn read(&mut self, header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Endpoint> {
         self.counters.count_read(action.counter);
+        let at_home = header.flags() & flag::AT_HOME != 0;
+        let name = (KeyspaceId(header.keyspace()), header.keyhash());
+        if let Some(read) = self.keeper.and_then(|it| it.spread(name.0, name.1, at_home)) {
+            let exit = self.copy_of(&read, action.partition).or(action.tail)?;
+            stamp_partition(header, action);
+            stamp_hot(header, exit, read.floor, read.stay);
+            return Some(exit.to);
+        }
         let hot = self.hot;
-        let row = hot.find(KeyspaceId(header.keyspace()), header.keyhash());
-        let exit = match row {
+        let exit = match hot.find(name.0, name.1) {
             None => stamp_read(header, action)?,
             Some(row) => {
-                let at_home = header.flags() & flag::AT_HOME != 0;
                 let spread = self.spread(row, action.partition, at_home);
                 self.counters.count_hot_read(row.counter, spread.is_some());
                 stamp_partition(header, action);
                 let floor = spread.as_ref().map(|it| it.floor).or_else(|| row.floor_at_home());
-                let floor = floor.unwrap_or(AT_TAIL);
                 let exit = spread.map_or(action.tail, |it| Some(it.exit))?;
-                stamp_chain_of_one(header, exit);
-                header.set_hop_flags(hop_flag::HOT);
-                header.set_object_version(floor);
-                header.set_stay(row.entry.stay());
+                stamp_hot(header, exit, floor, row.entry.stay());
                 exit
             }
         };
@@ -449,6 +453,14 @@ impl Pass<'_> {
 
 /// Floor of a read that only a tail may answer, which takes none: no copy is as new as that.
 const AT_TAIL: u64 = u64::MAX;
+
+/// What whoever answers a read of a hot key is to know.
+fn stamp_hot(header: &mut [u8; HEADER_LEN], exit: Exit, floor: Option<u64>, stay: u64) {
+    stamp_chain_of_one(header, exit);
+    header.set_hop_flags(hop_flag::HOT);
+    header.set_object_version(floor.unwrap_or(AT_TAIL));
+    header.set_stay(stay);
+}
 
 fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) {
     stamp_partition(header, action);

@@ -6,6 +6,7 @@ use crate::pipeline::{Pass, stamp_partition};
 use crate::stamps::{Met, Stamp, Who};
 use crate::tables::Action;
 use crate::trip::Trip;
+use crate::{Keeper, Roamed};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, NodeId, Plant};
 use wire::{CHAIN_MAX, DropReason, Endpoint, Fields, HEADER_LEN, hop_flag};
@@ -14,7 +15,8 @@ impl Pass<'_> {
     /// Whether a write that may roam has to be looked at: a key is on a trip, or was.
     #[inline]
     pub(crate) fn roams(&self) -> bool {
-        self.hot.roams() || self.view.directory().stamps().any()
+        let own = || self.hot.roams() || self.view.directory().stamps().any();
+        self.keeper.map_or_else(own, Keeper::roams)
     }
 
     /// A write that may roam: on its trip if it has a stamp of that or can be given one, else home.
@@ -23,10 +25,14 @@ impl Pass<'_> {
         header: &mut [u8; HEADER_LEN],
         action: &Action,
     ) -> Result<Option<Endpoint>, DropReason> {
+        if let Some(keeper) = self.keeper {
+            return self.roam_behind(keeper, header, action);
+        }
         let who = Who { client: header.client(), seq: header.seq() };
         let low = who.seq.saturating_sub(header.lag().into());
         let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
-        let stamp = match self.view.directory().stamps().meet(self.now, who, low) {
+        let met = self.view.directory().stamps().meet(self.now, who, low);
+        let stamp = match met {
             Met::Stale => return Err(DropReason::StaleRequest),
             Met::Stamped(stamp) if self.plant != Some(Plant::ForgetStamps) => Some(stamp),
             Met::Stamped(_) | Met::New => row.and_then(|row| self.stamp_new(row, who)),
@@ -38,7 +44,30 @@ impl Pass<'_> {
         if !self.view.is_present() {
             return Err(DropReason::Contended);
         }
-        Ok(self.depart(header, action, &stamp))
+        let exit = self.depart(header, action, &stamp);
+        if exit.is_some() {
+            self.counters.count_roamed(met == Met::New);
+        }
+        Ok(exit)
+    }
+
+    /// The same for what is left by a switch that has the table of stamps.
+    fn roam_behind(
+        &mut self,
+        keeper: &dyn Keeper,
+        header: &mut [u8; HEADER_LEN],
+        action: &Action,
+    ) -> Result<Option<Endpoint>, DropReason> {
+        header.set_moment(self.first_sent);
+        if let Roamed::Home { version } = keeper.roam(header)? {
+            return Ok(self.go_home(header, action, version));
+        }
+        let trip = header.trip();
+        stamp_partition(header, action);
+        header.set_trip(trip);
+        let first = crate::tables::chain_nodes(header.chain(), header.chain_len()).next();
+        let first = first.and_then(|node| self.tables.node(node));
+        Ok(first.map(|node| node.endpoint_of(action.partition)))
     }
 
     /// The stamp of a request that has none, if it was certainly not applied before the trip.

@@ -67,16 +67,19 @@ impl Pass<'_> {
             };
             self.counters.count_read(action.counter);
             let (mut to_copy, mut floor) = (None, None);
-            if let Some(row) = hot.find(keyspace, keyhash) {
-                to_copy = self.spread(row, action.partition, at_home);
-                self.counters.count_hot_read(row.counter, to_copy.is_some());
-                floor = to_copy.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));
+            if let Some(read) = self.keeper.and_then(|it| it.spread(keyspace, keyhash, at_home)) {
+                to_copy = self.copy_of(&read, action.partition);
+                floor = read.floor;
+            } else if let Some(row) = hot.find(keyspace, keyhash) {
+                let spread = self.spread(row, action.partition, at_home);
+                self.counters.count_hot_read(row.counter, spread.is_some());
+                floor = spread.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));
+                to_copy = spread.map(|it| it.exit);
             }
             let bit = 1 << number;
             let hot_bit = if floor.is_some() { bit } else { 0 };
             split.floors.extend(floor.map(|floor| (number, floor)));
-            let exit = to_copy.map_or(action.tail, |it| Some(it.exit));
-            let Some(exit) = exit else {
+            let Some(exit) = to_copy.or(action.tail) else {
                 self.counters.count_drop(DropReason::NoNode);
                 continue;
             };

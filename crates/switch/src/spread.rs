@@ -1,6 +1,7 @@
 //! Which of a hot key's nodes answers a read, or keeps a write of a trip (sections 4.3, 6.4 and 7.2
 //! of Pegasus).
 
+use crate::HotRead;
 use crate::hot::Row;
 use crate::pipeline::Pass;
 use crate::tables::Exit;
@@ -17,6 +18,12 @@ pub(crate) struct Spread {
 }
 
 impl Pass<'_> {
+    /// The reader that a keeper has chosen.
+    pub(crate) fn copy_of(&self, read: &HotRead, partition: PartitionId) -> Option<Exit> {
+        let node = read.reader.and_then(|node| self.tables.node(node))?;
+        Some(Exit::compile(node, partition))
+    }
+
     /// A reader of this key that holds what the proven floor asks for. `None` if the entry is not
     /// proven, none was found, or the client asks for the home of a key that is not on a trip.
     pub(crate) fn spread(

@@ -104,6 +104,7 @@ fn every_operation_and_every_drop_of_a_switch_has_a_vector() {
         DropReason::BadReplyAddress,
         DropReason::NoLease,
         DropReason::Standby,
+        DropReason::StaleRequest,
     ];
     let wanted: BTreeSet<String> =
         ops.into_iter().chain(drops.map(DropReason::name)).map(str::to_owned).collect();

@@ -2211,6 +2211,13 @@ pub mod metric {
         labels: &["keyspace", "keyhash"],
         help: "PUT, DEL, CAS and INCR packets of each hot key in its present stay.",
     };
+    /// PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.
+    pub const SWITCH_HOT_ROAMED: Metric = Metric {
+        name: "keyway_switch_hot_roamed",
+        kind: Kind::Counter,
+        labels: &["stamp"],
+        help: "PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.",
+    };
     /// Revision of the installed order of hot keys; 0: none is installed.
     pub const SWITCH_HOT_REVISION: Metric = Metric {
         name: "keyway_switch_hot_revision",

@@ -181,20 +181,23 @@ impl Counted {
     pub(crate) fn read(&self, hot: Vec<switch::HotLoad>) -> Result<Counters, Error> {
         let mut packets = [0; 256];
         let mut dropped = [0; 256];
-        let (mut unparsed, mut emitted) = (0, 0);
+        let (mut unparsed, mut emitted, mut roamed) = (0, 0, [0; 2]);
         for value in maps::per_processor(&self.totals, 0)? {
             let Some(totals) = Totals::from_bytes(&value) else { continue };
             add(&mut packets, &totals.forwarded);
             add(&mut packets, &totals.others);
             add(&mut dropped, &totals.dropped);
             unparsed += totals.unparsed;
+            roamed.iter_mut().zip(totals.roamed).for_each(|(sum, more)| *sum += more);
             emitted += totals.forwarded.iter().sum::<u64>() + totals.parts;
         }
         let loads = self.places.read()?.into_iter().filter_map(|(partition, load)| {
             let keyspace = *self.keyspaces.get(&partition)?;
             Some(PartitionLoad { keyspace, partition, reads: load.reads, writes: load.writes })
         });
-        Ok(Counters::from_totals(packets, dropped, unparsed, emitted, loads.collect(), hot))
+        let counters =
+            Counters::from_totals(packets, dropped, unparsed, emitted, loads.collect(), hot);
+        Ok(counters.with_roamed(roamed))
     }
 }
 

@@ -4,7 +4,7 @@
 //! forgotten are those of the switch in user space, [`Judge`].
 
 use crate::counters::Places;
-use crate::layout::{self, Holders, HotChange, HotKey};
+use crate::layout::{self, Holders, HotChange, HotKey, Trip};
 use crate::maps;
 use crate::program::{Error, Program};
 use cluster::{HotCount, HotEntry, HotOrder, KeyspaceId, Life, NodeId, Selection};
@@ -24,6 +24,8 @@ pub(crate) struct Hot {
     selection: Selection,
     places: Vec<Option<(NodeId, Life)>>,
     keys: BTreeMap<Name, Held>,
+    /// What the programs compare to know that rows and trips have not changed: odd while they do.
+    number: u64,
     counts: Places<(Name, u64), layout::HotLoad>,
 }
 
@@ -36,11 +38,13 @@ struct Held {
     stay: u64,
     first: u16,
     readers: u16,
+    trip: Option<cluster::Trip>,
 }
 
 #[derive(Debug)]
 struct Maps {
     keys: MapHandle,
+    trips: MapHandle,
     bits: MapHandle,
     holders: MapHandle,
     pauses: MapHandle,
@@ -88,8 +92,18 @@ fn words<'a>(names: impl Iterator<Item = &'a Name>) -> [u64; WORDS] {
 
 impl Held {
     fn of(key: &HotEntry) -> (Name, Self) {
-        let held = Self { stay: key.stay, first: key.first, readers: key.readers };
-        ((key.keyspace, key.keyhash), held)
+        let HotEntry { stay, first, readers, trip, .. } = *key;
+        ((key.keyspace, key.keyhash), Self { stay, first, readers, trip })
+    }
+
+    /// Number of the trip that it is on.
+    fn trip(&self) -> Option<u64> {
+        self.trip.map(|trip| trip.number)
+    }
+
+    /// Nodes in the chain of each write of its trip; 0: it is on none.
+    fn replicas(&self) -> u8 {
+        self.trip.map_or(0, |trip| trip.replicas)
     }
 }
 
@@ -97,6 +111,7 @@ impl Hot {
     pub(crate) fn new(program: &Program, life: Life) -> Self {
         let maps = Maps {
             keys: program.map("hot_keys"),
+            trips: program.map("trips"),
             bits: program.map(".data.hot_bits"),
             holders: program.map(".data.holders"),
             pauses: program.map("pauses"),
@@ -109,6 +124,7 @@ impl Hot {
             selection: Selection::default(),
             places: Vec::new(),
             keys: BTreeMap::new(),
+            number: 0,
             counts: Places::new(program.map("hot_loads")),
         }
     }
@@ -144,25 +160,77 @@ impl Hot {
         self.judge.installed() == 0 && !self.keys.is_empty()
     }
 
-    /// Installs a sound order that the judge takes.
+    /// Whether any key is on a trip, or is to go on one.
+    pub(crate) fn roams(&self) -> bool {
+        self.keys.values().any(|held| held.trip.is_some())
+    }
+
+    /// The number of the present rows and trips.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether a key is to go on a trip that may have been here before: its versions would be given
+    /// once more.
+    pub(crate) fn revives_a_trip(&self, order: &HotOrder) -> bool {
+        let newest = self.judge.newest();
+        let mut keys = order.keys.iter().map(Held::of);
+        keys.any(|(name, next)| {
+            let is_here = || self.keys.get(&name).is_some_and(|held| held.trip() == next.trip());
+            next.trip().is_some_and(|number| number <= newest && !is_here())
+        })
+    }
+
+    /// What an order makes of the keys. A trip that goes on is what it was.
+    fn next(&self, order: &HotOrder) -> BTreeMap<Name, Held> {
+        let next = order.keys.iter().map(Held::of).map(|(name, next)| {
+            let kept = self.keys.get(&name).filter(|held| held.stay == next.stay);
+            let kept = kept.filter(|held| held.trip() == next.trip());
+            (name, Held { trip: kept.map_or(next.trip, |held| held.trip), ..next })
+        });
+        next.collect()
+    }
+
+    /// Begins to install a sound order that the judge takes: what it does not name goes. The rule
+    /// is to be told then, and the rest to be done with [`settle`](Self::settle).
     ///
     /// # Errors
     ///
     /// If the kernel does not do as it is told: then all is to be forgotten.
-    pub(crate) fn install(&mut self, program: &Program, order: &HotOrder) -> Result<(), Error> {
+    pub(crate) fn clear_for(&mut self, order: &HotOrder) -> Result<(), Error> {
         if self.judge.installed() == 0 {
             self.moments.begin(order.revision);
         }
         // First: if only half of it is done its stays must not come again.
         self.judge.took(order.revision);
-        let next: BTreeMap<Name, Held> = order.keys.iter().map(Held::of).collect();
+        let next = self.next(order);
         let stays = |name: &Name, stay| next.get(name).is_some_and(|held| held.stay == stay);
         let gone = self.keys.iter().filter(|(name, held)| !stays(name, held.stay));
-        self.take_out(&gone.map(|(name, _)| *name).collect::<Vec<_>>())?;
+        let gone: Vec<_> = gone.map(|(name, _)| *name).collect();
+        let goes_on = |name: &Name, held: &Held| {
+            stays(name, held.stay) && next.get(name).is_some_and(|it| it.trip() == held.trip())
+        };
+        let ended = self.keys.iter().filter(|(name, held)| !goes_on(name, held));
+        let ended = ended.filter(|(_, held)| held.trip.is_some());
+        let ended: Vec<_> = ended.map(|(name, _)| *name).collect();
+        self.take_out(&gone, &ended)?;
         self.keys.retain(|name, held| stays(name, held.stay));
+        for name in ended {
+            self.keys.get_mut(&name).into_iter().for_each(|held| held.trip = None);
+        }
         self.counts.retain(|(name, stay)| stays(&name, stay))?;
         self.counts.take(next.iter().map(|(name, held)| (*name, held.stay)));
+        self.number += 1;
+        Ok(())
+    }
 
+    /// Ends to install an order. The rule is to be told after that.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not do as it is told: then all is to be forgotten.
+    pub(crate) fn settle(&mut self, program: &Program, order: &HotOrder) -> Result<(), Error> {
+        let next = self.next(order);
         // In this order: who works by a new entry finds its bit and its readers.
         self.put_bits(&words(self.keys.keys().chain(next.keys())))?;
         maps::put(&self.maps.holders, &0_u32.to_ne_bytes(), &holders(order).to_bytes())?;
@@ -178,19 +246,28 @@ impl Hot {
                 }
             }
         }
+        let departs = |(name, held): &(&Name, &Held)| {
+            let before = self.keys.get(*name).and_then(Held::trip);
+            held.trip().is_some_and(|number| before != Some(number))
+        };
+        let trip = |(name, held): (&Name, &Held)| (key_of(name), unbegun(held));
+        let trips: Vec<_> = next.iter().filter(departs).map(trip).collect();
         let fresh = next.iter().filter(|(name, _)| !self.keys.contains_key(*name));
         let fresh: Vec<_> =
             fresh.map(|(name, held)| (key_of(name), self.entry(name, held))).collect();
         // What is put in halfway must be known, too.
         self.keys = next;
+        maps::put_new(&self.maps.trips, &trips)?;
         maps::put_new(&self.maps.keys, &fresh)?;
         self.put_bits(&words(self.keys.keys()))?;
         (self.selection, self.places) = (order.selection, order.places.clone());
+        self.number += 1;
         self.moments.order(order.revision);
         Ok(())
     }
 
-    /// Forgets all keys. When this returns no packet is any more dealt with by one of them.
+    /// Forgets all keys. When this returns no packet is any more dealt with by one of them. The
+    /// rule is to be told then.
     ///
     /// # Errors
     ///
@@ -198,9 +275,10 @@ impl Hot {
     pub(crate) fn forget(&mut self) -> Result<(), Error> {
         self.judge.forgot();
         let names: Vec<Name> = self.keys.keys().copied().collect();
-        self.take_out(&names)?;
+        self.take_out(&names, &names)?;
         self.keys.clear();
         self.places.clear();
+        self.number = self.number.next_multiple_of(2);
         self.put_bits(&[0; WORDS])?;
         self.counts.retain(|_| false)
     }
@@ -214,16 +292,19 @@ impl Hot {
         Ok(self.counts.read()?.into_iter().map(load).collect())
     }
 
-    /// Takes keys out, and waits until no program works on what is left of them: that memory may
-    /// then become another's.
-    fn take_out(&self, names: &[Name]) -> Result<(), Error> {
-        if names.is_empty() {
+    /// Takes keys out, and trips, and waits until no program works on what is left of them: that
+    /// memory may then become another's.
+    fn take_out(&self, names: &[Name], trips: &[Name]) -> Result<(), Error> {
+        if names.is_empty() && trips.is_empty() {
             return Ok(());
         }
         for name in names {
             maps::remove(&self.maps.keys, &key_of(name))?;
         }
-        maps::swap(&self.maps.pauses, &[(0, maps::inner(&[], size_of::<u32>())?)])
+        for name in trips {
+            maps::remove(&self.maps.trips, &key_of(name))?;
+        }
+        maps::pause(&self.maps.pauses)
     }
 
     fn put_bits(&self, words: &[u64; WORDS]) -> Result<(), Error> {
@@ -239,10 +320,11 @@ impl Hot {
     }
 
     fn entry(&self, name: &Name, held: &Held) -> [u8; layout::Hot::LEN] {
-        let Held { stay, first, readers } = *held;
+        let Held { stay, first, readers, .. } = *held;
         let counter = self.counts.of((*name, stay)).into();
-        let marks = [0; READERS];
-        layout::Hot { stay, floor: 0, proven: 0, counter, first, readers, marks }.to_bytes()
+        let (replicas, marks) = (held.replicas(), [0; READERS]);
+        layout::Hot { stay, floor: 0, proven: 0, counter, first, readers, replicas, marks }
+            .to_bytes()
     }
 }
 
@@ -252,7 +334,13 @@ fn key_of(&(keyspace, keyhash): &Name) -> [u8; HotKey::LEN] {
 
 fn change(&(keyspace, keyhash): &Name, held: &Held, from: [u8; READERS]) -> HotChange {
     let (keyspace, Held { first, readers, .. }) = (keyspace.0, *held);
-    HotChange { keyhash, keyspace, first, readers, from }
+    HotChange { keyhash, keyspace, first, readers, replicas: held.replicas(), from }
+}
+
+/// A trip that has not begun.
+fn unbegun(held: &Held) -> [u8; Trip::LEN] {
+    let number = held.trip().expect("the key is on a trip");
+    Trip { number, begun: 0, next: 0, last: 0 }.to_bytes()
 }
 
 /// The places of an order, and where each node is among them.

@@ -1,31 +1,45 @@
 //! The directory in the kernel as the sockets behind the program see it.
 
 use crate::hot::Bits;
-use crate::program::{Error, PASS, Program};
+use crate::layout::Rule;
+use crate::maps;
+use crate::program::{Error, PASS, Program, TX};
+use cluster::{KeyspaceId, NodeId};
+use libbpf_rs::MapHandle;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
-use switch::{Moment, Moments};
-use wire::{Fields as _, HEADER_LEN};
+use std::sync::atomic::{AtomicBool, Ordering};
+use switch::{HotRead, Moment, Moments, Roamed};
+use wire::{DropReason, Fields as _, HEADER_LEN, Header, flag};
 
-/// Has the kernel take note of replies that come to a socket of the switch and not to the program.
-/// Every version that the switch lets through is counted in one place, whichever way it goes.
+/// Has the kernel take note of replies that come to a socket of the switch and not to the program,
+/// and stamp writes of keys on trips. Every version that the switch lets through is counted, and
+/// every stamp given, in one place, whichever way a packet goes.
 ///
 /// It is a program of its own on the maps of the attached one, which may be replaced meanwhile.
 #[derive(Debug)]
 pub struct Keeper {
     program: Program,
+    rule: MapHandle,
     bits: Arc<Bits>,
     moments: Arc<Moments>,
+    roams: Arc<AtomicBool>,
 }
 
 impl Keeper {
     pub(crate) fn new(
         of: &Program,
         service: SocketAddrV4,
-        bits: Arc<Bits>,
-        moments: Arc<Moments>,
+        (bits, moments, roams): (Arc<Bits>, Arc<Moments>, Arc<AtomicBool>),
     ) -> Result<Self, Error> {
-        Ok(Self { program: Program::load(service, Some(of))?, bits, moments })
+        let program = Program::load(service, Some(of))?;
+        Ok(Self { rule: program.map(".data.rule"), program, bits, moments, roams })
+    }
+
+    /// The switch's moment: trips that begin in the kernel raise it there.
+    fn present(&self) -> Result<u64, Error> {
+        let rule = Rule::from_bytes(&maps::one(&self.rule)?);
+        Ok(rule.map_or(0, |rule| rule.moment))
     }
 }
 
@@ -44,6 +58,53 @@ impl switch::Keeper for Keeper {
     }
 
     fn moment(&self) -> Moment {
-        self.moments.now()
+        let present = self.present().unwrap_or_else(|why| {
+            tracing::error!(%why, "the kernel does not say how far trips are");
+            0
+        });
+        // In this order: whoever sees the moment of an order sees the beginning that it made.
+        Moment { present, beginning: self.moments.now().beginning }
+    }
+
+    fn spread(&self, keyspace: KeyspaceId, keyhash: u64, at_home: bool) -> Option<HotRead> {
+        if !self.bits.has(keyhash) {
+            return None;
+        }
+        let flags = if at_home { flag::AT_HOME } else { 0 };
+        let asked = Header { keyspace: keyspace.0, keyhash, flags, ..Header::default() };
+        let mut header = [0; HEADER_LEN];
+        asked.write(&mut header);
+        let verdict = self.program.run("spread", &header, 0, 1).inspect_err(|why| {
+            tracing::error!(%why, "a read of a hot key goes to its tail");
+        });
+        let verdict = verdict.ok().filter(|verdict| verdict.action == TX)?;
+        let given = verdict.frame.first_chunk::<HEADER_LEN>()?;
+        let [high, low, ..] = given.chain();
+        let reader = (given.chain_len() != 0).then(|| NodeId(u16::from_be_bytes([high, low])));
+        let floor = Some(given.object_version()).filter(|floor| *floor != u64::MAX);
+        Some(HotRead { stay: given.stay(), floor, reader })
+    }
+
+    fn roams(&self) -> bool {
+        self.roams.load(Ordering::SeqCst)
+    }
+
+    fn roam(&self, header: &mut [u8; HEADER_LEN]) -> Result<Roamed, DropReason> {
+        let verdict = match self.program.run("roam", header, 0, 1) {
+            Ok(verdict) => verdict,
+            Err(why) => {
+                tracing::error!(%why, "a write was not looked for among the stamps: dropped");
+                return Err(DropReason::Contended);
+            }
+        };
+        let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
+        match verdict.action {
+            PASS => Ok(Roamed::Home { version: given.object_version() }),
+            TX => {
+                *header = *given;
+                Ok(Roamed::Away)
+            }
+            _ => Err(DropReason::from_wire(given.code()).unwrap_or(DropReason::Contended)),
+        }
     }
 }

@@ -354,8 +354,8 @@ impl Load {
 }
 
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
-/// others by operation, drops by reason, datagrams that the parser refused, and what left as parts
-/// of an MGET or RANGE.
+/// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
+/// an MGET or RANGE, and PUTs sent on trips of hot keys with a stamp that was new, or was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -368,16 +368,18 @@ pub struct Totals {
     pub unparsed: u64,
     /// 8 bytes, as the machine has it.
     pub parts: u64,
+    /// 2 times 8 bytes, as the machine has it.
+    pub roamed: [u64; 2],
 }
 
 impl Totals {
     /// Bytes in the map.
-    pub const LEN: usize = 6160;
+    pub const LEN: usize = 6176;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 6160] {
-        let mut out = [0; 6160];
+    pub fn to_bytes(&self) -> [u8; 6176] {
+        let mut out = [0; 6176];
         let mut at = 0;
         for (i, one) in self.forwarded.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
@@ -395,6 +397,10 @@ impl Totals {
         at += 8;
         crate::bytes::put(&mut out, at, &self.parts.to_ne_bytes());
         at += 8;
+        for (i, one) in self.roamed.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 16;
         debug_assert_eq!(at, Self::LEN);
         out
     }
@@ -429,6 +435,14 @@ impl Totals {
             },
             unparsed: u64::from_ne_bytes(crate::bytes::get(bytes, 6144)?),
             parts: u64::from_ne_bytes(crate::bytes::get(bytes, 6152)?),
+            roamed: {
+                let mut all = [0; 2];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 6160 + 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
+                }
+                all
+            },
         })
     }
 }
@@ -471,18 +485,24 @@ impl Service {
 }
 
 /// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
-/// (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, how many nodes
-/// are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables,
-/// whether this switch is the active one, and how readers of hot keys are chosen (0: no key is hot,
-/// 1: at random, 2: by reported load, 3: by predicted load).
+/// (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, a number that
+/// changes before and after the rows and trips of hot keys do (odd: they are changing), how often
+/// silent clients have been looked for (a second or more apart, from 1), how many nodes are in the
+/// node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether
+/// this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at
+/// random, 2: by reported load, 3: by predicted load), and whether any key is on a trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// 8 bytes, as the machine has it.
     pub leased_until: u64,
-    /// 8 bytes, big-endian in the map.
+    /// 8 bytes, as the machine has it.
     pub moment: u64,
     /// 8 bytes, as the machine has it.
     pub beginning: u64,
+    /// 8 bytes, as the machine has it.
+    pub order: u64,
+    /// 8 bytes, as the machine has it.
+    pub pass: u64,
     /// 4 bytes, as the machine has it.
     pub nodes: u32,
     /// 4 bytes, as the machine has it.
@@ -493,22 +513,28 @@ pub struct Rule {
     pub active: u8,
     /// 1 bytes, as the machine has it.
     pub hot: u8,
+    /// 1 bytes, as the machine has it.
+    pub roams: u8,
 }
 
 impl Rule {
     /// Bytes in the map.
-    pub const LEN: usize = 40;
+    pub const LEN: usize = 56;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 40] {
-        let mut out = [0; 40];
+    pub fn to_bytes(&self) -> [u8; 56] {
+        let mut out = [0; 56];
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.leased_until.to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.moment.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.moment.to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.beginning.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.order.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.pass.to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.nodes.to_ne_bytes());
         at += 4;
@@ -520,7 +546,9 @@ impl Rule {
         at += 1;
         crate::bytes::put(&mut out, at, &self.hot.to_ne_bytes());
         at += 1;
-        at += 5;
+        crate::bytes::put(&mut out, at, &self.roams.to_ne_bytes());
+        at += 1;
+        at += 4;
         debug_assert_eq!(at, Self::LEN);
         out
     }
@@ -530,13 +558,16 @@ impl Rule {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             leased_until: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
-            moment: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
+            moment: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
             beginning: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
-            nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 24)?),
-            tick: u32::from_ne_bytes(crate::bytes::get(bytes, 28)?),
-            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 32)?),
-            active: u8::from_ne_bytes(crate::bytes::get(bytes, 33)?),
-            hot: u8::from_ne_bytes(crate::bytes::get(bytes, 34)?),
+            order: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            pass: u64::from_ne_bytes(crate::bytes::get(bytes, 32)?),
+            nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 40)?),
+            tick: u32::from_ne_bytes(crate::bytes::get(bytes, 44)?),
+            installed: u8::from_ne_bytes(crate::bytes::get(bytes, 48)?),
+            active: u8::from_ne_bytes(crate::bytes::get(bytes, 49)?),
+            hot: u8::from_ne_bytes(crate::bytes::get(bytes, 50)?),
+            roams: u8::from_ne_bytes(crate::bytes::get(bytes, 51)?),
         })
     }
 }
@@ -579,8 +610,8 @@ impl HotKey {
 }
 
 /// What is known of a hot key in its present stay: the floor and whether it is proven; the index of
-/// its `hot_load`; the place of the first reader, how many there are, and the mark of each (0:
-/// none).
+/// its `hot_load`; the place of the first reader, how many there are, how many nodes are in the
+/// chain of each write of its trip (0: it is on none), and the mark of each reader (0: none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// 8 bytes, big-endian in the map.
@@ -595,6 +626,8 @@ pub struct Hot {
     pub first: u16,
     /// 2 bytes, as the machine has it.
     pub readers: u16,
+    /// 1 bytes, as the machine has it.
+    pub replicas: u8,
     /// 64 times 1 bytes, as the machine has it.
     pub marks: [u8; 64],
 }
@@ -620,7 +653,9 @@ impl Hot {
         at += 2;
         crate::bytes::put(&mut out, at, &self.readers.to_ne_bytes());
         at += 2;
-        at += 4;
+        crate::bytes::put(&mut out, at, &self.replicas.to_ne_bytes());
+        at += 1;
+        at += 3;
         crate::bytes::put(&mut out, at, &self.marks);
         at += 64;
         debug_assert_eq!(at, Self::LEN);
@@ -637,12 +672,240 @@ impl Hot {
             counter: u32::from_ne_bytes(crate::bytes::get(bytes, 20)?),
             first: u16::from_ne_bytes(crate::bytes::get(bytes, 24)?),
             readers: u16::from_ne_bytes(crate::bytes::get(bytes, 26)?),
+            replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 28)?),
             marks: crate::bytes::get(bytes, 32)?,
         })
     }
 }
 
-/// Other readers for a hot key that stays, and which reader each of them was before (255: none).
+/// The trip of a hot key: its number, the moment of its beginning (0: it has not begun here), the
+/// version that is given next, and the last that may be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trip {
+    /// 8 bytes, big-endian in the map.
+    pub number: u64,
+    /// 8 bytes, as the machine has it.
+    pub begun: u64,
+    /// 8 bytes, as the machine has it.
+    pub next: u64,
+    /// 8 bytes, as the machine has it.
+    pub last: u64,
+}
+
+impl Trip {
+    /// Bytes in the map.
+    pub const LEN: usize = 32;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.number.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.begun.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.next.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.last.to_ne_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            number: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            begun: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            next: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            last: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+        })
+    }
+}
+
+/// What a request is known by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// 8 bytes, big-endian in the map.
+    pub client: u64,
+    /// 8 bytes, big-endian in the map.
+    pub seq: u64,
+}
+
+impl Request {
+    /// Bytes in the map.
+    pub const LEN: usize = 16;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.client.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.seq.to_be_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            client: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            seq: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
+        })
+    }
+}
+
+/// What a request was given on a trip: the trip's number, its version and its chain as in the
+/// header. The guard is a sum over all of it and the request, by which half a stamp is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// 8 bytes, big-endian in the map.
+    pub trip: u64,
+    /// 8 bytes, big-endian in the map.
+    pub version: u64,
+    /// 16 times 1 bytes, as the machine has it.
+    pub chain: [u8; 16],
+    /// 4 bytes, as the machine has it.
+    pub guard: u32,
+    /// 1 bytes, as the machine has it.
+    pub chain_len: u8,
+}
+
+impl Stamp {
+    /// Bytes in the map.
+    pub const LEN: usize = 40;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut out = [0; 40];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.trip.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.version.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.chain);
+        at += 16;
+        crate::bytes::put(&mut out, at, &self.guard.to_ne_bytes());
+        at += 4;
+        crate::bytes::put(&mut out, at, &self.chain_len.to_ne_bytes());
+        at += 1;
+        at += 3;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            trip: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            version: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
+            chain: crate::bytes::get(bytes, 16)?,
+            guard: u32::from_ne_bytes(crate::bytes::get(bytes, 32)?),
+            chain_len: u8::from_ne_bytes(crate::bytes::get(bytes, 36)?),
+        })
+    }
+}
+
+/// A client that has stamps: its id once more, its low-water mark, below which number its stamps
+/// were let go, in which pass it was heard last (0: it is not there yet, or is being forgotten),
+/// and whether one of its stamps is being made anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Roamer {
+    /// 8 bytes, big-endian in the map.
+    pub client: u64,
+    /// 8 bytes, as the machine has it.
+    pub low: u64,
+    /// 8 bytes, as the machine has it.
+    pub gone: u64,
+    /// 8 bytes, as the machine has it.
+    pub heard: u64,
+    /// 4 bytes, as the machine has it.
+    pub busy: u32,
+}
+
+impl Roamer {
+    /// Bytes in the map.
+    pub const LEN: usize = 40;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut out = [0; 40];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.client.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.low.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.gone.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.heard.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.busy.to_ne_bytes());
+        at += 4;
+        at += 4;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            client: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            low: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            gone: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            heard: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            busy: u32::from_ne_bytes(crate::bytes::get(bytes, 32)?),
+        })
+    }
+}
+
+/// A client that is to be forgotten, and in which pass it was heard last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silent {
+    /// 8 bytes, big-endian in the map.
+    pub client: u64,
+    /// 8 bytes, as the machine has it.
+    pub heard: u64,
+}
+
+impl Silent {
+    /// Bytes in the map.
+    pub const LEN: usize = 16;
+
+    /// The bytes of the map's value.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        let mut at = 0;
+        crate::bytes::put(&mut out, at, &self.client.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.heard.to_ne_bytes());
+        at += 8;
+        debug_assert_eq!(at, Self::LEN);
+        out
+    }
+
+    /// What the bytes of the map's value say; `None` if they are too few.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            client: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            heard: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+        })
+    }
+}
+
+/// Other readers for a hot key that stays, which reader each of them was before (255: none), and
+/// how many nodes are in the chain of each write of its trip (0: it is on none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotChange {
     /// 8 bytes, big-endian in the map.
@@ -653,6 +916,8 @@ pub struct HotChange {
     pub first: u16,
     /// 2 bytes, as the machine has it.
     pub readers: u16,
+    /// 1 bytes, as the machine has it.
+    pub replicas: u8,
     /// 64 times 1 bytes, as the machine has it.
     pub from: [u8; 64],
 }
@@ -674,7 +939,9 @@ impl HotChange {
         at += 2;
         crate::bytes::put(&mut out, at, &self.readers.to_ne_bytes());
         at += 2;
-        at += 2;
+        crate::bytes::put(&mut out, at, &self.replicas.to_ne_bytes());
+        at += 1;
+        at += 1;
         crate::bytes::put(&mut out, at, &self.from);
         at += 64;
         debug_assert_eq!(at, Self::LEN);
@@ -689,6 +956,7 @@ impl HotChange {
             keyspace: u16::from_be_bytes(crate::bytes::get(bytes, 8)?),
             first: u16::from_ne_bytes(crate::bytes::get(bytes, 10)?),
             readers: u16::from_ne_bytes(crate::bytes::get(bytes, 12)?),
+            replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 14)?),
             from: crate::bytes::get(bytes, 16)?,
         })
     }

@@ -27,6 +27,7 @@ mod plane;
 mod probe;
 mod program;
 mod shadow;
+mod stamps;
 
 pub use keeper::Keeper;
 pub use plane::{Mode, Plane, Port};

@@ -86,6 +86,23 @@ pub(crate) fn swap(outer: &impl MapCore, inner: &[(u32, MapHandle)]) -> Result<(
     put.map_err(|why| failed("writing", outer, why))
 }
 
+/// Waits until no XDP program runs any more that began before, with the map that is made for it.
+pub(crate) fn pause(pauses: &impl MapCore) -> Result<(), Error> {
+    swap(pauses, &[(0, inner(&[], size_of::<u32>())?)])
+}
+
+/// All keys and values that are there while this looks, in any order; others may come and go.
+pub(crate) fn all<const K: usize, const V: usize>(
+    map: &impl MapCore,
+) -> Result<impl Iterator<Item = ([u8; K], [u8; V])>, Error> {
+    let found = map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY);
+    let found = found.map_err(|why| failed("reading", map, why))?;
+    Ok(found.filter_map(|(key, value)| Some((*key.first_chunk()?, *value.first_chunk()?))))
+}
+
+/// Elements that are read with one call of the kernel: far more than fall into one bucket.
+const BATCH: u32 = 4096;
+
 fn failed(doing: &str, map: &impl MapCore, why: libbpf_rs::Error) -> Error {
     Error::Kernel { what: format!("{doing} the map {}", map.name().to_string_lossy()), why }
 }

@@ -1,5 +1,7 @@
 //! The switch in the kernel as the control plane sees it.
 
+mod control;
+
 use crate::compile::{Compiled, Element, PORT_WORDS};
 use crate::counters::Counted;
 use crate::hot::Hot;
@@ -9,17 +11,16 @@ use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
 use crate::shadow::Shadow;
-use cluster::{
-    HotOrder, InstallError, KeyspaceId, Lease, Life, NodeId, SwitchControl, SwitchCounters,
-    SwitchTables,
-};
+use crate::stamps::Stamps;
+use cluster::{KeyspaceId, Life, NodeId, SwitchTables};
 use libbpf_rs::MapHandle;
 use machine::Instant;
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_getres, clock_gettime};
-use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use switch::{Counters, Loads, Moment};
 
@@ -33,6 +34,9 @@ pub struct Plane<C> {
     maps: Maps,
     counted: Counted,
     hot: Hot,
+    stamps: Stamps,
+    /// Whether the table of stamps has to be asked of what passes the sockets.
+    roams: Arc<AtomicBool>,
     clock: C,
     installed: Installed,
 }
@@ -146,8 +150,9 @@ impl<C: FnMut() -> Instant> Plane<C> {
             reports: map(".data.reports"),
         };
         let (counted, hot) = (Counted::new(&program), Hot::new(&program, life));
+        let (stamps, roams) = (Stamps::new(&program), Arc::default());
         let (ports, installed) = (Vec::new(), Installed::default());
-        Self { service, program, ports, maps, counted, hot, clock, installed }
+        Self { service, program, ports, maps, counted, hot, stamps, roams, clock, installed }
     }
 
     /// Attaches the switch to an interface, in the driver if that can run it.
@@ -261,14 +266,16 @@ impl<C: FnMut() -> Instant> Plane<C> {
         Ok(Shadow::new(self.program.load_shadow(self.service)?, self.service))
     }
 
-    /// How the sockets behind the program take note of replies for hot keys: to be given to the
-    /// pipelines that deal with what the program leaves to them, which have no directory.
+    /// How the sockets behind the program take note of replies for hot keys, and stamp what they
+    /// send: to be given to the pipelines that deal with what the program leaves to them, which
+    /// have no directory.
     ///
     /// # Errors
     ///
     /// If the kernel does not take it.
     pub fn keeper(&self) -> Result<Keeper, Error> {
-        Keeper::new(&self.program, self.service, self.hot.bits(), self.hot.moments())
+        let shared = (self.hot.bits(), self.hot.moments(), self.roams.clone());
+        Keeper::new(&self.program, self.service, shared)
     }
 
     /// Revision of the installed order of hot keys; 0 for none.
@@ -359,10 +366,13 @@ impl<C: FnMut() -> Instant> Plane<C> {
             leased_until,
             moment,
             beginning,
+            order: self.hot.number(),
+            pass: self.stamps.pass(),
             nodes: u32::try_from(self.installed.compiled.order.len()).expect("NODES_MAX at most"),
             installed: u8::from(self.installed.revision != 0),
             active: u8::from(self.installed.active),
             hot: self.hot.rule(),
+            roams: u8::from(self.hot.roams()),
             tick: tick(),
         })
     }
@@ -379,64 +389,6 @@ impl<C: FnMut() -> Instant> Plane<C> {
         }
         u64::try_from((kernel + left).as_nanos()).unwrap_or(u64::MAX)
     }
-}
-
-impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
-    fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
-        if tables.revision < self.installed.revision {
-            return Ok(());
-        }
-        switch::Tables::compile(tables)?;
-        let ids = || tables.partitions.iter().map(|it| (it.id, it.keyspace));
-        self.counted.take(ids());
-        let mut next = Compiled::new(tables, |partition| self.counted.places.of(partition))?;
-        next.keep_ways(&self.installed.compiled);
-        self.install_compiled(next, tables).map_err(unsound)?;
-        let stays: BTreeSet<_> = ids().map(|(id, _)| id).collect();
-        self.counted.retain(|partition| stays.contains(&partition)).map_err(unsound)?;
-        if self.hot.judge.follow(tables.revision, tables.active) || self.hot.is_half_forgotten() {
-            self.hot.forget().map_err(unsound)?;
-            self.govern().map_err(unsound)?;
-        }
-        self.find_ways().map_err(unsound)
-    }
-
-    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
-        if !self.hot.judge.takes(order, |keyspace, keyhash| self.hot.stay_of(keyspace, keyhash)) {
-            return Ok(());
-        }
-        order.check()?;
-        if let Err(why) = self.hot.install(&self.program, order) {
-            self.hot.forget().map_err(unsound)?;
-            return Err(unsound(why));
-        }
-        self.govern().map_err(unsound)
-    }
-
-    fn renew(&mut self, now: Instant, lease: &Lease) {
-        // By whichever clock is ahead, for it costs little to forget, and before the lease counts,
-        // so that no packet is dealt with by what it should not know.
-        let now = now.max((self.clock)());
-        if (self.hot.judge.lapsed(now) || self.hot.is_half_forgotten())
-            && let Err(why) = self.hot.forget()
-        {
-            tracing::error!(%why, "the in-kernel switch did not forget its hot keys: no lease");
-            return;
-        }
-        self.hot.judge.renew(self.installed.revision, lease);
-        if let Err(why) = self.govern() {
-            tracing::error!(%why, "the in-kernel switch was not told of its lease");
-        }
-    }
-
-    fn counters(&self) -> SwitchCounters {
-        let counters = self.read_counters().unwrap_or_default();
-        counters.report(self.installed.revision, self.hot_revision())
-    }
-}
-
-fn unsound(why: Error) -> InstallError {
-    InstallError::Unsound(why.to_string())
 }
 
 /// Nanoseconds of a tick of the kernel, which is what a coarse clock is precise to.

@@ -1,6 +1,6 @@
 //! The loaded object: its programs and maps by name.
 
-use crate::layout::{HotChange, Rule, Service, Way};
+use crate::layout::{HotChange, Rule, Service, Silent, Way};
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
     MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramInput, ProgramMut,
@@ -222,7 +222,19 @@ impl Program {
 
     /// Sets what holds for all packets.
     pub(crate) fn govern(&self, rule: &Rule) -> Result<(), Error> {
-        self.call("govern", &mut rule.to_bytes()).map(drop)
+        let told = self.call("govern", &mut rule.to_bytes())?;
+        assert_eq!(told, 0, "no more trips begin at once than it can bear");
+        Ok(())
+    }
+
+    /// Begins to forget a client that has stamps, if it was heard in no later pass: whether it did.
+    pub(crate) fn silence(&self, client: &Silent) -> Result<bool, Error> {
+        Ok(self.call("silence", &mut client.to_bytes())? == 0)
+    }
+
+    /// Takes out a client that it has begun to forget.
+    pub(crate) fn part(&self, client: &Silent) -> Result<(), Error> {
+        self.call("part", &mut client.to_bytes()).map(drop)
     }
 
     /// Tells a hot key that stays who its readers are now.
@@ -270,6 +282,8 @@ enum Lent {
 
 /// `XDP_PASS`.
 pub(crate) const PASS: u32 = 2;
+/// `XDP_TX`.
+pub(crate) const TX: u32 = 3;
 
 /// Sends to the log what libbpf says.
 pub(crate) fn log_libbpf() {

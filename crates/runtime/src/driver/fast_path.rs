@@ -85,8 +85,12 @@ impl FastPath {
         let look_after = move || {
             while ends.recv_timeout(WAYS_EVERY) == Err(RecvTimeoutError::Timeout) {
                 let Some(plane) = weak.upgrade() else { return };
-                if let Err(why) = lock(&plane).find_ways() {
+                let mut plane = lock(&plane);
+                if let Err(why) = plane.find_ways() {
                     tracing::warn!(%why, "the ways to the nodes are not known");
+                }
+                if let Err(why) = plane.sweep(Clock::new().now()) {
+                    tracing::warn!(%why, "stamps of writes on trips are kept for longer");
                 }
             }
         };
@@ -135,7 +139,7 @@ impl FastPath {
         Ok(())
     }
 
-    /// How the sockets behind the program take note of replies for hot keys.
+    /// How the sockets behind the program take note of replies for hot keys, and stamp writes.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 11] = [
+const SWITCH_METRICS: [Metric; 12] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -19,6 +19,7 @@ const SWITCH_METRICS: [Metric; 11] = [
     metric::SWITCH_PARTITION_READS,
     metric::SWITCH_PARTITION_WRITES,
     metric::SWITCH_HOT_REVISION,
+    metric::SWITCH_HOT_ROAMED,
     metric::SWITCH_TABLE_REVISION,
     metric::SWITCH_LEASED,
 ];

@@ -28,6 +28,8 @@ pub(crate) struct Counts {
     pub(crate) hot_spread: BTreeMap<String, u64>,
     /// Writes of hot keys.
     pub(crate) hot_writes: BTreeMap<String, u64>,
+    /// Writes sent on trips, by whether their stamp is new or they had it before.
+    pub(crate) roamed: BTreeMap<String, u64>,
 }
 
 /// A hot key as counts name it.
@@ -53,6 +55,7 @@ impl Counts {
             hot_reads: hot(|it| it.reads),
             hot_spread: hot(|it| it.spread),
             hot_writes: hot(|it| it.writes),
+            roamed: named(["new", "again"].into_iter().zip(counters.roamed())),
         };
         for (node, load) in reports.iter() {
             counts.loads.insert(node.to_string(), load.into());

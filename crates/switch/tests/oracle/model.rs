@@ -159,6 +159,7 @@ impl Model {
             roam::set_moment(&mut header, first_sent);
             way = self.roam.way(&mut self.hot, tables, &header, &self.did);
         }
+        let on_trip = if let Way::Trip(_, is_new) = way { Some(is_new) } else { None };
         let stamped = match way {
             Way::Drop(reason) => return self.drop(reason),
             Way::Home(version) => {
@@ -168,7 +169,7 @@ impl Model {
                 let old = first_sent < self.roam.beginning;
                 Header { hop_flags: if old { hop_flag::OLD } else { 0 }, ..home }
             }
-            Way::Trip(it) => {
+            Way::Trip(it, _) => {
                 let chain = self.roam.chain(&header, &self.did);
                 let mut away = stamp(&header, id.0, epoch, 0, &chain);
                 away.object_version = it.version;
@@ -178,6 +179,9 @@ impl Model {
         };
         let first = NodeId(u16::from(stamped.chain[0]) << 8 | u16::from(stamped.chain[1]));
         let Some(node) = node(tables, first) else { return self.drop("no_node") };
+        if let Some(is_new) = on_trip {
+            add(&mut self.counts.roamed, if is_new { "new" } else { "again" });
+        }
         vec![(node.endpoint_of(id), rewritten(&stamped, datagram))]
     }
 

@@ -46,7 +46,8 @@ pub(crate) struct Roam {
 pub(crate) enum Way {
     Drop(&'static str),
     Home(u64),
-    Trip(Stamp),
+    /// With a stamp that is new or not.
+    Trip(Stamp, bool),
 }
 
 impl Roam {
@@ -74,6 +75,7 @@ impl Roam {
             }
         }
         let name = (header.client, header.seq);
+        let is_new = !self.stamps.contains_key(&name);
         let (nodes, entry) = hot.row(header);
         if !self.stamps.contains_key(&name)
             && let Some(trip) = entry.and_then(|entry| entry.trip.as_mut())
@@ -88,7 +90,7 @@ impl Roam {
         }
         let Some(stamp) = self.stamps.get(&name) else { return Way::Home(0) };
         if hot.trip(header) == Some(stamp.trip) {
-            Way::Trip(stamp.clone())
+            Way::Trip(stamp.clone(), is_new)
         } else {
             Way::Home(stamp.version)
         }

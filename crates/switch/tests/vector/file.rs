@@ -168,9 +168,10 @@ impl Case {
             }
         }
         let Counts { packets, emitted, dropped, reads, writes, loads, .. } = counts;
-        let Counts { hot_reads, hot_spread, hot_writes, .. } = counts;
+        let Counts { hot_reads, hot_spread, hot_writes, roamed, .. } = counts;
         line(out, format_args!("\n[case.counters]\nemitted = {emitted}"));
-        let groups = [packets, dropped, reads, writes, loads, hot_reads, hot_spread, hot_writes];
+        let groups =
+            [packets, dropped, reads, writes, loads, hot_reads, hot_spread, hot_writes, roamed];
         let names = [
             "packets",
             "dropped",
@@ -180,6 +181,7 @@ impl Case {
             "hot_reads",
             "hot_spread",
             "hot_writes",
+            "roamed",
         ];
         let (mut short, mut long) = (String::new(), String::new());
         for (name, group) in names.into_iter().zip(groups).filter(|(_, group)| !group.is_empty()) {

@@ -5,12 +5,13 @@ use crate::draw::{any_draw, any_tables, datagram};
 use crate::oracle::model::Model;
 use crate::orders::{any_orders, order_for, warm};
 use crate::stand::{Outcome, Stand, Switch, ready};
+use crate::trips::roaming;
 use crate::untouched::{CLIENT, tables};
 use cluster::{
     HotEntry, HotOrder, KeyspaceId, Lease, Life, NodeId, NodeSpec, Selection, SwitchControl as _,
     SwitchTables,
 };
-use machine::{Instant, Outbox};
+use machine::{Instant, Outbox, Rng};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ use switch::Pipeline;
 use wire::{Endpoint, HEADER_LEN, Header, Op, hop_flag};
 use xdp::{Program, layout};
 
-const LIFE: Life = Life(1);
+pub(crate) const LIFE: Life = Life(1);
 /// Tables, and datagrams for each of them; a few orders come in between.
 const TABLES: u64 = 500;
 const DATAGRAMS: usize = 400;
@@ -58,6 +59,13 @@ fn install(model: &mut Model, tables: &SwitchTables) {
     }
 }
 
+/// Many writes went on trips, and many copies of them.
+fn covers_trips(model: &Model) {
+    let roamed = &model.counts.roamed;
+    println!("writes on trips, by their stamps: {roamed:?}");
+    assert!(roamed["new"] > TABLES && roamed["again"] > TABLES);
+}
+
 #[test]
 fn hot_keys_are_what_the_model_says() {
     let Some((stand, program)) = ready("hot keys at random in the kernel") else { return };
@@ -65,6 +73,7 @@ fn hot_keys_are_what_the_model_says() {
     let mut model = Model { leased: true, ..Model::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[8; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut dice = Rng::new(8);
     let (mut taken, mut orders_in_all, mut spread, mut parts) = (0, 0, 0, 0);
     for revision in 1..=TABLES {
         let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
@@ -74,7 +83,7 @@ fn hot_keys_are_what_the_model_says() {
         install(&mut model, &tables);
         let base = revision * REVISIONS;
         let orders = any_orders().new_tree(&mut runner).unwrap().current();
-        let mut orders = orders.iter();
+        let (mut orders, mut present) = (orders.iter(), HotOrder::default());
         for number in 0..DATAGRAMS {
             let mut all = Vec::new();
             if number % 100 == 0
@@ -82,9 +91,9 @@ fn hot_keys_are_what_the_model_says() {
             {
                 let mut order: HotOrder = order_for(&tables, order);
                 order.revision += base;
-                // The controller gives no trips to a switch that says that it cannot take any.
                 for key in &mut order.keys {
-                    (key.stay, key.trip) = (key.stay + base, None);
+                    key.stay += base;
+                    key.trip.iter_mut().for_each(|trip| trip.number += base);
                 }
                 switch.plane.install_hot(&order).unwrap();
                 if tables.active {
@@ -92,8 +101,15 @@ fn hot_keys_are_what_the_model_says() {
                     hot.install(&order, LIFE, roam, counts);
                 }
                 orders_in_all += 1;
-                taken += u64::from(switch.plane.hot_revision() == order.revision);
+                let is_taken = switch.plane.hot_revision() == order.revision;
+                taken += u64::from(is_taken);
                 all = warm(&tables, &order, revision % 4, base + number as u64);
+                present = if is_taken { order } else { present };
+            }
+            // A few numbers at a time, so that copies meet and low-water marks rise.
+            let from = (revision * DATAGRAMS as u64 + number as u64) / 8;
+            if number % 2 == 0 {
+                all.extend(roaming(&tables, &present, &mut dice, model.roam.moment, from));
             }
             let draw = any_draw().new_tree(&mut runner).unwrap().current();
             all.push(datagram(&tables, &draw));
@@ -113,6 +129,7 @@ fn hot_keys_are_what_the_model_says() {
         assert_eq!(switch.counts(), model.counts, "revision {revision}");
         spread += model.counts.hot_spread.values().sum::<u64>();
     }
+    covers_trips(&model);
     println!(
         "{taken} of {orders_in_all} orders taken; of the last ones {spread} reads were spread; \
          {parts} parts of MGETs with keys for copies"
@@ -122,7 +139,7 @@ fn hot_keys_are_what_the_model_says() {
 }
 
 /// One key with two readers.
-fn order(revision: u64, stay: u64) -> HotOrder {
+pub(crate) fn order(revision: u64, stay: u64) -> HotOrder {
     let key = HotEntry {
         keyspace: KeyspaceId(1),
         key: b"key".into(),
@@ -136,30 +153,30 @@ fn order(revision: u64, stay: u64) -> HotOrder {
     HotOrder { revision, switch: LIFE, selection: Selection::Reported, places, keys: vec![key] }
 }
 
-const KEYHASH: u64 = 0x1234_5678_9abc_def0;
-const HOME: u16 = 1;
+pub(crate) const KEYHASH: u64 = 0x1234_5678_9abc_def0;
+pub(crate) const HOME: u16 = 1;
 
 /// A switch with a chain of one node, and two more that may hold copies.
-fn hot_switch(stand: &Stand, program: Program) -> Switch<'_> {
+pub(crate) fn hot_switch(stand: &Stand, program: Program) -> Switch<'_> {
     let mut switch = stand.switch(program, true);
     switch.install(&rack(1));
     switch.plane.install_hot(&order(1, 1)).unwrap();
     switch
 }
 
-fn rack(revision: u64) -> SwitchTables {
+pub(crate) fn rack(revision: u64) -> SwitchTables {
     let mut tables = tables(addr(HOME));
     tables.nodes.extend([2, 3].map(|id| NodeSpec { id: NodeId(id), ..tables.nodes[0] }));
     tables.nodes.iter_mut().for_each(|node| node.endpoint = Endpoint::from(addr(node.id.0)));
     SwitchTables { revision, ..tables }
 }
 
-fn addr(node: u16) -> SocketAddr {
+pub(crate) fn addr(node: u16) -> SocketAddr {
     SocketAddr::from(([10, 2, 0, u8::try_from(node).unwrap()], 9000))
 }
 
 /// What a node says of the key: `version`, and of which stay.
-fn says(op: Op, node: u16, version: u64, stay: u64) -> Header {
+pub(crate) fn says(op: Op, node: u16, version: u64, stay: u64) -> Header {
     let client = Endpoint::from(SocketAddr::from(([10, 200, 0, 1], 9)));
     let mut header = Header {
         op: op as u8,
@@ -176,7 +193,7 @@ fn says(op: Op, node: u16, version: u64, stay: u64) -> Header {
     header
 }
 
-fn bytes(header: &Header) -> Vec<u8> {
+pub(crate) fn bytes(header: &Header) -> Vec<u8> {
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, header, &[]);
     bytes
@@ -295,10 +312,18 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let other = Header { keyhash: KEYHASH + 1, ..says(Op::PutReply, HOME, 99, 1) };
     passes(addr(HOME), &other);
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
-    // What it forwards itself it sends to tails.
+    // What it forwards itself it stamps and spreads, as the kernel does.
     let get = Header { op: Op::Get as u8, keyspace: 1, keyhash: KEYHASH, ..Header::default() };
-    let (to, header) = passes(SocketAddr::from((CLIENT.0, CLIENT.1)), &get);
-    assert_eq!((to, header.hop_flags), (addr(HOME).into(), 0));
+    let from = SocketAddr::from((CLIENT.0, CLIENT.1));
+    let (to, header) = passes(from, &get);
+    assert_eq!((to, header.hop_flags), (addr(HOME).into(), hop_flag::HOT));
+    assert_eq!(header.object_version, AT_TAIL);
+    passes(addr(2), &says(Op::HotCopied, 2, 7, 1));
+    let (to, header) = passes(from, &get);
+    assert_eq!((to, header.object_version, header.chain_len), (addr(2).into(), 7, 1));
+    assert_eq!(header.chain[8..], 1_u64.to_be_bytes());
+    let (to, header) = passes(from, &Header { flags: wire::flag::AT_HOME, ..get });
+    assert_eq!((to, header.object_version), (addr(HOME).into(), AT_TAIL));
     assert_eq!(switch.counts().dropped.len(), 0);
 }
 

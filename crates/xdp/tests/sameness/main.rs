@@ -35,6 +35,8 @@ mod skip;
 #[expect(clippy::disallowed_methods, reason = "frames come out in their own time")]
 mod stand;
 #[cfg(test)]
+mod trips;
+#[cfg(test)]
 mod untouched;
 #[cfg(test)]
 #[expect(dead_code, reason = "the switch's own tests also write vectors")]

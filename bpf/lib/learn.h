@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What the switch learns from a reply, before it is sent on: rules 3 and 4 of section 8 and 5 and 6
+ * of section 9 of spec/protocol.md, as crates/switch has it in `learn`.
+ */
+#ifndef KEYWAY_LEARN_H
+#define KEYWAY_LEARN_H
+
+#include "hot.h"
+#include "trip.h"
+
+/* Codes above the decided ones that are known: others are taken for decided. */
+static __always_inline bool kw_is_undecided(__u8 code)
+{
+	return (code >= KW_CODE_STALE_EPOCH && code <= KW_CODE_UNCERTAIN) ||
+	       (code >= KW_CODE_BAD_REQUEST && code <= KW_CODE_NOT_ORDERED);
+}
+
+/*
+ * Takes note of what a node says of a hot key in a reply to one key, before that is sent on: 0, or
+ * the reason to drop it.
+ */
+static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
+{
+	__u64 version = bpf_be64_to_cpu(KW_U64(&kw->object_version));
+	struct kw_hot *hot = kw_hot(kw->keyspace, KW_U64(&kw->keyhash));
+	bool of_get = kw->op == KW_OP_GET_REPLY, of_this_stay;
+
+	if (!hot)
+		return 0;
+	if (kw->op == KW_OP_HOT_COPIED) {
+		/* What is below the floor is of no use, and would hide what it has taken since. */
+		if (version >= *(volatile __u64 *)&hot->floor)
+			kw_note_mark(hot, sender, kw_mark(version));
+		return 0;
+	}
+	of_this_stay = KW_U64((void *)kw + KW_STAY_AT) == hot->stay;
+	if (kw->op == KW_OP_PUT_REPLY && kw->code == KW_CODE_AWAY) {
+		struct kw_own *own = kw_own();
+
+		if (own && hot->replicas)
+			kw_away(kw, hot, own);
+		return 0;
+	}
+	if (kw->op != KW_OP_HOT_COVER && kw_is_undecided(kw->code)) {
+		if (kw->code != KW_CODE_NOT_HERE || !of_get || !of_this_stay)
+			return 0;
+		if (!(kw->hop_flags & KW_HOP_FLAG_NEWEST)) {
+			kw_note_mark(hot, sender, 0);
+			return 0;
+		}
+		/* From the home of a key on a trip: it proves, though it has no answer. */
+	}
+	if (!kw_raise(hot, version))
+		return KW_DROP_CONTENDED;
+	/* Whoever answers for a trip holds what it answers. */
+	if (kw->op == KW_OP_PUT_REPLY && kw->hop_flags & KW_HOP_FLAG_ROAM &&
+	    *(volatile __u64 *)&hot->floor == version)
+		kw_note_mark(hot, sender, kw_mark(version));
+	/* The branches before make sure that no processor shows this before the floor. */
+	if (of_get && kw->hop_flags & KW_HOP_FLAG_NEWEST && of_this_stay && !kw_proven(hot))
+		*(volatile __u32 *)&hot->proven = 1;
+	return 0;
+}
+
+static __always_inline int kw_learn(const struct kw_header *kw, __u32 sender)
+{
+	if (!kw_may_be_hot(KW_U64(&kw->keyhash)))
+		return 0;
+	switch (kw->op) {
+	case KW_OP_GET_REPLY:
+	case KW_OP_PUT_REPLY:
+	case KW_OP_DEL_REPLY:
+	case KW_OP_CAS_REPLY:
+	case KW_OP_INCR_REPLY:
+	case KW_OP_HOT_COPIED:
+	case KW_OP_HOT_COVER:
+		return kw_learn_hot(kw, sender);
+	default:
+		return 0;
+	}
+}
+
+#endif /* KEYWAY_LEARN_H */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The table of stamps: section 9 of spec/protocol.md, as crates/switch has it in `stamps`.
+ *
+ * There a client's stamps are looked at under a lock. Here:
+ *
+ * - A request's stamp is put in only if it has none, so that all copies have one.
+ * - What has ended goes: its client's low-water mark is raised first. So whoever finds no stamp, or
+ *   has put one in, looks at the mark once more: if it is not above the request, no stamp of it was
+ *   let go before.
+ * - The memory of what goes may become another's at once. A stamp carries a sum over itself and its
+ *   request, by which it is known that it was not read while that happened.
+ * - A client that was silent is forgotten by the loader: it sets `heard` to zero, waits until no
+ *   program runs that began before, and takes the client out. `heard` of an element that comes in is
+ *   zero as well, until the rest of it is there. So who sees that it is not zero, and then the
+ *   client's own id, has that client's element, and it stays for as long as the program runs.
+ */
+#ifndef KEYWAY_STAMPS_H
+#define KEYWAY_STAMPS_H
+
+#include "count.h"
+#include "queue.h"
+
+/* Numbers below the low-water mark whose stamps a request of their client lets go. */
+#define KW_LET_GO_MAX	4
+
+/* What lies further below than this is left to the loader. */
+#define KW_LET_GO_WITHIN	64
+
+/* Times that a word is tried to be raised: each time somebody else has changed it meanwhile. */
+#define KW_RAISE_MAX	16
+
+enum kw_found {
+	KW_NO_STAMP	= 0,
+	KW_STAMPED	= 1,
+	KW_HALF_READ	= 2,
+};
+
+/* Zero, of which the compiler and the processor know only that it depends on what was read. */
+static __always_inline __u64 kw_after(__u64 seen)
+{
+	asm volatile("%0 &= 0" : "+r"(seen));
+	return seen;
+}
+
+/* All processors see what this one did before, before they see what it does after. */
+static __always_inline void kw_fence(struct kw_own *own)
+{
+	__sync_lock_test_and_set(&own->fence, 1);
+}
+
+static __always_inline struct kw_roamer *kw_roamer(__be64 client)
+{
+	return bpf_map_lookup_elem(&roamers, &client);
+}
+
+/* Whether an element is that of this client, and will be for as long as this program runs. */
+static __always_inline bool kw_is_there(struct kw_roamer *roamer, __be64 client)
+{
+	__u64 heard = *(volatile __u64 *)&roamer->heard;
+
+	return heard && *(volatile __be64 *)((void *)&roamer->client + kw_after(heard)) == client;
+}
+
+static __always_inline __u64 kw_low(const struct kw_roamer *roamer)
+{
+	return *(const volatile __u64 *)&roamer->low;
+}
+
+/* Raises a client's low-water mark: whether that was done. */
+static __always_inline bool kw_raise_low(struct kw_roamer *roamer, __u64 low)
+{
+	for (int i = 0; i < KW_RAISE_MAX; i++) {
+		__u64 was = kw_low(roamer);
+
+		if (was >= low || __sync_val_compare_and_swap(&roamer->low, was, low) == was)
+			return true;
+	}
+	return false;
+}
+
+/* Lets go some of the stamps of requests that have ended. */
+static __always_inline void kw_let_go(struct kw_roamer *roamer, __be64 client)
+{
+	__u64 low = kw_low(roamer), gone = *(volatile __u64 *)&roamer->gone, from = gone, to;
+	struct kw_request ended = { .client = client };
+
+	if (gone >= low)
+		return;
+	if (low - gone > KW_LET_GO_WITHIN)
+		from = low - KW_LET_GO_WITHIN;
+	to = low - from > KW_LET_GO_MAX ? from + KW_LET_GO_MAX : low;
+	if (__sync_val_compare_and_swap(&roamer->gone, gone, to) != gone)
+		return; /* Somebody else does it. */
+	for (int i = 0; i < KW_LET_GO_MAX && from < to; i++, from++) {
+		ended.seq = bpf_cpu_to_be64(from);
+		bpf_map_delete_elem(&stamps, &ended);
+	}
+}
+
+/* A client is there, and all its requests below `low` have ended: whether that was noted. */
+static __noinline bool kw_hear(struct kw_roamer *roamer, __be64 client, __u64 low)
+{
+	__u64 pass = *(volatile __u64 *)&rule.pass, heard = *(volatile __u64 *)&roamer->heard;
+
+	/* Whoever else has changed it may have set it to zero. */
+	if (heard && heard != pass)
+		__sync_val_compare_and_swap(&roamer->heard, heard, pass);
+	if (!kw_is_there(roamer, client) || !kw_raise_low(roamer, low))
+		return false;
+	kw_let_go(roamer, client);
+	return true;
+}
+
+/* The sum over a stamp and its request: no two of those are the same, so hardly two sums are. */
+static __always_inline __u32 kw_guard(const struct kw_request *who, const struct kw_stamp *stamp)
+{
+	__u64 sum = who->client ^ stamp->chain_len;
+
+	sum = (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL + who->seq;
+	sum = (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL + stamp->trip;
+	sum = (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL + stamp->version;
+	sum = (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL + KW_U64(stamp->chain);
+	sum = (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL + KW_U64(stamp->chain + 8);
+	sum = (sum ^ sum >> 29) * 0x9e3779b97f4a7c15ULL;
+	return sum >> 32;
+}
+
+/* Copies the stamp of a request, if it has one. */
+static __noinline int kw_stamp_of(const struct kw_request *who, struct kw_stamp *to)
+{
+	const volatile struct kw_stamp *found = bpf_map_lookup_elem(&stamps, who);
+
+	if (!found)
+		return KW_NO_STAMP;
+	to->trip = found->trip;
+	to->version = found->version;
+	KW_U64(to->chain) = *(const volatile __u64 *)found->chain;
+	KW_U64(to->chain + 8) = *(const volatile __u64 *)(found->chain + 8);
+	to->chain_len = found->chain_len;
+	to->guard = found->guard;
+	return to->guard == kw_guard(who, to) ? KW_STAMPED : KW_HALF_READ;
+}
+
+/*
+ * The element of a client that may be new. NULL if there is no room, or somebody else is just making
+ * it: then nothing can be noted.
+ */
+static __noinline struct kw_roamer *kw_roamer_made(const struct kw_request *who)
+{
+	struct kw_roamer fresh = { .client = who->client, .gone = bpf_be64_to_cpu(who->seq) };
+	struct kw_roamer *roamer = kw_roamer(fresh.client);
+
+	if (roamer)
+		return kw_is_there(roamer, fresh.client) ? roamer : NULL;
+	/* Before whoever gives the stamp looks whether its order is still the present one. */
+	__sync_fetch_and_add(&roaming.clients, 1);
+	if (bpf_map_update_elem(&roamers, &fresh.client, &fresh, BPF_NOEXIST)) {
+		__sync_fetch_and_sub(&roaming.clients, 1);
+		return NULL;
+	}
+	roamer = kw_roamer(fresh.client);
+	if (roamer)
+		__sync_val_compare_and_swap(&roamer->heard, 0, *(volatile __u64 *)&rule.pass);
+	return roamer;
+}
+
+#endif /* KEYWAY_STAMPS_H */
