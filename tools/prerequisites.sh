@@ -1,9 +1,10 @@
 #!/bin/sh
 # Makes sure that there is a Rust toolchain, and what is named as arguments: `cc`, with which Rust
 # links, `bpf`, clang for the switch in the kernel and what libbpf is built with, `c++`, with which
-# the fuzzer's runtime is built, and `network`, the programs with which root builds networks, looks
-# at them and lets them fail. Installs them on Debian and Ubuntu if it may; otherwise
-# says exactly what to install and how. All else cargo fetches.
+# the fuzzer's runtime is built, `network`, the programs with which root builds networks, looks at
+# them and lets them fail, and `stores`, those that nodes keep values in and the gateway is tested
+# with. Installs them on Debian and Ubuntu if it may; otherwise says exactly what to install and
+# how. All else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -79,6 +80,16 @@ network() {
             'apt-get install iproute2 nftables ethtool util-linux' >&2
 }
 
+# Without them tests say what they had to skip.
+stores() {
+    { command -v redis-server || command -v valkey-server; } >/dev/null &&
+        command -v memcached >/dev/null && command -v redis-cli >/dev/null &&
+        command -v redis-benchmark >/dev/null && return
+    install redis-server redis-tools memcached ||
+        echo 'Without redis-server and memcached tests are skipped:' \
+            'apt-get install redis-server memcached' >&2
+}
+
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"
 command -v cargo >/dev/null || missing "Rust $rust_needed or newer" "$rustup"
 
@@ -90,8 +101,8 @@ at_least "$found" "$rust_needed" ||
 
 for needed in "$@"; do
     case $needed in
-        network)
-            network
+        network | stores)
+            "$needed"
             continue
             ;;
         cc) packages='gcc libc6-dev' ;;

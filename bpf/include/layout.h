@@ -142,7 +142,6 @@ enum kw_code {
 	KW_CODE_TOO_LARGE = 0x21,
 	KW_CODE_BAD_MATCH = 0x22,
 	KW_CODE_UNKNOWN_KEYSPACE = 0x23,
-	KW_CODE_NOT_ORDERED = 0x24,
 };
 
 /* Why a packet was dropped without an answer: the index of one counter in every switch and node. */
@@ -187,6 +186,9 @@ enum kw_effect {
 
 /* Bits of `flags`. */
 #define KW_FLAG_CAS_VALUE	(1 << 0)
+#define KW_FLAG_KEYS_ONLY	(1 << 0)
+#define KW_FLAG_CAS_DELETE	(1 << 1)
+#define KW_FLAG_CAS_KEEP_VALUE	(1 << 2)
 #define KW_FLAG_REVERSE	(1 << 1)
 #define KW_FLAG_START_EXCLUSIVE	(1 << 2)
 #define KW_FLAG_END_EXCLUSIVE	(1 << 3)

@@ -13,7 +13,7 @@
 static __always_inline bool kw_is_undecided(__u8 code)
 {
 	return (code >= KW_CODE_STALE_EPOCH && code <= KW_CODE_UNCERTAIN) ||
-	       (code >= KW_CODE_BAD_REQUEST && code <= KW_CODE_NOT_ORDERED);
+	       (code >= KW_CODE_BAD_REQUEST && code <= KW_CODE_UNKNOWN_KEYSPACE);
 }
 
 /*

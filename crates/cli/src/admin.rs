@@ -131,6 +131,18 @@ impl Admin {
     }
 }
 
+/// The metrics of the roles with these admin addresses, in their order.
+pub(crate) fn metrics(
+    roles: impl Iterator<Item = SocketAddr>,
+    timeout: Duration,
+) -> Result<Vec<String>, Failure> {
+    let agent = agent(timeout);
+    let ask = |at| -> Result<String, ureq::Error> {
+        agent.get(url(at, "/metrics")).call()?.body_mut().read_to_string()
+    };
+    roles.map(|at| ask(at).map_err(|why| Failure::Other(anyhow!("{at}: {why}")))).collect()
+}
+
 /// What the program in the kernel of the switch with this admin address does with requests for a
 /// match value.
 pub(crate) fn in_kernel(

@@ -10,14 +10,18 @@ mod run;
 mod worker;
 
 use crate::exit::Failure;
+use client::RetransmitBounds;
 use cluster::Keyspace;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use plan::{Pace, Plan};
+pub(crate) use plan::{Multigets, Pace, Plan};
 pub(crate) use report::{Progress, latency_rows, table_of};
 pub(crate) use run::{Measured, load, measure};
+
+/// How often people are told how a run goes.
+pub(crate) const PIECE: Duration = Duration::from_secs(1);
 
 /// Asks what a keyspace is.
 pub(crate) fn describe(
@@ -25,5 +29,5 @@ pub(crate) fn describe(
     name: &str,
     deadline: Duration,
 ) -> Result<Arc<Keyspace>, Failure> {
-    link::Link::open(services, deadline, 1)?.describe(name)
+    link::Link::open(services, deadline, RetransmitBounds::default(), 1)?.describe(name)
 }

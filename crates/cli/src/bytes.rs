@@ -33,9 +33,13 @@ pub(crate) fn value(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
                 "cannot read {path}: {error}; for text that begins with @ write @@"
             ))
         }),
-        None if hex => from_hex(text),
-        None => Ok(text.as_bytes().to_vec()),
+        None => self::text(text, hex),
     }
+}
+
+/// A value that is nothing but text, or hexadecimal digits.
+pub(crate) fn text(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
+    if hex { from_hex(text) } else { Ok(text.as_bytes().to_vec()) }
 }
 
 /// How bytes are shown.

@@ -1,8 +1,8 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, cluster, controller, del, demo, doctor, explain, get, hot, incr, keyspace, lab,
-    mget, node, paper, put, scan, sim, status, switch, up,
+    bench, cas, cluster, controller, coordinator, del, demo, doctor, explain, gateway, get, hot,
+    incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim, status, switch, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -60,13 +60,15 @@ enum Command {
     Cas(cas::Args),
     Incr(incr::Args),
     Mget(mget::Args),
+    Mset(mset::Args),
+    Mdel(mdel::Args),
     Scan(scan::Args),
     Status(status::Args),
     Keyspace(keyspace::Args),
     Cluster(cluster::Args),
     Hot(hot::Args),
     Explain(explain::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     Sim(sim::Args),
     Paper(paper::Args),
     Lab(lab::Args),
@@ -74,6 +76,8 @@ enum Command {
     Switch(switch::Args),
     Node(node::Args),
     Controller(controller::Args),
+    Coordinator(coordinator::Args),
+    Gateway(gateway::Args),
 }
 
 impl Cli {
@@ -90,6 +94,8 @@ impl Cli {
             Command::Cas(args) => args.run(&shared),
             Command::Incr(args) => args.run(&shared),
             Command::Mget(args) => args.run(&shared),
+            Command::Mset(args) => args.run(&shared),
+            Command::Mdel(args) => args.run(&shared),
             Command::Scan(args) => args.run(&shared),
             Command::Status(args) => args.run(&shared),
             Command::Keyspace(args) => args.run(&shared),
@@ -104,6 +110,8 @@ impl Cli {
             Command::Switch(args) => args.run(),
             Command::Node(args) => args.run(),
             Command::Controller(args) => args.run(),
+            Command::Coordinator(args) => args.run(&shared),
+            Command::Gateway(args) => args.run(&shared),
         }
     }
 }

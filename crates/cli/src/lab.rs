@@ -22,4 +22,8 @@ pub(crate) mod plane;
 pub(crate) mod process;
 pub(crate) mod rack;
 pub(crate) mod ready;
+pub(crate) mod search;
+pub(crate) mod served;
+pub(crate) mod site;
 pub(crate) mod state;
+pub(crate) mod trial;

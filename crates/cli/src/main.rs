@@ -13,6 +13,7 @@ mod command;
 mod connect;
 mod doctor;
 mod exit;
+mod figure;
 mod lab;
 mod out;
 mod parse;

@@ -1,6 +1,7 @@
 //! Readers of command-line arguments that clap does not have.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZero;
 use std::time::Duration;
 
 /// A duration: `250ms`, `5s`, `2m`, or seconds without a unit.
@@ -50,6 +51,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     let number: u64 =
         digits.parse().map_err(|_| format!("{text:?} is no number; try 100000 or 100k"))?;
     number.checked_mul(unit).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// A number of requests per second, see [`count`].
+pub(crate) fn rate(text: &str) -> Result<NonZero<u32>, String> {
+    let rate = u32::try_from(count(text)?).ok().and_then(NonZero::new);
+    rate.ok_or_else(|| format!("choose 1 to {}", u32::MAX))
 }
 
 #[cfg(test)]

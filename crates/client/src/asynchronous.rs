@@ -4,13 +4,15 @@
 use crate::face::{
     self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
 };
+use crate::page;
 use crate::{
-    CasReply, DelReply, Expect, IncrReply, LookupError, Options, Outcome, PutOptions, Refusal,
-    Reply, ScanOptions, Services, UnknownReason, Value,
+    CasReply, DelReply, Expect, IncrReply, LookupError, New, Options, Outcome, Page, PutOptions,
+    Refusal, Reply, ScanOptions, Services, UnknownReason, Value,
 };
-use cluster::Keyspace;
+use cluster::{Keyspace, Match};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
@@ -59,7 +61,7 @@ impl Client {
                 self.known.learn(name, outcome)?
             }
         };
-        Ok(Space { client: self.clone(), keyspace })
+        Ok(Space { client: self.clone(), keyspace, within: None })
     }
 
     async fn ask(&self, question: Question) -> Outcome<Reply> {
@@ -78,6 +80,8 @@ impl Client {
 pub struct Space {
     client: Client,
     keyspace: Arc<Keyspace>,
+    /// How long its requests for many keys may take.
+    within: Option<Duration>,
 }
 
 impl Space {
@@ -103,16 +107,17 @@ impl Space {
         self.ask(OwnedRequest::Del { key: key.to_vec() }).await.map(face::del)
     }
 
-    /// Writes a key if what is there is what is expected.
-    pub async fn cas(
+    /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
+    /// expiry of what is there.
+    pub async fn cas<'a>(
         &self,
         key: &[u8],
         expect: Expect<'_>,
-        value: &[u8],
+        new: impl Into<New<'a>>,
         options: PutOptions,
     ) -> Outcome<CasReply> {
-        let (key, value, expiry) = (key.to_vec(), value.to_vec(), options.expiry);
-        let request = OwnedRequest::Cas { key, expect: expect.into(), value, expiry };
+        let (key, new, expiry) = (key.to_vec(), new.into().into(), options.expiry);
+        let request = OwnedRequest::Cas { key, expect: expect.into(), new, expiry };
         self.ask(request).await.map(face::cas)
     }
 
@@ -121,11 +126,70 @@ impl Space {
         self.ask(OwnedRequest::Incr { key: key.to_vec(), delta }).await.map(face::incr)
     }
 
-    /// Reads many keys at once; one outcome for each, in their order.
+    /// The same keys for one who has only so much time: its requests for many keys ([`mget`],
+    /// [`mset`], [`mdel`]) end after that with what there is. Otherwise they go on as long as there
+    /// is progress.
+    ///
+    /// [`mget`]: Self::mget
+    /// [`mset`]: Self::mset
+    /// [`mdel`]: Self::mdel
+    #[must_use]
+    pub fn within(&self, time: Duration) -> Self {
+        Self { within: Some(time), ..self.clone() }
+    }
+
+    /// Reads many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX); one outcome for
+    /// each, in their order. It is no snapshot: each key is read on its own.
     pub async fn mget<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Outcome<Option<Value>>> {
-        let owned = keys.iter().map(|key| key.as_ref().to_vec()).collect();
-        let count = keys.len();
-        face::mget(self.ask(OwnedRequest::Mget { keys: owned }).await, count)
+        let (keys, within, count) = (face::owned(keys), self.within, keys.len());
+        let outcome = self.ask(OwnedRequest::Mget { keys, within }).await;
+        face::many(outcome, count, face::mget)
+    }
+
+    /// Writes many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX); gives for each
+    /// the outcome of its own write and the version of the new value, in their order. It is not
+    /// atomic: others may see some of the writes before the rest, and some may be done and others
+    /// not. Of a key that is there more than once, the last value is written, and no other.
+    pub async fn mset<K, V>(&self, entries: &[(K, V)], options: PutOptions) -> Vec<Outcome<u64>>
+    where
+        K: AsRef<[u8]>,
+        V: AsRef<[u8]>,
+    {
+        let (entries, count) = (face::owned_entries(entries), entries.len());
+        let (expiry, within) = (options.expiry, self.within);
+        let outcome = self.ask(OwnedRequest::Mset { entries, expiry, within }).await;
+        face::many(outcome, count, face::mset)
+    }
+
+    /// Deletes many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX); gives the
+    /// outcome for each, in their order. Like [`mset`](Self::mset) it is not atomic. A key that is
+    /// there more than once is deleted once.
+    pub async fn mdel<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Outcome<DelReply>> {
+        let (keys, within, count) = (face::owned(keys), self.within, keys.len());
+        let outcome = self.ask(OwnedRequest::Mdel { keys, within }).await;
+        face::many(outcome, count, face::mdel)
+    }
+
+    /// Reads about `count` keys (at least 1) of any keyspace, in the order of their match values,
+    /// from `cursor` on: 0, or what the page before it named as the next. Pages that follow each
+    /// other to the end have every key among them that has a value all the time, and no key twice
+    /// unless it was written meanwhile. With `keys_only` values come back empty.
+    pub async fn page(&self, cursor: u64, count: usize, keys_only: bool) -> Outcome<Page> {
+        let count = count.max(1);
+        let (first, last) = (page::first_of(cursor), Match::MAX);
+        let limit = count.checked_add(1);
+        let request = OwnedRequest::Scan { first, last, limit, keys_only };
+        let full = match self.ask(request).await.map(face::range) {
+            Outcome::Done(entries) => match page::cut(&self.keyspace, entries, count) {
+                Ok(page) => return Outcome::Done(page),
+                Err(full) => full,
+            },
+            Outcome::Refused(why) => return Outcome::Refused(why),
+            Outcome::Unknown(why) => return Outcome::Unknown(why),
+        };
+        let (first, last) = (page::first_of(full), page::last_of(full));
+        let request = OwnedRequest::Scan { first, last, limit: None, keys_only };
+        self.ask(request).await.map(|reply| page::of_half(full, face::range(reply)))
     }
 
     /// Reads the keys of an interval, in order; for range keyspaces.

@@ -1,5 +1,6 @@
 //! What a client may be told about itself.
 
+use crate::coordination::Coordination;
 use crate::service::{SERVICES_MAX, Services};
 use std::time::Duration;
 use wire::Endpoint;
@@ -15,16 +16,20 @@ pub struct ClientConfig {
     /// clients with one id would be given each other's answers. 0 belongs to the nodes.
     pub client_id: u64,
     /// How long a request may wait for an answer before its outcome is unknown. A scan or a
-    /// multiget counts from its last progress.
+    /// request for many keys counts from its last progress.
     pub deadline: Duration,
     /// Requests at once; [`start`](crate::Client::start) says `Busy` beyond. At most
     /// [`IN_FLIGHT_MAX`].
     pub in_flight_max: usize,
-    /// Datagrams of one scan or multiget that wait for an answer at once. Each may be answered by
-    /// up to `wire::RANGE_PIECES_MAX` datagrams, and a socket's receive buffer must hold them.
+    /// Datagrams of one scan or request for many keys that wait for an answer at once. Each may be
+    /// answered by up to `wire::RANGE_PIECES_MAX` datagrams, and a socket's receive buffer must
+    /// hold them. A request for many keys begins with fewer, and goes down when answers are lost.
     pub aggregate_in_flight_max: usize,
-    /// Bytes that the result of one scan may take; a larger one is refused.
+    /// Bytes that the result of one scan or multiget may take: a larger scan is refused, and so
+    /// are the keys of a multiget whose values are too many.
     pub result_bytes_max: usize,
+    /// Who takes multigets apart.
+    pub coordination: Coordination,
     /// Bounds and first value of the retransmission timeout (RFC 6298).
     pub retransmit: RetransmitBounds,
 }
@@ -48,8 +53,9 @@ pub struct RetransmitBounds {
 /// bits (`lag`), so that no request may start this far after one that has not ended.
 pub const IN_FLIGHT_MAX: usize = 65_535;
 
-/// Most keys of one multiget: bounds what one call can make the client hold.
-pub const MULTIGET_KEYS_MAX: usize = 65_536;
+/// Most keys of one request for many keys: bounds what one call can make the client hold, besides
+/// the keys, values to write and values found (`result_bytes_max`) about 150 bytes for each.
+pub const MANY_KEYS_MAX: usize = 1 << 20;
 
 impl ClientConfig {
     /// The usual configuration for these service addresses (or this one) and client id.
@@ -62,6 +68,7 @@ impl ClientConfig {
             in_flight_max: 4096,
             aggregate_in_flight_max: 32,
             result_bytes_max: 256 << 20,
+            coordination: Coordination::Switch,
             retransmit: RetransmitBounds::default(),
         }
     }

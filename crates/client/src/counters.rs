@@ -17,6 +17,8 @@ pub struct Counters {
     pub datagrams: u64,
     /// Copies among them: sent again because no answer came, or one that said ask again.
     pub retransmits: u64,
+    /// Copies that were sent in vain: answered after another copy was.
+    pub in_vain: u64,
     /// Times that nothing was heard any more and the next service address was tried.
     pub moves: u64,
     /// Retries put off because the budget was empty.

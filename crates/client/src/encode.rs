@@ -6,8 +6,8 @@ use cluster::Keyspace;
 use machine::Instant;
 use std::borrow::Cow;
 use wire::{
-    CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header, IncrBody, KEY_MAX, NAME_MAX, Op,
-    PutBody, RANGE_PIECES_MAX, RangeBody, flag,
+    CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header, IncrBody, KEY_MAX, NAME_MAX, New,
+    Op, PutBody, RANGE_PIECES_MAX, RangeBody, flag,
 };
 
 /// Appends the datagram of a request for one key.
@@ -46,7 +46,11 @@ pub(crate) fn single(
             wire::emit(out, &header(Op::Del, key, 0), &[key]);
             Op::Del
         }
-        Request::Cas { key, expect, value, expiry } => {
+        Request::Cas { key, expect, new, expiry } => {
+            if expect == Expect::Version(0) && !matches!(new, New::Value(_)) {
+                return Err(StartError::NothingExpected);
+            }
+            let (what, value) = new_fields(new);
             check_entry(key, value)?;
             let (expiry_ms, keep) = expiry_field(now, expiry);
             let (by_value, expect_version, expected) = match expect {
@@ -59,7 +63,7 @@ pub(crate) fn single(
             }
             let fixed = CasBody { expiry_ms, expect_version, expect_len: short(expected.len()) };
             let parts = [&fixed.to_bytes()[..], key, expected, value];
-            wire::emit(out, &header(Op::Cas, key, keep | by_value), &parts);
+            wire::emit(out, &header(Op::Cas, key, keep | by_value | what), &parts);
             Op::Cas
         }
         Request::Incr { key, delta } => {
@@ -68,9 +72,22 @@ pub(crate) fn single(
             wire::emit(out, &header(Op::Incr, key, 0), &[&fixed, key]);
             Op::Incr
         }
-        Request::Mget { .. } | Request::Range { .. } => unreachable!("aggregates are split first"),
+        Request::Mget { .. }
+        | Request::Mset { .. }
+        | Request::Mdel { .. }
+        | Request::Range { .. }
+        | Request::Scan { .. } => unreachable!("aggregates are split first"),
     };
     Ok(op)
+}
+
+/// The flags and bytes that say what a compare-and-set leaves.
+fn new_fields(new: New<'_>) -> (u8, &[u8]) {
+    match new {
+        New::Value(value) => (0, value),
+        New::Same => (flag::CAS_KEEP_VALUE, &[]),
+        New::Nothing => (flag::CAS_DELETE, &[]),
+    }
 }
 
 /// Appends a DESCRIBE.
@@ -89,6 +106,7 @@ pub(crate) fn describe(out: &mut Vec<u8>, client: u64, name: &str) -> Result<(),
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RangeTerms {
     pub(crate) reverse: bool,
+    pub(crate) keys_only: bool,
     /// Most entries wanted from a piece.
     pub(crate) limit: u32,
     /// Most pieces wanted.
@@ -121,12 +139,17 @@ pub(crate) fn range(
     } else {
         end_room = room - len(&interval.start);
     }
-    let (start, start_flags) = start_bound(interval.start.as_ref(), start_room);
-    let (end, end_flags) = end_bound(interval.end.as_ref(), end_room);
+    // What a beginning of a key says of its order holds only where keys are in order.
+    let says = |edge: &&Edge, room| keyspace.is_ordered() || edge.key.len() <= room;
+    let start = interval.start.as_ref().filter(|edge| says(edge, start_room));
+    let end = interval.end.as_ref().filter(|edge| says(edge, end_room));
+    let (start, start_flags) = start_bound(start, start_room);
+    let (end, end_flags) = end_bound(end, end_room);
     let reverse = if terms.reverse { flag::REVERSE } else { 0 };
+    let keys_only = if terms.keys_only { flag::KEYS_ONLY } else { 0 };
     let mut header = Header {
         op: Op::Range as u8,
-        flags: reverse | start_flags | end_flags,
+        flags: reverse | keys_only | start_flags | end_flags,
         keyspace: keyspace.id.0,
         key_len: short(start.len()),
         client,
@@ -178,7 +201,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), StartError> {
     }
 }
 
-fn check_entry(key: &[u8], value: &[u8]) -> Result<(), StartError> {
+pub(crate) fn check_entry(key: &[u8], value: &[u8]) -> Result<(), StartError> {
     check_key(key)?;
     let (key_len, value_len) = (key.len(), value.len());
     if key_len + value_len > ENTRY_MAX {

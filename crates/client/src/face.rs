@@ -4,10 +4,10 @@
 use crate::clock::Clock;
 use crate::service::Services;
 use crate::{
-    CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, NotDone, Outcome, Refusal,
-    Reply, Request, SERVICES_MAX, StartError, Ticket, Value,
+    CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone, Outcome,
+    Refusal, Reply, Request, SERVICES_MAX, StartError, Ticket, Value,
 };
-use cluster::Keyspace;
+use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -22,12 +22,13 @@ use wire::Endpoint;
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// How long a request may wait for an answer before its outcome is unknown. A scan or a
-    /// multiget counts from its last progress.
+    /// request for many keys counts from its last progress.
     pub deadline: Duration,
     /// Requests on their way at once, at most [`IN_FLIGHT_MAX`](crate::IN_FLIGHT_MAX). Callers
     /// beyond wait.
     pub in_flight_max: usize,
-    /// Bytes that the result of one scan may take; a larger one is refused.
+    /// Bytes that the result of one scan or multiget may take: a larger scan is refused, and so
+    /// are the keys of a multiget whose values are too many.
     pub result_bytes_max: usize,
 }
 
@@ -57,11 +58,14 @@ pub struct ScanOptions {
     pub reverse: bool,
     /// Most entries wanted.
     pub limit: Option<usize>,
+    /// Leave the values out: they come back empty.
+    pub keys_only: bool,
 }
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        Self { start: Bound::Unbounded, end: Bound::Unbounded, reverse: false, limit: None }
+        let (start, end) = (Bound::Unbounded, Bound::Unbounded);
+        Self { start, end, reverse: false, limit: None, keys_only: false }
     }
 }
 
@@ -105,16 +109,37 @@ impl From<Expect<'_>> for OwnedExpect {
     }
 }
 
+/// What a CAS leaves, with its bytes.
+#[derive(Debug)]
+pub(crate) enum OwnedNew {
+    Value(Vec<u8>),
+    Same,
+    Nothing,
+}
+
+impl From<New<'_>> for OwnedNew {
+    fn from(new: New<'_>) -> Self {
+        match new {
+            New::Value(value) => Self::Value(value.to_vec()),
+            New::Same => Self::Same,
+            New::Nothing => Self::Nothing,
+        }
+    }
+}
+
 /// A request on its way from a caller to the machine.
 #[derive(Debug)]
 pub(crate) enum OwnedRequest {
     Get { key: Vec<u8> },
     Put { key: Vec<u8>, value: Vec<u8>, expiry: Expiry },
     Del { key: Vec<u8> },
-    Cas { key: Vec<u8>, expect: OwnedExpect, value: Vec<u8>, expiry: Expiry },
+    Cas { key: Vec<u8>, expect: OwnedExpect, new: OwnedNew, expiry: Expiry },
     Incr { key: Vec<u8>, delta: i64 },
-    Mget { keys: Vec<Vec<u8>> },
+    Mget { keys: Vec<Vec<u8>>, within: Option<Duration> },
+    Mset { entries: Vec<(Vec<u8>, Vec<u8>)>, expiry: Expiry, within: Option<Duration> },
+    Mdel { keys: Vec<Vec<u8>>, within: Option<Duration> },
     Range(ScanOptions),
+    Scan { first: Match, last: Match, limit: Option<usize>, keys_only: bool },
 }
 
 /// What a caller wants to know.
@@ -226,24 +251,45 @@ impl Driver {
                 Request::Put { key, value, expiry: *expiry }
             }
             OwnedRequest::Del { key } => Request::Del { key },
-            OwnedRequest::Cas { key, expect, value, expiry } => {
+            OwnedRequest::Cas { key, expect, new, expiry } => {
                 let expect = match expect {
                     OwnedExpect::Version(version) => Expect::Version(*version),
                     OwnedExpect::Value(value) => Expect::Value(value),
                 };
-                Request::Cas { key, expect, value, expiry: *expiry }
+                let new = match new {
+                    OwnedNew::Value(value) => New::Value(value),
+                    OwnedNew::Same => New::Same,
+                    OwnedNew::Nothing => New::Nothing,
+                };
+                Request::Cas { key, expect, new, expiry: *expiry }
             }
             OwnedRequest::Incr { key, delta } => Request::Incr { key, delta: *delta },
-            OwnedRequest::Mget { keys } => {
-                let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-                return self.machine.start(now, keyspace, Request::Mget { keys: &keys });
+            OwnedRequest::Mget { keys, within } => {
+                let (keys, within) = (&*slices(keys), *within);
+                return self.machine.start(now, keyspace, Request::Mget { keys, within });
+            }
+            OwnedRequest::Mdel { keys, within } => {
+                let (keys, within) = (&*slices(keys), *within);
+                return self.machine.start(now, keyspace, Request::Mdel { keys, within });
+            }
+            OwnedRequest::Mset { entries, expiry, within } => {
+                let entries: Vec<(&[u8], &[u8])> =
+                    entries.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+                let (entries, expiry, within) = (&*entries, *expiry, *within);
+                let request = Request::Mset { entries, expiry, within };
+                return self.machine.start(now, keyspace, request);
             }
             OwnedRequest::Range(options) => Request::Range {
                 start: options.start.as_ref().map(Vec::as_slice),
                 end: options.end.as_ref().map(Vec::as_slice),
                 reverse: options.reverse,
                 limit: options.limit,
+                keys_only: options.keys_only,
             },
+            OwnedRequest::Scan { first, last, limit, keys_only } => {
+                let (first, last, limit, keys_only) = (*first, *last, *limit, *keys_only);
+                Request::Scan { first, last, limit, keys_only }
+            }
         };
         self.machine.start(now, keyspace, request)
     }
@@ -349,14 +395,50 @@ pub(crate) fn incr(reply: Reply) -> IncrReply {
     added
 }
 
-/// One outcome for each of `count` keys, also if the multiget as a whole was not done.
-pub(crate) fn mget(outcome: Outcome<Reply>, count: usize) -> Vec<Outcome<Option<Value>>> {
+/// One outcome for each of `count` keys, also if the request as a whole was not done.
+pub(crate) fn many<T: Clone>(
+    outcome: Outcome<Reply>,
+    count: usize,
+    outcomes: impl FnOnce(Reply) -> Vec<Outcome<T>>,
+) -> Vec<Outcome<T>> {
     match outcome {
-        Outcome::Done(Reply::Mget(outcomes)) => outcomes,
-        Outcome::Done(other) => unexpected(&other),
+        Outcome::Done(reply) => outcomes(reply),
         Outcome::Refused(why) => vec![Outcome::Refused(why); count],
         Outcome::Unknown(why) => vec![Outcome::Unknown(why); count],
     }
+}
+
+pub(crate) fn mget(reply: Reply) -> Vec<Outcome<Option<Value>>> {
+    let Reply::Mget(outcomes) = reply else { unexpected(&reply) };
+    outcomes
+}
+
+pub(crate) fn mset(reply: Reply) -> Vec<Outcome<u64>> {
+    let Reply::Mset(outcomes) = reply else { unexpected(&reply) };
+    outcomes
+}
+
+pub(crate) fn mdel(reply: Reply) -> Vec<Outcome<DelReply>> {
+    let Reply::Mdel(outcomes) = reply else { unexpected(&reply) };
+    outcomes
+}
+
+/// Copies of keys that a caller has lent.
+pub(crate) fn owned<K: AsRef<[u8]>>(keys: &[K]) -> Vec<Vec<u8>> {
+    keys.iter().map(|key| key.as_ref().to_vec()).collect()
+}
+
+/// Copies of entries that a caller has lent.
+pub(crate) fn owned_entries<K, V>(entries: &[(K, V)]) -> Vec<(Vec<u8>, Vec<u8>)>
+where
+    K: AsRef<[u8]>,
+    V: AsRef<[u8]>,
+{
+    entries.iter().map(|(key, value)| (key.as_ref().to_vec(), value.as_ref().to_vec())).collect()
+}
+
+fn slices(keys: &[Vec<u8>]) -> Vec<&[u8]> {
+    keys.iter().map(Vec::as_slice).collect()
 }
 
 pub(crate) fn range(reply: Reply) -> Vec<(Vec<u8>, Value)> {

@@ -29,6 +29,11 @@ impl Edge {
         Self { key: key.into(), at, inclusive }
     }
 
+    /// Where it stands in the order of the keyspace.
+    fn place(&self) -> (Match, &[u8]) {
+        (self.at, &self.key)
+    }
+
     fn of(keyspace: &Keyspace, bound: Bound<&[u8]>) -> Option<Self> {
         let (key, inclusive) = match bound {
             Bound::Included(key) => (key, true),
@@ -54,6 +59,11 @@ impl Interval {
         let first = start.as_ref().map_or(Match::MIN, |edge| edge.at);
         let last = end.as_ref().map_or(Match::MAX, |edge| edge.at);
         Self { first, last, start, end }.checked()
+    }
+
+    /// All keys whose match value lies in `first..=last`; `None` if that is none.
+    pub(crate) fn of_matches(first: Match, last: Match) -> Option<Self> {
+        Self { first, last, start: None, end: None }.checked()
     }
 
     /// The part whose match values lie in `first..=last`.
@@ -82,10 +92,9 @@ impl Interval {
         if end.at < self.first {
             return None;
         }
-        let nearer = self
-            .end
-            .as_ref()
-            .is_none_or(|own| end.key < own.key || (end.key == own.key && !end.inclusive));
+        let nearer = self.end.as_ref().is_none_or(|own| {
+            end.place() < own.place() || (end.place() == own.place() && !end.inclusive)
+        });
         if end.at > self.last || !nearer {
             return Some(self.clone());
         }
@@ -97,10 +106,9 @@ impl Interval {
         if start.at > self.last {
             return None;
         }
-        let nearer = self
-            .start
-            .as_ref()
-            .is_none_or(|own| start.key > own.key || (start.key == own.key && !start.inclusive));
+        let nearer = self.start.as_ref().is_none_or(|own| {
+            start.place() > own.place() || (start.place() == own.place() && !start.inclusive)
+        });
         if start.at < self.first || !nearer {
             return Some(self.clone());
         }
@@ -109,13 +117,13 @@ impl Interval {
 
     /// Whether the key is in it.
     pub(crate) fn holds(&self, key: &[u8], at: Match) -> bool {
+        let place = (at, key);
         let after_start = self.start.as_ref().is_none_or(|start| {
-            if start.inclusive { key >= &*start.key } else { key > &*start.key }
+            if start.inclusive { place >= start.place() } else { place > start.place() }
         });
-        let before_end = self
-            .end
-            .as_ref()
-            .is_none_or(|end| if end.inclusive { key <= &*end.key } else { key < &*end.key });
+        let before_end = self.end.as_ref().is_none_or(|end| {
+            if end.inclusive { place <= end.place() } else { place < end.place() }
+        });
         self.first <= at && at <= self.last && after_start && before_end
     }
 
@@ -127,7 +135,8 @@ impl Interval {
     fn checked(self) -> Option<Self> {
         let apart = match (&self.start, &self.end) {
             (Some(start), Some(end)) => {
-                start.key < end.key || (start.key == end.key && start.inclusive && end.inclusive)
+                let (start_at, end_at) = (start.place(), end.place());
+                start_at < end_at || (start_at == end_at && start.inclusive && end.inclusive)
             }
             _ => true,
         };

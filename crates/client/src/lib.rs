@@ -48,36 +48,43 @@
 //! ```
 //!
 //! Below both is [`Client`], a machine without socket, clock or thread: it numbers requests, sends
-//! them again until they are answered, and puts multigets and scans together from the many replies
-//! they get. Whoever has an event loop of their own drives it directly.
+//! them again until they are answered, and puts scans and requests for many keys together from the
+//! replies they get. Whoever has an event loop of their own drives it directly.
 
 mod answer;
 pub mod asynchronous;
 pub mod blocking;
 mod clock;
 mod config;
+mod coordination;
+mod coordinator;
 mod counters;
 mod encode;
 mod face;
 mod interval;
 mod machine;
-mod multiget;
+mod many;
 mod outcome;
 mod pace;
+mod page;
 mod replies;
 mod request;
 mod scan;
 mod service;
 mod tickets;
+mod twice;
 mod window;
 
-pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MULTIGET_KEYS_MAX, RetransmitBounds};
+pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBounds};
+pub use crate::coordination::{Coordination, Directory};
+pub use crate::coordinator::Coordinator;
 pub use crate::counters::Counters;
 pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
 pub use crate::machine::Client;
 pub use crate::outcome::{
     CasReply, DelReply, IncrReply, NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, Value,
 };
-pub use crate::request::{Expect, Expiry, Request, StartError};
+pub use crate::page::Page;
+pub use crate::request::{Expect, Expiry, New, Request, StartError};
 pub use crate::service::{SERVICES_MAX, Services};
 pub use crate::tickets::Tickets;

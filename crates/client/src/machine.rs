@@ -1,23 +1,23 @@
 //! The client machine: requests in, datagrams out, replies in, outcomes out.
 //!
-//! A request becomes one datagram, or (multigets and scans) several, each under a sequence number
-//! of its own in the [`Window`]. Every datagram is sent again until it is answered, or its request
-//! is given up. What a reply means is for [`answer`], [`multiget`](crate::multiget) and
+//! A request becomes one datagram, or (scans, and requests for many keys) several, each under a
+//! sequence number of its own in the [`Window`]. Every datagram is sent again until it is answered,
+//! or its request is given up. What a reply means is for [`answer`], [`many`](crate::many) and
 //! [`scan`](crate::scan); this file decides when something is sent and when a request has ended.
 
 use crate::config::ClientConfig;
 use crate::counters::Counters;
 use crate::interval::Interval;
-use crate::multiget::Multiget;
+use crate::many::Many;
 use crate::pace::{Pacer, Path};
-use crate::scan::Scan;
+use crate::scan::{Scan, Terms};
 use crate::service::Route;
+use crate::twice::Twice;
 use crate::window::{Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
 use cluster::{Keyspace, Plant};
 use machine::{Datagram, Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
 use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 
@@ -26,13 +26,14 @@ use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 pub struct Client {
     pub(crate) config: ClientConfig,
     pub(crate) window: Window,
+    pub(crate) twice: Twice,
     pub(crate) pacer: Pacer,
     pub(crate) route: Route,
-    pub(crate) multigets: BTreeMap<Ticket, Multiget>,
+    pub(crate) many: BTreeMap<Ticket, Many>,
     pub(crate) scans: BTreeMap<Ticket, Scan>,
-    /// Multigets and scans that have something to ask but found the window full.
+    /// Scans and requests for many keys that have something to ask but found the window full.
     starved: BTreeSet<Ticket>,
-    outbox: Outbox,
+    pub(crate) outbox: Outbox,
     outcomes: VecDeque<(Ticket, Outcome<Reply>)>,
     pub(crate) counters: Counters,
     pub(crate) plant: Option<Plant>,
@@ -66,9 +67,10 @@ impl Client {
         config.check();
         Self {
             window: Window::new(),
+            twice: Twice::default(),
             pacer: Pacer::new(&config, rng),
             route: Route::new(config.services.clone()),
-            multigets: BTreeMap::new(),
+            many: BTreeMap::new(),
             scans: BTreeMap::new(),
             starved: BTreeSet::new(),
             outbox: Outbox::default(),
@@ -99,9 +101,16 @@ impl Client {
             return Err(StartError::Busy);
         }
         match request {
-            Request::Mget { keys } => self.start_multiget(now, keyspace, keys),
-            Request::Range { start, end, reverse, limit } => {
-                self.start_scan(now, keyspace, (start, end), reverse, limit)
+            Request::Mget { .. } | Request::Mset { .. } | Request::Mdel { .. } => {
+                self.start_many(now, keyspace, request)
+            }
+            Request::Range { start, end, reverse, limit, keys_only } => {
+                let terms = Terms { reverse, limit, keys_only };
+                self.start_range(now, keyspace, (start, end), terms)
+            }
+            Request::Scan { first, last, limit, keys_only } => {
+                let terms = Terms { reverse: false, limit, keys_only };
+                Ok(self.start_scan(now, keyspace, Interval::of_matches(first, last), terms))
             }
             Request::Get { .. }
             | Request::Put { .. }
@@ -154,54 +163,7 @@ impl Client {
         Ok(ticket)
     }
 
-    fn start_multiget(
-        &mut self,
-        now: Instant,
-        keyspace: &Keyspace,
-        keys: &[&[u8]],
-    ) -> Result<Ticket, StartError> {
-        let deadline = now + self.config.deadline;
-        let multiget = Multiget::new(keyspace, self.config.client_id, keys, deadline)?;
-        let ticket = self.ticket();
-        self.multigets.insert(ticket, multiget);
-        self.feed_multiget(now, ticket);
-        self.finish_multiget_if_complete(ticket);
-        Ok(ticket)
-    }
-
-    fn start_scan(
-        &mut self,
-        now: Instant,
-        keyspace: &Arc<Keyspace>,
-        (start, end): (Bound<&[u8]>, Bound<&[u8]>),
-        reverse: bool,
-        limit: Option<usize>,
-    ) -> Result<Ticket, StartError> {
-        if !keyspace.is_ordered() {
-            return Err(StartError::NotOrdered);
-        }
-        for bound in [start, end] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound
-                && key.len() > wire::KEY_MAX
-            {
-                return Err(StartError::KeyTooLong { len: key.len() });
-            }
-        }
-        let ticket = self.ticket();
-        let interval = Interval::new(keyspace, start, end);
-        let (Some(interval), true) = (interval, limit != Some(0)) else {
-            self.conclude(ticket, Outcome::Done(Reply::Range(Vec::new())));
-            return Ok(ticket);
-        };
-        let deadline = now + self.config.deadline;
-        let bytes_max = self.config.result_bytes_max;
-        let scan = Scan::new(Arc::clone(keyspace), interval, reverse, limit, bytes_max, deadline);
-        self.scans.insert(ticket, scan);
-        self.feed_scan(now, ticket);
-        Ok(ticket)
-    }
-
-    fn ticket(&mut self) -> Ticket {
+    pub(crate) fn ticket(&mut self) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.open += 1;
@@ -227,6 +189,7 @@ impl Client {
         while let Some(seq) = self.window.pop_due(now) {
             self.handle_timer(now, seq);
         }
+        self.end_starved(now);
         self.feed_starved(now);
     }
 
@@ -245,15 +208,20 @@ impl Client {
             self.transmit(now, seq);
             return;
         }
+        let mut aside = None;
         if !pending.asked_again {
             let moved = self.route.timed_out(now, pending.sent_at);
             self.counters.moves += u64::from(moved);
+            aside = self.set_aside(seq, true);
         }
         if self.may_retry(now, seq) {
             self.retry(now, seq);
         } else {
             self.counters.postponed += 1;
             self.arm(seq);
+        }
+        if let Some(ticket) = aside {
+            self.feed_many(now, ticket);
         }
     }
 
@@ -321,15 +289,13 @@ impl Client {
         let waits = pending.copies == 0;
         let in_flight = match &pending.owner {
             Owner::Single(_) | Owner::Describe(..) => None,
-            Owner::Multiget(ticket, _) => {
-                self.multigets.get_mut(ticket).map(|multiget| &mut multiget.in_flight)
-            }
-            Owner::Scan(ticket, _) => self.scans.get_mut(ticket).map(|scan| &mut scan.in_flight),
+            Owner::Many(ticket, _) => self.many.get_mut(ticket).map(|it| &mut it.in_flight),
+            Owner::Scan(ticket, _) => self.scans.get_mut(ticket).map(|it| &mut it.in_flight),
         };
         let moved = self.window.insert(pending);
-        let place = in_flight.and_then(|seqs| seqs.iter_mut().find(|it| **it == seq));
-        if let Some(place) = place {
-            *place = moved;
+        if let Some(in_flight) = in_flight {
+            in_flight.remove(&seq);
+            in_flight.insert(moved);
         }
         if waits {
             self.arm(moved);
@@ -367,15 +333,19 @@ impl Client {
         let header = header.expect("every request was emitted with a header");
         header.set_seq(seq);
         header.set_lag(lag);
-        if let Owner::Multiget(_, part) = &pending.owner {
+        if let (Op::Mget, Owner::Many(_, part)) = (pending.op, &pending.owner) {
             header.set_bitmap(part.missing);
         }
         if pending.op == Op::Put && pending.copies == 0 {
             header.set_moment(told);
         }
-        wire::seal(&mut pending.datagram);
-        self.outbox.push_copy(self.route.send(now), &pending.datagram);
-        self.counters.datagrams += 1;
+        let apart = self.transmit_apart(seq);
+        self.counters.datagrams += apart.unwrap_or(1);
+        let Some(pending) = self.window.get_mut(seq) else { return };
+        if apart.is_none() {
+            wire::seal(&mut pending.datagram);
+            self.outbox.push_copy(self.route.send(now), &pending.datagram);
+        }
         pending.copies += 1;
         pending.asked_again = false;
         pending.sent_at = now;
@@ -395,7 +365,7 @@ impl Client {
         let Some(pending) = self.window.get(seq) else { return Instant(u64::MAX) };
         let of_aggregate = match &pending.owner {
             Owner::Single(_) | Owner::Describe(..) => None,
-            Owner::Multiget(ticket, _) => self.multigets.get(ticket).map(|it| it.deadline),
+            Owner::Many(ticket, _) => self.many.get(ticket).map(Many::deadline),
             Owner::Scan(ticket, _) => self.scans.get(ticket).map(|it| it.deadline),
         };
         of_aggregate.unwrap_or(pending.deadline)
@@ -419,11 +389,21 @@ impl Client {
         self.outcomes.push_back((ticket, outcome));
     }
 
+    /// Ends requests for many keys whose time is up while nothing of them is on its way.
+    fn end_starved(&mut self, now: Instant) {
+        let is_over =
+            |ticket: &&Ticket| self.many.get(ticket).is_some_and(|it| it.deadline() <= now);
+        let over: Vec<Ticket> = self.starved.iter().filter(is_over).copied().collect();
+        for ticket in over {
+            self.end_many(ticket);
+        }
+    }
+
     /// Lets those go on that waited for room in the window.
     fn feed_starved(&mut self, now: Instant) {
         while self.window.has_room() {
             let Some(ticket) = self.starved.pop_first() else { return };
-            self.feed_multiget(now, ticket);
+            self.feed_many(now, ticket);
             self.feed_scan(now, ticket);
         }
     }

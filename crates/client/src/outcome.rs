@@ -29,6 +29,8 @@ pub enum Refusal {
     NotSent(StartError),
     /// The client was closed before it sent it.
     Closed,
+    /// The time of the request for many keys that it is part of was up before it was sent.
+    NotInTime,
     /// The result is over `result_bytes_max`.
     ResultTooLarge {
         /// The limit.
@@ -43,8 +45,6 @@ pub enum Refusal {
     BadMatch,
     /// There is no such keyspace.
     UnknownKeyspace,
-    /// A scan of a keyspace without order.
-    NotOrdered,
 }
 
 /// Why nobody knows.
@@ -136,7 +136,6 @@ impl Refusal {
             Code::TooLarge => Self::TooLarge,
             Code::BadMatch => Self::BadMatch,
             Code::UnknownKeyspace => Self::UnknownKeyspace,
-            Code::NotOrdered => Self::NotOrdered,
             Code::Ok
             | Code::NotFound
             | Code::CasMismatch
@@ -160,10 +159,11 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotSent(why) => why.fmt(f),
             Self::Closed => f.write_str("the client is closed; connect a new one"),
+            Self::NotInTime => f.write_str("the time was up before it was sent; try again"),
             Self::ResultTooLarge { bytes_max } => write!(
                 f,
                 "the result is over {bytes_max} bytes; scan with a limit and go on after the \
-                 last key"
+                 last key, or ask for fewer keys at once"
             ),
             Self::BadRequest => f.write_str("a node could not read the request's body"),
             Self::TooLarge => f.write_str("a node found key or value over the limit"),
@@ -171,7 +171,6 @@ impl fmt::Display for Refusal {
                 "a node places this key elsewhere: the keyspace has changed, look it up again",
             ),
             Self::UnknownKeyspace => f.write_str("there is no such keyspace"),
-            Self::NotOrdered => f.write_str("a hash keyspace keeps no order to scan"),
         }
     }
 }
@@ -235,6 +234,10 @@ pub enum Reply {
     Incr(IncrReply),
     /// One outcome for each key, in the order of the request.
     Mget(Vec<Outcome<Option<Value>>>),
+    /// One outcome for each key, in the order of the request, with the version of its new value.
+    Mset(Vec<Outcome<u64>>),
+    /// One outcome for each key, in the order of the request.
+    Mdel(Vec<Outcome<DelReply>>),
     /// All entries of the interval (or the first `limit` of them), in the order of the scan.
     Range(Vec<(Vec<u8>, Value)>),
     /// What the name means.

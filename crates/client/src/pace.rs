@@ -70,6 +70,17 @@ impl Pacer {
         }
     }
 
+    /// A copy was sent in vain: another, answered so long after the first was sent, was not lost.
+    ///
+    /// Without this a server that is slow for a moment stays slow. Its answers come after the
+    /// timeout, which only the answers of the others shape, since theirs are to requests that were
+    /// sent once; so each request is sent to it several times, and a tenth of the requests to all
+    /// servers, which the budget allows, is more than one of many can serve.
+    pub(crate) fn in_vain(&mut self, path: Path, took: Duration) {
+        self.sample(path, took);
+        self.budget.fine();
+    }
+
     /// A request is started: when its first copy may leave, and a share of a retry is earned.
     pub(crate) fn start(&mut self, now: Instant) -> Instant {
         self.budget.earn();
@@ -124,20 +135,27 @@ impl Pacer {
 /// instead of growing with every timeout.
 #[derive(Clone, Debug)]
 struct Budget {
-    millitokens: u64,
+    /// Below zero after fines.
+    millitokens: i64,
     filled_at: Instant,
 }
 
 /// One retry.
-const RETRY: u64 = 1000;
+const RETRY: i64 = 1000;
 /// Earned by each request: retries stay at a tenth of them.
-const EARNED: u64 = RETRY / 10;
+const EARNED: i64 = RETRY / 10;
 /// Earned by each millisecond: 100 retries a second, whatever a client does. With what is saved up
 /// that is enough for 16 requests at once through an outage of two seconds: each is asked for 5
 /// times until doubling has stopped, and 9 times a second from then on.
-const EARNED_PER_MS: u64 = 100;
+const EARNED_PER_MS: i64 = 100;
+/// What a retry that was not needed costs on top. If all of them are so, they stay at a hundredth
+/// of the requests and 9 a second.
+const FINE: i64 = 10 * RETRY;
+/// Fines are owed up to here: half a second of a quiet client. What fails then is asked for again
+/// by the retries that every request is granted.
+const OWED_MAX: i64 = 50 * RETRY;
 /// What can be saved up: a burst of loss on a quiet path is healed at once.
-const SAVED_MAX: u64 = 200 * RETRY;
+const SAVED_MAX: i64 = 200 * RETRY;
 
 impl Default for Budget {
     fn default() -> Self {
@@ -150,14 +168,23 @@ impl Budget {
         self.millitokens = (self.millitokens + EARNED).min(SAVED_MAX);
     }
 
+    /// A retry was not needed.
+    fn fine(&mut self) {
+        self.millitokens = (self.millitokens - FINE).max(-OWED_MAX);
+    }
+
     fn take(&mut self, now: Instant) -> bool {
         let elapsed_ms = now.unix_ms().saturating_sub(self.filled_at.unix_ms());
         if elapsed_ms > 0 {
             self.filled_at = now;
+            let elapsed_ms = i64::try_from(elapsed_ms).unwrap_or(i64::MAX);
             let earned = elapsed_ms.saturating_mul(EARNED_PER_MS);
             self.millitokens = self.millitokens.saturating_add(earned).min(SAVED_MAX);
         }
-        let Some(left) = self.millitokens.checked_sub(RETRY) else { return false };
+        let left = self.millitokens - RETRY;
+        if left < 0 {
+            return false;
+        }
         self.millitokens = left;
         true
     }
@@ -186,6 +213,32 @@ mod tests {
         }
         // A tenth, 100 a second for one second, and what was saved up.
         assert!((10_000..=10_000 + 100 + 201).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn retries_that_are_all_in_vain_stay_near_a_hundredth_of_the_requests() {
+        let mut pacer = pacer();
+        let mut now = Instant::from_unix_ms(1);
+        let mut taken = 0;
+        for _ in 0..100_000 {
+            now = now + MS / 100;
+            pacer.start(now);
+            if pacer.take_retry(now) {
+                taken += 1;
+                pacer.in_vain(Path::Read, MS);
+            }
+        }
+        // A tenth and 100 for one second, over eleven; and what was saved up, over as many.
+        assert!((900..=1_000).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn answers_that_come_after_the_timeout_make_it_longer() {
+        let mut pacer = pacer();
+        (0..100).for_each(|_| pacer.sample(Path::Read, MS));
+        assert!(pacer.timeout(Path::Read, 0) < 7 * MS);
+        (0..10).for_each(|_| pacer.in_vain(Path::Read, 20 * MS));
+        assert!(pacer.timeout(Path::Read, 0) > 20 * MS);
     }
 
     #[test]

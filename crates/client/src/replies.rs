@@ -1,11 +1,11 @@
-//! The half of the machine that takes replies, and ends and feeds multigets and scans.
+//! The half of the machine that takes replies, and ends and feeds scans.
 
 use crate::encode::{self, PIECES_ALL, RangeTerms};
 use crate::machine::{Client, path};
-use crate::multiget::{Answered, Multiget, Part};
 use crate::scan::{Ask, Piece};
+use crate::twice::Ended;
 use crate::window::{Owner, Pending};
-use crate::{Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
+use crate::{NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
 use cluster::Plant;
 use machine::Instant;
 use wire::{Body, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries};
@@ -21,6 +21,9 @@ impl Client {
         let waits = header.client() == self.config.client_id
             && self.window.get(seq).is_some_and(|it| it.op.reply() == op && it.copies > 0);
         if !waits {
+            if header.client() == self.config.client_id {
+                self.note_second_answer(seq);
+            }
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
@@ -30,9 +33,7 @@ impl Client {
                 None => self.take_ask_again(now, seq, code, header),
                 Some(refusal) => self.take_refusal(now, seq, header, refusal),
             },
-            Body::MgetReply(entries) => {
-                self.take_multiget(now, seq, |multiget, part| multiget.take(part, &entries))
-            }
+            Body::MgetReply(entries) => self.take_entries(now, seq, &entries),
             Body::RangeReply(entries) => self.take_range(now, seq, header, &entries),
             Body::DescribeReply { .. } => self.take_describe(now, seq, header, &body),
             Body::GetReply(_)
@@ -84,6 +85,9 @@ impl Client {
         let code = Code::from_wire(header.code()).ok_or(DropReason::BadBody)?;
         let reply =
             answer::single(code, header.object_version(), body).ok_or(DropReason::BadBody)?;
+        if let Some(Pending { owner: Owner::Many(..), .. }) = self.window.get(seq) {
+            return self.take_write(now, seq, reply);
+        }
         self.decided(now, seq);
         if let Some(Owner::Single(ticket)) = self.end(seq) {
             self.conclude(ticket, Outcome::Done(reply));
@@ -112,13 +116,24 @@ impl Client {
     }
 
     /// A node that could decide has answered: the path is open. The time it took counts if only
-    /// one copy was sent (Karn's rule).
-    fn decided(&mut self, now: Instant, seq: u64) {
+    /// one copy was sent (Karn's rule); if there were more, it may turn out later to count, too.
+    pub(crate) fn decided(&mut self, now: Instant, seq: u64) {
         self.pacer.decided();
         let Some(pending) = self.window.get(seq) else { return };
+        let path = path(pending.op);
         if pending.copies == 1 {
-            self.pacer.sample(path(pending.op), now.since(pending.sent_at));
+            self.pacer.sample(path, now.since(pending.sent_at));
+        } else if matches!(pending.owner, Owner::Single(_)) {
+            let (took, open) = (now.since(pending.started_at), pending.copies.saturating_sub(1));
+            self.twice.end(seq, Ended { path, took, open });
         }
+    }
+
+    /// A copy of a request that was answered before has been answered as well.
+    fn note_second_answer(&mut self, seq: u64) {
+        let Some(Ended { path, took, .. }) = self.twice.answered(seq) else { return };
+        self.counters.in_vain += 1;
+        self.pacer.in_vain(path, took);
     }
 
     fn take_ask_again(
@@ -136,12 +151,14 @@ impl Client {
         };
         let Owner::Scan(ticket, ask) = &mut pending.owner else {
             if code == Code::Uncertain && pending.op.is_write() {
-                self.end_unknown(seq, UnknownReason::Uncertain);
-                return Ok(());
+                return self.end_uncertain(now, seq);
             }
             let from_copy = code == Code::NotHere && pending.ask_at_home();
             let from_home = code == Code::Away && pending.ask_away();
             self.ask_again_later(now, seq, overloaded, from_copy || from_home);
+            if let Some(ticket) = self.set_aside(seq, overloaded) {
+                self.feed_many(now, ticket);
+            }
             return Ok(());
         };
         // One piece of several: the others may still be answered under this number.
@@ -165,7 +182,13 @@ impl Client {
     /// The whole datagram is sent again later; once, however many copies of it were answered so. If
     /// only a copy of a hot key was no good, there is nothing to wait for: the key has its home. If
     /// it is away from there, neither: the switch has just heard what to do with the request.
-    fn ask_again_later(&mut self, now: Instant, seq: u64, overloaded: bool, at_once: bool) {
+    pub(crate) fn ask_again_later(
+        &mut self,
+        now: Instant,
+        seq: u64,
+        overloaded: bool,
+        at_once: bool,
+    ) {
         let Some(pending) = self.window.get_mut(seq) else { return };
         if pending.asked_again {
             return;
@@ -193,11 +216,9 @@ impl Client {
                 self.conclude(ticket, Outcome::Refused(refusal));
                 Ok(())
             }
-            Owner::Multiget(..) => {
-                let bitmap = header.bitmap();
-                self.take_multiget(now, seq, |multiget, part| {
-                    multiget.refuse(part, bitmap, refusal)
-                })
+            Owner::Many(_, part) => {
+                let keys = if pending.op == Op::Mget { header.bitmap() } else { part.missing };
+                self.fail_many(now, seq, keys, NotDone::Refused(refusal))
             }
             Owner::Scan(ticket, _) => {
                 let ticket = *ticket;
@@ -205,80 +226,6 @@ impl Client {
                 Ok(())
             }
         }
-    }
-
-    fn take_multiget(
-        &mut self,
-        now: Instant,
-        seq: u64,
-        take: impl FnOnce(&mut Multiget, &mut Part) -> Answered,
-    ) -> Result<(), DropReason> {
-        let pending = self.window.get_mut(seq);
-        let Some(Pending { owner: Owner::Multiget(ticket, part), .. }) = pending else {
-            return Err(DropReason::UnknownRequest);
-        };
-        let ticket = *ticket;
-        let Some(multiget) = self.multigets.get_mut(&ticket) else {
-            return Err(DropReason::UnknownRequest);
-        };
-        let answered = take(multiget, part);
-        let missing = part.missing;
-        if answered.decided == 0 && answered.again == 0 {
-            return Err(DropReason::UnknownRequest);
-        }
-        self.counters.ask_again += u64::from(answered.again != 0);
-        self.counters.overloaded += u64::from(answered.overloaded);
-        if answered.decided != 0 {
-            multiget.deadline = now + self.config.deadline;
-        }
-        if missing == 0 {
-            multiget.in_flight.retain(|it| *it != seq);
-            self.decided(now, seq);
-            self.end(seq);
-            self.feed_multiget(now, ticket);
-            self.finish_multiget_if_complete(ticket);
-        } else if answered.again != 0 {
-            let Some(pending) = self.window.get_mut(seq) else { return Ok(()) };
-            let from_copy = answered.not_here == answered.again && pending.ask_at_home();
-            self.ask_again_later(now, seq, answered.overloaded, from_copy);
-        }
-        Ok(())
-    }
-
-    /// Sends as many datagrams of a multiget as may be in flight.
-    pub(crate) fn feed_multiget(&mut self, now: Instant, ticket: Ticket) {
-        while let Some(multiget) = self.multigets.get_mut(&ticket) {
-            if multiget.in_flight.len() >= self.config.aggregate_in_flight_max
-                || multiget.queue.is_empty()
-            {
-                return;
-            }
-            if !self.window.has_room() {
-                self.starve(ticket);
-                return;
-            }
-            let Some((part, datagram)) = multiget.queue.pop_front() else { return };
-            let pending = Pending::new(Owner::Multiget(ticket, part), Op::Mget, datagram);
-            let seq = self.number(now, pending, now);
-            if let Some(multiget) = self.multigets.get_mut(&ticket) {
-                multiget.in_flight.push(seq);
-            }
-        }
-    }
-
-    pub(crate) fn finish_multiget_if_complete(&mut self, ticket: Ticket) {
-        if self.multigets.get(&ticket).is_some_and(|it| it.is_complete()) {
-            self.end_multiget(ticket);
-        }
-    }
-
-    /// Ends a multiget; keys without an answer are unknown.
-    fn end_multiget(&mut self, ticket: Ticket) {
-        let Some(multiget) = self.multigets.remove(&ticket) else { return };
-        for seq in &multiget.in_flight {
-            self.end(*seq);
-        }
-        self.conclude(ticket, Outcome::Done(Reply::Mget(multiget.finish())));
     }
 
     fn take_range(
@@ -303,7 +250,7 @@ impl Client {
         }
         let answered = ask.is_answered();
         if answered {
-            scan.in_flight.retain(|it| *it != seq);
+            scan.in_flight.remove(&seq);
         }
         let overflow = scan.overflow();
         if untouched {
@@ -324,7 +271,7 @@ impl Client {
     pub(crate) fn ask_for_the_rest(&mut self, now: Instant, seq: u64) {
         let Some(Owner::Scan(ticket, ask)) = self.end(seq) else { return };
         if let Some(scan) = self.scans.get_mut(&ticket) {
-            scan.in_flight.retain(|it| *it != seq);
+            scan.in_flight.remove(&seq);
             scan.give_back(ask);
         }
         self.feed_scan(now, ticket);
@@ -346,7 +293,8 @@ impl Client {
                 None => (u32::MAX, PIECES_ALL),
                 Some(rest) => (u32::try_from(rest).unwrap_or(u32::MAX), 1),
             };
-            let terms = RangeTerms { reverse: scan.reverse, limit, pieces };
+            let (reverse, keys_only) = (scan.reverse, scan.keys_only);
+            let terms = RangeTerms { reverse, keys_only, limit, pieces };
             let mut datagram = self.buffers.pop().unwrap_or_default();
             let client = self.config.client_id;
             encode::range(&mut datagram, client, &scan.keyspace, &want.interval, terms);
@@ -356,7 +304,7 @@ impl Client {
             self.counters.retransmits += u64::from(want.agains != 0);
             let seq = self.number(now, pending, want.not_before);
             if let Some(scan) = self.scans.get_mut(&ticket) {
-                scan.in_flight.push(seq);
+                scan.in_flight.insert(seq);
             }
         }
     }
@@ -376,15 +324,30 @@ impl Client {
         self.end_unknown(seq, UnknownReason::NoAnswer);
     }
 
+    /// The write of this datagram may have been taken or not, and nobody can know any more.
+    fn end_uncertain(&mut self, now: Instant, seq: u64) -> Result<(), DropReason> {
+        if let Some(Pending { owner: Owner::Many(_, part), .. }) = self.window.get(seq) {
+            let keys = part.missing;
+            return self.fail_many(now, seq, keys, NotDone::Unknown(UnknownReason::Uncertain));
+        }
+        self.end_unknown(seq, UnknownReason::Uncertain);
+        Ok(())
+    }
+
     fn end_unknown(&mut self, seq: u64, why: UnknownReason) {
+        let Some(pending) = self.window.get(seq) else { return };
+        if let Owner::Many(ticket, _) = &pending.owner {
+            let ticket = *ticket;
+            self.end_many(ticket);
+            return;
+        }
         let unknown = Outcome::Unknown(why);
         match self.end(seq) {
-            None => {}
             Some(Owner::Single(ticket) | Owner::Describe(ticket, _)) => {
                 self.conclude(ticket, unknown);
             }
-            Some(Owner::Multiget(ticket, _)) => self.end_multiget(ticket),
             Some(Owner::Scan(ticket, _)) => self.end_scan(ticket, Some(unknown)),
+            Some(Owner::Many(..)) | None => {}
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What can be asked, and why a question may not even be sent.
 
+use cluster::Match;
 use std::fmt;
 use std::ops::Bound;
 use std::time::Duration;
 use wire::{DATAGRAM_MAX, ENTRY_MAX, KEY_MAX, NAME_MAX};
 
-pub use wire::Expect;
+pub use wire::{Expect, New};
 
 /// One request, lent for the time of the call that starts it.
 #[derive(Clone, Copy, Debug)]
@@ -29,15 +30,15 @@ pub enum Request<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// Write one key if what is there is what is expected.
+    /// Write or delete one key if what is there is what is expected.
     Cas {
         /// The key.
         key: &'a [u8],
-        /// What must be there.
+        /// What must be there; a value, unless `new` is one.
         expect: Expect<'a>,
-        /// Its new value.
-        value: &'a [u8],
-        /// When it goes away by itself.
+        /// What is to be there then.
+        new: New<'a>,
+        /// When that goes away by itself.
         expiry: Expiry,
     },
     /// Add to a decimal number; a missing value counts as 0.
@@ -47,10 +48,31 @@ pub enum Request<'a> {
         /// What to add; negative to subtract.
         delta: i64,
     },
-    /// Read many keys at once, at most [`MULTIGET_KEYS_MAX`](crate::MULTIGET_KEYS_MAX).
+    /// Read many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX). Each is read on its
+    /// own: together they are no snapshot.
     Mget {
-        /// The keys; answers come in this order, also for one that is there twice.
+        /// The keys; outcomes come in this order. One that is there twice is asked for once.
         keys: &'a [&'a [u8]],
+        /// Ends after this time with what there is, whatever progress it makes.
+        within: Option<Duration>,
+    },
+    /// Write many keys, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX), each on its own: together
+    /// they are not atomic.
+    Mset {
+        /// Keys and their new values; outcomes come in this order. Of a key that is there more than
+        /// once only the last value is written.
+        entries: &'a [(&'a [u8], &'a [u8])],
+        /// When they go away by themselves, counted from the start of the request.
+        expiry: Expiry,
+        /// Ends after this time with what there is, whatever progress it makes.
+        within: Option<Duration>,
+    },
+    /// Delete many keys, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX), each on its own.
+    Mdel {
+        /// The keys; outcomes come in this order. One that is there twice is deleted once.
+        keys: &'a [&'a [u8]],
+        /// Ends after this time with what there is, whatever progress it makes.
+        within: Option<Duration>,
     },
     /// Read the keys of an interval in order; for range keyspaces only.
     Range {
@@ -62,6 +84,20 @@ pub enum Request<'a> {
         reverse: bool,
         /// Most entries wanted.
         limit: Option<usize>,
+        /// Leave the values out: they come back empty.
+        keys_only: bool,
+    },
+    /// Read the keys of an interval of match values, in the order of (match value, key): the way to
+    /// enumerate a hash keyspace. Every key that has a value all the time is among them.
+    Scan {
+        /// First match value.
+        first: Match,
+        /// Last match value, inclusive.
+        last: Match,
+        /// Most entries wanted.
+        limit: Option<usize>,
+        /// Leave the values out: they come back empty.
+        keys_only: bool,
     },
 }
 
@@ -101,7 +137,9 @@ pub enum StartError {
         /// Bytes the datagram would have.
         len: usize,
     },
-    /// A multiget over [`MULTIGET_KEYS_MAX`](crate::MULTIGET_KEYS_MAX).
+    /// A compare-and-set that is to delete or keep a value, and expects that there is none.
+    NothingExpected,
+    /// A request for more keys than [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX).
     TooManyKeys {
         /// How many keys.
         count: usize,
@@ -111,7 +149,7 @@ pub enum StartError {
         /// Its bytes.
         len: usize,
     },
-    /// A scan of a hash keyspace.
+    /// A scan of a hash keyspace in the order of its keys.
     NotOrdered,
     /// As many requests wait as may.
     Busy,
@@ -134,10 +172,13 @@ impl fmt::Display for StartError {
                 "key, expected value and new value make a datagram of {len} bytes and \
                  {DATAGRAM_MAX} is the most; expect the version instead of the value"
             ),
+            Self::NothingExpected => f.write_str(
+                "only a value that is there can be deleted or kept; expect a version or a value",
+            ),
             Self::TooManyKeys { count } => write!(
                 f,
-                "{count} keys in one multiget; use at most {} and ask for the rest in another",
-                crate::MULTIGET_KEYS_MAX
+                "{count} keys in one request; use at most {} and ask for the rest in another",
+                crate::MANY_KEYS_MAX
             ),
             Self::BadName { len } => {
                 write!(f, "the keyspace name has {len} bytes; use 1 to {NAME_MAX}")

@@ -7,10 +7,11 @@
 //! So no entry is lost or doubled, and the scan is complete when nothing is open or wanted.
 
 use crate::interval::Interval;
-use crate::{Refusal, Value};
+use crate::{Client, Outcome, Refusal, Reply, StartError, Ticket, Value};
 use cluster::{Keyspace, Match};
 use machine::Instant;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 use wire::{DropReason, Fields as _, HEADER_LEN, RangeEntries, flag, hop_flag};
 
@@ -19,19 +20,30 @@ use wire::{DropReason, Fields as _, HEADER_LEN, RangeEntries, flag, hop_flag};
 pub(crate) struct Scan {
     pub(crate) keyspace: Arc<Keyspace>,
     pub(crate) reverse: bool,
+    pub(crate) keys_only: bool,
     /// Most entries wanted. A scan with a limit goes partition by partition, one ask at a time.
     limit: Option<usize>,
     /// Not asked for yet, from first to last key.
     wanted: VecDeque<Want>,
     /// Sequence numbers that wait for an answer.
-    pub(crate) in_flight: Vec<u64>,
-    /// Entries of one reply each, in the order of the scan.
+    pub(crate) in_flight: BTreeSet<u64>,
+    /// Entries of one covered interval each, in the order of the scan.
     chunks: Vec<Vec<(Vec<u8>, Value)>>,
     entries: usize,
     bytes: usize,
     bytes_max: usize,
     /// Given up at this time unless there is progress.
     pub(crate) deadline: Instant,
+}
+
+/// How a scan is to go through its interval.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) reverse: bool,
+    /// Most entries wanted.
+    pub(crate) limit: Option<usize>,
+    /// Values are not wanted.
+    pub(crate) keys_only: bool,
 }
 
 /// A part of the interval that is to be asked for.
@@ -84,8 +96,7 @@ impl Scan {
     pub(crate) fn new(
         keyspace: Arc<Keyspace>,
         interval: Interval,
-        reverse: bool,
-        limit: Option<usize>,
+        Terms { reverse, limit, keys_only }: Terms,
         bytes_max: usize,
         deadline: Instant,
     ) -> Self {
@@ -93,9 +104,10 @@ impl Scan {
         Self {
             keyspace,
             reverse,
+            keys_only,
             limit,
             wanted: VecDeque::from([want]),
-            in_flight: Vec::new(),
+            in_flight: BTreeSet::new(),
             chunks: Vec::new(),
             entries: 0,
             bytes: 0,
@@ -179,8 +191,13 @@ impl Scan {
         for (key, _) in entries.iter() {
             let at = self.keyspace.match_value(key);
             let inside = piece.first <= at && at <= piece.last && key.len() <= wire::KEY_MAX;
-            let ordered = farthest
-                .is_none_or(|(before, _)| if self.reverse { key < before } else { key > before });
+            let ordered = farthest.is_none_or(|(before, was_at)| {
+                if self.reverse {
+                    (at, key) < (was_at, before)
+                } else {
+                    (at, key) > (was_at, before)
+                }
+            });
             if !inside || !ordered {
                 return Err(DropReason::BadBody);
             }
@@ -217,21 +234,25 @@ impl Scan {
 
     fn keep(&mut self, covered: &[Interval], entries: &RangeEntries<'_>) {
         let room = self.remaining().unwrap_or(usize::MAX);
-        let mut chunk = Vec::new();
+        let end = self.entries.saturating_add(room);
+        // What lies between two of the covered intervals came, or comes, with another reply.
+        let mut last = None;
         for (key, entry) in entries.iter() {
             let at = self.keyspace.match_value(key);
-            let (true, Some(entry)) = (covered.iter().any(|it| it.holds(key, at)), entry) else {
-                continue;
-            };
-            if chunk.len() == room {
+            let interval = covered.iter().position(|it| it.holds(key, at));
+            let (Some(_), Some(entry)) = (interval, entry) else { continue };
+            if self.entries == end {
                 break;
             }
+            if interval != last {
+                self.chunks.push(Vec::new());
+                last = interval;
+            }
             self.bytes += key.len() + entry.value.len() + ENTRY_OVERHEAD;
-            chunk.push((key.to_vec(), Value::from(entry)));
-        }
-        self.entries += chunk.len();
-        if !chunk.is_empty() {
-            self.chunks.push(chunk);
+            self.entries += 1;
+            if let Some(chunk) = self.chunks.last_mut() {
+                chunk.push((key.to_vec(), Value::from(entry)));
+            }
         }
     }
 
@@ -262,12 +283,56 @@ impl Scan {
     /// The entries in the order of the scan. Chunks come from disjoint intervals, so that their
     /// order is that of any of their keys.
     pub(crate) fn finish(mut self) -> Vec<(Vec<u8>, Value)> {
-        let key = |chunk: &Vec<(Vec<u8>, Value)>| chunk.first().map(|(key, _)| key.clone());
-        self.chunks.sort_by_cached_key(key);
+        let place = |(key, _): &(Vec<u8>, Value)| (self.keyspace.match_value(key), key.clone());
+        self.chunks.sort_by_cached_key(|chunk| chunk.first().map(place));
         if self.reverse {
             self.chunks.reverse();
         }
         self.chunks.into_iter().flatten().collect()
+    }
+}
+
+impl Client {
+    /// Starts a scan between bounds on keys.
+    pub(crate) fn start_range(
+        &mut self,
+        now: Instant,
+        keyspace: &Arc<Keyspace>,
+        (start, end): (Bound<&[u8]>, Bound<&[u8]>),
+        terms: Terms,
+    ) -> Result<Ticket, StartError> {
+        if !keyspace.is_ordered() {
+            return Err(StartError::NotOrdered);
+        }
+        for bound in [start, end] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound
+                && key.len() > wire::KEY_MAX
+            {
+                return Err(StartError::KeyTooLong { len: key.len() });
+            }
+        }
+        Ok(self.start_scan(now, keyspace, Interval::new(keyspace, start, end), terms))
+    }
+
+    /// Starts a scan of an interval; `None` holds no key.
+    pub(crate) fn start_scan(
+        &mut self,
+        now: Instant,
+        keyspace: &Arc<Keyspace>,
+        interval: Option<Interval>,
+        terms: Terms,
+    ) -> Ticket {
+        let ticket = self.ticket();
+        let (Some(interval), true) = (interval, terms.limit != Some(0)) else {
+            self.conclude(ticket, Outcome::Done(Reply::Range(Vec::new())));
+            return ticket;
+        };
+        let deadline = now + self.config.deadline;
+        let bytes_max = self.config.result_bytes_max;
+        let scan = Scan::new(Arc::clone(keyspace), interval, terms, bytes_max, deadline);
+        self.scans.insert(ticket, scan);
+        self.feed_scan(now, ticket);
+        ticket
     }
 }
 

@@ -4,7 +4,7 @@
 //! is its front. Timers sit in a heap whose entries are not taken out when they are put off or
 //! their request ends: an entry counts only if the request still names its instant.
 
-use crate::multiget::Part;
+use crate::many::Part;
 use crate::scan::Ask;
 use crate::{IN_FLIGHT_MAX, Ticket};
 use machine::Instant;
@@ -51,8 +51,8 @@ pub(crate) enum Owner {
     Single(Ticket),
     /// DESCRIBE, with the name asked for.
     Describe(Ticket, String),
-    /// Some keys of a multiget.
-    Multiget(Ticket, Part),
+    /// Some keys of a request for many.
+    Many(Ticket, Part),
     /// An interval of a scan.
     Scan(Ticket, Ask),
 }

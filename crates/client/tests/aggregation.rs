@@ -1,12 +1,12 @@
-//! Scans and multigets against a map: whatever is lost, doubled or reordered on the way, and
-//! however switch and nodes cut their answers, the result is exactly what the map holds.
+//! Scans and requests for many keys against a map: whatever is lost, doubled or reordered on the
+//! way, and however switch and nodes cut their answers, the result is exactly what the map holds.
 
 mod support;
 
-use client::{Client, ClientConfig, Outcome, Reply, Request, RetransmitBounds, Ticket};
+use client::{Client, ClientConfig, Expiry, Outcome, Reply, Request, RetransmitBounds, Ticket};
 use machine::{Instant, Rng};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,7 +155,8 @@ proptest! {
         cluster.split(partitions);
         let bounds = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
         let mut client = client(seed);
-        let request = Request::Range { start: bounds.0, end: bounds.1, reverse, limit };
+        let (start, end) = bounds;
+        let request = Request::Range { start, end, reverse, limit, keys_only: false };
         client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), request).unwrap();
         let (reply, _) = run(&mut client, &mut cluster, network, seed);
         let mut want: Vec<(Vec<u8>, Vec<u8>)> = in_order(&cluster.data, bounds, reverse)
@@ -171,7 +172,7 @@ proptest! {
         data in any_data(),
         partitions in 1usize..20,
         others in proptest::collection::vec(any_key(), 0..20),
-        picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..150),
+        picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..400),
         (network, whims) in (any_network(), any_whims()),
         seed in any::<u64>(),
     ) {
@@ -183,7 +184,7 @@ proptest! {
         cluster.split(partitions);
         let keys: Vec<&[u8]> = picks.iter().map(|pick| pick.get(&pool).as_slice()).collect();
         let mut client = client(seed);
-        let request = Request::Mget { keys: &keys };
+        let request = Request::Mget { keys: &keys, within: None };
         client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), request).unwrap();
         let (reply, _) = run(&mut client, &mut cluster, network, seed);
         let Reply::Mget(outcomes) = reply else { panic!("{reply:?}") };
@@ -192,6 +193,57 @@ proptest! {
         let want: Vec<Option<Vec<u8>>> =
             keys.iter().map(|key| cluster.data.get(*key).cloned().flatten()).collect();
         prop_assert_eq!(found, want);
+    }
+
+    #[test]
+    fn of_many_writes_each_is_carried_out_once_and_the_last_of_a_key_stays(
+        partitions in 1usize..20,
+        pool in proptest::collection::vec(any_key(), 1..150),
+        picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..250),
+        delete in any::<bool>(),
+        (network, whims) in (any_network(), any_whims()),
+        seed in any::<u64>(),
+    ) {
+        let keyspace = range_keyspace(PREFIX);
+        let mut cluster = Cluster::new(keyspace.clone(), 1, whims, Rng::new(seed).fork("cluster"));
+        cluster.data = pool.iter().step_by(2).map(|key| (key.clone(), Some(vec![1]))).collect();
+        let before = cluster.data.clone();
+        cluster.split(partitions);
+        let keys: Vec<&[u8]> = picks.iter().map(|pick| pick.get(&pool).as_slice()).collect();
+        let values: Vec<Vec<u8>> =
+            (0..keys.len() as u32).map(|place| place.to_be_bytes().to_vec()).collect();
+        let entries: Vec<(&[u8], &[u8])> =
+            keys.iter().zip(&values).map(|(key, value)| (*key, value.as_slice())).collect();
+        let request = if delete {
+            Request::Mdel { keys: &keys, within: None }
+        } else {
+            Request::Mset { entries: &entries, expiry: Expiry::Never, within: None }
+        };
+        let mut client = client(seed);
+        client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), request).unwrap();
+        let (reply, _) = run(&mut client, &mut cluster, network, seed);
+
+        let mut want = before.clone();
+        want.extend(entries.iter().map(|(key, value)| {
+            (key.to_vec(), (!delete).then(|| value.to_vec()))
+        }));
+        prop_assert_eq!(&cluster.data, &want);
+        let distinct: BTreeSet<&[u8]> = keys.iter().copied().collect();
+        prop_assert_eq!(cluster.written.len(), distinct.len());
+        let versions: Vec<u64> = match reply {
+            Reply::Mset(outcomes) => outcomes.into_iter().map(|it| it.done().unwrap()).collect(),
+            Reply::Mdel(outcomes) => {
+                let replies: Vec<_> = outcomes.into_iter().map(|it| it.done().unwrap()).collect();
+                for (key, reply) in keys.iter().zip(&replies) {
+                    prop_assert_eq!(reply.existed, before.contains_key(*key));
+                }
+                replies.iter().map(|it| it.version).collect()
+            }
+            other => panic!("{other:?}"),
+        };
+        let by_key: BTreeSet<(&[u8], u64)> = keys.iter().copied().zip(versions.clone()).collect();
+        let distinct_versions: BTreeSet<u64> = versions.into_iter().collect();
+        prop_assert_eq!((by_key.len(), distinct_versions.len()), (distinct.len(), distinct.len()));
     }
 }
 
@@ -211,6 +263,7 @@ fn a_large_scan_over_many_partitions_asks_little_more_than_once_for_each_datagra
         end: Bound::Unbounded,
         reverse: false,
         limit: None,
+        keys_only: false,
     };
     client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), request).unwrap();
     let network = Network { lose: 0, double: 0, delay_us_max: 100 };
@@ -235,6 +288,7 @@ fn a_scan_with_a_limit_visits_no_partition_beyond_it() {
         end: Bound::Unbounded,
         reverse: true,
         limit: Some(30),
+        keys_only: false,
     };
     client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), request).unwrap();
     let network = Network { lose: 0, double: 0, delay_us_max: 100 };

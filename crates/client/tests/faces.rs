@@ -2,7 +2,7 @@
 //! sleeps: the service ends when its socket is told to, every wait is for an answer.
 
 use client::{
-    CasReply, Expect, Expiry, IncrReply, LookupError, NotDone, Options, Outcome, PutOptions,
+    CasReply, Expect, Expiry, IncrReply, LookupError, New, NotDone, Options, Outcome, PutOptions,
     Refusal, ScanOptions, StartError, UnknownReason, Value,
 };
 use cluster::{Keyspace, KeyspaceKind};
@@ -55,6 +55,15 @@ impl Drop for Service {
     }
 }
 
+/// What a compare-and-set leaves of an old value.
+fn swapped(old: Vec<u8>, new: New<'_>) -> Option<Vec<u8>> {
+    match new {
+        New::Value(value) => Some(value.to_vec()),
+        New::Same => Some(old),
+        New::Nothing => None,
+    }
+}
+
 fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
     let packet = Packet::parse(datagram).expect("clients send sound packets");
     let body = packet.body().expect("clients send sound bodies");
@@ -83,17 +92,19 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
             reply.object_version = *version;
             store.insert(key.to_vec(), (*version, value.to_vec()));
         }
-        Body::Cas { key, expect, value, .. } => {
+        Body::Cas { key, expect, new, .. } => {
             let found = store.get(key).map_or(0, |(version, _)| *version);
             reply.object_version = found;
             if expect == Expect::Version(found) {
                 reply.object_version = *version;
-                store.insert(key.to_vec(), (*version, value.to_vec()));
+                let old = store.remove(key).unwrap_or_default().1;
+                store.extend(swapped(old, new).map(|new| (key.to_vec(), (*version, new))));
             } else {
                 code = Code::CasMismatch;
             }
         }
         Body::Del { key } => {
+            reply.object_version = *version;
             if store.remove(key).is_none() {
                 code = Code::NotFound;
             }
@@ -174,6 +185,14 @@ fn blocking_calls_end_with_what_the_service_says() {
     assert_eq!(mismatch, Outcome::Done(CasReply::Mismatch { version }));
     let swapped = users.cas(b"a", Expect::Version(version), b"2", PutOptions::default());
     assert!(matches!(swapped, Outcome::Done(CasReply::Written { .. })));
+    let Outcome::Done(CasReply::Written { version }) = swapped else { panic!("{swapped:?}") };
+    let expect = Expect::Version(version);
+    let touched = users.cas(b"a", expect, New::Same, options).done().unwrap();
+    let CasReply::Written { version } = touched else { panic!("{touched:?}") };
+    let expect = Expect::Version(version);
+    let gone = users.cas(b"a", expect, New::Nothing, PutOptions::default());
+    assert!(matches!(gone, Outcome::Done(CasReply::Written { .. })));
+    assert_eq!(users.get(b"a"), Outcome::Done(None));
     let added = users.incr(b"n", -4).done().unwrap();
     assert!(matches!(added, IncrReply::Sum { sum: -4, .. }));
     let too_large = users.put(b"a", &[0; 2_000], PutOptions::default());
@@ -188,6 +207,15 @@ fn blocking_calls_end_with_what_the_service_says() {
     let found: Vec<_> = found.into_iter().map(|it| bytes(it.done().unwrap())).collect();
     assert_eq!(found, [Some(b"z".to_vec()), None, Some(b"a".to_vec())]);
     assert!(users.mget::<&[u8]>(&[]).is_empty());
+    let many: Vec<[u8; 4]> = (0..3_000u32).map(u32::to_be_bytes).collect();
+    let entries: Vec<(&[u8], &[u8])> = many.iter().map(|it| (&it[..], &it[2..])).collect();
+    assert!(users.mset(&entries, PutOptions::default()).iter().all(Outcome::is_done));
+    let found = users.within(Duration::from_secs(60)).mget(&many);
+    for (key, found) in many.iter().zip(found) {
+        assert_eq!(bytes(found.done().unwrap()).as_deref(), Some(&key[2..]));
+    }
+    assert!(users.mdel(&many).iter().all(Outcome::is_done));
+    assert_eq!(users.mget(&many), vec![Outcome::Done(None); many.len()]);
     let all = users.scan(ScanOptions::default()).done().unwrap();
     assert!(all.iter().map(|(key, _)| key).eq(&keys));
     let some = ScanOptions { limit: Some(5), ..ScanOptions::default() };
@@ -292,6 +320,13 @@ fn async_calls_end_with_what_the_service_says() {
         assert_eq!(found, [Some(b"3".to_vec()), None, Some(b"2".to_vec())]);
         let all = users.scan(ScanOptions::default()).await.done().unwrap();
         assert_eq!(all.len(), 2);
+        let entries = [(b"m", b"1"), (b"n", b"2"), (b"m", b"3")];
+        let written = users.mset(&entries, PutOptions::default()).await;
+        assert!(written.iter().all(Outcome::is_done) && written[0] == written[2]);
+        let found = users.within(Duration::from_secs(60)).mget(&[b"m", b"n"]).await;
+        let found: Vec<_> = found.into_iter().map(|it| bytes(it.done().unwrap())).collect();
+        assert_eq!(found, [Some(b"3".to_vec()), Some(b"2".to_vec())]);
+        assert!(users.mdel(&[b"m", b"n"]).await.iter().all(Outcome::is_done));
         assert!(users.del(b"a").await.is_done());
         assert!(users.scan(ScanOptions::default()).await.is_done());
         let refused = users.get(b"").await;

@@ -39,7 +39,7 @@ fn keyspace() -> Arc<Keyspace> {
 fn what_a_copy_cannot_answer_is_asked_at_home_at_once_and_then_in_time() {
     let keyspace = keyspace();
     let keys: &[&[u8]] = &[b"hot", b"cold"];
-    for request in [Request::Get { key: b"hot" }, Request::Mget { keys }] {
+    for request in [Request::Get { key: b"hot" }, Request::Mget { keys, within: None }] {
         let mut now = START;
         let config = ClientConfig::new(SERVICE, 77);
         let mut client = Client::new(config, Rng::new(1));

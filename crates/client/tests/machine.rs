@@ -1,8 +1,8 @@
 //! The machine by script: what it sends when, and how requests end.
 
 use client::{
-    CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, Outcome, Refusal, Reply,
-    Request, StartError, Ticket, UnknownReason,
+    CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, Outcome, Refusal,
+    Reply, Request, StartError, Ticket, UnknownReason,
 };
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Plant};
 use machine::{Instant, Rng};
@@ -54,7 +54,7 @@ impl Script {
 
     fn scan(&mut self, limit: Option<usize>) -> Ticket {
         let (start, end) = (Bound::Unbounded, Bound::Unbounded);
-        let request = Request::Range { start, end, reverse: false, limit };
+        let request = Request::Range { start, end, reverse: false, limit, keys_only: false };
         self.client.start(self.now, &self.range, request).expect("a sound request")
     }
 
@@ -156,7 +156,7 @@ fn every_operation_ends_with_what_its_reply_says() {
     assert_eq!(done(del, Code::Ok, 4, b""), deleted(true));
     assert_eq!(done(del, Code::NotFound, 4, b""), deleted(false));
     let expect = Expect::Value(b"old");
-    let cas = Request::Cas { key: b"k", expect, value: b"new", expiry: Expiry::Keep };
+    let cas = Request::Cas { key: b"k", expect, new: New::Value(b"new"), expiry: Expiry::Keep };
     assert_eq!(done(cas, Code::Ok, 4, b""), Reply::Cas(CasReply::Written { version: 4 }));
     let mismatch = Reply::Cas(CasReply::Mismatch { version: 3 });
     assert_eq!(done(cas, Code::CasMismatch, 3, b""), mismatch);
@@ -174,12 +174,13 @@ fn requests_say_on_the_wire_what_was_asked() {
     let in_a_second = Expiry::In(Duration::from_secs(1));
     script.start(Request::Put { key: b"k", value: b"v", expiry: in_a_second }).unwrap();
     let expect = Expect::Value(b"old");
-    script.start(Request::Cas { key: b"k", expect, value: b"v", expiry: Expiry::Keep }).unwrap();
+    let new = New::Value(b"v");
+    script.start(Request::Cas { key: b"k", expect, new, expiry: Expiry::Keep }).unwrap();
     script.start(Request::Incr { key: b"k", delta: -5 }).unwrap();
     let sent = script.sent();
     let body = |n: usize| Packet::parse(&sent[n]).unwrap().body().unwrap();
     assert_eq!(body(0), Body::Put { expiry_ms: 1_001_000, key: b"k", value: b"v" });
-    assert_eq!(body(1), Body::Cas { expiry_ms: 0, key: b"k", expect, value: b"v" });
+    assert_eq!(body(1), Body::Cas { expiry_ms: 0, key: b"k", expect, new });
     assert_eq!(header(&sent[1]).flags, wire::flag::CAS_VALUE | wire::flag::KEEP_EXPIRY);
     assert_eq!(body(2), Body::Incr { delta: -5, key: b"k" });
     for (datagram, seq) in sent.iter().zip(1..) {
@@ -584,7 +585,7 @@ fn a_write_without_answer_holds_the_window_and_says_busy() {
 fn a_multiget_asks_again_only_for_the_keys_still_missing() {
     let mut script = Script::new();
     let keys: Vec<&[u8]> = vec![b"a", b"b", b"c", b"d"];
-    script.start(Request::Mget { keys: &keys }).unwrap();
+    script.start(Request::Mget { keys: &keys, within: None }).unwrap();
     let first = script.sent_one();
     assert_eq!(header(&first).bitmap, 0b1111);
     let reply = |bitmap: u32, codes: &[(u8, Code)]| {
@@ -705,21 +706,19 @@ fn what_cannot_be_sent_is_refused_with_its_size_and_the_limit() {
     let mut script = Script::new();
     let long = vec![7; 1_400];
     let put = |value| Request::Put { key: b"key", value, expiry: Expiry::Never };
-    let cas = Request::Cas {
-        key: b"k",
-        expect: Expect::Value(&long[..700]),
-        value: &long[..700],
-        expiry: Expiry::Never,
-    };
-    let keys = vec![&b"k"[..]; client::MULTIGET_KEYS_MAX + 1];
+    let cas = |expect, new| Request::Cas { key: b"k", expect, new, expiry: Expiry::Never };
+    let (half, nothing) = (&long[..700], cas(Expect::Version(0), New::Nothing));
+    let cas = cas(Expect::Value(half), New::Value(half));
+    let keys = vec![&b"k"[..]; client::MANY_KEYS_MAX + 1];
     let (start, end) = (Bound::Unbounded, Bound::Unbounded);
     let cases = [
         (put(&long), "3 + 1400 bytes; use at most 1280"),
         (Request::Get { key: &long }, "1400 bytes; use at most 1024"),
         (Request::Get { key: b"" }, "empty"),
+        (nothing, "only a value that is there"),
         (cas, "a datagram of 1539 bytes and 1472 is the most"),
-        (Request::Mget { keys: &keys }, "65537 keys in one multiget; use at most 65536"),
-        (Request::Range { start, end, reverse: false, limit: None }, "no order"),
+        (Request::Mget { keys: &keys, within: None }, "1048577 keys in one request; use at most"),
+        (Request::Range { start, end, reverse: false, limit: None, keys_only: false }, "no order"),
     ];
     for (request, text) in cases {
         let error = script.start(request).unwrap_err().to_string();
@@ -735,12 +734,12 @@ fn what_cannot_be_sent_is_refused_with_its_size_and_the_limit() {
 #[test]
 fn requests_for_nothing_end_at_once() {
     let mut script = Script::new();
-    script.start(Request::Mget { keys: &[] }).unwrap();
+    script.start(Request::Mget { keys: &[], within: None }).unwrap();
     assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Mget(Vec::new()))));
     script.scan(Some(0));
     assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Range(Vec::new()))));
     let (start, end) = (Bound::Excluded(&b"b"[..]), Bound::Included(&b"b"[..]));
-    let request = Request::Range { start, end, reverse: false, limit: None };
+    let request = Request::Range { start, end, reverse: false, limit: None, keys_only: false };
     script.client.start(script.now, &script.range.clone(), request).unwrap();
     assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Range(Vec::new()))));
     assert!(script.sent().is_empty());
@@ -762,9 +761,9 @@ proptest! {
         script.start(PUT).unwrap();
         script.start(Request::Del { key: b"k" }).unwrap();
         let (key, expiry) = (b"k", Expiry::Never);
-        script.start(Request::Cas { key, expect, value: b"", expiry }).unwrap();
+        script.start(Request::Cas { key, expect, new: New::Value(b""), expiry }).unwrap();
         script.start(Request::Incr { key: b"k", delta: 1 }).unwrap();
-        script.start(Request::Mget { keys: &keys }).unwrap();
+        script.start(Request::Mget { keys: &keys, within: None }).unwrap();
         script.scan(None);
         script.scan(Some(3));
         let mut ended = std::collections::BTreeSet::new();

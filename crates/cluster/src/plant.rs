@@ -21,6 +21,8 @@ pub enum Plant {
     IgnoreEpoch,
     /// Node: serves on after its lease has ended.
     IgnoreLease,
+    /// Node: a compare-and-set deletes whatever is there.
+    DeleteAnyway,
     /// Node: reads are answered with the newest pending value.
     ReadPending,
     /// Node: pending writes are dropped when the chain changes.
@@ -75,11 +77,13 @@ pub enum Plant {
     TrustTheForgetful,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
+    /// Client: a multiget counts the entries it is sent, and takes keys without one for missing.
+    CompleteByCount,
 }
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -87,6 +91,7 @@ impl Plant {
         Self::AnswerUnsynced,
         Self::IgnoreEpoch,
         Self::IgnoreLease,
+        Self::DeleteAnyway,
         Self::ReadPending,
         Self::DropPending,
         Self::DropSessions,
@@ -114,5 +119,6 @@ impl Plant {
         Self::ImpatientController,
         Self::TrustTheForgetful,
         Self::StaleIsFinal,
+        Self::CompleteByCount,
     ];
 }

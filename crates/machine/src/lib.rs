@@ -20,5 +20,5 @@ mod time;
 pub use outbox::{Datagram, Outbox};
 pub use rng::{Rng, mix};
 pub use rtt::RttEstimator;
-pub use service::{Full, Served, Service, is_work};
+pub use service::{Full, Served, Service, is_work, op_is_work};
 pub use time::Instant;

@@ -49,8 +49,12 @@ pub struct Full;
 /// does what is no packet.
 #[must_use]
 pub fn is_work(payload: &[u8]) -> bool {
-    let Ok(packet) = Packet::parse(payload) else { return false };
-    let op = packet.op();
+    Packet::parse(payload).is_ok_and(|packet| op_is_work(packet.op()))
+}
+
+/// Whether packets of this operation are work for a server, see [`is_work`].
+#[must_use]
+pub fn op_is_work(op: Op) -> bool {
     matches!(op, Op::ChainWrite | Op::HotCopy) || !(op.is_chain() || op.is_reply())
 }
 

@@ -43,8 +43,8 @@ impl Bug {
     }
 
     /// The smallest bounds in which clients see what it does; `None` for what the model has not:
-    /// hot keys and their trips, and late syncs, since a node here writes to its disk whenever it
-    /// takes something, in the same step.
+    /// hot keys and their trips, requests for many keys, and late syncs, since a node here writes
+    /// to its disk whenever it takes something, in the same step.
     #[must_use]
     pub fn scope(self) -> Option<Scope> {
         let cut = Faults { cuts: 1, ..Faults::default() };
@@ -80,6 +80,7 @@ impl Bug {
                 Plant::TrustTheForgetful => Scope { faults: loss, ..quiet(&[Put]) },
                 Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
                 Plant::AnswerUnsynced
+                | Plant::DeleteAnyway
                 | Plant::AnswerBelowFloor
                 | Plant::ShowUncovered
                 | Plant::ProveUnmarked
@@ -95,7 +96,8 @@ impl Bug {
                 | Plant::RunAgain
                 | Plant::TakeLatecomers
                 | Plant::ProveAway
-                | Plant::NodesBeforeSwitch => return None,
+                | Plant::NodesBeforeSwitch
+                | Plant::CompleteByCount => return None,
             },
         })
     }

@@ -9,7 +9,7 @@ use crate::replica::{Context, Replica};
 use crate::seats::Seat;
 use cluster::{Assignment, Keyspace, KeyspaceId, Partition, PartitionId, Plant, RangeTable};
 use machine::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wire::Header;
@@ -33,6 +33,9 @@ impl<E: Engine> Node<E> {
         self.seats.belong_to(&mut self.engine, assignment.cluster);
         self.seats.follow(&mut self.engine, assignment.revision);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
+        for keyspace in &assignment.keyspaces {
+            self.engine.name_keyspace(keyspace.id, &keyspace.name);
+        }
         let directory = Directory::new(assignment);
         let mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
@@ -43,9 +46,13 @@ impl<E: Engine> Node<E> {
             rows.entry(keyspace).or_default().push((first, last, id));
         }
         self.ranges = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
+        let mut founded = BTreeSet::new();
         for partition in mine {
-            self.take_seat(now, &directory, partition);
+            if self.take_seat(now, &directory, partition) {
+                founded.insert(partition.id);
+            }
         }
+        self.take_inventory(&directory, &founded);
         for copy in self.copies.values_mut() {
             copy.wake(now);
         }
@@ -96,18 +103,25 @@ impl<E: Engine> Node<E> {
         may.then_some(self.next_vacating)
     }
 
-    fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) {
+    /// Makes a replica of a partition, or lets it follow. Says whether the partition begins here.
+    fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) -> bool {
         let id = partition.id;
         let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
         let known = self.replicas.remove(&id);
+        let is_new = known.is_none() && self.seats.get(id).is_none();
         let mut ctx = context!(self, directory, now, 0);
         let replica = if let Some(mut replica) = known {
             replica.adopt(&mut ctx, partition.clone());
             replica
         } else {
-            let whole = self.seats.get(id).is_some_and(|seat| seat.whole);
+            let seat = self.seats.get(id);
+            let whole = seat.is_some_and(|seat| seat.whole);
             let mut replica = Replica::new(partition.clone(), directory.me, ordered, whole);
+            replica.begin_above(E::FOUND);
             replica.recall(now, ctx.engine, ctx.timers);
+            if is_new && replica.is_joiner() {
+                ctx.engine.hide_found(id);
+            }
             replica.enter(&mut ctx);
             replica
         };
@@ -121,7 +135,26 @@ impl<E: Engine> Node<E> {
             let cursor = self.engine.walk(&area);
             self.copies.insert(id, Copy::new(replica.epoch(), now, cursor));
         }
+        let begins = is_new && !replica.is_joiner();
         self.replicas.insert(id, replica);
+        begins
+    }
+
+    /// Makes records of what was in the engine's store before.
+    fn take_inventory(&mut self, directory: &Directory, founded: &BTreeSet<PartitionId>) {
+        if E::FOUND == 0 || founded.is_empty() {
+            return;
+        }
+        for (id, table) in &self.ranges {
+            let Some(keyspace) = directory.keyspace(*id).filter(|it| !it.is_ordered()) else {
+                continue;
+            };
+            self.engine.take_inventory(*id, |key| {
+                let match_value = keyspace.match_value(key);
+                let partition = table.find(match_value).filter(|id| founded.contains(id))?;
+                Some((*partition, match_value, keyspace.keyhash(key)))
+            });
+        }
     }
 }
 

@@ -109,9 +109,7 @@ impl Replica {
         let base = write.fixed.base;
         let at = self.key_ref(&write.header, write.key);
         let ignores = ctx.plant == Some(Plant::IgnoreBase);
-        ignores
-            || self.knows(base)
-            || ctx.engine.read(&at, |r| r.is_some_and(|r| r.version == base))
+        ignores || self.knows(base) || ctx.engine.version_written(&at) == Some(base)
     }
 
     fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
@@ -221,8 +219,7 @@ impl Replica {
         at: &KeyRef<'_>,
         version: u64,
     ) -> bool {
-        let newest = ctx.engine.read(at, |record| record.map(|r| r.version));
-        newest.unwrap_or(self.collected) >= version
+        ctx.engine.version_written(at).unwrap_or(self.collected) >= version
     }
 
     /// Keeps an outcome, in memory and as a note.

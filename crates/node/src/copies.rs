@@ -4,7 +4,7 @@
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::hot::Hot;
-use crate::read::{entry, judge};
+use crate::read::{entry, is_too_large, judge};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header};
 use crate::serve::matches_key;
@@ -74,7 +74,7 @@ impl Copies {
         let held = self.table.get_mut(&place).filter(|held| *held.key == *key)?;
         held.read = true;
         let record = held.record();
-        let code = judge(Some(&record), now);
+        let code = judge(key, Some(&record), now);
         let fits = code.is_decided() && versions.contains(&held.version);
         fits.then(|| (code, entry(&record)))
     }
@@ -147,6 +147,10 @@ pub(crate) fn push_copies(
     key: &[u8],
     record: Option<&Record<'_>>,
 ) {
+    // What fits no datagram the tail refuses by itself.
+    if record.is_some_and(|record| is_too_large(key, record)) {
+        return;
+    }
     let value = record.filter(|record| !record.tombstone);
     let fixed = HotCopyBody {
         kind: u8::from(value.is_none()),

@@ -391,7 +391,7 @@ impl Replica {
     ) -> Result<(), DropReason> {
         let at = self.place_copied(ctx, key)?;
         let at = self.key_ref(&at, key);
-        let have = ctx.engine.read(&at, |found| found.map(|found| found.version));
+        let have = ctx.engine.version_written(&at);
         let overwrites = ctx.plant == Some(Plant::CopyOverwrites);
         if overwrites || have.is_none_or(|have| have < record.version) {
             ctx.engine.write(&at, record);

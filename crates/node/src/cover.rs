@@ -4,12 +4,11 @@
 //! does that a key has no value when a write is told so with version 0. Such answers wait until
 //! HOT_COVER has come back through the switch.
 
-use crate::engine::{Engine, Interval, bounds_cross};
+use crate::engine::{Engine, Interval};
 use crate::replica::{Context, Replica};
 use cluster::{PartitionId, Plant};
 use machine::Instant;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use wire::{Header, Op};
 
 /// What has come back, by partition and keyhash: the directory knows keys by no more.
@@ -107,21 +106,20 @@ impl Replica {
         ctx.plant == Some(Plant::ShowUncovered) || self.covers(ctx, at, newest)
     }
 
-    /// The same for all keys of an interval, of which the answer covers what lies within `start`
-    /// and `end`: also for those that have no value. Nor may a value be left out because its time
-    /// has come, before a tombstone says so.
+    /// The same for all keys of an interval: also for those that have no value. Nor may a value be
+    /// left out because its time has come, before a tombstone says so; nor may anything be said of
+    /// a key that is away, which therefore is to come home.
     pub(crate) fn may_show_all<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         interval: &Interval<'_>,
-        (start, end): (Bound<&[u8]>, Bound<&[u8]>),
     ) -> bool {
-        if self.marks.is_empty() || bounds_cross(&start, &end) {
-            return true;
-        }
         let mut barred = 0;
-        for (key, mark) in self.marks.between(start, end) {
-            if !(interval.first..=interval.last).contains(&mark.match_value) {
+        for (key, mark) in self.marks.iter().filter(|(key, it)| interval.holds(it.match_value, key))
+        {
+            if self.trips.present(key).is_some() {
+                ctx.heat.see_bound(self.partition.keyspace, key);
+                barred += 1;
                 continue;
             }
             let at = mark.header();

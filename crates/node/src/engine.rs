@@ -8,9 +8,9 @@
 pub mod conformance;
 pub mod memory;
 
-use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use cluster::{Keyspace, KeyspaceId, Match, PartitionId, StoreId};
 use std::fmt;
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow};
 
 /// A key and all that an engine may place it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,31 +73,43 @@ impl Area {
     }
 }
 
-/// A piece of an ordered partition to scan: keys within both bounds whose match value lies in
-/// `first..=last`.
+/// A piece of a partition to scan, in the order of (match value, key): what lies from `start` among
+/// the keys of the match value `first` to `end` among those of `last`.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval<'a> {
-    /// The keyspace, an ordered one.
-    pub keyspace: KeyspaceId,
+    /// The keyspace, which says where in the order a key stands.
+    pub keyspace: &'a Keyspace,
     /// The partition; `first..=last` lies inside it.
     pub partition: PartitionId,
     /// First match value.
     pub first: Match,
     /// Last match value.
     pub last: Match,
-    /// Bound on keys from below, with the match value of its key.
+    /// Bound from below on the keys of `first`.
     pub start: Bound<&'a [u8]>,
-    /// Bound on keys from above.
+    /// Bound from above on the keys of `last`.
     pub end: Bound<&'a [u8]>,
     /// From the end to the start.
     pub reverse: bool,
 }
 
 impl Interval<'_> {
-    /// Whether a key is within both bounds on keys, whatever its match value.
+    /// Whether a key of this match value lies in it.
     #[must_use]
-    pub fn holds_key(&self, key: &[u8]) -> bool {
-        (self.start, self.end).contains(key)
+    pub fn holds(&self, at: Match, key: &[u8]) -> bool {
+        let after_start = match self.start {
+            _ if at > self.first => true,
+            Bound::Included(start) => key >= start,
+            Bound::Excluded(start) => key > start,
+            Bound::Unbounded => true,
+        };
+        let before_end = match self.end {
+            _ if at < self.last => true,
+            Bound::Included(end) => key <= end,
+            Bound::Excluded(end) => key < end,
+            Bound::Unbounded => true,
+        };
+        self.first <= at && at <= self.last && after_start && before_end
     }
 }
 
@@ -120,8 +132,42 @@ pub trait Engine {
     /// How far a walk through a partition has come. It stays good whatever is written meanwhile.
     type Cursor: fmt::Debug;
 
+    /// The version under which reads show values that were there before any node wrote the key:
+    /// heads give out versions above it. 0 if the engine shows none.
+    const FOUND: u64 = 0;
+
+    /// Whether it gains from [`fetch_ahead`](Self::fetch_ahead).
+    const FETCHES: bool = false;
+
     /// Looks a key up.
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R;
+
+    /// The version of the record that a node wrote under this key, if there is one. It looks at no
+    /// value.
+    fn version_written(&self, key: &KeyRef<'_>) -> Option<u64> {
+        self.read(key, |record| record.map(|record| record.version))
+    }
+
+    /// Keys whose values are probably read before the next sync: one that has them elsewhere
+    /// fetches them in one go.
+    fn fetch_ahead(&mut self, _keys: &[KeyRef<'_>]) {}
+
+    /// What a keyspace is called: said before any partition of it is used.
+    fn name_keyspace(&mut self, _keyspace: KeyspaceId, _name: &str) {}
+
+    /// Partitions of this keyspace begin here, and what is in the store already is theirs: each key
+    /// that `place` has a partition, a match value and a keyhash for becomes a record of version
+    /// [`FOUND`](Self::FOUND). It may become durable before the next sync.
+    fn take_inventory(
+        &mut self,
+        _keyspace: KeyspaceId,
+        _place: impl Fn(&[u8]) -> Option<(PartitionId, Match, u64)>,
+    ) {
+    }
+
+    /// What was there before any node wrote is not to be shown in this partition any more: the node
+    /// joins those that have it, and what they have deleted meanwhile may lie here still.
+    fn hide_found(&mut self, _partition: PartitionId) {}
 
     /// Replaces the state of a key.
     fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>);
@@ -129,7 +175,8 @@ pub trait Engine {
     /// Forgets a key: a tombstone collected.
     fn remove(&mut self, key: &KeyRef<'_>);
 
-    /// Visits the records of an interval in key order (or the reverse) until told to break.
+    /// Visits the records of an interval in the order of (match value, key), or the reverse, until
+    /// told to break. In an ordered keyspace that is the order of the keys.
     fn scan(
         &self,
         interval: &Interval<'_>,
@@ -137,7 +184,7 @@ pub trait Engine {
     );
 
     /// Visits (keyspace, key, record) of every record with `0 < expiry_ms <= until_ms`, the
-    /// earliest first, until told to break.
+    /// earliest first, until told to break. Values may be left out.
     fn due(
         &self,
         until_ms: u64,

@@ -11,6 +11,7 @@
 //! ordered of those: copies on other nodes that answer reads, and trips on which their writes go
 //! anywhere.
 
+mod announce;
 mod assign;
 mod away;
 mod chain;

@@ -46,10 +46,6 @@ impl Marks {
         self.table.get(key).filter(|mark| mark.stay != 0)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
     /// How many keys are hot.
     pub(crate) fn count(&self) -> usize {
         self.table.len() - self.unmarked

@@ -71,8 +71,8 @@ pub struct Node<E: Engine> {
 
 /// The replicas as an MGET looks its keys up in them.
 pub(crate) struct Lookup<'a> {
-    replicas: &'a BTreeMap<PartitionId, Replica>,
-    ranges: &'a BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
+    pub(crate) replicas: &'a BTreeMap<PartitionId, Replica>,
+    pub(crate) ranges: &'a BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
 }
 
 impl Lookup<'_> {

@@ -12,20 +12,26 @@ use cluster::{Keyspace, KeyspaceId, Match, Plant};
 use machine::Instant;
 use std::ops::{Bound, ControlFlow};
 use wire::{
-    Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, MgetEntryBody,
-    MgetKey, MgetKeys, Op, RangeEntryBody, flag, hop_flag,
+    Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
+    MgetEntryBody, MgetKey, MgetKeys, Op, RangeEntryBody, flag, hop_flag,
 };
 
 /// What a read of one key is told about its record.
-pub(crate) fn judge(record: Option<&Record<'_>>, now: Instant) -> Code {
+pub(crate) fn judge(key: &[u8], record: Option<&Record<'_>>, now: Instant) -> Code {
     match record {
         None => Code::NotFound,
         Some(record) if record.tombstone => Code::NotFound,
+        Some(record) if is_too_large(key, record) => Code::TooLarge,
         // Only the tombstone that the head will write can say that it is gone: an update that was
         // computed from the value may still be on its way here.
         Some(record) if is_over(record, now) => Code::Expiring,
         Some(_) => Code::Ok,
     }
+}
+
+/// Whether it fits no datagram: no node wrote it, but somebody else into the store below.
+pub(crate) fn is_too_large(key: &[u8], record: &Record<'_>) -> bool {
+    key.len() + record.value.len() > ENTRY_MAX
 }
 
 /// Whether the time of a value has come.
@@ -74,7 +80,7 @@ impl Replica {
         }
         let (now, out, engine) = (ctx.now, &mut *ctx.out, &*ctx.engine);
         let (code, version) = engine.read(&self.key_ref(request, key), |record| {
-            let code = judge(record.as_ref(), now);
+            let code = judge(key, record.as_ref(), now);
             let version =
                 record.map_or_else(|| self.newest_spread(key).unwrap_or(0), |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
@@ -91,7 +97,9 @@ impl Replica {
         if code.is_decided() {
             ctx.counters.count_reply(code);
         } else {
-            self.ask_to_expire(ctx, request, key, version);
+            if code == Code::Expiring {
+                self.ask_to_expire(ctx, request, key, version);
+            }
             refuse(ctx, request, Op::Get, code);
         }
     }
@@ -168,25 +176,28 @@ impl Replica {
         let flags = request.flags;
         let start = bound(start, flags, flag::START_OPEN, flag::START_EXCLUSIVE);
         let end = bound(end, flags, flag::END_OPEN, flag::END_EXCLUSIVE);
-        // The engine begins at a match value: it must not walk there from one far off.
+        // The engine begins at a match value: it must not walk there from one far off. A bound on
+        // keys cuts off some of the match value of its key, and of others all or nothing.
         let (first, last) = (Match(request.match_value), Match(request.match_end()));
-        let match_of = |key| keyspace.match_value(key);
+        let match_of = |bound| key_of(bound).map(|key| keyspace.match_value(key));
+        let (from, to) = (match_of(start), match_of(end));
         let interval = Interval {
-            keyspace: keyspace.id,
+            keyspace,
             partition: self.id(),
-            first: key_of(start).map_or(first, |key| first.max(match_of(key))),
-            last: key_of(end).map_or(last, |key| last.min(match_of(key))),
-            start,
-            end,
+            first: from.map_or(first, |at| first.max(at)),
+            last: to.map_or(last, |at| last.min(at)),
+            start: if from.is_some_and(|at| at < first) { Bound::Unbounded } else { start },
+            end: if to.is_some_and(|at| at > last) { Bound::Unbounded } else { end },
             reverse: flags & flag::REVERSE != 0,
         };
         let scratch = std::mem::take(ctx.scratch);
-        let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)));
+        let keys_only = flags & flag::KEYS_ONLY != 0;
+        let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)), keys_only);
         let now = ctx.now;
         if interval.first <= interval.last {
             ctx.engine.scan(&interval, |key, record| piece.take(now, key, &record));
         }
-        if !self.may_show_all(ctx, &interval, piece.covers(&interval)) {
+        if !self.may_show_all(ctx, &piece.covered(interval)) {
             refuse(ctx, request, Op::Range, Code::NotHere);
             *ctx.scratch = piece.payload;
             return;
@@ -225,6 +236,7 @@ struct Piece {
     payload: Vec<u8>,
     count: u8,
     limit: u32,
+    keys_only: bool,
     examined: usize,
     /// Where the last entry begins.
     last_at: usize,
@@ -233,15 +245,15 @@ struct Piece {
 }
 
 impl Piece {
-    fn new(mut payload: Vec<u8>, limit: u32) -> Self {
+    fn new(mut payload: Vec<u8>, limit: u32, keys_only: bool) -> Self {
         payload.clear();
-        Self { payload, count: 0, limit, examined: 0, last_at: 0, partial: false }
+        Self { payload, count: 0, limit, keys_only, examined: 0, last_at: 0, partial: false }
     }
 
     fn take(&mut self, now: Instant, key: &[u8], record: &Record<'_>) -> ControlFlow<()> {
         let visible = !record.tombstone && !is_over(record, now);
         self.examined += 1;
-        let value = if visible { record.value } else { &[] };
+        let value = if visible && !self.keys_only { record.value } else { &[] };
         let fits =
             self.payload.len() + RangeEntryBody::LEN + key.len() + value.len() <= PAYLOAD_MAX;
         // An empty piece has room for any entry, so a partial one always has a key to go on from.
@@ -254,7 +266,8 @@ impl Piece {
             self.last_at = self.payload.len();
         }
         if visible {
-            wire::push_range_entry(&mut self.payload, key, Some(&entry(record)));
+            let entry = Entry { value, ..entry(record) };
+            wire::push_range_entry(&mut self.payload, key, Some(&entry));
             self.count += 1;
         } else if out_of_steps {
             wire::push_range_entry(&mut self.payload, key, None);
@@ -267,15 +280,20 @@ impl Piece {
         ControlFlow::Continue(())
     }
 
-    /// Within which bounds on keys this is all that there is in the interval.
-    fn covers<'a>(&'a self, interval: &Interval<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    /// The part of the interval of which this is all that there is.
+    fn covered<'a>(&'a self, interval: Interval<'a>) -> Interval<'a> {
         if !self.partial {
-            return (interval.start, interval.end);
+            return interval;
         }
         let last = self.payload.get(self.last_at..).and_then(RangeEntryBody::split);
         let key = last.and_then(|(fixed, rest)| rest.get(..usize::from(fixed.key_len)));
-        let last = Bound::Included(key.expect("a partial piece has an entry"));
-        if interval.reverse { (last, interval.end) } else { (interval.start, last) }
+        let key = key.expect("a partial piece has an entry");
+        let (at, here) = (interval.keyspace.match_value(key), Bound::Included(key));
+        if interval.reverse {
+            Interval { first: at, start: here, ..interval }
+        } else {
+            Interval { last: at, end: here, ..interval }
+        }
     }
 }
 
@@ -377,7 +395,7 @@ impl Replica {
     ) {
         let (now, place) = (ctx.now, self.key_ref(at, key));
         let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
-            let code = judge(record.as_ref(), now);
+            let code = judge(key, record.as_ref(), now);
             let version = record.map_or(0, |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
             let entry = found.as_ref().map_or(Entry { version, ..Entry::default() }, entry);

@@ -212,6 +212,11 @@ impl Replica {
         replica
     }
 
+    /// Takes it that every version up to this one was there before anything was written.
+    pub(crate) fn begin_above(&mut self, version: u64) {
+        (self.last_version, self.stable) = (version, version);
+    }
+
     /// Follows a change of the partition that keeps this node in its chain.
     ///
     /// # Panics

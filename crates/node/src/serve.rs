@@ -96,11 +96,7 @@ fn looks_right(
     let Some(key) = key_of(body) else {
         let last = Match(header.match_end());
         let inside = partition.holds(at) && partition.holds(last) && at <= last;
-        return match keyspace.kind {
-            KeyspaceKind::Hash => Err(Code::NotOrdered),
-            KeyspaceKind::Range { .. } if !inside => Err(Code::NotOwner),
-            KeyspaceKind::Range { .. } => Ok(()),
-        };
+        return if inside { Ok(()) } else { Err(Code::NotOwner) };
     };
     if !matches_key(keyspace, header.match_value, header.keyhash, key) {
         return Err(Code::BadMatch);

@@ -56,10 +56,13 @@ struct Chain {
 
 impl Chain {
     fn new(count: u16) -> Self {
+        Self::of(count, KeyspaceKind::Range { prefix: Vec::new() })
+    }
+
+    fn of(count: u16, kind: KeyspaceKind) -> Self {
         let nodes: Vec<_> = (0..count)
             .map(|id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 })
             .collect();
-        let kind = KeyspaceKind::Range { prefix: Vec::new() };
         let map = Map {
             revision: 1,
             cluster: ClusterId(1),
@@ -430,6 +433,44 @@ fn cas_compares_versions_or_values() {
 }
 
 #[test]
+fn a_cas_deletes_or_keeps_the_value_that_it_expects() {
+    let mut chain = Chain::new(3);
+    let cas = |chain: &mut Chain, flags, expiry_ms, expect_version, expect: &[u8]| {
+        let seq = chain.next();
+        let header = Header { flags, ..chain.stamped(Op::Cas, b"c", seq) };
+        let expect_len = u16::try_from(expect.len()).unwrap();
+        let fixed = CasBody { expiry_ms, expect_version, expect_len };
+        chain.send(&header, &[&fixed.to_bytes(), b"c", expect]);
+        chain.settle();
+        let reply = chain.only_reply();
+        (reply.code, reply.version)
+    };
+    let (delete, keep) = (flag::CAS_DELETE, flag::CAS_KEEP_VALUE);
+    assert_eq!(cas(&mut chain, delete, 0, 7, b""), (Code::CasMismatch, 0), "there is nothing");
+    assert_eq!(cas(&mut chain, delete, 0, 0, b"").0, Code::BadRequest, "of nothing");
+    assert_eq!(cas(&mut chain, keep, 0, 0, b"").0, Code::BadRequest, "of nothing");
+    chain.put(b"c", b"one");
+    chain.settle();
+    let first = chain.only_reply().version;
+    let far = chain.now.unix_ms() + 3_600_000;
+    let (code, touched) = cas(&mut chain, keep, far, first, b"");
+    assert!(code == Code::Ok && touched > first, "a touch is a write");
+    assert_eq!(chain.get(b"c").as_deref(), Some(&b"one"[..]));
+    assert_eq!(cas(&mut chain, delete, 0, first, b""), (Code::CasMismatch, touched));
+    let by_value = delete | flag::CAS_VALUE;
+    assert_eq!(cas(&mut chain, by_value, 0, 0, b"two"), (Code::CasMismatch, touched));
+    assert_eq!(cas(&mut chain, by_value | keep, 0, 0, b"one").0, Code::BadRequest, "not both");
+    let (code, deleted) = cas(&mut chain, by_value, 0, 0, b"one");
+    assert!(code == Code::Ok && deleted > touched);
+    assert_eq!(chain.get(b"c"), None);
+    let again = cas(&mut chain, 0, 0, deleted, b"");
+    assert_eq!(again, (Code::CasMismatch, 0), "a tombstone is no value");
+    let (code, _) = cas(&mut chain, 0, 0, 0, b"");
+    assert_eq!(code, Code::Ok, "that there is no value holds whatever the tombstone is");
+    assert_eq!(chain.get(b"c").as_deref(), Some(&b""[..]));
+}
+
+#[test]
 fn a_failed_cas_is_answered_only_after_what_it_saw_is_committed() {
     let mut chain = Chain::new(2);
     chain.put(b"c", b"seen");
@@ -612,6 +653,44 @@ fn a_scan_gives_pieces_that_follow_each_other() {
     }
     let want: Vec<_> = (0..100).map(|n| format!("k{n:03}").into_bytes()).collect();
     assert_eq!(keys, want);
+}
+
+#[test]
+fn a_hash_keyspace_is_scanned_in_the_order_of_match_values() {
+    let mut chain = Chain::of(1, KeyspaceKind::Hash);
+    for n in 0..100u64 {
+        chain.put(format!("k{n:03}").as_bytes(), &[7; 100]);
+    }
+    chain.settle();
+    chain.replies.clear();
+    let keyspace = chain.map.keyspaces[0].clone();
+    for (extra, pieces) in [(0, 11), (flag::KEYS_ONLY, 3)] {
+        let (mut keys, mut start) = (Vec::<Vec<u8>>::new(), Vec::new());
+        let mut flags = extra | flag::START_OPEN | flag::END_OPEN;
+        for piece in 1.. {
+            let mut header = Header { flags, ..chain.stamped(Op::Range, &start, 1_000) };
+            header.match_value = if piece == 1 { 0 } else { header.match_value };
+            header.set_match_end(u128::MAX);
+            chain.send(&header, &[&RangeBody { limit: 1_000 }.to_bytes(), &start]);
+            let reply = chain.only_reply();
+            let mut rest = &reply.payload[..];
+            while let Some((fixed, after)) = wire::RangeEntryBody::split(rest) {
+                let (key, after) = after.split_at(usize::from(fixed.key_len));
+                assert_eq!(fixed.value_len, if extra == 0 { 100 } else { 0 });
+                keys.push(key.to_vec());
+                rest = &after[usize::from(fixed.value_len)..];
+            }
+            if reply.header.flags & flag::PARTIAL == 0 {
+                assert!(piece <= pieces, "{piece} pieces");
+                break;
+            }
+            start = keys.last().unwrap().clone();
+            flags = extra | flag::START_EXCLUSIVE | flag::END_OPEN;
+        }
+        let mut want: Vec<_> = (0..100).map(|n| format!("k{n:03}").into_bytes()).collect();
+        want.sort_by_key(|key| keyspace.match_value(key));
+        assert_eq!(keys, want);
+    }
 }
 
 fn scan_reply(reply: &Reply, keys: &mut Vec<Vec<u8>>) -> bool {

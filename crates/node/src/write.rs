@@ -9,7 +9,8 @@ use crate::trips::{Arrival, SPAN};
 use cluster::Plant;
 use std::time::Duration;
 use wire::{
-    Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, Op, flag, hop_flag,
+    Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, New, Op, flag,
+    hop_flag,
 };
 
 /// The newest state of a key that the head knows, committed or pending.
@@ -81,7 +82,7 @@ impl Replica {
         let keeps = request.flags & flag::KEEP_EXPIRY != 0 && matches!(op, Op::Put | Op::Cas);
         let ordered = op != Op::Put || keeps;
         let state = ordered.then(|| self.state_for_update(ctx, request, key));
-        let decision = decide(body, keeps, state.as_ref());
+        let decision = decide(body, keeps, state.as_ref(), ctx.plant);
         if key.len() + decision.value.len() > ENTRY_MAX {
             refuse(ctx, request, op, Code::TooLarge);
             return Ok(());
@@ -213,24 +214,36 @@ impl Replica {
 }
 
 /// What the write does to `state`; only a plain PUT is decided without one.
-fn decide<'a>(body: &Body<'a>, keeps_expiry: bool, state: Option<&State>) -> Decision<'a> {
+fn decide<'a>(
+    body: &Body<'a>,
+    keeps_expiry: bool,
+    state: Option<&State>,
+    plant: Option<Plant>,
+) -> Decision<'a> {
     let absent = State { version: 0, expiry_ms: 0, value: None };
     let state = state.unwrap_or(&absent);
     let kept = |expiry_ms: u64| if keeps_expiry { state.expiry_of_value() } else { expiry_ms };
     match *body {
         Body::Put { expiry_ms, value, .. } => Decision::put(value, kept(expiry_ms)),
         Body::Del { .. } if state.value.is_none() => Decision::none(Code::NotFound, 0),
-        Body::Del { .. } => Decision { effect: Effect::Delete, ..Decision::put(&[], 0) },
-        Body::Cas { expiry_ms, expect, value, .. } => {
+        Body::Del { .. } => Decision::delete(),
+        Body::Cas { expiry_ms, expect, new, .. } => {
             let found = if state.value.is_some() { state.version } else { 0 };
             let holds = match expect {
                 Expect::Version(version) => version == found,
                 Expect::Value(expected) => state.value.as_deref() == Some(expected),
             };
-            if holds {
-                Decision::put(value, kept(expiry_ms))
-            } else {
-                Decision::none(Code::CasMismatch, found)
+            match (holds, new) {
+                (true, New::Value(value)) => Decision::put(value, kept(expiry_ms)),
+                (true, New::Same) => {
+                    let value = state.value.clone().unwrap_or_default().into();
+                    Decision { value, ..Decision::put(&[], kept(expiry_ms)) }
+                }
+                (true, New::Nothing) => Decision::delete(),
+                (false, New::Nothing) if found != 0 && plant == Some(Plant::DeleteAnyway) => {
+                    Decision::delete()
+                }
+                (false, _) => Decision::none(Code::CasMismatch, found),
             }
         }
         Body::Incr { delta, .. } => decide_incr(delta, state),
@@ -258,6 +271,10 @@ impl<'a> Decision<'a> {
     fn put(value: &'a [u8], expiry_ms: u64) -> Self {
         let value = value.into();
         Self { effect: Effect::Put, code: Code::Ok, expiry_ms, result: 0, value }
+    }
+
+    fn delete() -> Self {
+        Self { effect: Effect::Delete, ..Self::put(&[], 0) }
     }
 
     fn none(code: Code, found: u64) -> Self {

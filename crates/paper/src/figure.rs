@@ -11,7 +11,8 @@ pub struct Figure {
     pub notes: Vec<String>,
     /// In figures.
     pub table: Table,
-    pub(crate) panels: Vec<Panel>,
+    /// As diagrams beside each other; at least one.
+    pub panels: Vec<Panel>,
 }
 
 impl Figure {
@@ -53,12 +54,14 @@ pub enum Cell {
 
 impl Cell {
     /// A text.
-    pub(crate) fn text(text: impl ToString) -> Self {
+    #[must_use]
+    pub fn text(text: impl ToString) -> Self {
         Self::Text(text.to_string())
     }
 
-    /// A number that may be missing.
-    pub(crate) fn number(number: impl Into<Option<f64>>, digits: usize) -> Self {
+    /// A number that may be missing, and how many of its digits after the point are worth reading.
+    #[must_use]
+    pub fn number(number: impl Into<Option<f64>>, digits: usize) -> Self {
         number.into().map_or(Self::None, |number| Self::Number(number, digits))
     }
 }

@@ -17,5 +17,6 @@ mod search;
 pub use arm::Arm;
 pub use figure::{Cell, Column, Figure, Table};
 pub use load::{Load, Skew};
+pub use plot::{Curve, Panel};
 pub use rack::{Bounds, CACHED_TIMES_MAX, DEADLINE, HOP, NODE_RATE, Rack, RackSpec, Trial};
 pub use search::{Best, OBJECTIVE_TIMES, highest, objective};

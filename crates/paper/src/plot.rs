@@ -10,27 +10,33 @@ use plotters::style::{BLACK, Color, RGBColor, WHITE};
 
 /// One diagram.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Panel {
-    pub(crate) title: String,
-    pub(crate) x: &'static str,
+pub struct Panel {
+    /// What stands above it.
+    pub title: String,
+    /// What the x axis shows.
+    pub x: &'static str,
     /// What stands at 0, 1, 2, ... of the x axis; empty if that shows numbers.
-    pub(crate) places: Vec<String>,
-    pub(crate) y: &'static str,
+    pub places: Vec<String>,
+    /// What the y axis shows.
+    pub y: &'static str,
     /// Whether the y axis is logarithmic; else it begins at 0.
-    pub(crate) logarithmic: bool,
-    pub(crate) curves: Vec<Curve>,
+    pub logarithmic: bool,
+    /// The lines, in the order of the legend.
+    pub curves: Vec<Curve>,
 }
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Curve {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
+pub struct Curve {
+    /// What the legend calls it.
+    pub name: String,
+    /// Its points, x and y.
+    pub points: Vec<(f64, f64)>,
 }
 
 impl Panel {
     /// Adds a point to the curve of this name, which is begun if there is none.
-    pub(crate) fn add(&mut self, name: &str, x: f64, y: f64) {
+    pub fn add(&mut self, name: &str, x: f64, y: f64) {
         match self.curves.iter_mut().find(|curve| curve.name == name) {
             Some(curve) => curve.points.push((x, y)),
             None => self.curves.push(Curve { name: name.to_owned(), points: vec![(x, y)] }),

@@ -5,7 +5,7 @@ mod form;
 #[cfg(test)]
 mod tests;
 
-use crate::store::SyncPolicy;
+use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
 use controller::{ControllerConfig, KeyspaceSpec};
 use serde::Deserialize;
@@ -76,7 +76,11 @@ pub struct NodeSection {
     /// Directory of a durable engine.
     #[serde(default)]
     pub data: Option<PathBuf>,
-    /// What a durable engine's writes are safe from when they are answered.
+    /// Where the store is that an engine keeps its values in, if there is one.
+    #[serde(default)]
+    pub backend: Option<BackendUrl>,
+    /// What a durable engine's writes are safe from when they are answered; with Redis, whether a
+    /// restart of it counts as the loss of its memory.
     #[serde(default)]
     pub sync: SyncPolicy,
     /// Requests per second that each shard serves at most; without it as many as it can.
@@ -152,6 +156,35 @@ pub enum EngineKind {
     Memory,
     /// A log-structured store on disk.
     Fjall,
+    /// A Redis, or Valkey, that is there already.
+    Redis,
+    /// A memcached that is there already.
+    Memcached,
+}
+
+impl EngineKind {
+    /// Its name in a configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Fjall => "fjall",
+            Self::Redis => "redis",
+            Self::Memcached => "memcached",
+        }
+    }
+
+    /// Whether it keeps its values in a store that is there already.
+    #[must_use]
+    pub fn has_backend(self) -> bool {
+        matches!(self, Self::Redis | Self::Memcached)
+    }
+
+    /// Whether this is the address of a store that it can use.
+    #[must_use]
+    pub fn takes(self, backend: &BackendUrl) -> bool {
+        self.has_backend() && backend.is_memcached() == (self == Self::Memcached)
+    }
 }
 
 /// Why a file is no configuration.

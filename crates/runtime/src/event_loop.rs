@@ -29,6 +29,9 @@ pub(crate) trait Driven {
     /// Carries a command out.
     fn handle_command(&mut self, now: Instant, command: Self::Command);
 
+    /// Hears what datagrams it will take next, for whatever is better done for all of them at once.
+    fn announce<'a>(&mut self, _payloads: impl Iterator<Item = &'a [u8]>) {}
+
     /// Takes a datagram.
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>);
 
@@ -135,6 +138,7 @@ impl<D: Driven> EventLoop<D> {
             // what came meanwhile as if no time had passed.
             let now = self.clock.now();
             let commands = self.take_mail(now);
+            self.machine.announce(self.inbound.payloads());
             for datagram in self.inbound.iter_mut() {
                 self.machine.handle_datagram(now, datagram);
             }

@@ -9,7 +9,10 @@ use crate::driver::{
 use crate::entropy;
 use crate::net::Socket;
 use crate::roles::Roles;
-use crate::store::{FjallEngine, RedbMapStore, ShardIdentity, StoreError, SyncPolicy};
+use crate::store::{
+    BackendUrl, FjallEngine, MemcachedBackend, RedbMapStore, RedisBackend, ShardIdentity,
+    StoreError, SyncPolicy,
+};
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::net::{SocketAddr, SocketAddrV6};
@@ -212,14 +215,34 @@ pub(crate) enum Storage {
     Memory,
     /// fjall, a directory below this one for each shard.
     Fjall(PathBuf, SyncPolicy),
+    /// A Redis, the same for all shards.
+    Redis(BackendUrl, SyncPolicy),
+    /// A memcached, the same for all shards.
+    Memcached(BackendUrl),
 }
 
 impl Storage {
     fn of(section: &NodeSection) -> Self {
-        match (section.engine, &section.data) {
-            (EngineKind::Fjall, Some(data)) => Self::Fjall(data.clone(), section.sync),
-            // A checked configuration has a directory for every fjall.
-            (EngineKind::Fjall, None) | (EngineKind::Memory, _) => Self::Memory,
+        let NodeSection { engine, data, backend, sync, .. } = section;
+        Self::new(*engine, data.clone(), backend.clone(), *sync)
+    }
+
+    /// What a checked configuration asks for: it has a directory for every fjall, and a backend for
+    /// whatever needs one.
+    pub(crate) fn new(
+        engine: EngineKind,
+        data: Option<PathBuf>,
+        backend: Option<BackendUrl>,
+        sync: SyncPolicy,
+    ) -> Self {
+        match (engine, data, backend) {
+            (EngineKind::Fjall, Some(data), _) => Self::Fjall(data, sync),
+            (EngineKind::Redis, _, Some(backend)) => Self::Redis(backend, sync),
+            (EngineKind::Memcached, _, Some(backend)) => Self::Memcached(backend),
+            (
+                EngineKind::Memory | EngineKind::Fjall | EngineKind::Redis | EngineKind::Memcached,
+                ..,
+            ) => Self::Memory,
         }
     }
 }
@@ -261,6 +284,7 @@ pub(crate) fn open_node(
     max_rate: Option<NonZero<u32>>,
 ) -> Result<NodeDriver, StartError> {
     let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
+    let identity = |shard| ShardIdentity { node: id, shard, shards };
     match storage {
         Storage::Memory => {
             let open = |_| Ok(MemoryEngine::new(draw_store_id()?));
@@ -268,10 +292,19 @@ pub(crate) fn open_node(
         }
         Storage::Fjall(data, policy) => {
             let open = |shard: u16| {
-                let identity = ShardIdentity { node: id, shard, shards };
                 let dir = data.join(format!("shard-{shard}"));
-                Ok(FjallEngine::open(&dir, identity, draw_store_id()?, *policy)?)
+                Ok(FjallEngine::open(&dir, identity(shard), draw_store_id()?, *policy)?)
             };
+            start_node(id, sockets, (0..shards).map(open), max_rate)
+        }
+        Storage::Redis(backend, policy) => {
+            let open = |shard: u16| {
+                Ok(RedisBackend::open(backend, identity(shard), draw_store_id()?, *policy)?)
+            };
+            start_node(id, sockets, (0..shards).map(open), max_rate)
+        }
+        Storage::Memcached(backend) => {
+            let open = |_| Ok(MemcachedBackend::open(backend, draw_store_id()?)?);
             start_node(id, sockets, (0..shards).map(open), max_rate)
         }
     }

@@ -1,9 +1,12 @@
-//! What survives a restart: the durable engine of a shard, and the small store of a controller.
+//! What survives a restart: the durable engine of a shard, the engines over stores that are there
+//! already, and the small store of a controller.
 
+pub mod backend;
 mod error;
 pub mod fjall_engine;
 pub mod map_store;
 
+pub use backend::{Backend, BackendEngine, BackendUrl, MemcachedBackend, RedisBackend};
 pub use error::StoreError;
 pub use fjall_engine::{FjallEngine, ShardIdentity, SyncPolicy};
 pub use map_store::RedbMapStore;

@@ -23,7 +23,7 @@ use crate::roles::Roles;
 use crate::server::{
     StartError, Storage, open_admin, open_map_store, open_node, open_sockets, open_switch,
 };
-use crate::store::SyncPolicy;
+use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
 use plan::Plan;
@@ -47,8 +47,10 @@ pub struct UpOptions {
     pub switch_threads: usize,
     /// What nodes store in.
     pub engine: EngineKind,
-    /// Where, for a durable engine.
+    /// Where, for a durable engine; with Redis only the map is kept there.
     pub data: Option<PathBuf>,
+    /// The stores of others that nodes keep values in, one for each node in order.
+    pub backends: Vec<BackendUrl>,
     /// What writes are safe from when they are answered, with a durable engine.
     pub sync: SyncPolicy,
     /// UDP address that clients are given; port 0 for any.
@@ -220,8 +222,18 @@ impl UpOptions {
             (EngineKind::Fjall, None) => {
                 found.push("the engine \"fjall\" needs a data directory: name one".into());
             }
-            (EngineKind::Memory, None) | (EngineKind::Fjall, Some(_)) => {}
+            (EngineKind::Redis, None) => found.push(
+                "the engine \"redis\" needs a data directory, for the map that says what lies \
+                 where: name one"
+                    .into(),
+            ),
+            (EngineKind::Memcached, Some(_)) => found.push(
+                "the engine \"memcached\" keeps nothing in a data directory: leave it out".into(),
+            ),
+            (EngineKind::Memory | EngineKind::Memcached, None)
+            | (EngineKind::Fjall | EngineKind::Redis, Some(_)) => {}
         }
+        found.extend(self.backend_problem());
         if self.service.ip().is_unspecified() {
             found.push(format!(
                 "{} is a wildcard: name the one address that clients send to",
@@ -232,16 +244,36 @@ impl UpOptions {
     }
 }
 
+impl UpOptions {
+    fn backend_problem(&self) -> Option<String> {
+        let Self { engine, backends, nodes, .. } = self;
+        let (name, needed) = (engine.name(), if engine.has_backend() { *nodes } else { 0 });
+        if let Some(other) = backends.iter().find(|it| !engine.takes(it)) {
+            return Some(format!("{other} is no store for the engine {name:?}: leave it out"));
+        }
+        if backends.len() != usize::from(needed) {
+            let count = backends.len();
+            return Some(format!(
+                "{count} backends for {nodes} nodes with the engine {name:?}: name {needed}"
+            ));
+        }
+        let shared = (1..backends.len()).any(|at| {
+            let (before, rest) = backends.split_at(at);
+            rest.first().is_some_and(|it| before.contains(it))
+        });
+        shared.then(|| "two nodes share a backend: give each its own".into())
+    }
+}
+
 /// More shards than any machine has cores.
 const SHARDS_MAX: u16 = 256;
 /// More threads than any machine has cores.
 const THREADS_MAX: usize = 256;
 
 fn storage(options: &UpOptions, id: NodeId) -> Storage {
-    match &options.data {
-        Some(data) => Storage::Fjall(data.join(format!("node-{id}")), options.sync),
-        None => Storage::Memory,
-    }
+    let data = options.data.as_ref().map(|data| data.join(format!("node-{id}")));
+    let backend = usize::from(id.0).checked_sub(1).and_then(|at| options.backends.get(at));
+    Storage::new(options.engine, data, backend.cloned(), options.sync)
 }
 
 /// Binds every node where the plan says, or elsewhere if that is taken: the controller tells all

@@ -2,6 +2,7 @@
 
 mod conclude;
 mod draw;
+mod many;
 
 pub(crate) use draw::{focus, keys};
 
@@ -34,6 +35,7 @@ pub(crate) struct Actor {
     think: Duration,
     registers: u64,
     plain_percent: u64,
+    many_percent: u64,
     reads_percent: u64,
     focus_percent: u64,
     agenda: Agenda,
@@ -84,7 +86,14 @@ struct Asked {
 enum What {
     One(Key, OpKind),
     Many(Vec<Key>),
-    Scan { first: u64, last: u64, limit: Option<usize>, reverse: bool },
+    /// Each on its own.
+    Writes(Vec<(Key, OpKind)>),
+    Scan {
+        first: u64,
+        last: u64,
+        limit: Option<usize>,
+        reverse: bool,
+    },
 }
 
 /// Keys in the range keyspace: k0 to k7.
@@ -117,6 +126,7 @@ impl Actor {
             think: options.load.think,
             registers: options.load.registers,
             plain_percent: options.load.plain_percent,
+            many_percent: options.load.many_percent,
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,
             agenda: Agenda::Work,

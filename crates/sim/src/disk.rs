@@ -3,7 +3,7 @@
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 /// The store of one shard, on a disk of the simulated world.
 #[derive(Clone, Debug)]
@@ -147,22 +147,13 @@ impl Engine for Disk {
         interval: &Interval<'_>,
         mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        let first = (interval.keyspace, interval.first.0, Vec::new());
-        let inside = |key: &[u8]| {
-            let after_start = match interval.start {
-                Bound::Included(start) => key >= start,
-                Bound::Excluded(start) => key > start,
-                Bound::Unbounded => true,
-            };
-            let before_end = match interval.end {
-                Bound::Included(end) => key <= end,
-                Bound::Excluded(end) => key < end,
-                Bound::Unbounded => true,
-            };
-            after_start && before_end
-        };
+        if interval.first > interval.last {
+            return;
+        }
+        let first = (interval.keyspace.id, interval.first.0, Vec::new());
         let found = self.records_between(first, interval.last);
-        let mut found: Vec<_> = found.filter(|((.., key), _)| inside(key)).collect();
+        let inside = |(_, at, key): &(_, u128, Vec<u8>)| interval.holds(Match(*at), key);
+        let mut found: Vec<_> = found.filter(|(at, _)| inside(at)).collect();
         if interval.reverse {
             found.reverse();
         }

@@ -75,6 +75,8 @@ pub struct Load {
     /// Requests that are nothing but a GET or a PUT of a register in the hash keyspace, before all
     /// others: what a hot key can stay on a trip with.
     pub plain_percent: u64,
+    /// Requests for many keys, of those that are left: reads and writes of up to 40 at once.
+    pub many_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
@@ -194,12 +196,13 @@ impl fmt::Display for Options {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
-        let Self { plain_percent, reads_percent, focus_percent, .. } = self;
+        let Self { plain_percent, many_percent, reads_percent, focus_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
-             {reads_percent} % more reads, {focus_percent} % for two keys{}",
+             {many_percent} % for many keys, {reads_percent} % more reads, {focus_percent} % for \
+             two keys{}",
             if self.blind { ", spread blindly" } else { "" }
         )
     }

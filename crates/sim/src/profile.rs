@@ -32,11 +32,13 @@ pub enum Profile {
     Hot,
     /// Some of all that.
     Everything,
+    /// Requests for many keys at once, and anything fails meanwhile.
+    Many,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -47,6 +49,7 @@ impl Profile {
         Self::Switches,
         Self::Hot,
         Self::Everything,
+        Self::Many,
     ];
 
     /// Its name, in one word.
@@ -63,6 +66,7 @@ impl Profile {
             Self::Switches => "switches",
             Self::Hot => "hot",
             Self::Everything => "everything",
+            Self::Many => "many",
         }
     }
 }
@@ -101,6 +105,7 @@ impl Options {
             Profile::Switches => draw.switches(&mut options),
             Profile::Hot => draw.hot(&mut options),
             Profile::Everything => draw.everything(&mut options),
+            Profile::Many => draw.many(&mut options),
         }
         options
     }
@@ -140,6 +145,7 @@ impl Draw {
                 patience: self.ms(&[1_000, 5_000]),
                 flood: 0,
                 plain_percent: 0,
+                many_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
                 blind: false,
@@ -262,6 +268,24 @@ impl Draw {
         if self.0.chance(1, 4) {
             self.trips(options);
         }
+    }
+
+    /// Sub-requests and replies get lost, doubled and overtaken, while chains change.
+    fn many(&mut self, options: &mut Options) {
+        self.network(options);
+        options.nodes = self.small(2, 5);
+        options.replicas = u8::try_from(self.small(1, 3).min(options.nodes)).expect("at most 3");
+        options.partitions = self.pick(&[3, 5, 8]);
+        options.load.many_percent = self.pick(&[30, 60]);
+        options.load.in_flight = self.pick(&[1, 3]);
+        options.load.think = self.ms(&[40, 80]);
+        options.span = self.ms(&[2_000, 3_000]);
+        options.links.duplicate_permille = self.pick(&[50, 200, 300]);
+        options.faults.crash_every = self.ms(&[0, 600, 1_500]);
+        options.faults.amnesia_percent = self.pick(&[0, 30]);
+        options.faults.cut_every = self.ms(&[0, 0, 800]);
+        options.faults.operator_every = self.ms(&[0, 0, 600]);
+        options.faults.hot_every = self.ms(&[0, 0, 300]);
     }
 
     fn hot_policy(&mut self) -> HotPolicy {

@@ -28,7 +28,7 @@ pub enum Body<'a> {
         expiry_ms: u64,
         key: &'a [u8],
         expect: Expect<'a>,
-        value: &'a [u8],
+        new: New<'a>,
     },
     Incr {
         delta: i64,
@@ -134,6 +134,23 @@ pub enum Expect<'a> {
     Version(u64),
     /// This value.
     Value(&'a [u8]),
+}
+
+/// What a CAS leaves where it finds what it expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum New<'a> {
+    /// This value.
+    Value(&'a [u8]),
+    /// The value that is there; only its expiry is new.
+    Same,
+    /// No value: the key is deleted.
+    Nothing,
+}
+
+impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for New<'a> {
+    fn from(value: &'a T) -> Self {
+        Self::Value(value.as_ref())
+    }
 }
 
 /// A value and what is known of it.
@@ -277,7 +294,15 @@ impl<'a> Body<'a> {
         }
         let expect =
             if by_value { Expect::Value(expected) } else { Expect::Version(fixed.expect_version) };
-        Some(Self::Cas { expiry_ms: fixed.expiry_ms, key, expect, value })
+        let new = match header.flags() & (flag::CAS_DELETE | flag::CAS_KEEP_VALUE) {
+            0 => New::Value(value),
+            // Only a value that is there can be deleted or kept.
+            _ if !value.is_empty() || expect == Expect::Version(0) => return None,
+            flag::CAS_DELETE => New::Nothing,
+            flag::CAS_KEEP_VALUE => New::Same,
+            _ => return None,
+        };
+        Some(Self::Cas { expiry_ms: fixed.expiry_ms, key, expect, new })
     }
 }
 

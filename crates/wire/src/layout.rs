@@ -263,13 +263,11 @@ pub enum Code {
     BadMatch = 0x22,
     /// Refused: no keyspace of that id or name.
     UnknownKeyspace = 0x23,
-    /// Refused: a hash keyspace keeps no order to scan.
-    NotOrdered = 0x24,
 }
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -288,7 +286,6 @@ impl Code {
         Self::TooLarge,
         Self::BadMatch,
         Self::UnknownKeyspace,
-        Self::NotOrdered,
     ];
 
     /// The value that this byte stands for, if any.
@@ -313,7 +310,6 @@ impl Code {
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
             0x23 => Some(Self::UnknownKeyspace),
-            0x24 => Some(Self::NotOrdered),
             _ => None,
         }
     }
@@ -340,7 +336,6 @@ impl Code {
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
             Self::UnknownKeyspace => "unknown_keyspace",
-            Self::NotOrdered => "not_ordered",
         }
     }
 }
@@ -556,6 +551,12 @@ impl Effect {
 pub mod flag {
     /// CAS: compare the value, not the version.
     pub const CAS_VALUE: u8 = 1 << 0;
+    /// RANGE: entries without their values.
+    pub const KEYS_ONLY: u8 = 1 << 0;
+    /// CAS: delete the key; there is no new value.
+    pub const CAS_DELETE: u8 = 1 << 1;
+    /// CAS: write the value that is there again, with another expiry; there is no new value.
+    pub const CAS_KEEP_VALUE: u8 = 1 << 2;
     /// RANGE: from the end of the interval to its start.
     pub const REVERSE: u8 = 1 << 1;
     /// RANGE: the start key itself is outside.
@@ -1183,7 +1184,7 @@ impl PutBody {
     }
 }
 
-/// CAS: the version to find (0: no value), or with CAS_VALUE the length of the value to find. Then key, expected value, new value.
+/// CAS: the version to find (0: no value), or with CAS_VALUE the length of the value to find. Then key, expected value, new value (none with CAS_DELETE and CAS_KEEP_VALUE).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CasBody {
     /// 8 bytes, big-endian on the wire.

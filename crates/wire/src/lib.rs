@@ -24,7 +24,7 @@ mod tag;
 mod tests;
 
 pub use body::{
-    Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, RangeEntries, may_roam,
+    Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam,
 };
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;

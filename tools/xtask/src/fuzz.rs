@@ -7,6 +7,17 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
+/// What there is to fuzz.
+pub(crate) const TARGETS: [&str; 3] = ["packet", "pipeline", "resp"];
+
+/// What the target `resp` begins with: commands and what are none.
+const COMMANDS: [&str; 4] = [
+    "*2\r\n$3\r\nGET\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$0\r\n\r\nPING\r\n",
+    "set a \"b\\x00\\n\" 'c\\''\r\n*0\r\n\r\n*-1\r\n",
+    "*10\r\n$16384\r\n",
+    "*2\r\n$1\r\na\r\n!",
+];
+
 /// The flags by which `cargo fuzz` instruments code, but for the sanitizer.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -47,9 +58,14 @@ pub(crate) fn run(root: &Path, name: &str, secs: u32) -> Result<()> {
         .with_context(|| format!("a finding; its input is in {}", artifacts.display()))
 }
 
-/// Every datagram of the vectors in the form that the target takes, with a file name.
+/// What a target begins with, with file names: every datagram of the vectors in the form that the
+/// target takes, or commands.
 fn seeds(root: &Path, name: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    ensure!(["packet", "pipeline"].contains(&name), "targets are packet and pipeline");
+    ensure!(TARGETS.contains(&name), "targets are {}", TARGETS.join(", "));
+    if name == "resp" {
+        let named = |(number, text): (usize, &&str)| (format!("commands-{number}"), (*text).into());
+        return Ok(COMMANDS.iter().enumerate().map(named).collect());
+    }
     let mut seeds = Vec::new();
     for entry in std::fs::read_dir(root.join("spec/vectors"))? {
         let path = entry?.path();

@@ -31,7 +31,7 @@ pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     let _deny = shell.push_env("RUSTDOCFLAGS", "-D warnings");
     cmd!(shell, "cargo doc --workspace --no-deps --locked --quiet").run()?;
 
-    for target in ["packet", "pipeline"] {
+    for target in fuzz::TARGETS {
         step(&format!("fuzz target {target}, {fuzz_secs} s"));
         fuzz::run(root, target, fuzz_secs)?;
     }

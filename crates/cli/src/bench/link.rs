@@ -1,9 +1,10 @@
 //! A client machine on a socket of its own, driven by the thread that uses it.
 
+use super::plan::Multigets;
 use crate::connect;
 use crate::exit::Failure;
 use anyhow::{Context, anyhow};
-use client::{Client, ClientConfig, Outcome, Reply};
+use client::{Client, ClientConfig, Coordination, Directory, Outcome, Reply, RetransmitBounds};
 use cluster::Keyspace;
 use machine::{Datagram, Instant, Rng};
 use nix::errno::Errno;
@@ -11,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use runtime::clock::Clock;
 use runtime::net::{Inbound, Outbound, Socket};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ impl Link {
     pub(crate) fn open(
         services: &[SocketAddr],
         deadline: Duration,
+        retransmit: RetransmitBounds,
         in_flight_max: usize,
     ) -> Result<Self, Failure> {
         let any = if services.iter().any(SocketAddr::is_ipv6) {
@@ -43,6 +45,7 @@ impl Link {
         let draw = || runtime::entropy::draw().context("cannot draw a client id");
         let mut config = ClientConfig::new(services, draw()?.max(1));
         config.deadline = deadline;
+        config.retransmit = retransmit;
         config.in_flight_max = in_flight_max;
         Ok(Self {
             clock: Clock::new(),
@@ -52,6 +55,28 @@ impl Link {
             services: services.to_vec(),
             client: Client::new(config, Rng::new(draw()?)),
         })
+    }
+
+    /// Has multigets taken apart by somebody.
+    pub(crate) fn coordinate(&mut self, multigets: &Multigets) -> Result<(), Failure> {
+        let coordination = match multigets {
+            Multigets::Switch => Coordination::Switch,
+            Multigets::Coordinator(at) => Coordination::Coordinator((*at).into()),
+            Multigets::Client(map) => {
+                let reply_to = self.reachable().context("no way to the nodes")?;
+                Coordination::Client(Arc::new(Directory::new(map, reply_to.into())))
+            }
+        };
+        self.client.coordinate(coordination);
+        Ok(())
+    }
+
+    /// The address at which others reach the socket, which is bound to all of this host.
+    fn reachable(&self) -> std::io::Result<SocketAddr> {
+        let local = self.socket.local();
+        let probe = UdpSocket::bind((local.ip(), 0))?;
+        probe.connect(self.services.as_slice())?;
+        Ok(SocketAddr::new(probe.local_addr()?.ip(), local.port()))
     }
 
     /// The present.

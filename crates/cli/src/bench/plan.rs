@@ -1,7 +1,8 @@
 //! What is to be measured, in full: what a report repeats so that a run can be repeated.
 
 use crate::connect;
-use cluster::Keyspace;
+use client::RetransmitBounds;
+use cluster::{Keyspace, Map};
 use machine::Rng;
 use serde::Serialize;
 use serde::ser::Serializer;
@@ -16,6 +17,8 @@ use workload::{KeyNames, OpKind, Spec, Values};
 pub(crate) struct Plan {
     /// Service addresses.
     pub(crate) services: Vec<SocketAddr>,
+    /// Who takes multigets apart.
+    pub(crate) multigets: Multigets,
     /// Keyspace of all keys.
     pub(crate) keyspace: Arc<Keyspace>,
     /// Operations and keys.
@@ -32,10 +35,36 @@ pub(crate) struct Plan {
     pub(crate) pace: Pace,
     /// For how long; zero for as long as it takes.
     pub(crate) duration: Duration,
+    /// How long the pieces are in which the run is reported as it goes.
+    pub(crate) piece: Duration,
     /// How long an answer is waited for.
     pub(crate) deadline: Duration,
+    /// When the clients send again.
+    pub(crate) retransmit: RetransmitBounds,
     /// Seed of everything drawn.
     pub(crate) seed: u64,
+}
+
+/// Who takes multigets apart.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Multigets {
+    /// The switch.
+    #[default]
+    Switch,
+    /// The clients, by this map.
+    Client(Arc<Map>),
+    /// A coordinator at this address.
+    Coordinator(SocketAddr),
+}
+
+impl Display for Multigets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Switch => f.write_str("switch"),
+            Self::Client(_) => f.write_str("client"),
+            Self::Coordinator(at) => write!(f, "coordinator at {at}"),
+        }
+    }
 }
 
 /// When requests start.
@@ -71,6 +100,7 @@ impl Plan {
             key_bytes: self.names.name(0).len(),
             value_bytes: Text(self.values.sizes()),
             mget_keys: (mix.share(OpKind::Mget) > 0.0).then_some(mix.mget_keys),
+            multigets: (mix.share(OpKind::Mget) > 0.0).then_some(Text(&self.multigets)),
             threads: self.threads,
             pace: self.pace,
             seconds: self.duration.as_secs_f64(),
@@ -94,6 +124,8 @@ pub(crate) struct Parameters<'a> {
     value_bytes: Text<'a, workload::Sizes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mget_keys: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multigets: Option<Text<'a, Multigets>>,
     threads: usize,
     pace: Pace,
     seconds: f64,
@@ -126,6 +158,9 @@ impl Parameters<'_> {
         }
         let sizes = format!("key {} bytes, value {} bytes", self.key_bytes, self.value_bytes.0);
         text.push_str(&format!("\nsizes         {sizes}\n"));
+        if let Some(Text(multigets)) = &self.multigets {
+            text.push_str(&format!("multigets     taken apart by: {multigets}\n"));
+        }
         text.push_str(&format!("pace          {pace}, {} thread(s)\n", self.threads));
         let (seconds, timeout, seed) = (self.seconds, self.timeout_seconds, self.seed);
         text.push_str(&format!("run           {seconds} s, timeout {timeout} s, seed {seed}\n"));

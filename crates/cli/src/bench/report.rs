@@ -17,6 +17,12 @@ pub(crate) fn table_of(measured: &Measured) -> String {
         "\ndatagrams sent: {sent}, of which again: {again}; answers \"overloaded\": {}\n",
         grouped(*overloaded)
     ));
+    if measured.late_p99_us >= LATE_US {
+        text.push_str(&format!(
+            "this program lacked time: one request in a hundred began {} late or more\n",
+            micros(measured.late_p99_us)
+        ));
+    }
     if *never_started > 0 {
         text.push_str(&format!(
             "{} requests were due but never started: the cluster, or this client, does not reach \
@@ -32,6 +38,9 @@ pub(crate) fn table_of(measured: &Measured) -> String {
     }
     text
 }
+
+/// How late requests may begin without a word: it is in their latencies.
+const LATE_US: u64 = 1_000;
 
 /// A row for each kind of operation and, if there are several, one for all.
 pub(crate) fn latency_rows(summary: &Summary) -> Vec<Vec<String>> {

@@ -23,6 +23,9 @@ pub(crate) struct Measured {
     pub(crate) wrong_values: u64,
     /// Operations of an open loop that could not be started before the end.
     pub(crate) never_started: u64,
+    /// 99th percentile of how late operations of an open loop began though there was room for them,
+    /// in microseconds: the time that this program did not get.
+    pub(crate) late_p99_us: u64,
     /// Datagrams that the clients sent.
     pub(crate) datagrams: u64,
     /// Those sent again.
@@ -31,7 +34,7 @@ pub(crate) struct Measured {
     pub(crate) overloaded: u64,
 }
 
-/// Writes every key once. `tell` is called about once a second.
+/// Writes every key once. `tell` is called after each piece.
 pub(crate) fn load(plan: &Plan, tell: impl FnMut(&IntervalSummary)) -> Result<Measured, Failure> {
     let pace = Pace::Closed(plan.threads * LOAD_IN_FLIGHT);
     let plan = Plan { pace, duration: Duration::ZERO, ..plan.clone() };
@@ -56,7 +59,7 @@ pub(crate) fn load(plan: &Plan, tell: impl FnMut(&IntervalSummary)) -> Result<Me
 /// Writes of one thread in flight while loading.
 const LOAD_IN_FLIGHT: usize = 64;
 
-/// Runs the plan. `tell` is called about once a second.
+/// Runs the plan. `tell` is called after each piece.
 pub(crate) fn measure(
     plan: &Plan,
     tell: impl FnMut(&IntervalSummary),
@@ -91,7 +94,7 @@ fn run(
         let threads: Vec<_> = (0..plan.threads).map(spawn).collect();
         // The last thread to end closes the channel.
         drop(sender);
-        let intervals = watch(&receiver, plan.threads, &mut tell);
+        let intervals = watch(&receiver, plan, &mut tell);
         let join = |thread: thread::ScopedJoinHandle<'_, Result<Finished, Failure>>| {
             let crashed = |_| Err(Failure::Other(anyhow!("a load thread panicked")));
             thread.join().unwrap_or_else(crashed)
@@ -106,25 +109,24 @@ fn run(
     Ok(add_up(&finished, took, intervals))
 }
 
-/// Puts the seconds of all threads together and tells of each as soon as all have reported it.
+/// Puts the pieces of all threads together and tells of each as soon as all have reported it.
 /// Returns when all threads have ended.
 fn watch(
     receiver: &Receiver<(u32, Interval)>,
-    threads: usize,
+    plan: &Plan,
     tell: &mut impl FnMut(&IntervalSummary),
 ) -> Vec<IntervalSummary> {
     let mut open: BTreeMap<u32, (usize, Interval)> = BTreeMap::new();
     let mut complete = Vec::new();
-    for (second, theirs) in receiver {
-        let (reported, interval) = open.entry(second).or_default();
+    for (number, theirs) in receiver {
+        let (reported, interval) = open.entry(number).or_default();
         interval.merge(&theirs);
         *reported += 1;
-        if *reported < threads {
+        if *reported < plan.threads {
             continue;
         }
-        let at = Duration::from_secs(second.into());
-        let summary = interval.summary(at, Duration::from_secs(1));
-        open.remove(&second);
+        let summary = interval.summary(plan.piece * number, plan.piece);
+        open.remove(&number);
         tell(&summary);
         complete.push(summary);
     }
@@ -133,12 +135,17 @@ fn watch(
 
 fn add_up(finished: &[Finished], took: Duration, intervals: Vec<IntervalSummary>) -> Measured {
     let mut recorder = Recorder::new();
-    finished.iter().for_each(|it| recorder.merge(&it.recorder));
+    let mut lateness = Recorder::new();
+    for it in finished {
+        recorder.merge(&it.recorder);
+        lateness.merge(&it.lateness);
+    }
     let sum = |of: fn(&Finished) -> u64| finished.iter().map(of).sum();
     Measured {
         summary: Summary { intervals, ..recorder.summary(took) },
         wrong_values: sum(|it| it.wrong_values),
         never_started: sum(|it| it.never_started),
+        late_p99_us: lateness.summary(took).all.latency.p99_us,
         datagrams: sum(|it| it.counters.datagrams),
         retransmits: sum(|it| it.counters.retransmits),
         overloaded: sum(|it| it.counters.overloaded),

@@ -4,7 +4,8 @@ use super::link::Link;
 use super::plan::{OPEN_IN_FLIGHT_MAX, Pace, Plan};
 use crate::exit::Failure;
 use client::{
-    CasReply, Counters, Expect, Expiry, IncrReply, Outcome, Reply, Request, StartError, Tickets,
+    CasReply, Counters, Expect, Expiry, IncrReply, New, Outcome, Reply, Request, StartError,
+    Tickets,
 };
 use machine::Instant;
 use std::iter::StepBy;
@@ -31,6 +32,8 @@ pub(crate) struct Worker<'a> {
     /// Tells this write's value from all others of its key.
     stamp: u64,
     recorder: Recorder,
+    /// How late operations began.
+    lateness: Recorder,
     wrong_values: u64,
     ticks: Ticks,
     key: Vec<u8>,
@@ -50,8 +53,9 @@ enum Pacing {
     Closed(usize),
 }
 
-/// Reports what happened in each second as it ends.
+/// Reports what happened in each piece of the run as it ends.
 struct Ticks {
+    piece: Duration,
     next: u32,
     to: Sender<(u32, Interval)>,
 }
@@ -60,6 +64,9 @@ struct Ticks {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) recorder: Recorder,
+    /// How late operations of an open loop began though there was room for them: the time that this
+    /// thread did not have.
+    pub(crate) lateness: Recorder,
     /// Values that were never written to the key they were read from.
     pub(crate) wrong_values: u64,
     /// Operations that were due but could not be started before the end.
@@ -109,9 +116,11 @@ impl<'a> Worker<'a> {
                 (share.max(1), Pacing::Closed(share))
             }
         };
+        let mut link = Link::open(&plan.services, plan.deadline, plan.retransmit, in_flight_max)?;
+        link.coordinate(&plan.multigets)?;
         Ok(Self {
             plan,
-            link: Link::open(&plan.services, plan.deadline, in_flight_max)?,
+            link,
             source,
             population,
             pacing,
@@ -121,8 +130,9 @@ impl<'a> Worker<'a> {
             over: false,
             stamp: (index as u64) << STAMP_BITS,
             recorder: Recorder::new(),
+            lateness: Recorder::new(),
             wrong_values: 0,
-            ticks: Ticks { next: 1, to: ticks },
+            ticks: Ticks { piece: plan.piece, next: 1, to: ticks },
             key: Vec::new(),
             value: Vec::new(),
         })
@@ -166,6 +176,10 @@ impl<'a> Worker<'a> {
                     None => return Ok(true),
                 },
             };
+            // With less room it is the cluster that holds operations up.
+            if waiting < OPEN_IN_FLIGHT_MAX / 2 {
+                self.lateness.record(op.kind(), Ending::Done, now.since(intended));
+            }
             self.start_op(now, op, intended)?;
         }
         Ok(now >= end)
@@ -216,7 +230,7 @@ impl<'a> Worker<'a> {
             Op::Mget { keys } => {
                 let names: Vec<Vec<u8>> = keys.iter().map(|key| plan.names.name(*key)).collect();
                 let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-                self.send(now, waiting, |_, _| Request::Mget { keys: &names })
+                self.send(now, waiting, |_, _| Request::Mget { keys: &names, within: None })
             }
             Op::Scan { from, length } => {
                 name(&plan.names, *from, &mut self.key);
@@ -226,6 +240,7 @@ impl<'a> Worker<'a> {
                     end: Bound::Unbounded,
                     reverse: false,
                     limit,
+                    keys_only: false,
                 })
             }
         };
@@ -309,7 +324,12 @@ impl<'a> Worker<'a> {
         let started = if matches!(part, Part::ReadBeforeCas { .. }) {
             let expect = Expect::Version(found.map_or(0, |value| value.version));
             let waiting = Waiting { kind: *kind, intended: *intended, part: Part::Cas };
-            self.send(now, waiting, |key, value| Request::Cas { key, expect, value, expiry })
+            self.send(now, waiting, |key, value| Request::Cas {
+                key,
+                expect,
+                new: New::Value(value),
+                expiry,
+            })
         } else {
             let waiting = Waiting { kind: *kind, intended: *intended, part: Part::Write };
             self.send(now, waiting, |key, value| Request::Put { key, value, expiry })
@@ -395,6 +415,7 @@ impl<'a> Worker<'a> {
         };
         Finished {
             recorder: self.recorder,
+            lateness: self.lateness,
             wrong_values: self.wrong_values,
             never_started,
             counters: self.link.client.counters().clone(),
@@ -404,7 +425,7 @@ impl<'a> Worker<'a> {
 
 impl Ticks {
     fn at(&self, start: Instant) -> Instant {
-        start + Duration::from_secs(self.next.into())
+        start + self.piece * self.next
     }
 }
 

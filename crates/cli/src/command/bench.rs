@@ -2,7 +2,7 @@
 
 use crate::admin::Admin;
 use crate::answer::Answer;
-use crate::bench::{self, Measured, Pace, Plan, Progress};
+use crate::bench::{self, Measured, Multigets, Pace, Plan, Progress};
 use crate::cli::Shared;
 use crate::command::cluster_size::ClusterSize;
 use crate::command::keyspace::number_splits;
@@ -12,10 +12,12 @@ use crate::exit::{Failure, Verdict};
 use crate::out;
 use crate::parse;
 use anyhow::anyhow;
+use client::RetransmitBounds;
 use cluster::{HotPolicy, KeyspaceKind};
 use controller::KeyspaceSpec;
 use runtime::up::Embedded;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use workload::{Distribution, KeyNames, Mix, OpKind, Shift, Sizes, Spec, Values};
 
@@ -31,6 +33,7 @@ Examples:
   keyway bench --load --keys 1m --workload b --duration 30s
   keyway bench --mix get=0.9,put=0.1 --distribution zipf:1.2 --rate 20k
   keyway bench --mix mget:32=1 --in-flight 8 --json
+  keyway bench --mix mget:10000=1 --in-flight 1 --multigets client
   keyway bench --mix get=1 --distribution zipf:0.99 --shift hot-in:200/10
   keyway keyspace create scans --range --prefix user --split-numbers 100000
   keyway bench -k scans --load --workload e")]
@@ -91,9 +94,40 @@ struct Load {
     /// Threads, each with a client and a socket of its own.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
+    /// Who takes multigets apart, to compare: the switch, the clients (by the map at --admin), or
+    /// the coordinator at an address (see keyway coordinator).
+    #[arg(long, value_name = "switch|client|HOST:PORT", default_value = "switch")]
+    #[arg(value_parser = splitter)]
+    multigets: Splitter,
     /// Seed of everything drawn.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+}
+
+/// Who takes multigets apart, as it is typed.
+#[derive(Clone, Copy, Debug)]
+enum Splitter {
+    Switch,
+    Client,
+    Coordinator(SocketAddr),
+}
+
+fn splitter(text: &str) -> Result<Splitter, String> {
+    match text {
+        "switch" => Ok(Splitter::Switch),
+        "client" => Ok(Splitter::Client),
+        address => parse::address(address).map(Splitter::Coordinator),
+    }
+}
+
+impl Splitter {
+    fn multigets(self, admins: &[SocketAddr]) -> Result<Multigets, Failure> {
+        Ok(match self {
+            Self::Switch => Multigets::Switch,
+            Self::Coordinator(at) => Multigets::Coordinator(at),
+            Self::Client => Multigets::Client(Arc::new(Admin::new(admins, READY_WAIT_MAX).map()?)),
+        })
+    }
 }
 
 fn ycsb_letter(text: &str) -> Result<char, String> {
@@ -112,7 +146,11 @@ impl Args {
             .as_ref()
             .map_or_else(|| shared.services.clone(), |cluster| vec![cluster.service()]);
         let name = if self.embedded { EMBEDDED_KEYSPACE } else { &shared.keyspace };
-        let plan = self.load.plan(services, name, shared.timeout)?;
+        let admins = embedded
+            .as_ref()
+            .map_or_else(|| shared.admins.clone(), |cluster| vec![cluster.admin()]);
+        let mut plan = self.load.plan(services, name, shared.timeout)?;
+        plan.multigets = self.load.multigets.multigets(&admins)?;
         if !shared.json {
             out::line(&plan.parameters().text());
         }
@@ -250,6 +288,7 @@ impl Load {
         }
         Ok(Plan {
             services,
+            multigets: Multigets::default(),
             keyspace,
             spec,
             names,
@@ -258,7 +297,9 @@ impl Load {
             threads: self.threads,
             pace,
             duration: self.duration,
+            piece: bench::PIECE,
             deadline,
+            retransmit: RetransmitBounds::default(),
             seed: self.seed,
         })
     }

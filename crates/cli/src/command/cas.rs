@@ -7,25 +7,31 @@ use crate::command::ttl::Ttl;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out;
-use client::{CasReply, Expect};
+use client::{CasReply, Expect, New};
 
 /// Write one key if its value, or its version, is the expected one.
 ///
+/// Without a new value, the one that is there stays and only its expiry is new.
 /// Ends with exit code 1, and changes nothing, if something else is there.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("expectation").required(true))]
 #[command(after_help = "\
 Examples:
   keyway cas lock mine --expect-absent          take a lock, if it is free
   keyway cas lock yours --expect mine           hand it on
-  keyway cas config @new.toml --expect-version 12")]
+  keyway cas config @new.toml --expect-version 12
+  keyway cas lock --expect yours --ttl 30s      hold it for longer")]
 pub(crate) struct Args {
     /// The key.
     key: String,
     /// The new value: text, @FILE, - for standard input, @@... for text that begins with @.
     #[arg(allow_hyphen_values = true)]
-    value: String,
+    value: Option<String>,
     #[command(flatten)]
     expected: Expected,
+    /// There must be no value.
+    #[arg(long, group = "expectation", requires = "value")]
+    expect_absent: bool,
     #[command(flatten)]
     ttl: Ttl,
     /// Key and values are given as hexadecimal digits.
@@ -33,34 +39,54 @@ pub(crate) struct Args {
     hex: bool,
 }
 
+/// What must be there, for commands that change only that.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
-struct Expected {
+#[group(skip)]
+pub(crate) struct Expected {
     /// The value that must be there.
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, group = "expectation")]
     expect: Option<String>,
     /// The version that must be there, as put, get --json and cas report it.
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", group = "expectation")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     expect_version: Option<u64>,
-    /// There must be no value.
-    #[arg(long)]
-    expect_absent: bool,
+}
+
+/// An expectation with its bytes.
+pub(crate) enum Expectation {
+    Version(u64),
+    Value(Vec<u8>),
+}
+
+impl Expected {
+    /// `None` if nothing is said.
+    pub(crate) fn read(&self, hex: bool) -> Result<Option<Expectation>, Failure> {
+        Ok(match (&self.expect, self.expect_version) {
+            (Some(text), _) => Some(Expectation::Value(bytes::value(text, hex)?)),
+            (None, version) => version.map(Expectation::Version),
+        })
+    }
+}
+
+impl Expectation {
+    pub(crate) fn as_expect(&self) -> Expect<'_> {
+        match self {
+            Self::Version(version) => Expect::Version(*version),
+            Self::Value(value) => Expect::Value(value),
+        }
+    }
 }
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
-        let value = bytes::value(&self.value, self.hex)?;
-        let expected =
-            self.expected.expect.map(|text| bytes::value(&text, self.hex)).transpose()?;
-        let expect = match (&expected, self.expected.expect_version) {
-            (Some(value), _) => Expect::Value(value),
-            (None, version) => Expect::Version(version.unwrap_or(0)),
-        };
+        let value = self.value.map(|text| bytes::value(&text, self.hex)).transpose()?;
+        let new = value.as_ref().map_or(New::Same, New::from);
+        // The group demands one of them: nothing said is that there is to be nothing.
+        let expected = self.expected.read(self.hex)?.unwrap_or(Expectation::Version(0));
         let style = Style { hex: self.hex };
         let space = connect::space(shared)?;
-        let reply = space.cas(&key, expect, &value, self.ttl.options()).into_result()?;
+        let reply = space.cas(&key, expected.as_expect(), new, self.ttl.options()).into_result()?;
         let (outcome, version) = match reply {
             CasReply::Written { version } => ("done", version),
             CasReply::Mismatch { version } => ("mismatch", version),

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use runtime::config::EngineKind;
-use runtime::store::SyncPolicy;
+use runtime::store::{BackendUrl, SyncPolicy};
 use runtime::up::UpOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +32,10 @@ pub(crate) struct ClusterSize {
     /// Directory of a durable engine. A cluster comes back from it as it was.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// For --engine redis or memcached: what each node keeps its values in, one address per node
+    /// in order, as redis://127.0.0.1:6379 or memcached://127.0.0.1:11211.
+    #[arg(long = "backend", value_name = "URL", value_delimiter = ',')]
+    backends: Vec<BackendUrl>,
     /// What a write is safe from when it is answered, with a durable engine.
     #[arg(long, value_enum, default_value_t = Sync::Always)]
     sync: Sync,
@@ -43,6 +47,10 @@ enum Engine {
     Memory,
     /// A log-structured store on disk; needs --data.
     Fjall,
+    /// Redis or Valkey processes that are there already; needs --backend, and --data for the map.
+    Redis,
+    /// memcached processes that are there already; needs --backend.
+    Memcached,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -63,11 +71,9 @@ impl ClusterSize {
             partitions: self.partitions,
             shards: self.shards,
             switch_threads: self.switch_threads,
-            engine: match self.engine {
-                Engine::Memory => EngineKind::Memory,
-                Engine::Fjall => EngineKind::Fjall,
-            },
+            engine: self.engine(),
             data: self.data.clone(),
+            backends: self.backends.clone(),
             sync: match self.sync {
                 Sync::Always => SyncPolicy::Always,
                 Sync::Interval => SyncPolicy::Interval,
@@ -78,11 +84,13 @@ impl ClusterSize {
         }
     }
 
-    /// The engine's name, for people.
-    pub(crate) fn engine_name(&self) -> &'static str {
+    /// What nodes store in.
+    pub(crate) fn engine(&self) -> EngineKind {
         match self.engine {
-            Engine::Memory => "memory",
-            Engine::Fjall => "fjall",
+            Engine::Memory => EngineKind::Memory,
+            Engine::Fjall => EngineKind::Fjall,
+            Engine::Redis => EngineKind::Redis,
+            Engine::Memcached => EngineKind::Memcached,
         }
     }
 }

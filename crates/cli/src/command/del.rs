@@ -3,21 +3,26 @@
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
 use crate::cli::Shared;
+use crate::command::cas::Expected;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use client::{CasReply, New, PutOptions};
 
 /// Delete one key.
 ///
-/// Ends with exit code 1 if there was none.
+/// Ends with exit code 1, and changes nothing, if there was none, or not the expected one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway del greeting
+  keyway del lock --expect mine                 give a lock back, if it is still held
   keyway del --hex 00ff01")]
 pub(crate) struct Args {
     /// The key.
     key: String,
+    #[command(flatten)]
+    expected: Expected,
     /// The key is given as hexadecimal digits.
     #[arg(long)]
     hex: bool,
@@ -27,17 +32,34 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
         let style = Style { hex: self.hex };
-        let reply = connect::space(shared)?.del(&key).into_result()?;
+        let expected = self.expected.read(self.hex)?;
+        let space = connect::space(shared)?;
+        let (outcome, version) = match &expected {
+            None => {
+                let reply = space.del(&key).into_result()?;
+                (if reply.existed { "done" } else { "not_found" }, reply.version)
+            }
+            Some(expected) => {
+                let (expect, never) = (expected.as_expect(), PutOptions::default());
+                match space.cas(&key, expect, New::Nothing, never).into_result()? {
+                    CasReply::Written { version } => ("done", version),
+                    CasReply::Mismatch { version: 0 } => ("not_found", 0),
+                    CasReply::Mismatch { version } => ("mismatch", version),
+                }
+            }
+        };
         if shared.json {
-            let answer = Answer::new(if reply.existed { "done" } else { "not_found" });
-            answer.bytes(style, "key", &key).with("version", reply.version).print();
-        } else if reply.existed {
-            out::line(&format!("deleted, version {}", reply.version));
+            Answer::new(outcome).bytes(style, "key", &key).with("version", version).print();
+        } else if outcome == "done" {
+            out::line(&format!("deleted, version {version}"));
         }
-        if reply.existed {
-            return Ok(Verdict::Yes);
+        match outcome {
+            "done" => return Ok(Verdict::Yes),
+            "mismatch" => {
+                eprintln!("keyway: not deleted: something else is there, version {version}");
+            }
+            _ => eprintln!("keyway: no such key: {}", style.line(&key)),
         }
-        eprintln!("keyway: no such key: {}", style.line(&key));
         Ok(Verdict::No)
     }
 }

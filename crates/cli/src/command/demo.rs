@@ -12,7 +12,7 @@ use crate::exit::{Failure, Verdict};
 use crate::out;
 use anyhow::{Context, anyhow};
 use client::blocking::{Client, Space};
-use client::{Options, ScanOptions};
+use client::{Options, RetransmitBounds, ScanOptions};
 use cluster::{HotPolicy, KeyspaceKind, Map, NodeId};
 use controller::{KeyspaceSpec, NodeLoad};
 use machine::Instant;
@@ -116,6 +116,7 @@ impl Demo {
             switch_threads: 1,
             engine: EngineKind::Memory,
             data: None,
+            backends: Vec::new(),
             sync: SyncPolicy::Always,
             service: any,
             admin: any,
@@ -280,6 +281,7 @@ fn plan(service: SocketAddr) -> Result<Plan, Failure> {
     let sizes: Sizes = "100".parse().expect(parse);
     Ok(Plan {
         services: vec![service],
+        multigets: bench::Multigets::Switch,
         keyspace: bench::describe(&[service], NAME, STEP_WAIT_MAX)?,
         spec: Spec {
             mix,
@@ -294,7 +296,9 @@ fn plan(service: SocketAddr) -> Result<Plan, Failure> {
         threads: 1,
         pace: Pace::Closed(32),
         duration: MIX_TIME,
+        piece: bench::PIECE,
         deadline: STEP_WAIT_MAX,
+        retransmit: RetransmitBounds::default(),
         seed: SEED,
     })
 }

@@ -1,7 +1,10 @@
 //! `keyway lab`: a rack in network namespaces, and a cluster in it.
 
+mod balance;
 mod faults;
+mod ground;
 mod run;
+mod shift;
 mod status;
 mod up;
 
@@ -21,6 +24,7 @@ Examples:
   keyway lab up --nodes 16                                   in one shell,
   keyway lab run -- keyway bench --load --workload b         in another
   keyway lab up --nodes 8 --node-rate 20k --detach && keyway lab run -- keyway status
+  keyway lab balance --theta 1.2 --reads 100                 does it all by itself
   keyway lab down")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -33,6 +37,8 @@ enum Command {
     Run(run::Args),
     Status(status::Args),
     Faults(faults::Args),
+    Balance(balance::Args),
+    Shift(shift::Args),
     Down(Down),
 }
 
@@ -67,6 +73,8 @@ impl Args {
             Command::Run(args) => args.run(),
             Command::Status(args) => args.run(shared),
             Command::Faults(args) => args.run(shared),
+            Command::Balance(args) => args.run(shared),
+            Command::Shift(args) => args.run(shared),
             Command::Down(args) => args.run(shared),
         }
     }

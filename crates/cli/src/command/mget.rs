@@ -1,12 +1,12 @@
 //! `keyway mget`: read many keys at once.
 
 use crate::answer::Answer;
-use crate::bytes::{self, Style};
+use crate::bytes::Style;
 use crate::cli::Shared;
-use crate::connect;
+use crate::command::many::{self, Tally, Within};
 use crate::exit::{Failure, Verdict};
-use client::{NotDone, Value};
-use std::io::{BufRead, Write};
+use client::Value;
+use std::io::Write;
 
 /// Read many keys at once.
 ///
@@ -17,7 +17,8 @@ use std::io::{BufRead, Write};
 Examples:
   keyway mget a b c
   keyway mget a b c --json
-  seq -f 'user%012g' 0 31 | keyway mget -")]
+  keyway mget a b c --within 20ms
+  seq -f 'user%012g' 0 9999 | keyway mget -")]
 pub(crate) struct Args {
     /// The keys; a single - reads them from standard input, one per line.
     #[arg(required = true)]
@@ -25,58 +26,24 @@ pub(crate) struct Args {
     /// Keys are given, and keys and values printed, as hexadecimal digits.
     #[arg(long)]
     hex: bool,
+    #[command(flatten)]
+    within: Within,
 }
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let keys = self.keys()?;
+        let keys = many::keys(&self.keys, self.hex)?;
         let style = Style { hex: self.hex };
-        let outcomes = connect::space(shared)?.mget(&keys);
-        let mut missing = 0;
-        let mut failed = None;
+        let outcomes = self.within.space(shared)?.mget(&keys);
+        let mut tally = Tally::new(shared, style);
         for (key, outcome) in keys.iter().zip(outcomes) {
             match outcome.into_result() {
                 Ok(Some(value)) => print_found(shared, style, key, &value)?,
-                Ok(None) => {
-                    missing += 1;
-                    if shared.json {
-                        Answer::new("not_found").bytes(style, "key", key).print();
-                    } else {
-                        eprintln!("keyway: no such key: {}", style.line(key));
-                    }
-                }
-                Err(not_done) => {
-                    let why = Failure::from(not_done);
-                    if shared.json {
-                        let answer = Answer::new(why.outcome()).bytes(style, "key", key);
-                        answer.with("error", why.message()).print();
-                    } else {
-                        eprintln!("keyway: {}: {}", style.line(key), why.message());
-                    }
-                    // A refusal will not go away by itself, so it decides the exit code.
-                    if failed.is_none() || matches!(not_done, NotDone::Refused(_)) {
-                        failed = Some(not_done);
-                    }
-                }
+                Ok(None) => tally.missing(key),
+                Err(not_done) => tally.failed(key, not_done),
             }
         }
-        match failed {
-            Some(not_done) => Err(not_done.into()),
-            None if missing > 0 => Ok(Verdict::No),
-            None => Ok(Verdict::Yes),
-        }
-    }
-
-    fn keys(&self) -> Result<Vec<Vec<u8>>, Failure> {
-        if self.keys != ["-"] {
-            return self.keys.iter().map(|text| bytes::key(text, self.hex)).collect();
-        }
-        let mut keys = Vec::new();
-        for line in std::io::stdin().lock().lines() {
-            let line = line.map_err(|error| Failure::usage(format!("standard input: {error}")))?;
-            keys.push(bytes::key(&line, self.hex)?);
-        }
-        Ok(keys)
+        tally.verdict()
     }
 }
 

@@ -1,13 +1,11 @@
 //! `keyway paper`: the experiments of the papers, in virtual time.
 
-use crate::chart::table;
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
-use crate::{out, parse};
-use paper::pegasus::{FIGURES, Settings, figure};
-use paper::{Arm, Cell, Figure};
-use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use crate::{figure, parse};
+use paper::Arm;
+use paper::pegasus::{self, FIGURES, Settings};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Run an experiment of one of the papers behind Keyway, and plot it.
@@ -107,56 +105,13 @@ impl Pegasus {
         if !(1..=most).contains(&usize::from(replicas)) {
             return Err(Failure::usage(format!("--replicas: 1 to {most}, each on its own node")));
         }
-        // Before hours are spent on what cannot be kept.
-        std::fs::create_dir_all(&self.out).map_err(|error| unwritable(&self.out, &error))?;
+        figure::make_folder(&self.out)?;
         let settings =
             Settings { nodes, keys, replicas, seed, arm: self.arm, window: self.seconds };
         let tell = |line: &str| eprintln!("{line}");
-        let made = figure(self.figure, &settings, tell).expect("clap lets no other number through");
-        let path = self.out.join(format!("pegasus-{}.svg", self.figure));
-        std::fs::write(&path, made.svg()).map_err(|error| unwritable(&path, &error))?;
-        if json {
-            rows_as_json(&made).for_each(|row| out::line(&row.to_string()));
-        } else {
-            out::print(&as_text(&made));
-            out::line(&format!("\nplot: {}", path.display()));
-        }
+        let made = pegasus::figure(self.figure, &settings, tell)
+            .expect("clap lets no other number through");
+        figure::show(&made, &self.out, &format!("pegasus-{}", self.figure), json)?;
         Ok(Verdict::Yes)
     }
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("cannot write {}: {error}; say --out DIR", path.display()))
-}
-
-fn as_text(figure: &Figure) -> String {
-    let heads = figure.table.columns.iter().map(|column| column.head.to_owned()).collect();
-    let mut rows: Vec<Vec<String>> = vec![heads];
-    let text = |cell: &Cell| match cell {
-        Cell::Text(text) => text.clone(),
-        Cell::Number(number, digits) => format!("{number:.digits$}"),
-        Cell::None => "-".to_owned(),
-    };
-    rows.extend(figure.table.rows.iter().map(|row| row.iter().map(text).collect()));
-    format!("{}\n{}\n\n{}", figure.title, figure.notes.join("\n"), table(&rows))
-}
-
-/// What the table was made with, and an object for each of its rows.
-fn rows_as_json(figure: &Figure) -> impl Iterator<Item = Value> {
-    let value = |cell: &Cell| match cell {
-        Cell::Text(text) => json!(text),
-        // No more digits than are worth reading.
-        Cell::Number(number, digits) => {
-            let scale = 10_f64.powf(*digits as f64);
-            json!((number * scale).round() / scale)
-        }
-        Cell::None => Value::Null,
-    };
-    let columns = figure.table.columns.iter().map(|column| column.key.to_owned());
-    let object = move |row: &Vec<Cell>| {
-        let fields: Map<String, Value> = columns.clone().zip(row.iter().map(value)).collect();
-        Value::Object(fields)
-    };
-    let head = json!({ "title": figure.title, "notes": figure.notes });
-    std::iter::once(head).chain(figure.table.rows.iter().map(object))
 }

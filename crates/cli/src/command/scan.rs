@@ -1,4 +1,4 @@
-//! `keyway scan`: read keys in order.
+//! `keyway scan`: read keys in order, or all keys of a hash keyspace in the order of their hashes.
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
@@ -10,7 +10,11 @@ use client::{ScanOptions, Value};
 use std::io::{BufWriter, Write};
 use std::ops::Bound;
 
-/// Read keys in order, from a keyspace of kind range.
+/// Read keys in order.
+///
+/// In a keyspace of kind hash that is the order of the hashes, and all keys are read: options that
+/// name keys, and --reverse, are for keyspaces of kind range. Every key that has a value all the
+/// time is among those that are printed, whatever is written meanwhile.
 ///
 /// The switch cuts the interval at the partitions' bounds; the client puts the pieces together.
 /// Prints a line for each key: key, tab, value, what is not printable escaped.
@@ -21,7 +25,8 @@ Examples:
   keyway scan -k users
   keyway scan -k users --prefix user0001 --limit 10
   keyway scan -k users --from user000000000100 --before user000000000200 --reverse
-  keyway scan -k users --count")]
+  keyway scan -k users --count
+  keyway scan --keys-only                       all keys of a hash keyspace")]
 pub(crate) struct Args {
     /// First key, itself included.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["after", "prefix"])]
@@ -65,10 +70,20 @@ impl Args {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut left = self.limit.unwrap_or(usize::MAX);
         let mut count = 0_u64;
+        let by_hash = !space.keyspace().is_ordered() && scan == self.whole();
+        let mut cursor = Some(0);
         while left > 0 {
             let page = left.min(PAGE_KEYS);
-            scan.limit = Some(page);
-            let entries = space.scan(scan.clone()).into_result()?;
+            let entries = if by_hash {
+                let Some(from) = cursor else { break };
+                let mut page = space.page(from, page, scan.keys_only).into_result()?;
+                cursor = page.next;
+                page.entries.truncate(left);
+                page.entries
+            } else {
+                scan.limit = Some(page);
+                space.scan(scan.clone()).into_result()?
+            };
             for (key, value) in &entries {
                 count += 1;
                 if !self.count && self.print(shared, &mut out, key, value).is_err() {
@@ -78,6 +93,9 @@ impl Args {
             }
             let full = entries.len() == page;
             left -= entries.len();
+            if by_hash {
+                continue;
+            }
             let (true, Some((last, _))) = (full, entries.into_iter().next_back()) else { break };
             let rest = if self.reverse { &mut scan.end } else { &mut scan.start };
             *rest = Bound::Excluded(last);
@@ -114,8 +132,13 @@ impl Args {
         }
     }
 
+    /// What is asked for where nothing says which keys.
+    fn whole(&self) -> ScanOptions {
+        ScanOptions { keys_only: self.keys_only || self.count, ..ScanOptions::default() }
+    }
+
     fn options(&self) -> Result<ScanOptions, Failure> {
-        let options = ScanOptions { reverse: self.reverse, ..ScanOptions::default() };
+        let options = ScanOptions { reverse: self.reverse, ..self.whole() };
         if let Some(prefix) = &self.prefix {
             let prefix = bytes::key(prefix, self.hex)?;
             let end = after_all_with(&prefix).map_or(Bound::Unbounded, Bound::Excluded);

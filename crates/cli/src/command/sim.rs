@@ -20,7 +20,8 @@ use std::time::Duration;
 /// seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, everything
+Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, hot,
+  everything, many
 
 Examples:
   keyway sim --seed 17

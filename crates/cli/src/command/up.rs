@@ -3,65 +3,123 @@
 use crate::answer::Answer;
 use crate::cli::Shared;
 use crate::command::cluster_size::ClusterSize;
+use crate::command::gateway::{self, redis_cli};
 use crate::command::logs::Logs;
 use crate::command::status::kind;
 use crate::exit::{Failure, Verdict};
-use crate::out;
+use crate::{out, parse};
+use ::gateway::Gateway;
 use anyhow::{Context, anyhow};
 use cluster::Map;
 use runtime::signals::Signals;
 use runtime::up::{Embedded, UpError, UpOptions};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Start a cluster in this process: a switch, storage nodes and a controller.
+/// Start a cluster in this process: a switch, storage nodes, a controller and a gateway.
 ///
-/// Listens at --service and --admin (port 0: any) and, by default, keeps everything in main memory.
+/// Listens at --service, --admin and --redis (port 0: any) and, by default, keeps everything in
+/// main memory.
 /// Ends in good order on Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway up
   keyway up --engine fjall --data ./data
+  keyway up --nodes 1 --replicas 1 --engine redis --backend redis://127.0.0.1:6379 --data ./data
   keyway up --nodes 3 --replicas 2 --service 127.0.0.1:9900 --admin 127.0.0.1:9980
+  keyway up --redis 127.0.0.1:6379
   keyway up --json --service 127.0.0.1:0 --admin 127.0.0.1:0     for scripts and tests")]
 pub(crate) struct Args {
     #[command(flatten)]
     size: ClusterSize,
+    /// Where Redis clients connect, or off. By default port 7379 of 127.0.0.1, or any if --service
+    /// has port 0.
+    #[arg(long, value_name = "HOST:PORT", value_parser = redis)]
+    redis: Option<Redis>,
+    #[command(flatten)]
+    rules: gateway::Rules,
     #[command(flatten)]
     logs: Logs,
 }
 
+/// Whether there is a way in for Redis clients.
+#[derive(Clone, Copy, Debug)]
+enum Redis {
+    Off,
+    At(SocketAddr),
+}
+
+fn redis(text: &str) -> Result<Redis, String> {
+    if text == "off" { Ok(Redis::Off) } else { parse::address(text).map(Redis::At) }
+}
+
+/// Port of the gateway, unless somebody says otherwise: not that of Redis itself, which may run on
+/// the same machine.
+const REDIS_PORT: u16 = 7379;
+
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         self.logs.start("warn")?;
-        let (service, admin) = shared.listen()?;
+        let (service_wanted, admin) = shared.listen()?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let embedded = start(&self.size.options(service, admin))?;
+        let embedded = start(&self.size.options(service_wanted, admin))?;
         let controller = embedded.roles().controller.clone();
         let controller = controller.ok_or_else(|| anyhow!("the cluster has no controller"))?;
         let map = controller.map().context("cannot ask the controller")?;
         let (service, admin) = (embedded.service(), embedded.admin());
+        let gateway = match self.redis_at(service_wanted) {
+            Redis::Off => None,
+            Redis::At(at) => Some(self.start_gateway(shared, service, at)?),
+        };
+        let redis = gateway.as_ref().map(Gateway::local);
         if shared.json {
-            ready_line(service, admin, &map).print();
+            ready_line(service, admin, redis, &map).print();
         } else {
-            out::print(&self.ready_screen(service, admin, &map));
+            out::print(&self.ready_screen(service, admin, redis, &map));
         }
         let signal = signals.wait().context("cannot wait for signals")?;
         eprintln!("keyway: {signal}: ending in good order");
+        // What Redis clients have under way, the cluster still answers.
+        gateway.into_iter().for_each(Gateway::stop);
         embedded.stop();
         Ok(Verdict::Yes)
     }
 
-    fn ready_screen(&self, service: SocketAddr, admin: SocketAddr, map: &Map) -> String {
+    fn redis_at(&self, service: SocketAddr) -> Redis {
+        let port = if service.port() == 0 { 0 } else { REDIS_PORT };
+        self.redis.unwrap_or(Redis::At((Ipv4Addr::LOCALHOST, port).into()))
+    }
+
+    fn start_gateway(
+        &self,
+        shared: &Shared,
+        service: SocketAddr,
+        at: SocketAddr,
+    ) -> Result<Gateway, Failure> {
+        let replicas = Some(self.size.replicas);
+        gateway::start(self.rules.options(shared, vec![service], replicas, at)?)
+    }
+
+    fn ready_screen(
+        &self,
+        service: SocketAddr,
+        admin: SocketAddr,
+        redis: Option<SocketAddr>,
+        map: &Map,
+    ) -> String {
         let size = &self.size;
-        let keeps = size.data.as_ref().map_or_else(
-            || format!("{}, gone with this process", size.engine_name()),
-            |data| format!("{} in {}", size.engine_name(), data.display()),
-        );
+        let options = size.options(service, admin);
+        let engine = options.engine.name();
+        let backends: Vec<String> = options.backends.iter().map(ToString::to_string).collect();
+        let keeps = match &options.data {
+            _ if !backends.is_empty() => format!("values in {}", backends.join(", ")),
+            Some(data) => format!("{engine} in {}", data.display()),
+            None => format!("{engine}, gone with this process"),
+        };
         let addresses: Vec<String> = map.nodes.iter().map(|n| n.endpoint.to_string()).collect();
         let nodes = match addresses.as_slice() {
             [first, .., last] => format!("{}: {first} to {last}", addresses.len()),
@@ -82,19 +140,27 @@ impl Args {
         if !defaults {
             export.push_str(&format!("  export KEYWAY_SERVICE={service} KEYWAY_ADMIN={admin}\n"));
         }
+        let (at, cli) = match redis {
+            Some(at) => {
+                let cli = redis_cli(at);
+                (at.to_string(), format!("  redis-cli {cli} set greeting hello\n"))
+            }
+            None => ("off".to_owned(), String::new()),
+        };
         format!(
             "\
 Keyway is ready.
 
   service    {service}, UDP: the switch, where clients send everything
   admin      http://{admin}, for status, /metrics and keyspaces
+  redis      {at}, for Redis clients: the gateway
   nodes      {nodes}
   keeps      each key on {} nodes, {keeps}
   keyspaces  {}
 
 Try in another shell:
 
-{export}  keyway put greeting hello
+{export}{cli}  keyway put greeting hello
   keyway get greeting
   keyway explain greeting
   keyway put -k ordered apple red; keyway put -k ordered banana yellow; keyway scan -k ordered
@@ -123,7 +189,12 @@ fn folder_to_add() -> Option<String> {
 /// Port of the default admin address.
 const ADMIN_PORT: u16 = 7780;
 
-fn ready_line(service: SocketAddr, admin: SocketAddr, map: &Map) -> Answer {
+fn ready_line(
+    service: SocketAddr,
+    admin: SocketAddr,
+    redis: Option<SocketAddr>,
+    map: &Map,
+) -> Answer {
     let nodes: Vec<serde_json::Value> = map
         .nodes
         .iter()
@@ -133,6 +204,7 @@ fn ready_line(service: SocketAddr, admin: SocketAddr, map: &Map) -> Answer {
     Answer::new("ready")
         .with("service", service)
         .with("admin", admin)
+        .with("redis", redis)
         .with("nodes", nodes)
         .with("keyspaces", keyspaces)
         .with("pid", std::process::id())

@@ -2,7 +2,6 @@
 
 use crate::lab::plane::Plane;
 use crate::lab::rack::{Place, Rack};
-use runtime::config::EngineKind;
 use runtime::store::SyncPolicy;
 use runtime::up::{HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::fmt::Write as _;
@@ -24,6 +23,8 @@ pub(crate) struct Cluster {
     pub(crate) size: UpOptions,
     /// Requests per second that each shard of a node serves at most.
     pub(crate) node_rate: Option<NonZero<u32>>,
+    /// The last nodes, so many of them, serve half as many.
+    pub(crate) slow_nodes: u16,
 }
 
 /// Where clients send everything.
@@ -75,16 +76,20 @@ impl Cluster {
         text
     }
 
+    /// Requests per second that each shard of this node serves at most.
+    pub(crate) fn rate_of(&self, id: u16) -> Option<NonZero<u32>> {
+        let slow = id > self.rack.nodes.saturating_sub(self.slow_nodes);
+        let half = |rate: NonZero<u32>| NonZero::new(rate.get() / 2).unwrap_or(rate);
+        self.node_rate.map(|rate| if slow { half(rate) } else { rate })
+    }
+
     fn node(&self, id: u16, place: Place) -> String {
         let (listen, admin, shards) = (listen(place), admin(place), self.size.shards);
         let mut text = format!(
             "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\
              shards = {shards}\n"
         );
-        match self.size.engine {
-            EngineKind::Memory => {}
-            EngineKind::Fjall => text.push_str("engine = \"fjall\"\n"),
-        }
+        writeln!(text, "engine = {:?}", self.size.engine.name()).expect("strings take everything");
         if let Some(data) = &self.size.data {
             let sync = match self.size.sync {
                 SyncPolicy::Always => "always",
@@ -94,7 +99,7 @@ impl Cluster {
             let directory = data.join(format!("node-{id}"));
             text.push_str(&format!("data = {directory:?}\nsync = \"{sync}\"\n"));
         }
-        if let Some(rate) = self.node_rate {
+        if let Some(rate) = self.rate_of(id) {
             text.push_str(&format!("max_rate = {rate}\n"));
         }
         text
@@ -106,7 +111,7 @@ mod tests {
     use super::*;
     use crate::lab::rack::{CLIENTS_MAX, NODES_MAX};
     use cluster::NodeId;
-    use runtime::config::Config;
+    use runtime::config::{Config, EngineKind};
 
     /// What roles would make of it.
     fn load(engine: EngineKind, data: Option<&str>, rate: u32) -> Config {
@@ -118,13 +123,14 @@ mod tests {
             switch_threads: 1,
             engine,
             data: data.map(Into::into),
+            backends: Vec::new(),
             sync: SyncPolicy::Interval,
             service: service(),
             admin: admin(Place::Controller),
         };
         let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, clients: CLIENTS_MAX };
         let node_rate = NonZero::new(rate);
-        let cluster = Cluster { rack, plane: Plane::User, size, node_rate };
+        let cluster = Cluster { rack, plane: Plane::User, size, node_rate, slow_nodes: 2 };
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cluster.toml");
         std::fs::write(&path, cluster.config(directory.path())).unwrap();
@@ -149,5 +155,7 @@ mod tests {
         assert_eq!(node.data.as_deref(), Some(Path::new("/data/node-7")));
         assert_eq!((node.sync, node.shards), (SyncPolicy::Interval, 2));
         assert_eq!(node.max_rate, NonZero::new(20_000));
+        let rate = |id| config.node(NodeId(id)).unwrap().max_rate;
+        assert_eq!((rate(30), rate(31)), (NonZero::new(20_000), NonZero::new(10_000)));
     }
 }

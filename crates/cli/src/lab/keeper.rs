@@ -8,13 +8,13 @@ use crate::lab::process::{self, Plan, Process};
 use crate::lab::rack::{Place, name_option};
 use crate::lab::ready::{self, Progress};
 use crate::lab::state::{self, Held, State};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use machine::Instant;
 use runtime::clock::Clock;
 use runtime::signals::Signals;
 use std::fs;
 use std::process::ExitStatus;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -171,6 +171,19 @@ impl Lab {
                 Event::Signal(signal) => return signal,
                 Event::Ended(place, status) => tell(&format!("{place} has ended, {status}")),
             }
+        }
+    }
+
+    /// Fails if the lab is to be taken down, or a process has ended: to be asked now and then by
+    /// whoever does not [`wait`](Self::wait).
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.events.try_recv() {
+            Ok(Event::Signal(signal)) => bail!("{signal}: ended before it was through"),
+            Ok(Event::Ended(place, status)) => {
+                let last = self.last_lines(&place);
+                bail!("{place} has ended, {status}:{last}")
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => Ok(()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::watch::{Watch, pause};
 use client::blocking::{Client, Space};
-use client::{Expect, Expiry, Outcome, PutOptions, Reply, ScanOptions};
+use client::{Expect, Expiry, New, Outcome, PutOptions, Reply, ScanOptions};
 use machine::{Instant, Rng};
 use sim::check::{History, Key, Op, OpKind, Scan, complete};
 use std::collections::BTreeMap;
@@ -171,16 +171,22 @@ impl User {
         let (value, text) = self.new_value();
         let seen = self.seen.get(key).copied();
         let expected = seen.map_or(String::new(), |(value, _)| value.to_string());
-        let expect = match seen {
-            Some((_, version)) if self.rng.chance(1, 2) => Expect::Version(version),
-            Some(_) => Expect::Value(expected.as_bytes()),
-            None => Expect::Version(0),
+        let (expect, at) = match seen {
+            Some((_, version)) if self.rng.chance(1, 2) => {
+                (Expect::Version(version), Some(version))
+            }
+            Some(_) => (Expect::Value(expected.as_bytes()), None),
+            None => (Expect::Version(0), Some(0)),
         };
         let called = self.watch.now();
-        let space = self.spaces.of_key(key);
-        let outcome = space.cas(&key.key, expect, text.as_bytes(), PutOptions::default());
-        let expect = seen.map(|(value, _)| value);
-        let kind = OpKind::Cas { expect, value, written: None };
+        let wanted = seen.map(|(value, _)| value);
+        let (new, value, (expiry, expiry_ms)) = match self.rng.below(4) {
+            0 if seen.is_some() => (New::Nothing, None, (Expiry::Never, 0)),
+            1 if seen.is_some() => (New::Same, wanted, self.expiry(key, called)),
+            _ => (New::Value(text.as_bytes()), Some(value), (Expiry::Never, 0)),
+        };
+        let outcome = self.spaces.of_key(key).cas(&key.key, expect, new, PutOptions { expiry });
+        let kind = OpKind::Cas { expect: wanted, at, value, expiry_ms, written: None };
         self.note(key, called, kind, outcome.map(Reply::Cas));
     }
 
@@ -213,7 +219,8 @@ impl User {
     fn scan_keys(&mut self, scan: Scan) {
         let Scan { first, last, limit, reverse } = scan;
         let bound = |n| Bound::Included(ordered(n).key);
-        let options = ScanOptions { start: bound(first), end: bound(last), reverse, limit };
+        let (start, end) = (bound(first), bound(last));
+        let options = ScanOptions { start, end, reverse, limit, ..ScanOptions::default() };
         let called = self.watch.now();
         let outcome = self.spaces.ordered.scan(options);
         let returned = self.watch.now();

@@ -1,6 +1,6 @@
 //! `bench` and `demo`.
 
-use crate::harness::run;
+use crate::harness::{Daemon, Up, free_addresses, keyway, run};
 use serde_json::Value;
 
 fn bench(arguments: &[&str]) -> Value {
@@ -24,6 +24,37 @@ fn bench(arguments: &[&str]) -> Value {
     assert!(run["summary"]["all"]["ops"].as_u64().unwrap() > 100, "{result:#}");
     assert_eq!(result["parameters"]["keys"], 2000);
     result
+}
+
+#[test]
+fn multigets_can_be_taken_apart_by_others_than_the_switch() {
+    let mix = "mget:100=1";
+    let by_switch = bench(&["--mix", mix]);
+    assert_eq!(by_switch["parameters"]["multigets"], "switch");
+    let by_clients = bench(&["--mix", mix, "--multigets", "client"]);
+    assert_eq!(by_clients["parameters"]["multigets"], "client");
+
+    let up = Up::start(&["--nodes", "3", "--partitions", "16"]);
+    let listen = free_addresses(1).first().expect("one address").to_string();
+    let admin = up.admin.to_string();
+    let mut command = keyway();
+    let command = command.args(["coordinator", "--listen", &listen, "--admin", &admin]);
+    let (coordinator, line) = Daemon::start(command);
+    assert!(line.contains(&listen), "{line}");
+    let size = ["--keys", "2000", "--duration", "1s", "--json"];
+    let mut arguments = vec!["bench", "--load", "--mix", mix, "--multigets", &listen];
+    arguments.extend(size);
+    let result = up.run(&arguments).expect(0).json();
+    assert_eq!(result["parameters"]["multigets"], format!("coordinator at {listen}"));
+    assert_eq!(result["run"]["wrong_values"], 0, "{result:#}");
+    let endings = &result["run"]["summary"]["all"]["endings"];
+    assert!(endings["done"].as_u64().unwrap() > 10, "{result:#}");
+    assert_eq!((&endings["refused"], &endings["unknown"]), (&0.into(), &0.into()), "{result:#}");
+    // Without it, multigets that should go there have no answer.
+    coordinator.kill();
+    let mut arguments = vec!["bench", "--mix", mix, "--multigets", &listen, "--timeout", "200ms"];
+    arguments.extend(size);
+    up.run(&arguments).expect(4);
 }
 
 fn shares(result: &Value) -> Vec<(String, f64)> {

@@ -145,6 +145,8 @@ pub(crate) struct Up {
     daemon: Daemon,
     pub(crate) service: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// Where Redis clients connect, if they can.
+    pub(crate) redis: Option<SocketAddr>,
 }
 
 impl Up {
@@ -164,7 +166,9 @@ impl Up {
             let text = ready.get(name).and_then(Value::as_str).expect("an address");
             text.parse().expect("an address")
         };
-        Self { daemon, service: address("service"), admin: address("admin") }
+        let redis = ready.get("redis").and_then(Value::as_str);
+        let redis = redis.map(|text| text.parse().expect("an address"));
+        Self { daemon, service: address("service"), admin: address("admin"), redis }
     }
 
     /// Runs a command against it.

@@ -13,6 +13,8 @@ fn every_command_explains_itself_and_gives_an_example() {
         "cas",
         "incr",
         "mget",
+        "mset",
+        "mdel",
         "scan",
         "status",
         "keyspace",
@@ -27,6 +29,8 @@ fn every_command_explains_itself_and_gives_an_example() {
         "switch",
         "node",
         "controller",
+        "coordinator",
+        "gateway",
     ];
     let overview = run(&["--help"]).expect(0).stdout;
     assert!(overview.contains("Exit codes:"), "{overview}");
@@ -47,6 +51,10 @@ fn every_command_explains_itself_and_gives_an_example() {
     }
     let help = run(&["paper", "pegasus", "--help"]).expect(0).stdout;
     assert!(help.contains("keyway paper pegasus --figure 8"), "{help}");
+    for sub in ["up", "run", "status", "faults", "balance", "shift", "down"] {
+        let help = run(&["lab", sub, "--help"]).expect(0).stdout;
+        assert!(help.contains(&format!("keyway lab {sub}")), "{help}");
+    }
     for sub in ["list", "create", "show"] {
         let help = run(&["keyspace", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway keyspace {sub}")), "{help}");

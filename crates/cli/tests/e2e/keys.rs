@@ -33,6 +33,17 @@ fn a_session_with_a_cluster() {
     let stale = run(&["cas", "lock", "theirs", "--expect-version", &version, "--json"]).expect(1);
     assert_eq!(stale.json()["outcome"], "mismatch");
     assert_eq!(run(&["get", "lock"]).expect(0).stdout, "ours");
+    let kept = run(&["cas", "lock", "--expect", "yours", "--ttl", "1h"]).expect(1);
+    assert!(kept.stderr.contains("something else is there"), "{kept:?}");
+    run(&["cas", "lock", "--expect", "ours", "--ttl", "1h"]).expect(0);
+    let held = run(&["get", "lock", "--json"]).expect(0).json();
+    assert!(held["value"] == "ours" && held["expiry_ms"].as_u64() > Some(0), "{held}");
+    let version = held["version"].to_string();
+    let stale = run(&["del", "lock", "--expect", "yours"]).expect(1);
+    assert!(stale.stderr.contains(&format!("version {version}")), "{stale:?}");
+    run(&["del", "lock", "--expect-version", &version]).expect(0);
+    run(&["del", "lock", "--expect-version", &version]).expect(1);
+    run(&["put", "lock", "ours"]).expect(0);
 
     // INCR.
     assert_eq!(run(&["incr", "visits"]).expect(0).stdout, "1\n");
@@ -125,6 +136,39 @@ fn one_mget_of_32_keys_reaches_all_nodes() {
     let expected = format!("{0}\tvalue of {0}\n{1}\tvalue of {1}\n", keys[0], keys[1]);
     assert_eq!(ran.stdout, expected);
     assert!(ran.stderr.contains("no such key: nobody"), "{ran:?}");
+}
+
+#[test]
+fn thousands_of_keys_are_written_read_and_deleted_at_once() {
+    let up = Up::start(&["--nodes", "4", "--partitions", "16"]);
+    let count = 5_000;
+    let line = |n: u32| format!("key-{n}\tvalue of {n}\n");
+    // One value is overwritten in the same request.
+    let mut input = "key-7\tnever seen\n".to_owned();
+    input.extend((0..count).map(line));
+    let ran = up.run_with_input(&["mset", "-"], input.as_bytes()).expect(0);
+    assert_eq!(ran.stdout, format!("ok, {0} of {0} written\n", count + 1));
+    let mut keys: String = (0..count).map(|n| format!("key-{n}\n")).collect();
+    let found = up.run_with_input(&["mget", "-"], keys.as_bytes()).expect(0);
+    assert_eq!(found.stdout, (0..count).map(line).collect::<String>());
+    keys.push_str("key-0\n");
+    let deleted = up.run_with_input(&["mdel", "-", "--json"], keys.as_bytes()).expect(0);
+    let versions = |lines: &[Value]| -> Vec<u64> {
+        lines.iter().map(|it| it["version"].as_u64().expect("it was deleted")).collect()
+    };
+    let versions = versions(&deleted.json_lines());
+    assert_eq!(versions.len(), count as usize + 1);
+    assert_eq!(versions.first(), versions.last(), "a key that is there twice is deleted once");
+    let gone = up.run_with_input(&["mdel", "-"], keys.as_bytes()).expect(1);
+    assert_eq!(gone.stdout, format!("ok, 0 of {} deleted\n", count + 1));
+
+    up.run(&["mset", "a", "1", "b", "-2", "--ttl", "1h"]).expect(0);
+    let found = up.run(&["mget", "b", "a", "b", "--within", "5s", "--json"]).expect(0).json_lines();
+    let values: Vec<&Value> = found.iter().map(|it| &it["value"]).collect();
+    assert_eq!(values, [&json!("-2"), &json!("1"), &json!("-2")]);
+    assert!(found.iter().all(|it| it["expiry_ms"].as_u64().is_some()), "{found:?}");
+    let odd = up.run(&["mset", "a", "1", "b"]).expect(2);
+    assert!(odd.stderr.contains("each key needs a value"), "{odd:?}");
 }
 
 #[test]

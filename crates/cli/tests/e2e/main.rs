@@ -1,6 +1,8 @@
 //! The real binary, end to end: clusters in one process and in several, over loopback.
 
 #[cfg(test)]
+mod backends;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod config;
@@ -23,6 +25,15 @@ mod paper;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod redis;
+#[cfg(test)]
 mod roles;
 #[cfg(test)]
 mod scan;
+#[cfg(test)]
+#[path = "../../../runtime/tests/backend/servers.rs"]
+#[expect(dead_code, reason = "the engines' own tests use the rest")]
+mod servers;
+#[cfg(test)]
+#[path = "../chaos/skip.rs"]
+mod skip;

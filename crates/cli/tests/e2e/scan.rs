@@ -72,10 +72,25 @@ fn a_scan_of_100_000_keys_in_128_partitions_is_complete_sorted_and_right() {
 }
 
 #[test]
-fn a_hash_keyspace_says_how_to_get_one_that_can_be_scanned() {
+fn a_hash_keyspace_is_scanned_whole_and_not_between_keys() {
     let up = Up::start(&["--nodes", "3", "--partitions", "8"]);
-    let refused = up.run(&["scan"]).expect(3);
+    let refused = up.run(&["scan", "--prefix", "k"]).expect(3);
     assert!(refused.stderr.contains("range"), "{refused:?}");
+    let mut keys: Vec<String> = (0..30).map(|n| format!("k{n:02}")).collect();
+    for key in &keys {
+        up.run(&["put", key, "v"]).expect(0);
+    }
+    keys.remove(7);
+    up.run(&["del", "k07"]).expect(0);
+    let lines = up.run(&["scan"]).expect(0).stdout;
+    let mut found: Vec<&str> =
+        lines.lines().map(|line| line.strip_suffix("\tv").unwrap()).collect();
+    found.sort_unstable();
+    assert_eq!(found, keys);
+    assert_eq!(up.run(&["scan", "--count"]).expect(0).stdout, "29\n");
+    let some = up.run(&["scan", "--keys-only", "--limit", "4"]).expect(0).stdout;
+    assert!(lines.lines().zip(some.lines()).all(|(line, key)| line.starts_with(key)));
+    assert_eq!(some.lines().count(), 4);
 }
 
 #[test]

@@ -222,6 +222,41 @@ mod tests {
     }
 
     #[test]
+    fn experiments_with_hot_keys_make_a_table_and_a_plot_and_leave_nothing() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "experiments_with_hot_keys_make_a_table_and_a_plot_and_leave_nothing";
+        if !can_build(test) {
+            return;
+        }
+        let (folder, name) = (tempfile::tempdir().unwrap(), Lab::free_name());
+        let out = folder.path().to_str().unwrap();
+        let measure = |words: &str, plot: &str| {
+            let rack = "--nodes 4 --node-rate 2k --keys 500 --json";
+            let mut arguments: Vec<&str> = words.split(' ').chain(rack.split(' ')).collect();
+            arguments.extend(["--name", &name, "--out", out]);
+            let rows = run(&arguments).expect(0).json_lines();
+            assert!(std::fs::read_to_string(folder.path().join(plot)).unwrap().contains("<svg"));
+            assert_eq!(traces(&name), Vec::<String>::new());
+            rows
+        };
+        // A busy machine may let no rate hold: there are rows in any case.
+        let balance = "lab balance --replicas 1 --theta 1.2 --reads 100 --arm hashing,anywhere \
+                       --seconds 300ms";
+        let rows = measure(balance, "lab-balance.svg");
+        let arms: Vec<&str> = rows.iter().skip(1).filter_map(|it| it["arm"].as_str()).collect();
+        assert_eq!(arms.len(), 3, "{rows:?}");
+        assert!(rows.iter().skip(1).all(|it| it["cap"] == 8_000.0), "{rows:?}");
+
+        let shift = "lab shift --arm copies --load 0.3 --every 1s --seconds 3s --reads 95";
+        let rows = measure(shift, "lab-shift.svg");
+        let shifts: Vec<&str> = rows.iter().skip(1).filter_map(|it| it["shift"].as_str()).collect();
+        assert_eq!(shifts, ["hot-in", "random", "none"]);
+        let changes = |row: &Value| row["back_after_ms"].as_str().unwrap().split(", ").count();
+        assert_eq!(changes(&rows[1]), 2, "{rows:?}");
+        assert!(rows[3]["answered"].as_f64().unwrap() > 0.5, "{rows:?}");
+    }
+
+    #[test]
     fn bad_links_lose_double_and_delay_as_much_as_asked_and_nothing_goes_wrong() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let test = "bad_links_lose_double_and_delay_as_much_as_asked_and_nothing_goes_wrong";

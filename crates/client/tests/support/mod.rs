@@ -24,8 +24,10 @@ pub(crate) struct Cluster {
     pub(crate) keyspace: Keyspace,
     /// Values; `None` is a deleted key that a scan may show as a hole.
     pub(crate) data: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What came of each write, by its number.
+    pub(crate) written: BTreeMap<u64, (Code, u64)>,
     /// The last match value of every partition.
-    borders: BTreeSet<Match>,
+    pub(crate) borders: BTreeSet<Match>,
     whims: Whims,
     rng: Rng,
 }
@@ -45,7 +47,8 @@ pub(crate) fn range_keyspace(prefix: &[u8]) -> Keyspace {
 impl Cluster {
     pub(crate) fn new(keyspace: Keyspace, partitions: usize, whims: Whims, rng: Rng) -> Self {
         let data = BTreeMap::new();
-        let mut cluster = Self { keyspace, data, borders: BTreeSet::new(), whims, rng };
+        let (written, borders) = (BTreeMap::new(), BTreeSet::new());
+        let mut cluster = Self { keyspace, data, written, borders, whims, rng };
         cluster.split(partitions);
         cluster
     }
@@ -85,6 +88,8 @@ impl Cluster {
                 let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.key.to_vec()).collect();
                 self.answer_multiget(&header, &keys)
             }
+            Body::Put { key, value, .. } => self.write(&header, key, Some(value)),
+            Body::Del { key } => self.write(&header, key, None),
             other => panic!("the fake cluster does not know {other:?}"),
         }
     }
@@ -194,6 +199,28 @@ impl Cluster {
         reply.count = count;
         wire::emit(&mut out, &reply, &[&payload]);
         out
+    }
+
+    /// A write is carried out once, however often it comes, and answered the same each time.
+    fn write(&mut self, header: &Header, key: &[u8], value: Option<&[u8]>) -> Vec<Vec<u8>> {
+        let op = if value.is_some() { Op::PutReply } else { Op::DelReply };
+        let mut reply = Header { op: op as u8, flags: 0, key_len: 0, ..*header };
+        let known = self.written.get(&header.seq).copied();
+        (reply.code, reply.object_version) = match known {
+            Some((code, version)) => (code as u8, version),
+            None if self.rng.chance(self.whims.again, 100) => (self.ask_again() as u8, 0),
+            None => {
+                let before = self.data.insert(key.to_vec(), value.map(<[u8]>::to_vec)).flatten();
+                let missing = before.is_none() && value.is_none();
+                let code = if missing { Code::NotFound } else { Code::Ok };
+                let version = self.written.len() as u64 + 1;
+                self.written.insert(header.seq, (code, version));
+                (code as u8, version)
+            }
+        };
+        let mut out = Vec::new();
+        wire::emit(&mut out, &reply, &[]);
+        vec![out]
     }
 
     fn answer_multiget(&mut self, header: &Header, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {

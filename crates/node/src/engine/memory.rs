@@ -11,11 +11,16 @@
 //! key is a piece of memory of its own. An expiry costs as much again. The engine has no limit of
 //! its own: what a shard stores is bounded by who may write to it.
 //!
+//! A scan of a partition of a hash keyspace makes an index of it, of about 25 bytes for each
+//! record. The index is kept up while scans go on, and forgotten when as many keys have come and
+//! gone since the last one as it has.
+//!
 //! A walk through a partition of a hash keyspace takes 8 bytes for each of its records as long as
 //! it lasts, because a table that grows keeps no order of its own.
 
 mod block;
 mod detached;
+mod index;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -29,7 +34,9 @@ use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use detached::Detached;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use index::Index;
 use order::{Place, Placed};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -48,6 +55,8 @@ pub struct MemoryEngine {
 struct Hashed {
     partition: PartitionId,
     slots: HashTable<Slot>,
+    /// The order of its keys, while somebody scans it.
+    index: RefCell<Option<Index>>,
 }
 
 /// The keyhash stands beside the pointer, so that neither a growing table nor a key that looks
@@ -104,8 +113,12 @@ impl MemoryEngine {
 
     #[inline]
     fn slots(&self, partition: PartitionId) -> Option<&HashTable<Slot>> {
-        let table = self.hashed.find(partition_hash(partition), |t| t.partition == partition)?;
-        Some(&table.slots)
+        Some(&self.table(partition)?.slots)
+    }
+
+    #[inline]
+    fn table(&self, partition: PartitionId) -> Option<&Hashed> {
+        self.hashed.find(partition_hash(partition), |table| table.partition == partition)
     }
 
     fn find_ordered(&self, partition: PartitionId, at: Match, key: &[u8]) -> Option<&Block> {
@@ -119,7 +132,7 @@ impl MemoryEngine {
 
     #[inline]
     fn put_hashed(&mut self, key: &KeyRef<'_>, record: &Record<'_>) -> Option<u64> {
-        let KeyRef { partition, keyhash, key, .. } = *key;
+        let KeyRef { partition, match_value, keyhash, key, .. } = *key;
         let table = self
             .hashed
             .entry(
@@ -127,7 +140,7 @@ impl MemoryEngine {
                 |table| table.partition == partition,
                 |table| partition_hash(table.partition),
             )
-            .or_insert_with(|| Hashed { partition, slots: HashTable::new() })
+            .or_insert_with(|| Hashed::new(partition))
             .into_mut();
         let held = |slot: &Slot| slot.holds(keyhash, key);
         match table.slots.entry(keyhash, held, |slot| slot.keyhash) {
@@ -139,6 +152,7 @@ impl MemoryEngine {
             }
             Entry::Vacant(entry) => {
                 entry.insert(Slot { keyhash, block: Block::new(key, record) });
+                index::note(table.index.get_mut(), |index| index.add(match_value, keyhash));
                 None
             }
         }
@@ -171,8 +185,10 @@ impl MemoryEngine {
             .hashed
             .find_entry(partition_hash(partition), |table| table.partition == partition)
             .ok()?;
-        let slots = &mut table.get_mut().slots;
+        let Hashed { slots, index, .. } = table.get_mut();
         let (slot, _) = slots.find_entry(keyhash, |slot| slot.holds(keyhash, key)).ok()?.remove();
+        let is_last = slots.find(keyhash, |slot| slot.keyhash == keyhash).is_none();
+        index::note(index.get_mut(), |index| index.remove(match_value, keyhash, is_last));
         if slots.is_empty() {
             table.remove();
         }
@@ -204,6 +220,29 @@ impl MemoryEngine {
     fn remove_due(&mut self, due: &Due) {
         let was_there = self.due.remove(due);
         assert!(was_there, "every record with an expiry is in the due index");
+    }
+}
+
+impl Hashed {
+    fn new(partition: PartitionId) -> Self {
+        Self { partition, slots: HashTable::new(), index: RefCell::new(None) }
+    }
+
+    fn scan(
+        &self,
+        interval: &Interval<'_>,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        let match_of = |key: &[u8]| interval.keyspace.match_value(key);
+        let mut index = self.index.borrow_mut();
+        let index = index.get_or_insert_with(|| {
+            Index::of(self.slots.iter().map(|slot| (match_of(slot.block.key()), slot.keyhash)))
+        });
+        let with_hash = |keyhash: u64| {
+            let slots = self.slots.iter_hash(keyhash).filter(move |it| it.keyhash == keyhash);
+            slots.map(|slot| (match_of(slot.block.key()), &slot.block))
+        };
+        index.scan(interval, with_hash, visit);
     }
 }
 
@@ -265,14 +304,15 @@ impl Engine for MemoryEngine {
         interval: &Interval<'_>,
         mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) {
+        if !interval.keyspace.is_ordered() {
+            if let Some(table) = self.table(interval.partition) {
+                table.scan(interval, visit);
+            }
+            return;
+        }
         let Some(tree) = self.ordered.get(&interval.partition) else { return };
         let Some(mut range) = order::range(tree, interval) else { return };
-        let mut visit_one = |(place, block): (&Place, &Block)| {
-            if !interval.holds_key(place.key()) {
-                return ControlFlow::Continue(());
-            }
-            visit(place.key(), block.record())
-        };
+        let mut visit_one = |(place, block): (&Place, &Block)| visit(place.key(), block.record());
         // Whether the visitor broke off or the range ended is the same to the caller.
         let _ = if interval.reverse {
             range.rev().try_for_each(&mut visit_one)

@@ -21,6 +21,7 @@ pub(super) fn problems(config: &Config) -> Problems {
     check_together(config, &mut found);
     check_admins(config, &mut found);
     check_directories(config, &mut found);
+    check_backends(config, &mut found);
     for (index, keyspace) in config.keyspaces.iter().enumerate() {
         check_keyspace(config, index, keyspace, &mut found);
     }
@@ -105,7 +106,49 @@ fn check_node(node: &NodeSection, found: &mut Vec<String>) {
             "node {id}: the engine \"memory\" keeps nothing: remove data, or choose \
              engine = \"fjall\""
         )),
-        (EngineKind::Fjall, Some(_)) | (EngineKind::Memory, None) => {}
+        (EngineKind::Redis | EngineKind::Memcached, Some(_)) => found.push(format!(
+            "node {id}: the engine {:?} keeps nothing in a directory: remove data",
+            engine.name()
+        )),
+        (EngineKind::Fjall, Some(_)) | (_, None) => {}
+    }
+    check_backend(node, found);
+}
+
+fn check_backend(node: &NodeSection, found: &mut Vec<String>) {
+    let NodeSection { id, engine, backend, .. } = node;
+    let name = engine.name();
+    match backend {
+        None if engine.has_backend() => found.push(format!(
+            "node {id}: the engine {name:?} needs an address: add backend = \"{name}://HOST:PORT\""
+        )),
+        Some(backend) if !engine.takes(backend) => found.push(format!(
+            "node {id}: {backend} is no store for the engine {name:?}: remove backend, or choose \
+             the engine that goes with it"
+        )),
+        None | Some(_) => {}
+    }
+}
+
+/// What engines over stores of others need of each other.
+fn check_backends(config: &Config, found: &mut Vec<String>) {
+    let mut owners: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for node in &config.nodes {
+        if let Some(backend) = &node.backend {
+            owners.entry(backend.secret()).or_default().push(format!("node {}", node.id));
+        }
+    }
+    for owners in owners.values().filter(|owners| owners.len() > 1) {
+        found.push(format!("{} share a backend: give each its own", owners.join(" and ")));
+    }
+    // Heads give out other first versions, because of what was there before.
+    let (with, without): (Vec<_>, Vec<_>) =
+        config.nodes.iter().partition(|node| node.engine.has_backend());
+    if let (Some(with), Some(without)) = (with.first(), without.first()) {
+        found.push(format!(
+            "node {} has a backend and node {} has none: give all nodes one, or none",
+            with.id, without.id
+        ));
     }
 }
 

@@ -52,7 +52,7 @@ fn all_problems_are_told_at_once() {
 #[test]
 fn each_mistake_is_found() {
     type Change = fn(&mut Config);
-    let mistakes: [(Change, &str); 26] = [
+    let mistakes: [(Change, &str); 31] = [
         (|it| it.switches[0].service.set_port(0), "port 0"),
         (|it| it.switches[0].service.set_ip([0; 4].into()), "wildcard"),
         (|it| it.switches.clear(), "describe 1 to 64"),
@@ -68,6 +68,11 @@ fn each_mistake_is_found() {
         (|it| it.nodes[0].shards = 0, "do not fit"),
         (|it| (it.nodes[0].shards = 2, it.nodes[0].listen.set_port(65535)).1, "do not fit"),
         (|it| it.nodes[0].engine = EngineKind::Memory, "keeps nothing"),
+        (|it| it.nodes[0].engine = EngineKind::Redis, "keeps nothing in a directory"),
+        (|it| it.nodes[0].engine = EngineKind::Redis, "add backend = \"redis://"),
+        (|it| it.nodes[0].engine = EngineKind::Memcached, "give all nodes one, or none"),
+        (|it| it.nodes[0].backend = backend(), "no store for the engine \"fjall\""),
+        (|it| it.nodes.iter_mut().for_each(|it| it.backend = backend()), "share a backend"),
         (|it| it.nodes[0].shards = 2, "another node's"),
         (|it| it.nodes[0].listen = it.switches[0].service, "a switch share port"),
         (|it| it.nodes[0].listen = "[::1]:7801".parse().unwrap(), "choose IPv4 or IPv6"),
@@ -84,6 +89,25 @@ fn each_mistake_is_found() {
         let found = problems_with(change);
         assert!(found.iter().any(|it| it.contains(expected)), "{expected:?} not in {found:#?}");
     }
+}
+
+fn backend() -> Option<BackendUrl> {
+    Some("redis://127.0.0.1:6379".parse().unwrap())
+}
+
+#[test]
+fn a_backend_goes_with_its_engine() {
+    let text = fs::read_to_string(EXAMPLE).unwrap();
+    let text = (1..=3).fold(text, |text, id| {
+        let ours = format!("engine = \"fjall\"\ndata = \"/var/lib/keyway/node-{id}\"");
+        let theirs = format!("engine = \"redis\"\nbackend = \"redis://127.0.0.1:637{id}\"");
+        assert!(text.contains(&ours));
+        text.replace(&ours, &theirs)
+    });
+    let config: Config = toml::from_str(&text).unwrap();
+    assert_eq!(config.check().0, Vec::<String>::new());
+    let wrong = toml::from_str::<Config>(&text.replace("redis://", "reddis://")).unwrap_err();
+    assert!(wrong.to_string().contains("no address of a backend"), "{wrong}");
 }
 
 fn second_switch(service: &str) -> SwitchSection {

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
 use crate::net::{Overflow, Received, Socket};
-use crate::store::FjallEngine;
+use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Full, Instant, Served, Service, is_work, mix};
 use node::engine::memory::MemoryEngine;
@@ -263,6 +263,12 @@ impl ShardEngine for MemoryEngine {
     }
 }
 
+impl<B: Backend> ShardEngine for BackendEngine<B> {
+    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
+        Ok(None)
+    }
+}
+
 impl ShardEngine for FjallEngine {
     fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError> {
         Self::persist_due(self, now)
@@ -302,6 +308,13 @@ impl<E: ShardEngine> Driven for Shard<E> {
             self.node.install_hot(now, &order);
         }
         self.asked.push(answer);
+    }
+
+    fn announce<'a>(&mut self, payloads: impl Iterator<Item = &'a [u8]>) {
+        // What waits to be served is handed over later, one by one.
+        if self.service.is_none() {
+            self.node.announce(payloads);
+        }
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {

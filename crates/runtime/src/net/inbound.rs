@@ -72,6 +72,14 @@ impl Inbound {
         Ok(0)
     }
 
+    /// What the datagrams of the batch say.
+    pub fn payloads(&self) -> impl Iterator<Item = &[u8]> {
+        let batch = self.arrived.iter().zip(self.buffers.iter()).take(self.len);
+        batch.map(|(arrived, buffer)| {
+            buffer.get(..arrived.size).expect("datagrams lie in their buffers")
+        })
+    }
+
     /// The datagrams of the batch, in the order of their arrival.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = Received<'_>> {
         let arrived = self.arrived.iter().zip(self.buffers.iter_mut()).take(self.len);

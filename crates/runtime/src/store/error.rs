@@ -1,5 +1,6 @@
 //! Why a store cannot be opened or used, in words that say what to do.
 
+use super::BackendUrl;
 use std::path::{Path, PathBuf};
 
 /// Why a store cannot be opened or used.
@@ -61,6 +62,25 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         why: serde_json::Error,
+    },
+    /// A backend cannot be used.
+    #[error("cannot use the backend {url}: {why}")]
+    Backend {
+        /// Where it is.
+        url: BackendUrl,
+        /// What it, or the system, said.
+        why: String,
+    },
+    /// A backend that throws away what it likes.
+    #[error(
+        "{url} throws values away when its memory is full (maxmemory-policy {policy}), and with \
+         them what Keyway knows of its keys: set it to noeviction"
+    )]
+    Evicting {
+        /// Where it is.
+        url: BackendUrl,
+        /// Its policy.
+        policy: String,
     },
     /// The operating system said no.
     #[error("cannot use {}: {why}", path.display())]

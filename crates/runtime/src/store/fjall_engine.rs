@@ -342,12 +342,7 @@ impl Engine for FjallEngine {
     ) {
         let (start, end) = codec::interval(interval);
         let direction = if interval.reverse { Direction::Backward } else { Direction::Forward };
-        self.visit(&start, &end, direction, |_, RecordKey { key, .. }, record| {
-            if !interval.holds_key(key) {
-                return ControlFlow::Continue(());
-            }
-            visit(key, record)
-        });
+        self.visit(&start, &end, direction, |_, RecordKey { key, .. }, record| visit(key, record));
     }
 
     fn due(

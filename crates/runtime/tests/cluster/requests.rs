@@ -2,7 +2,7 @@
 
 use crate::setup::{in_memory, on_disk};
 use client::blocking::{Client, Space};
-use client::{CasReply, DelReply, Expect, IncrReply, Options, PutOptions, ScanOptions};
+use client::{CasReply, DelReply, Expect, IncrReply, Options, PutOptions, ScanOptions, Value};
 use runtime::up::{Embedded, HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::collections::BTreeMap;
 use std::thread;
@@ -131,7 +131,16 @@ fn what_was_written_is_there_after_a_restart() {
     }
     let found = range.scan(ScanOptions::default()).into_result().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let found: BTreeMap<String, String> =
-        found.into_iter().map(|(key, value)| (text(key), text(value.value))).collect();
+    let texts = |(key, value): (Vec<u8>, Value)| (text(key), text(value.value));
+    let found: BTreeMap<String, String> = found.into_iter().map(texts).collect();
     assert_eq!(found, written);
+
+    let (mut paged, mut cursor) = (BTreeMap::new(), Some(0));
+    while let Some(from) = cursor {
+        let page = hash.page(from, 10, false).into_result().unwrap();
+        assert!(page.entries.len() <= 10 && page.next.is_none_or(|next| next > from));
+        cursor = page.next;
+        paged.extend(page.entries.into_iter().map(texts));
+    }
+    assert_eq!(paged, written);
 }

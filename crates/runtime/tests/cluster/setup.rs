@@ -18,6 +18,7 @@ pub(crate) fn in_memory() -> UpOptions {
         switch_threads: 2,
         engine: EngineKind::Memory,
         data: None,
+        backends: Vec::new(),
         sync: SyncPolicy::Always,
         service: "127.0.0.1:0".parse().unwrap(),
         admin: "127.0.0.1:0".parse().unwrap(),

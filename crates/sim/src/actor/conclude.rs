@@ -1,7 +1,8 @@
 //! What a simulated user makes of the outcome of a request: operations on single keys.
 
+use super::many::Told;
 use super::{Actor, Answered, Asked, What};
-use crate::check::{History, Op, OpKind, Scan, complete, read};
+use crate::check::{History, Op, OpKind, Scan, complete};
 use client::{Outcome, Reply, UnknownReason};
 use cluster::Plant;
 use machine::Instant;
@@ -9,12 +10,12 @@ use machine::Instant;
 impl Actor {
     /// Whether nobody can know how this write ended, and that may be: it was first sent before the
     /// client heard of the last change of switches, and may have been stamped by the one before.
-    fn is_uncertain(&mut self, now: Instant, asked: &Asked, outcome: &Outcome<Reply>) -> bool {
+    fn may_be_uncertain(&mut self, now: Instant, asked: &Asked) -> bool {
         let unaware = self.aware_at.is_none_or(|at| asked.at <= at);
         if asked.sure {
             self.aware_at.get_or_insert(now);
         }
-        unaware && matches!(outcome, Outcome::Unknown(UnknownReason::Uncertain))
+        unaware
     }
 
     pub(super) fn conclude(
@@ -24,7 +25,8 @@ impl Actor {
         outcome: Outcome<Reply>,
         history: &mut History,
     ) {
-        let honest = self.is_uncertain(now, &asked, &outcome);
+        let unaware = self.may_be_uncertain(now, &asked);
+        let honest = unaware && outcome == Outcome::Unknown(UnknownReason::Uncertain);
         let reply = match outcome {
             Outcome::Done(reply) => Some(reply),
             Outcome::Unknown(_) => None,
@@ -44,6 +46,8 @@ impl Actor {
             }
         }
         let returned = reply.is_some().then_some(now);
+        let (client, called, sure) = (self.index, asked.at, asked.sure);
+        let told = Told { client, called, now, sure, unaware };
         let op =
             |kind, version| Op { client: self.index, called: asked.at, returned, kind, version };
         match asked.what {
@@ -65,17 +69,13 @@ impl Actor {
                 };
             }
             What::Many(keys) => {
-                let Some(Reply::Mget(values)) = reply else { return };
-                for (key, outcome) in keys.iter().zip(values) {
-                    if let Outcome::Done(value) = outcome {
-                        let (kind, version) = read(value.as_ref(), history);
-                        history.record(key, op(kind, version));
-                    } else if asked.sure {
-                        let what = "a key of a multiget not read in a healed world";
-                        history.violation(format!("client {}: {what}", self.index));
-                    }
-                }
+                let Some(reply) = reply else { return };
+                told.reads(&keys, reply, history);
             }
+            What::Writes(writes) => match reply {
+                Some(reply) => told.writes(&writes, reply, history),
+                None => told.unknown(&writes, history),
+            },
             What::Scan { first, last, limit, reverse } => {
                 let Some(Reply::Range(entries)) = reply else { return };
                 let scan = Scan { first, last, limit, reverse };

@@ -1,9 +1,10 @@
 //! Which requests a simulated user makes.
 
+use super::many::wide_keys;
 use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
 use crate::check::{Key, OpKind};
 use crate::options::Load;
-use client::{Expect, Expiry, Request};
+use client::{Expect, Expiry, New, Request};
 use std::ops::Bound;
 
 /// Every key that any user may ever have written.
@@ -12,7 +13,9 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     let flooded = u64::try_from(load.flood).expect("a number of writes");
     let hashed = names('r', load.registers).chain(names('c', COUNTERS)).chain(names('f', flooded));
     let hashed = hashed.map(|name| Key { ordered: false, key: name.into_bytes() });
-    hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
+    let wide = wide_keys().filter(|_| load.many_percent > 0);
+    let wide = wide.map(|name| Key { ordered: false, key: name.into_bytes() });
+    hashed.chain(wide).chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
 }
 
 /// The two keys that most requests may be about.
@@ -26,6 +29,9 @@ impl Actor {
         self.started += 1;
         if self.plain_percent > 0 && self.rng.chance(self.plain_percent, 100) {
             return self.plain(ask);
+        }
+        if self.many_percent > 0 && self.rng.chance(self.many_percent, 100) {
+            return self.many(ask);
         }
         let register = self.register();
         if self.reads_percent > 0 && self.rng.chance(self.reads_percent, 100) {
@@ -98,20 +104,26 @@ impl Actor {
         self.submit(ask, request, What::One(key, kind));
     }
 
-    /// Expects what it last read, by version or by value.
+    /// Expects what it last read, by version or by value; writes another, deletes it, or gives it
+    /// another end.
     fn cas(&mut self, ask: &Ask<'_>, register: &Key) {
         let (value, text) = self.value_and_text();
         let by_version = self.rng.chance(1, 2);
         let seen = self.seen.get(&register.key).copied();
         let expected = seen.map_or(String::new(), |(value, _)| value.to_string());
-        let (expect, wanted) = match seen {
-            Some((value, version)) if by_version => (Expect::Version(version), Some(value)),
-            Some((value, _)) => (Expect::Value(expected.as_bytes()), Some(value)),
-            None => (Expect::Version(0), None),
+        let (expect, at) = match seen {
+            Some((_, version)) if by_version => (Expect::Version(version), Some(version)),
+            Some(_) => (Expect::Value(expected.as_bytes()), None),
+            None => (Expect::Version(0), Some(0)),
         };
-        let (key, expiry) = (&*register.key, Expiry::Never);
-        let request = Request::Cas { key, expect, value: text.as_bytes(), expiry };
-        let kind = OpKind::Cas { expect: wanted, value, written: None };
+        let wanted = seen.map(|(value, _)| value);
+        let (new, value, (expiry, expiry_ms)) = match self.rng.below(4) {
+            0 if seen.is_some() => (New::Nothing, None, (Expiry::Never, 0)),
+            1 if seen.is_some() => (New::Same, wanted, self.draw_expiry(ask, register)),
+            _ => (New::Value(text.as_bytes()), Some(value), (Expiry::Never, 0)),
+        };
+        let request = Request::Cas { key: &register.key, expect, new, expiry };
+        let kind = OpKind::Cas { expect: wanted, at, value, expiry_ms, written: None };
         self.submit(ask, request, What::One(register.clone(), kind));
     }
 
@@ -120,7 +132,7 @@ impl Actor {
         let mut keys: Vec<Key> = (0..self.registers).map(|n| of_text(format!("r{n}"))).collect();
         keys.extend((0..COUNTERS).map(|n| of_text(format!("c{n}"))));
         let slices: Vec<&[u8]> = keys.iter().map(|key| key.key.as_slice()).collect();
-        self.submit(ask, Request::Mget { keys: &slices }, What::Many(keys.clone()));
+        self.submit(ask, Request::Mget { keys: &slices, within: None }, What::Many(keys.clone()));
     }
 
     fn scan(&mut self, ask: &Ask<'_>) {
@@ -136,6 +148,7 @@ impl Actor {
             end: Bound::Included(end.as_bytes()),
             reverse,
             limit,
+            keys_only: false,
         };
         self.submit(ask, request, What::Scan { first, last, limit, reverse });
     }
@@ -144,7 +157,7 @@ impl Actor {
         let [hashed, in_order] = ask.keyspaces;
         let keyspace = match &what {
             What::One(Key { ordered: true, .. }, _) | What::Scan { .. } => in_order,
-            What::One(..) | What::Many(_) => hashed,
+            What::One(..) | What::Many(_) | What::Writes(_) => hashed,
         };
         let ticket = self.machine.start(ask.local, keyspace, request).expect("a sound request");
         self.waiting.insert(ticket, Asked { at: ask.now, sure: self.is_sure(), what });

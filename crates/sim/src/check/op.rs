@@ -36,12 +36,16 @@ pub enum OpKind {
         /// Whether there was a value.
         existed: Option<bool>,
     },
-    /// Wrote `value` if the present one was `expect`.
+    /// Wrote `value`, or deleted the key, if the present one was `expect`.
     Cas {
         /// What had to be there.
         expect: Option<i64>,
-        /// What was to be written.
-        value: i64,
+        /// Its version, if that is what was compared: it tells two writes of one value apart.
+        at: Option<u64>,
+        /// What was to be there then; `None` for nothing. May be what was there.
+        value: Option<i64>,
+        /// The expiry of that (0: never).
+        expiry_ms: u64,
         /// Whether it was.
         written: Option<bool>,
     },
@@ -92,9 +96,8 @@ impl Op {
         self.returned?;
         match self.kind {
             OpKind::Read(seen) => Some(seen),
-            OpKind::Put { value, .. } | OpKind::Cas { value, written: Some(true), .. } => {
-                Some(Some(value))
-            }
+            OpKind::Put { value, .. } => Some(Some(value)),
+            OpKind::Cas { value, written: Some(true), .. } => Some(value),
             OpKind::Del { .. } => Some(None),
             OpKind::Incr { sum, .. } => sum.map(Some),
             OpKind::Cas { .. } => None,
@@ -115,10 +118,17 @@ impl fmt::Display for OpKind {
             Self::Put { value, expiry_ms } => write!(f, "put {value} until {expiry_ms} ms"),
             Self::Del { existed: Some(false) } => write!(f, "del, found nothing"),
             Self::Del { .. } => write!(f, "del"),
-            Self::Cas { expect, value, written: Some(false) } => {
-                write!(f, "cas {} to {value}, found another", shown(expect))
+            Self::Cas { expect, at, value, expiry_ms, written } => {
+                write!(f, "cas {}", shown(expect))?;
+                if let Some(version) = at {
+                    write!(f, " v{version}")?;
+                }
+                write!(f, " to {}", shown(value))?;
+                if expiry_ms != 0 {
+                    write!(f, " until {expiry_ms} ms")?;
+                }
+                f.write_str(if written == Some(false) { ", found another" } else { "" })
             }
-            Self::Cas { expect, value, .. } => write!(f, "cas {} to {value}", shown(expect)),
             Self::Incr { delta, sum: None } => write!(f, "incr {delta}"),
             Self::Incr { delta, sum: Some(sum) } => write!(f, "incr {delta} = {sum}"),
         }

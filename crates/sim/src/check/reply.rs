@@ -63,11 +63,17 @@ pub fn complete(kind: OpKind, reply: &Reply, history: &mut History) -> (OpKind, 
             let version = if del.existed { del.version } else { 0 };
             (OpKind::Del { existed: Some(del.existed) }, version)
         }
-        (OpKind::Cas { expect, value, .. }, Reply::Cas(CasReply::Written { version })) => {
-            (OpKind::Cas { expect, value, written: Some(true) }, *version)
-        }
-        (OpKind::Cas { expect, value, .. }, Reply::Cas(CasReply::Mismatch { .. })) => {
-            (OpKind::Cas { expect, value, written: Some(false) }, 0)
+        (OpKind::Cas { expect, at, value, expiry_ms, .. }, Reply::Cas(cas)) => {
+            let (written, version) = match cas {
+                CasReply::Written { version } => (Some(true), *version),
+                CasReply::Mismatch { version } => {
+                    if at == Some(*version) {
+                        history.violation(format!("{kind} found version {version}"));
+                    }
+                    (Some(false), at.map_or(0, |_| *version))
+                }
+            };
+            (OpKind::Cas { expect, at, value, expiry_ms, written }, version)
         }
         (OpKind::Incr { delta, .. }, Reply::Incr(IncrReply::Sum { sum, version })) => {
             (OpKind::Incr { delta, sum: Some(*sum) }, *version)

@@ -57,7 +57,9 @@ fn weakened(ops: &[Op], range: std::ops::Range<usize>) -> Vec<Op> {
 fn forget(op: &Op) -> Op {
     let kind = match op.kind {
         OpKind::Del { .. } => OpKind::Del { existed: None },
-        OpKind::Cas { expect, value, .. } => OpKind::Cas { expect, value, written: None },
+        OpKind::Cas { expect, at, value, expiry_ms, .. } => {
+            OpKind::Cas { expect, at, value, expiry_ms, written: None }
+        }
         OpKind::Incr { delta, .. } => OpKind::Incr { delta, sum: None },
         kind @ (OpKind::Read(_) | OpKind::Put { .. }) => kind,
     };
@@ -74,8 +76,10 @@ fn without_unseen(ops: &[Op]) -> Vec<Op> {
     let saw = |value: i64| ops.iter().any(|op| op.kind == OpKind::Read(Some(value)));
     let saw_nothing = ops.iter().any(|op| op.kind == OpKind::Read(None));
     let seen = |op: &Op| match op.kind {
-        OpKind::Put { value, expiry_ms } => saw(value) || (expiry_ms > 0 && saw_nothing),
-        OpKind::Cas { value, .. } => saw(value),
+        OpKind::Put { value, expiry_ms } | OpKind::Cas { value: Some(value), expiry_ms, .. } => {
+            saw(value) || (expiry_ms > 0 && saw_nothing)
+        }
+        OpKind::Cas { value: None, .. } => saw_nothing,
         OpKind::Del { .. } => saw_nothing,
         OpKind::Read(_) | OpKind::Incr { .. } => true,
     };

@@ -23,6 +23,7 @@ impl World {
             let text = format!("not recovered {healed_max:?} after the last fault: {why}");
             return self.history.violation(text);
         }
+        self.let_leases_lapse();
         let now = self.now;
         for actor in &mut self.actors {
             actor.be_patient(now, &mut self.history);
@@ -39,6 +40,13 @@ impl World {
         self.check_switches();
         self.check_replicas();
         self.count_epochs();
+    }
+
+    /// Waits for the last that faults do: a switch that was not heard while they lasted may find
+    /// only now that its lease has ended, and then forgets its directory once more.
+    fn let_leases_lapse(&mut self) {
+        self.run_until(self.now + self.options.lease * 2, |_| false);
+        self.settles_within(QUIET_MAX, Self::has_recovered);
     }
 
     /// One client reads all keys, and must be answered.

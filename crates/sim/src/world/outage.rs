@@ -115,6 +115,7 @@ fn options(seed: u64) -> Options {
             think: Duration::from_millis(20),
             registers: 2,
             plain_percent: 0,
+            many_percent: 0,
             reads_percent: 0,
             focus_percent: 0,
             blind: false,

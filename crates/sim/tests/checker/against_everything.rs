@@ -75,7 +75,13 @@ fn random_op(rng: &mut Rng, client: usize, versions: bool, expires: bool) -> Op 
     let kind = match rng.below(if unknown { 4 } else { 6 }) {
         0 => OpKind::Put { value: few(rng), expiry_ms },
         1 => OpKind::Del { existed: told(rng) },
-        2 => OpKind::Cas { expect: maybe(rng), value: few(rng), written: told(rng) },
+        2 => {
+            let (expect, value) = (maybe(rng), maybe(rng));
+            // Nobody swaps nothing for nothing.
+            let expect = expect.or_else(|| value.is_none().then(|| few(rng)));
+            let expiry_ms = if value.is_some() { expiry_ms } else { 0 };
+            OpKind::Cas { expect, at: None, value, expiry_ms, written: told(rng) }
+        }
         3 => {
             let sum = (!unknown).then(|| 1 + rng.below(4) as i64);
             OpKind::Incr { delta: few(rng), sum }

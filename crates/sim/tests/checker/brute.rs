@@ -75,11 +75,12 @@ fn happens(op: &Op, point: &mut Point) -> bool {
         OpKind::Del { existed } => {
             (existed.is_none_or(|it| it == present.is_some()), present.map(|_| None))
         }
-        OpKind::Cas { expect, value, written } => {
+        OpKind::Cas { expect, value, expiry_ms, written, .. } => {
             let holds = present == expect;
             // What a comparison found at a version was there.
             let found = op.version == 0 || written != Some(false) || present.is_some();
-            (found && written.is_none_or(|it| it == holds), holds.then_some(Some((value, 0))))
+            let leaves = value.map(|value| (value, expiry_ms));
+            (found && written.is_none_or(|it| it == holds), holds.then_some(leaves))
         }
         OpKind::Incr { delta, sum } => {
             let next = present.unwrap_or(0) + delta;

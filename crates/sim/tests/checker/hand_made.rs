@@ -3,7 +3,7 @@
 use crate::make::{at, cas, del, incr, op, put, read, until};
 use sim::check::linear::check;
 use sim::check::properties::{Promise, breaches};
-use sim::check::{History, Key, Op, Verdict};
+use sim::check::{History, Key, Op, OpKind, Verdict};
 
 fn good(what: &str, ops: &[Op]) {
     assert_eq!(check(ops, 0).verdict, Verdict::Linearizable, "{what}: {:?}", check(ops, 0));
@@ -61,6 +61,44 @@ fn deletes_stay_deleted() {
     );
     bad("found what was not there", &[op(1, 2, del(true))]);
     bad("did not find what was", &[op(1, 2, put(5)), op(3, 4, del(false))]);
+}
+
+#[test]
+fn a_swap_may_delete_or_keep_what_it_finds() {
+    let start = op(1, 2, put(5));
+    let deletes = |written: bool| op(3, 4, cas(5, None, written));
+    good("deleted", &[start.clone(), deletes(true), op(5, 6, read(None))]);
+    bad("still there", &[start.clone(), deletes(true), op(5, 6, read(5))]);
+    bad("deleted something else", &[op(1, 2, put(6)), deletes(true)]);
+    bad("though it found another", &[op(1, 2, put(6)), deletes(false), op(5, 6, read(None))]);
+    let unknown = op(3, None, cas(6, None, None));
+    let via = [start.clone(), op(3, None, put(6)), unknown.clone(), op(5, 6, read(None))];
+    good("after another write of unknown outcome", &via);
+    bad("not without it", &[start.clone(), unknown, op(5, 6, read(None))]);
+    let ends = |written: Option<bool>| {
+        let (expect, value) = (Some(5), Some(5));
+        OpKind::Cas { expect, at: None, value, expiry_ms: 10, written }
+    };
+    let touch = op(3, 4, ends(Some(true)));
+    good("it goes in time", &[start.clone(), touch.clone(), op(11, 12, read(None))]);
+    bad("not before", &[start.clone(), touch.clone(), op(5, 6, read(None))]);
+    bad("and not after", &[start.clone(), touch, op(11, 12, read(5))]);
+    let maybe = op(3, None, ends(None));
+    good("perhaps", &[start.clone(), maybe.clone(), op(11, 12, read(5))]);
+    good("or perhaps not", &[start.clone(), maybe, op(11, 12, read(None))]);
+}
+
+#[test]
+fn a_version_tells_two_writes_of_one_value_apart() {
+    let swap = |expect, at, value, written| {
+        let (expect, value) = (Some(expect), Some(value));
+        OpKind::Cas { expect, at: Some(at), value, expiry_ms: 0, written: Some(written) }
+    };
+    let touched = [at(1, op(1, 2, put(5))), at(3, op(3, 4, swap(5, 1, 5, true)))];
+    let with = |last: Op| [touched[0].clone(), touched[1].clone(), last];
+    good("another version, the same value", &with(at(3, op(5, 6, swap(5, 1, 6, false)))));
+    bad("a version of before", &with(at(1, op(5, 6, swap(5, 2, 6, false)))));
+    bad("it found nothing", &with(op(5, 6, swap(5, 1, 6, false))));
 }
 
 #[test]

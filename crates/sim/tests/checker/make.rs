@@ -32,10 +32,11 @@ pub(crate) fn del(existed: impl Into<Option<bool>>) -> OpKind {
 
 pub(crate) fn cas(
     expect: impl Into<Option<i64>>,
-    value: i64,
+    value: impl Into<Option<i64>>,
     written: impl Into<Option<bool>>,
 ) -> OpKind {
-    OpKind::Cas { expect: expect.into(), value, written: written.into() }
+    let (expect, value, written) = (expect.into(), value.into(), written.into());
+    OpKind::Cas { expect, at: None, value, expiry_ms: 0, written }
 }
 
 pub(crate) fn incr(delta: i64, sum: impl Into<Option<i64>>) -> OpKind {

@@ -8,7 +8,7 @@ use cluster::{
 };
 use std::net::SocketAddr;
 use wire::{
-    Body, CopyEntry, Effect, Endpoint, Fields as _, Found, HEADER_LEN, MAGIC, Op, Packet,
+    Body, CopyEntry, Effect, Endpoint, Fields as _, Found, HEADER_LEN, MAGIC, New, Op, Packet,
     ReturnBody, VERSION,
 };
 
@@ -36,10 +36,11 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::Get { key }
         | Body::Del { key }
         | Body::Incr { key, .. }
+        | Body::Cas { key, new: New::Same | New::Nothing, .. }
         | Body::ChainExpire { key } => entry_fits(key, &[]),
         Body::Describe { name } => entry_fits(name, &[]),
         Body::Put { key, value, .. }
-        | Body::Cas { key, value, .. }
+        | Body::Cas { key, new: New::Value(value), .. }
         | Body::RoamFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
         Body::ChainWrite { fixed, key, value } => {
             let returns = fixed.effect == Effect::Return as u8;

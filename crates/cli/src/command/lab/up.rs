@@ -23,6 +23,7 @@ Examples:
   keyway lab up
   keyway lab up --nodes 16 --clients 2
   keyway lab up --nodes 32 --replicas 1 --node-rate 5k --detach
+  keyway lab up --node-rate 5k --slow-nodes 4
   keyway lab up --engine fjall --data ./data
   keyway lab up --name other --json                          for scripts and tests")]
 pub(crate) struct Args {
@@ -38,18 +39,16 @@ pub(crate) struct Args {
     ///
     /// Many slow servers fit on a few cores, and what is measured is where load goes. A write
     /// counts at each node of its chain; up to 256 requests wait, and more are dropped.
-    #[arg(long, value_name = "PER_SECOND", value_parser = rate)]
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse::rate)]
     node_rate: Option<NonZero<u32>>,
+    /// So many of the nodes, the last ones, serve half of --node-rate.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "node_rate")]
+    slow_nodes: u16,
     /// Return when the cluster is ready, and leave the lab until: keyway lab down
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
     size: ClusterSize,
-}
-
-fn rate(text: &str) -> Result<NonZero<u32>, String> {
-    let rate = u32::try_from(parse::count(text)?).ok().and_then(NonZero::new);
-    rate.ok_or_else(|| format!("choose 1 to {}", u32::MAX))
 }
 
 impl Args {
@@ -90,6 +89,10 @@ impl Args {
             *data = std::path::absolute(&data).context("there is no present directory")?;
         }
         let mut problems = size.problems();
+        if size.engine.has_backend() {
+            let name = size.engine.name();
+            problems.push(format!("nodes in a lab reach no {name}: choose another engine"));
+        }
         for (what, count, most) in
             [("nodes", size.nodes, NODES_MAX), ("clients", self.clients, CLIENTS_MAX)]
         {
@@ -97,11 +100,16 @@ impl Args {
                 problems.push(format!("{count} {what}: choose 1 to {most} in a lab"));
             }
         }
+        let (slow, nodes) = (self.slow_nodes, size.nodes);
+        if slow > nodes {
+            problems.push(format!("{slow} slow nodes of {nodes}"));
+        }
         if !problems.is_empty() {
             return Err(Failure::usage(problems.join("; ")));
         }
         let rack = Rack { lab: self.lab.name.clone(), nodes: size.nodes, clients: self.clients };
-        Ok(Cluster { rack, plane: self.plane, size, node_rate: self.node_rate })
+        let Self { plane, node_rate, slow_nodes, .. } = *self;
+        Ok(Cluster { rack, plane, size, node_rate, slow_nodes })
     }
 
     fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
@@ -109,9 +117,13 @@ impl Args {
         let (service, admin, seconds) = (service(), admin(Place::Controller), took.as_secs_f64());
         let option = name_option(lab);
         let rate = self.node_rate.map_or_else(String::new, |rate| {
-            format!(", each shard serves {rate} requests per second")
+            let slow = match self.slow_nodes {
+                0 => String::new(),
+                slow => format!(", half of that the last {slow}"),
+            };
+            format!(", each shard serves {rate} requests per second{slow}")
         });
-        let (replicas, engine) = (self.size.replicas, self.size.engine_name());
+        let (replicas, engine) = (self.size.replicas, self.size.engine().name());
         let end = if self.detach {
             format!("keyway lab down{option} ends it.")
         } else {

@@ -84,7 +84,7 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
     /// The keyspace.
-    pub keyspace: KeyspaceId,
+    pub keyspace: Keyspace,
     /// The partition.
     pub partition: PartitionId,
     /// First match value.
@@ -180,13 +180,12 @@ impl Step {
 
 impl Change {
     fn write([_, space, a, b, c, d]: Draw) -> Self {
-        Self::Write {
-            key: Key::from_draw(space, a),
-            version: u64::from(b),
-            expiry_ms: u64::from((c % 32).saturating_sub(12)),
-            tombstone: d % 5 == 1,
-            value: if d % 5 == 1 { Vec::new() } else { value(d / 5) },
-        }
+        let (key, tombstone) = (Key::from_draw(space, a), d % 5 == 1);
+        let mut value = if tombstone { Vec::new() } else { value(d / 5) };
+        // Nodes write nothing larger.
+        value.truncate(wire::ENTRY_MAX - key.bytes.len());
+        let expiry_ms = u64::from((c % 32).saturating_sub(12));
+        Self::Write { key, version: u64::from(b), expiry_ms, tombstone, value }
     }
 }
 
@@ -229,10 +228,12 @@ impl Key {
 }
 
 impl Scan {
-    /// A whole partition of an ordered keyspace.
+    /// A whole partition.
     pub(super) fn whole(area: &Area) -> Self {
+        let space = SPACES.iter().position(|space| space.id == area.keyspace.0);
+        let space = space.and_then(|space| u16::try_from(space).ok());
         Self {
-            keyspace: area.keyspace,
+            keyspace: keyspace(space.expect("every area is of one of them")).0,
             partition: area.partition,
             first: area.first,
             last: area.last,
@@ -244,7 +245,7 @@ impl Scan {
     }
 
     fn from_draw([what, space, a, b, c, d]: Draw) -> Self {
-        let (keyspace, area) = area(1 + space % 2, space / 2);
+        let (keyspace, area) = area(space, space / 8);
         let whole = Self::whole(&area);
         let piece = |draw| keyspace.match_value(&key_bytes(draw)).clamp(whole.first, whole.last);
         let (first, last) =

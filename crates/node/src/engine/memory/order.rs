@@ -75,8 +75,7 @@ impl<'a> Borrow<dyn Placed + 'a> for Place {
     }
 }
 
-/// The records between the ends of an interval; `None` if the ends cross. Exact as long as the
-/// bounds on keys are not inside the bounds on match values, else more than the interval holds.
+/// The records of an interval; `None` if its ends cross.
 pub(super) fn range<'t>(
     tree: &'t BTreeMap<Place, Block>,
     interval: &Interval<'_>,

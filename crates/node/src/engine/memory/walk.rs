@@ -7,13 +7,15 @@ use cluster::Match;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::sync::Arc;
 
 /// How far a walk through a partition has come. In a hash keyspace it takes 8 bytes for each
-/// record there was at the beginning; in an ordered one it is the key to go on with.
-#[derive(Debug)]
+/// record there was at the beginning; in an ordered one it is the key to go on with. Its clones
+/// share those.
+#[derive(Clone, Debug)]
 pub struct Cursor(Walk);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Walk {
     Hashed(HashedWalk),
     Ordered(OrderedWalk),
@@ -21,18 +23,18 @@ enum Walk {
 }
 
 /// A table gives no order that would survive its growing, so the walk brings one along.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct HashedWalk {
     /// Those of all records at the beginning, each once. Sorted, so that the way is the same
     /// wherever a table puts its records.
-    keyhashes: Vec<u64>,
+    keyhashes: Arc<[u64]>,
     /// Index of the one to go on with.
     next: usize,
     /// The key to go on with, among those of that keyhash: they are visited in order.
     from: Option<Box<[u8]>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OrderedWalk {
     /// The place to go on with.
     from: Place,
@@ -47,7 +49,7 @@ impl Cursor {
             slots.into_iter().flatten().map(|slot| slot.keyhash).collect();
         keyhashes.sort_unstable();
         keyhashes.dedup();
-        Self(Walk::Hashed(HashedWalk { keyhashes, next: 0, from: None }))
+        Self(Walk::Hashed(HashedWalk { keyhashes: keyhashes.into(), next: 0, from: None }))
     }
 
     /// To the beginning of a partition of an ordered keyspace.

@@ -134,10 +134,10 @@ fn after(keyspace: KeyspaceId, last: Match) -> Bound<Vec<u8>> {
     }
 }
 
-/// The range of an interval. Exact as long as the bounds on keys are not inside the bounds on
-/// match values, else more than the interval holds.
+/// The range of an interval.
 pub(super) fn interval(interval: &Interval<'_>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let Interval { keyspace, first, last, start, end, .. } = *interval;
+    let Interval { first, last, start, end, .. } = *interval;
+    let keyspace = interval.keyspace.id;
     let start = match start {
         Bound::Included(key) => Bound::Included(place(keyspace, first, key)),
         Bound::Excluded(key) => Bound::Excluded(place(keyspace, first, key)),

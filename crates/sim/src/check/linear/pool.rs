@@ -22,6 +22,10 @@ pub(super) struct Pool<'a> {
     pub(super) expiring: Vec<Expiring>,
     /// The one that puts values that nobody looks for.
     pub(super) nameless: Option<u32>,
+    /// Those that compare and leave nothing, or a value with an end.
+    ending: BTreeMap<Option<i64>, Vec<Ending>>,
+    /// What those expect that an unknown write may leave.
+    pub(super) reachable_ends: Vec<Option<i64>>,
     /// Those that compare, with what they expect.
     swappers: BTreeSet<(Option<i64>, u32)>,
 }
@@ -33,6 +37,14 @@ pub(super) struct Expiring {
     pub(super) class: u32,
     /// Nobody looks for the value.
     pub(super) nameless: bool,
+}
+
+/// Unknown swaps after which, at once or in time, there is nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    pub(super) class: u32,
+    /// When what it leaves goes; 0 if it leaves nothing.
+    pub(super) expiry_ms: u64,
 }
 
 /// Unknown writes that would do the same.
@@ -88,13 +100,16 @@ impl<'a> Pool<'a> {
         let mut adders = std::mem::take(&mut pool.adders);
         adders.sort_by_key(|class| std::cmp::Reverse(pool.delta(*class)));
         pool.expiring.sort_by_key(|it| it.expiry_ms);
-        Self { adders, ..pool }
+        let pool = Self { adders, ..pool };
+        let expected = pool.ending.keys().copied();
+        let reachable_ends = expected.filter(|expect| pool.may_leave(*expect)).collect();
+        Self { reachable_ends, ..pool }
     }
 
     fn add(&mut self, kind: OpKind, sight: Sight) -> u32 {
         let class = u32::try_from(self.classes.len()).expect("fewer classes than operations");
         self.classes.push(Class { ops: Vec::new(), sight });
-        if let OpKind::Put { value, .. } | OpKind::Cas { value, .. } = kind {
+        if let OpKind::Put { value, .. } | OpKind::Cas { value: Some(value), .. } = kind {
             self.by_value.entry(value).or_default().push(class);
             if let Sight::At(version) = sight {
                 self.by_version.insert(version, class);
@@ -110,8 +125,11 @@ impl<'a> Pool<'a> {
                     self.expiring.push(Expiring { expiry_ms, class, nameless });
                 }
             }
-            OpKind::Cas { expect, .. } => {
+            OpKind::Cas { expect, value, expiry_ms, .. } => {
                 self.swappers.insert((expect, class));
+                if value.is_none() || expiry_ms != 0 {
+                    self.ending.entry(expect).or_default().push(Ending { class, expiry_ms });
+                }
             }
             OpKind::Incr { .. } => self.adders.push(class),
             OpKind::Del { .. } => self.deleters.push(class),
@@ -159,7 +177,8 @@ impl<'a> Pool<'a> {
     /// What an unknown write left at this version, if that is known.
     pub(super) fn value_at(&self, version: u64) -> Option<i64> {
         match self.member(self.class_at(version)?, 0)?.kind {
-            OpKind::Put { value, .. } | OpKind::Cas { value, .. } => Some(value),
+            OpKind::Put { value, .. } => Some(value),
+            OpKind::Cas { value, .. } => value,
             OpKind::Del { .. } | OpKind::Incr { .. } | OpKind::Read(_) => None,
         }
     }
@@ -172,8 +191,25 @@ impl<'a> Pool<'a> {
     pub(super) fn may_leave(&self, value: Option<i64>) -> bool {
         match value {
             Some(value) => self.by_value.contains_key(&value) || !self.adders.is_empty(),
-            None => !self.deleters.is_empty() || !self.expiring.is_empty(),
+            None => {
+                !self.deleters.is_empty() || !self.expiring.is_empty() || !self.ending.is_empty()
+            }
         }
+    }
+
+    /// Whether any of them may leave a value with an end.
+    pub(super) fn may_expire(&self) -> bool {
+        !self.expiring.is_empty() || self.ending.values().flatten().any(|it| it.expiry_ms != 0)
+    }
+
+    /// Those that compare with this and leave nothing, at once or in time.
+    pub(super) fn ending_of(&self, expect: Option<i64>) -> &[Ending] {
+        self.ending.get(&expect).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether there are any of them.
+    pub(super) fn has_ending(&self) -> bool {
+        !self.ending.is_empty()
     }
 
     pub(super) fn has_swappers(&self) -> bool {
@@ -223,7 +259,7 @@ impl Sights {
                 OpKind::Incr { .. } => sights.counted = true,
                 _ => {}
             }
-            if let OpKind::Put { value, .. } | OpKind::Cas { value, .. } = op.kind {
+            if let OpKind::Put { value, .. } | OpKind::Cas { value: Some(value), .. } = op.kind {
                 *sights.left.entry(value).or_default() += 1;
             }
         }
@@ -233,8 +269,11 @@ impl Sights {
     fn sight(&self, kind: OpKind) -> Sight {
         let value = match kind {
             _ if self.counted => return Sight::Named,
-            OpKind::Put { value, .. } | OpKind::Cas { value, .. } => value,
-            OpKind::Del { .. } | OpKind::Incr { .. } | OpKind::Read(_) => return Sight::Nameless,
+            OpKind::Put { value, .. } | OpKind::Cas { value: Some(value), .. } => value,
+            OpKind::Cas { value: None, .. }
+            | OpKind::Del { .. }
+            | OpKind::Incr { .. }
+            | OpKind::Read(_) => return Sight::Nameless,
         };
         let Some(versions) = self.seen.get(&value) else { return Sight::Nameless };
         match versions.first() {

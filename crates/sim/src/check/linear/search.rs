@@ -363,7 +363,7 @@ impl<'p, 'a> Search<'p, 'a> {
         let settles_version = !self.state.exact && self.plan.op(op).version != 0;
         let expires = self.state.held.is_some_and(|held| held.expiry_ms != 0);
         match (self.plan.op(op).kind, self.state.present()) {
-            (OpKind::Incr { .. }, _) => expires || !unknown.expiring.is_empty(),
+            (OpKind::Incr { .. }, _) => expires || unknown.may_expire(),
             (OpKind::Read(_), present) => settles_version && unknown.may_leave(present),
             (OpKind::Cas { written: Some(false), .. }, Some(_)) => settles_version,
             _ => false,
@@ -429,7 +429,7 @@ impl<'p, 'a> Search<'p, 'a> {
         let need = plan.need(op);
         let found = ways.find(need, round);
         self.steps += found.visited;
-        self.is_cut |= found.is_cut;
+        self.is_cut |= found.is_cut || found.is_short;
         // If they are not used up, the first will always do to have something to delete.
         let enough = need == Need::Something && !found.ways.is_empty();
         moves.goes_on |= found.goes_on && !(enough && self.bookkeeping != Bookkeeping::Strict);

@@ -57,6 +57,11 @@ impl Need {
             OpKind::Del { existed: Some(true) } => Self::Something,
             OpKind::Del { existed: Some(false) } => Self::Exactly(None),
             OpKind::Cas { expect, written: Some(true), .. } => Self::Exactly(expect),
+            // It says what version there was, and that it is another; the value may be the same.
+            OpKind::Cas { at: Some(_), written: Some(false), .. } => match op.version {
+                0 => Self::Exactly(None),
+                _ => Self::Something,
+            },
             OpKind::Cas { expect, written: Some(false), .. } if op.version == 0 => {
                 Self::Other(expect)
             }
@@ -107,12 +112,9 @@ impl State {
             OpKind::Read(_) => None,
             OpKind::Put { value: written, expiry_ms } => value(written, expiry_ms),
             OpKind::Del { .. } => self.held.is_some().then_some(None),
-            OpKind::Cas { expect, value: written, .. } => {
-                if self.present() == expect {
-                    value(written, 0)
-                } else {
-                    None
-                }
+            OpKind::Cas { expect, value, expiry_ms, written, .. } => {
+                let writes = written != Some(false) && self.present() == expect;
+                writes.then_some(value.map(|value| Held { value, expiry_ms }))
             }
             OpKind::Incr { delta, .. } => {
                 let Held { value: old, expiry_ms } =

@@ -1,7 +1,7 @@
 //! Ways: sequences of unknown writes that lead from what a key holds to what an operation has
 //! found.
 
-use super::pool::{Expiring, Pool, Step};
+use super::pool::{Ending, Expiring, Pool, Step};
 use super::state::{Held, Need};
 use crate::check::OpKind;
 use machine::Instant;
@@ -36,11 +36,17 @@ pub(super) struct Found {
     pub(super) goes_on: bool,
     /// There are more ways than are tried.
     pub(super) is_cut: bool,
+    /// There are ways of a kind of which only some are tried.
+    pub(super) is_short: bool,
 }
 
 /// Most unknown writes on one way. Only increments whose outcomes are unknown make long ways, and
 /// more of them than this between two answers is more than any fault leaves.
 const LENGTH_MAX: u32 = 64;
+
+/// Most values whose swap for nothing is tried where the key holds another one: a way with two
+/// unknown writes of which nobody saw anything is hardly ever what happened.
+const ENDING_MAX: usize = 32;
 
 /// Most ways of one round; there are more only among increments of many sizes.
 const WAYS_MAX: usize = 2_000;
@@ -56,7 +62,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         let (found, way) = (Found::default(), Vec::new());
         let present = held.map(|held| held.value);
         let ends = held.is_some_and(|held| held.expiry_ms != 0);
-        let expires = ends || !pool.expiring.is_empty();
+        let expires = ends || pool.may_expire();
         Self { pool, present, expires, next, available, now, skew_ms, found, way }
     }
 
@@ -134,6 +140,8 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             return;
         };
         let Some(value) = wanted else {
+            // A swap of just this value is of no use later.
+            self.reach_end(rest);
             if rest == 0 {
                 self.reach_nothing();
             }
@@ -181,7 +189,8 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     fn is_out_of_reach(&mut self, value: i64, delta: i64, rest: u32) -> bool {
         let pool = self.pool;
         let smallest = pool.adders.last().map_or(0, |class| pool.delta(*class));
-        if !pool.by_value.is_empty() || !pool.deleters.is_empty() || smallest <= 0 {
+        let only_grows = pool.by_value.is_empty() && pool.deleters.is_empty() && !pool.has_ending();
+        if !only_grows || smallest <= 0 {
             return false;
         }
         let missing = i128::from(value) - i128::from(self.present.unwrap_or(0));
@@ -200,6 +209,32 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             }
         }
         self.reach_expiry();
+    }
+
+    /// The way ends with a swap for nothing, or for a value whose time came.
+    fn reach_end(&mut self, rest: u32) {
+        let pool = self.pool;
+        if rest == 0 {
+            self.found.goes_on |= !pool.reachable_ends.is_empty();
+            self.reach_end_from(self.present, rest, pool.ending_of(self.present));
+            return;
+        }
+        for expect in pool.reachable_ends.iter().take(ENDING_MAX) {
+            self.reach_end_from(*expect, rest, pool.ending_of(*expect));
+        }
+        self.found.is_short |= pool.reachable_ends.len() > ENDING_MAX;
+    }
+
+    fn reach_end_from(&mut self, expect: Option<i64>, rest: u32, ending: &[Ending]) {
+        for Ending { class, expiry_ms } in ending {
+            let later = *expiry_ms != 0;
+            if later && self.now.unix_ms() < expiry_ms.saturating_sub(self.skew_ms) {
+                continue;
+            }
+            self.way.extend(later.then_some(Step::Expire));
+            self.before(*class, |ways| ways.reach_value(expect, rest));
+            self.way.truncate(self.way.len() - usize::from(later));
+        }
     }
 
     fn reach_expiry(&mut self) {
@@ -225,6 +260,9 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         self.reach_anything(length);
         if length == 1 {
             self.reach_expiry();
+        }
+        if let Some(rest) = length.checked_sub(1) {
+            self.reach_end(rest);
         }
     }
 

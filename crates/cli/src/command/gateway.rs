@@ -1,0 +1,187 @@
+//! `keyway gateway`: the way in for Redis clients.
+
+use crate::admin::Admin;
+use crate::answer::Answer;
+use crate::cli::Shared;
+use crate::command::logs::Logs;
+use crate::connect;
+use crate::exit::{Failure, Verdict};
+use crate::{out, parse};
+use anyhow::Context;
+use client::{LookupError, NotDone};
+use gateway::{Acl, Gateway, MAXCLIENTS, Options, StartError, TlsFiles};
+use runtime::signals::Signals;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Run a gateway: Redis clients connect to it and use the keys of --keyspace.
+///
+/// It keeps nothing itself, so that any number of them may stand before one cluster.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway gateway
+  redis-cli get greeting                                        in another shell
+  keyway gateway --listen 127.0.0.1:0 --json                    for scripts and tests
+  keyway gateway --listen 10.0.0.1:6379 --password-file secret
+  keyway gateway --listen 10.0.0.1:6379 --acl-file users.acl --tls-cert a.pem --tls-key a.key")]
+pub(crate) struct Args {
+    /// Where clients connect; port 0 for any. Beyond loopback only with passwords.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
+    #[arg(value_parser = parse::address)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    rules: Rules,
+    #[command(flatten)]
+    logs: Logs,
+}
+
+/// Whom a gateway lets in, and how many.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Gateway")]
+pub(crate) struct Rules {
+    /// File with the password that every client must give.
+    #[arg(long, value_name = "FILE", conflicts_with = "acl_file")]
+    password_file: Option<PathBuf>,
+    /// File of users, in the syntax of Redis: `user alice on >secret ~app:* +@read`.
+    #[arg(long, value_name = "FILE")]
+    acl_file: Option<PathBuf>,
+    /// Certificate for TLS, in the PEM format, with those between it and its authority.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Key of the certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Authorities: a client must have a certificate of one of them.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_ca: Option<PathBuf>,
+    /// Most clients at once.
+    #[arg(long, value_name = "N", default_value_t = MAXCLIENTS)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    maxclients: u32,
+    /// Time after which a client that has sent no whole command is disconnected; 0s: never.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse::duration)]
+    idle_timeout: Duration,
+    /// Threads; by default as many as there are cores.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+}
+
+impl Args {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        self.logs.start("warn")?;
+        // Before any thread is started, so that none of them takes the signal.
+        let signals = Signals::hold().context("cannot hold signals back")?;
+        let replicas = replicas(shared);
+        let options = self.rules.options(shared, shared.services.clone(), replicas, self.listen)?;
+        let gateway = start(options)?;
+        let listen = gateway.local();
+        if shared.json {
+            Answer::new("ready")
+                .with("redis", listen)
+                .with("keyspace", shared.keyspace.as_str())
+                .with("pid", std::process::id())
+                .print();
+        } else {
+            out::line(&format!(
+                "gateway ready: redis-cli {} reads and writes keyspace {}",
+                redis_cli(listen),
+                shared.keyspace
+            ));
+        }
+        let signal = signals.wait().context("cannot wait for signals")?;
+        eprintln!("keyway: {signal}: ending in good order");
+        gateway.stop();
+        Ok(Verdict::Yes)
+    }
+}
+
+impl Rules {
+    /// Everything that a gateway needs to know.
+    pub(crate) fn options(
+        &self,
+        shared: &Shared,
+        services: Vec<SocketAddr>,
+        replicas: Option<u8>,
+        listen: SocketAddr,
+    ) -> Result<Options, Failure> {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                authorities: self.tls_ca.clone(),
+            }),
+            _ => None,
+        };
+        Ok(Options {
+            services,
+            keyspace: shared.keyspace.clone(),
+            replicas,
+            deadline: shared.timeout,
+            listen,
+            workers: self.workers.map_or_else(cores, usize::from),
+            maxclients: usize::try_from(self.maxclients).unwrap_or(usize::MAX),
+            idle_timeout: self.idle_timeout,
+            tls,
+            acl: self.acl()?,
+        })
+    }
+
+    fn acl(&self) -> Result<Acl, Failure> {
+        if let Some(path) = &self.password_file {
+            let text = read(path)?;
+            let password = text.lines().next().unwrap_or_default();
+            if password.is_empty() {
+                let what = format!("{}: the first line is to be the password", path.display());
+                return Err(Failure::usage(what));
+            }
+            return Ok(Acl::with_password(password.as_bytes()));
+        }
+        let Some(path) = &self.acl_file else { return Ok(Acl::open()) };
+        let acl = Acl::parse(&read(path)?);
+        acl.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    }
+}
+
+/// Nodes that hold each key, which only a controller can tell. Without one the gateway serves all
+/// the same.
+fn replicas(shared: &Shared) -> Option<u8> {
+    let map = Admin::new(&shared.admins, shared.timeout).map();
+    let map = map.inspect_err(|failure| {
+        eprintln!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
+    });
+    let keyspaces = map.ok()?.keyspaces;
+    let keyspace = keyspaces.into_iter().find(|keyspace| keyspace.name == shared.keyspace);
+    keyspace.map(|keyspace| keyspace.replicas)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+/// Starts a gateway; what goes wrong is told as by commands that read and write keys.
+pub(crate) fn start(options: Options) -> Result<Gateway, Failure> {
+    let services = options.services.clone();
+    Gateway::start(options).map_err(|error| match error {
+        StartError::Lookup(LookupError::NoSuchKeyspace(name)) => connect::no_such_keyspace(&name),
+        StartError::Lookup(LookupError::NotDone(NotDone::Unknown(_))) => {
+            connect::no_answer(&services)
+        }
+        StartError::Unprotected(_) | StartError::Tls(_) => Failure::usage(error.to_string()),
+        StartError::Bind { .. } | StartError::System(_) | StartError::Lookup(_) => {
+            Failure::Other(error.into())
+        }
+    })
+}
+
+/// How redis-cli is told where a gateway listens.
+pub(crate) fn redis_cli(at: SocketAddr) -> String {
+    if at.ip() == std::net::Ipv4Addr::LOCALHOST {
+        format!("-p {}", at.port())
+    } else {
+        format!("-h {} -p {}", at.ip(), at.port())
+    }
+}

@@ -1,0 +1,69 @@
+//! Who takes multigets apart: the switch, or (to compare with) the client, or a coordinator.
+
+use cluster::{KeyspaceId, Map, Match, RangeTable};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::{CHAIN_MAX, Endpoint, Fields, HEADER_LEN, hop_flag};
+
+/// Who takes multigets apart. Everything else goes to a service address either way.
+#[derive(Clone, Debug, Default)]
+pub enum Coordination {
+    /// The switch sends each node its keys.
+    #[default]
+    Switch,
+    /// The client sends each node its keys, past the switch, and is answered past it.
+    Client(Arc<Directory>),
+    /// A [`Coordinator`](crate::Coordinator) at this address takes whole multigets.
+    Coordinator(Endpoint),
+}
+
+/// What one must know to send each node its own keys.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    /// Where answers go.
+    reply_to: Endpoint,
+    tails: BTreeMap<KeyspaceId, RangeTable<Tail>>,
+}
+
+/// A node that answers reads of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tail {
+    /// Of the shard that has the partition.
+    pub(crate) endpoint: Endpoint,
+    node: u16,
+}
+
+impl Directory {
+    /// What this map says, for one who receives at `reply_to`.
+    #[must_use]
+    pub fn new(map: &Map, reply_to: Endpoint) -> Self {
+        let mut rows: BTreeMap<KeyspaceId, Vec<(Match, Match, Tail)>> = BTreeMap::new();
+        for partition in &map.partitions {
+            let node = map.nodes.iter().find(|node| Some(node.id) == partition.tail());
+            let Some(node) = node else { continue };
+            let tail = Tail { endpoint: node.endpoint_of(partition.id), node: node.id.0 };
+            let of_keyspace = rows.entry(partition.keyspace).or_default();
+            of_keyspace.push((partition.first, partition.last, tail));
+        }
+        let tails = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
+        Self { reply_to, tails }
+    }
+
+    /// Who answers for this match value, if anybody does.
+    pub(crate) fn tail(&self, keyspace: KeyspaceId, at: u128) -> Option<Tail> {
+        self.tails.get(&keyspace)?.find(Match(at)).copied()
+    }
+
+    /// Stamps an MGET as a switch would.
+    pub(crate) fn stamp(&self, header: &mut [u8; HEADER_LEN], tail: Tail) {
+        let mut chain = [0; 2 * CHAIN_MAX];
+        if let Some(first) = chain.first_chunk_mut() {
+            *first = tail.node.to_be_bytes();
+        }
+        header.set_chain(chain);
+        header.set_chain_len(1);
+        header.set_hop_flags(hop_flag::DIRECT);
+        header.set_reply_addr(self.reply_to.addr);
+        header.set_reply_port(self.reply_to.port);
+    }
+}

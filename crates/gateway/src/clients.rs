@@ -1,0 +1,167 @@
+//! Who is connected, as all connections see each other.
+
+use crate::resp::Version;
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// All connections.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    all: Mutex<BTreeMap<u64, Arc<Entry>>>,
+    last_id: AtomicU64,
+    /// Told when a connection has ended.
+    pub(crate) left: Notify,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: u64,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    /// Since the server's start.
+    pub(crate) since: Duration,
+    /// When its last command was whole, in milliseconds since the server's start.
+    active_ms: AtomicU64,
+    /// Number of its last command.
+    pub(crate) command: AtomicU32,
+    /// Bytes that were read and not understood yet.
+    pub(crate) input: AtomicUsize,
+    /// Bytes that could not be written yet.
+    pub(crate) output: AtomicUsize,
+    signals: AtomicU8,
+    /// Wakes the connection's task.
+    pub(crate) waker: AtomicWaker,
+    told: Mutex<Told>,
+}
+
+/// What a client has told about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) user: String,
+    pub(crate) name: Bytes,
+    pub(crate) lib_name: Bytes,
+    pub(crate) lib_version: Bytes,
+    pub(crate) protocol: Version,
+    pub(crate) no_evict: bool,
+    pub(crate) no_touch: bool,
+}
+
+/// Its task is to end at once.
+const KILL: u8 = 1;
+/// Its task is to end when what is under way is done.
+const DRAIN: u8 = 2;
+/// Commands need not wait any more for the end of a pause.
+const RESUME: u8 = 4;
+
+impl Entry {
+    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn kill(&self) {
+        self.signals.fetch_or(KILL, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    pub(crate) fn drain(&self) {
+        self.signals.fetch_or(DRAIN, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & KILL != 0
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & DRAIN != 0
+    }
+
+    /// Waits until the connection is to end, one way or the other.
+    pub(crate) async fn dismissed(&self) {
+        poll_fn(|context| {
+            self.waker.register(context.waker());
+            if self.is_killed() || self.is_draining() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    pub(crate) fn note_unpaused(&self) {
+        self.signals.fetch_or(RESUME, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    /// Whether a pause has been ended since this was asked.
+    pub(crate) fn takes_resumed(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & RESUME != 0
+            && self.signals.fetch_and(!RESUME, Ordering::Relaxed) & RESUME != 0
+    }
+
+    pub(crate) fn note_active(&self, now: Duration) {
+        self.active_ms.store(millis(now), Ordering::Relaxed);
+    }
+
+    pub(crate) fn idle(&self, now: Duration) -> Duration {
+        let active = self.active_ms.load(Ordering::Relaxed);
+        Duration::from_millis(millis(now).saturating_sub(active))
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Clients {
+    /// Makes a connection known.
+    pub(crate) fn enter(
+        &self,
+        peer: SocketAddr,
+        local: SocketAddr,
+        now: Duration,
+        user: &str,
+    ) -> Arc<Entry> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let told = Told { user: user.to_owned(), ..Told::default() };
+        let entry = Arc::new(Entry {
+            id,
+            peer,
+            local,
+            since: now,
+            active_ms: AtomicU64::new(millis(now)),
+            command: AtomicU32::new(u32::MAX),
+            input: AtomicUsize::new(0),
+            output: AtomicUsize::new(0),
+            signals: AtomicU8::new(0),
+            waker: AtomicWaker::new(),
+            told: Mutex::new(told),
+        });
+        self.lock().insert(id, Arc::clone(&entry));
+        entry
+    }
+
+    pub(crate) fn leave(&self, id: u64) {
+        self.lock().remove(&id);
+        self.left.notify_waiters();
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Everybody who is connected now, the oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<Entry>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Entry>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

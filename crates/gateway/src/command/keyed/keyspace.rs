@@ -1,0 +1,73 @@
+//! Commands about all keys.
+
+use super::Keyed;
+use crate::command::{Access, Keys, Run, Spec};
+
+pub(super) static TABLE: &[Spec] = &[
+    Spec {
+        name: "dbsize",
+        arity: 1,
+        keys: Keys::None,
+        access: Access::Read,
+        categories: &["keyspace", "fast"],
+        summary: "Counts all keys, one after the other.",
+        since: "1.0.0",
+        group: "server",
+        run: Run::Keyed(Keyed::DbSize),
+    },
+    Spec {
+        name: "flushall",
+        arity: -1,
+        keys: Keys::None,
+        access: Access::Write,
+        categories: &["keyspace", "dangerous"],
+        summary: "Deletes all keys, each for itself.",
+        since: "1.0.0",
+        group: "server",
+        run: Run::Keyed(Keyed::FlushAll),
+    },
+    Spec {
+        name: "flushdb",
+        arity: -1,
+        keys: Keys::None,
+        access: Access::Write,
+        categories: &["keyspace", "dangerous"],
+        summary: "Deletes all keys, each for itself; the same as FLUSHALL.",
+        since: "1.0.0",
+        group: "server",
+        run: Run::Keyed(Keyed::FlushDb),
+    },
+    Spec {
+        name: "keys",
+        arity: 2,
+        keys: Keys::None,
+        access: Access::Read,
+        categories: &["keyspace", "dangerous"],
+        summary: "Returns the keys that match a pattern.",
+        since: "1.0.0",
+        group: "generic",
+        run: Run::Keyed(Keyed::Keys),
+    },
+    Spec {
+        name: "randomkey",
+        arity: 1,
+        keys: Keys::None,
+        access: Access::Read,
+        categories: &["keyspace"],
+        summary: "Returns some key.",
+        since: "1.0.0",
+        group: "generic",
+        run: Run::Keyed(Keyed::RandomKey),
+    },
+    Spec {
+        name: "scan",
+        arity: -2,
+        keys: Keys::None,
+        access: Access::Read,
+        categories: &["keyspace"],
+        summary: "Returns some keys, and a cursor to go on with.",
+        since: "2.8.0",
+        group: "generic",
+        run: Run::Keyed(Keyed::Scan),
+    },
+];

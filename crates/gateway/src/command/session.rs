@@ -1,0 +1,144 @@
+//! Commands about the connection and the server, which the session carries out.
+
+mod table;
+
+pub(super) use table::{TABLE, subcommands};
+
+/// What a session can do. The help of a command is made from the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Session {
+    /// ACL, of which only subcommands do something.
+    Acl(Acl),
+    /// AUTH.
+    Auth,
+    /// CLIENT.
+    Client(Client),
+    /// COMMAND.
+    Command(Command),
+    /// CONFIG.
+    Config(Config),
+    /// A command without the subcommand that it needs; the table does not let that through.
+    Container,
+    /// DEBUG SLEEP.
+    DebugSleep,
+    /// ECHO.
+    Echo,
+    /// FUNCTION FLUSH.
+    FunctionFlush,
+    /// HELLO.
+    Hello,
+    /// The HELP of a command with subcommands.
+    Help,
+    /// INFO.
+    Info,
+    /// LATENCY.
+    Latency(Latency),
+    /// PING.
+    Ping,
+    /// QUIT.
+    Quit,
+    /// RESET.
+    Reset,
+    /// SELECT.
+    Select,
+    /// SLOWLOG.
+    Slowlog(Slowlog),
+    /// TIME.
+    Time,
+    /// WAIT.
+    Wait,
+}
+
+/// Subcommands of ACL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acl {
+    /// ACL CAT.
+    Cat,
+    /// ACL GETUSER.
+    GetUser,
+    /// ACL LIST.
+    List,
+    /// ACL USERS.
+    Users,
+    /// ACL WHOAMI.
+    WhoAmI,
+}
+
+/// Subcommands of CLIENT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// CLIENT GETNAME.
+    GetName,
+    /// CLIENT ID.
+    Id,
+    /// CLIENT INFO.
+    Info,
+    /// CLIENT KILL.
+    Kill,
+    /// CLIENT LIST.
+    List,
+    /// CLIENT NO-EVICT.
+    NoEvict,
+    /// CLIENT NO-TOUCH.
+    NoTouch,
+    /// CLIENT PAUSE.
+    Pause,
+    /// CLIENT REPLY.
+    Reply,
+    /// CLIENT SETINFO.
+    SetInfo,
+    /// CLIENT SETNAME.
+    SetName,
+    /// CLIENT UNPAUSE.
+    Unpause,
+}
+
+/// COMMAND and its subcommands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// COMMAND.
+    All,
+    /// COMMAND COUNT.
+    Count,
+    /// COMMAND DOCS.
+    Docs,
+    /// COMMAND GETKEYS.
+    GetKeys,
+    /// COMMAND INFO.
+    Info,
+    /// COMMAND LIST.
+    List,
+}
+
+/// Subcommands of CONFIG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Config {
+    /// CONFIG GET.
+    Get,
+    /// CONFIG RESETSTAT.
+    ResetStat,
+    /// CONFIG SET.
+    Set,
+}
+
+/// Subcommands of LATENCY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latency {
+    /// LATENCY HISTOGRAM.
+    Histogram,
+    /// LATENCY LATEST.
+    Latest,
+    /// LATENCY RESET.
+    Reset,
+}
+
+/// Subcommands of SLOWLOG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slowlog {
+    /// SLOWLOG GET.
+    Get,
+    /// SLOWLOG LEN.
+    Len,
+    /// SLOWLOG RESET.
+    Reset,
+}

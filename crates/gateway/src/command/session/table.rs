@@ -1,0 +1,252 @@
+//! The table of commands about the connection and the server.
+
+use super::{Acl, Client, Command, Config, Latency, Session, Slowlog};
+use crate::command::{Access, Keys, Run, Spec};
+
+/// Who may use what: categories of Redis.
+type Categories = &'static [&'static str];
+
+/// What every client needs.
+const CONNECTION: Categories = &["fast", "connection"];
+/// What every client may ask, and takes longer.
+const SLOW_CONNECTION: Categories = &["connection"];
+/// What only operators do.
+const ADMIN: Categories = &["admin", "dangerous"];
+/// What only operators do to clients.
+const CLIENT_ADMIN: Categories = &["admin", "dangerous", "connection"];
+/// What tells everybody something.
+const PLAIN: Categories = &[];
+
+const fn entry(
+    (name, arity): (&'static str, i32),
+    run: Session,
+    categories: Categories,
+    (group, since): (&'static str, &'static str),
+    summary: &'static str,
+) -> Spec {
+    let (keys, access, run) = (Keys::None, Access::None, Run::Session(run));
+    Spec { name, arity, keys, access, categories, summary, since, group, run }
+}
+
+const fn connection(
+    name: (&'static str, i32),
+    run: Session,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    entry(name, run, CONNECTION, ("connection", since), summary)
+}
+
+const fn slow(
+    name: (&'static str, i32),
+    run: Session,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    entry(name, run, SLOW_CONNECTION, ("connection", since), summary)
+}
+
+const fn server(
+    name: (&'static str, i32),
+    run: Session,
+    categories: Categories,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    entry(name, run, categories, ("server", since), summary)
+}
+
+/// Commands about the connection and the server.
+pub(in crate::command) static TABLE: &[Spec] = &[
+    server(("acl", -2), Session::Container, PLAIN, "6.0.0", "Tells who may do what."),
+    connection(("auth", -2), Session::Auth, "1.0.0", "Authenticates the connection."),
+    slow(("client", -2), Session::Container, "2.4.0", "Asks of and changes connections."),
+    server(
+        ("command", -1),
+        Session::Command(Command::All),
+        SLOW_CONNECTION,
+        "2.8.13",
+        "Returns detailed information about all commands.",
+    ),
+    server(("config", -2), Session::Container, PLAIN, "2.0.0", "Asks of and changes parameters."),
+    server(("debug", -2), Session::Container, ADMIN, "1.0.0", "Makes tests possible."),
+    connection(("echo", 2), Session::Echo, "1.0.0", "Returns the given string."),
+    entry(
+        ("function", -2),
+        Session::Container,
+        &["scripting"],
+        ("scripting", "7.0.0"),
+        "Deletes functions, of which there are none.",
+    ),
+    connection(("hello", -1), Session::Hello, "6.0.0", "Begins a conversation."),
+    server(
+        ("info", -1),
+        Session::Info,
+        &["dangerous"],
+        "1.0.0",
+        "Returns information and statistics about the server.",
+    ),
+    server(("latency", -2), Session::Container, PLAIN, "2.8.13", "Tells how long commands take."),
+    connection(("ping", -1), Session::Ping, "1.0.0", "Returns the server's liveliness response."),
+    connection(("quit", -1), Session::Quit, "1.0.0", "Closes the connection."),
+    connection(("reset", 1), Session::Reset, "6.2.0", "Resets the connection."),
+    connection(("select", 2), Session::Select, "1.0.0", "Changes the selected database."),
+    server(("slowlog", -2), Session::Container, PLAIN, "2.2.12", "Tells which commands were slow."),
+    server(("time", 1), Session::Time, &["fast"], "2.6.0", "Returns the server time."),
+    entry(
+        ("wait", 3),
+        Session::Wait,
+        &["blocking"],
+        ("generic", "3.0.0"),
+        "Tells on how many replicas the writes of this connection are.",
+    ),
+];
+
+/// Subcommands, each under its full name.
+pub(in crate::command) fn subcommands() -> impl Iterator<Item = &'static Spec> {
+    ACL.iter().chain(CLIENT).chain(COMMAND).chain(CONFIG).chain(OTHERS)
+}
+
+static ACL: &[Spec] = &[
+    server(("acl|cat", -2), Session::Acl(Acl::Cat), PLAIN, "6.0.0", "Lists categories."),
+    server(("acl|getuser", 3), Session::Acl(Acl::GetUser), ADMIN, "6.0.0", "Tells a user's rules."),
+    server(("acl|help", 2), Session::Help, PLAIN, "6.0.0", "Shows this help."),
+    server(("acl|list", 2), Session::Acl(Acl::List), ADMIN, "6.0.0", "Tells all users' rules."),
+    server(("acl|users", 2), Session::Acl(Acl::Users), ADMIN, "6.0.0", "Lists all users."),
+    server(("acl|whoami", 2), Session::Acl(Acl::WhoAmI), PLAIN, "6.0.0", "Tells the own name."),
+];
+
+static CLIENT: &[Spec] = &[
+    slow(
+        ("client|getname", 2),
+        Session::Client(Client::GetName),
+        "2.6.9",
+        "Returns the name of the connection.",
+    ),
+    slow(("client|help", 2), Session::Help, "5.0.0", "Shows this help."),
+    slow(
+        ("client|id", 2),
+        Session::Client(Client::Id),
+        "5.0.0",
+        "Returns the unique number of the connection.",
+    ),
+    slow(
+        ("client|info", 2),
+        Session::Client(Client::Info),
+        "6.2.0",
+        "Returns information about the connection.",
+    ),
+    operator(("client|kill", -3), Client::Kill, "2.4.0", "Ends connections."),
+    operator(("client|list", -2), Client::List, "2.4.0", "Lists open connections."),
+    operator(
+        ("client|no-evict", 3),
+        Client::NoEvict,
+        "7.0.0",
+        "Taken note of: no connection is ended for want of memory.",
+    ),
+    slow(
+        ("client|no-touch", 3),
+        Session::Client(Client::NoTouch),
+        "7.2.0",
+        "Taken note of: no key is evicted, touched or not.",
+    ),
+    operator(("client|pause", -3), Client::Pause, "3.0.0", "Suspends commands of all clients."),
+    slow(
+        ("client|reply", 3),
+        Session::Client(Client::Reply),
+        "3.2.0",
+        "Tells the server whether to reply.",
+    ),
+    slow(
+        ("client|setinfo", 4),
+        Session::Client(Client::SetInfo),
+        "7.2.0",
+        "Tells the server about the client's library.",
+    ),
+    slow(("client|setname", 3), Session::Client(Client::SetName), "2.6.9", "Names the connection."),
+    operator(("client|unpause", 2), Client::Unpause, "6.2.0", "Resumes commands of all clients."),
+];
+
+const fn operator(
+    name: (&'static str, i32),
+    run: Client,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    entry(name, Session::Client(run), CLIENT_ADMIN, ("connection", since), summary)
+}
+
+const fn about_commands(
+    name: (&'static str, i32),
+    run: Command,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    server(name, Session::Command(run), SLOW_CONNECTION, since, summary)
+}
+
+static COMMAND: &[Spec] = &[
+    about_commands(("command|count", 2), Command::Count, "2.8.13", "Counts commands."),
+    about_commands(("command|docs", -2), Command::Docs, "7.0.0", "Tells what commands do."),
+    about_commands(
+        ("command|getkeys", -3),
+        Command::GetKeys,
+        "2.8.13",
+        "Extracts the keys of a command.",
+    ),
+    server(("command|help", 2), Session::Help, SLOW_CONNECTION, "5.0.0", "Shows this help."),
+    about_commands(("command|info", -2), Command::Info, "2.8.13", "Tells about some commands."),
+    about_commands(("command|list", -2), Command::List, "7.0.0", "Lists names of commands."),
+];
+
+static CONFIG: &[Spec] = &[
+    server(("config|get", -3), Session::Config(Config::Get), ADMIN, "2.0.0", "Tells parameters."),
+    server(("config|help", 2), Session::Help, PLAIN, "5.0.0", "Shows this help."),
+    server(
+        ("config|resetstat", 2),
+        Session::Config(Config::ResetStat),
+        ADMIN,
+        "2.0.0",
+        "Sets statistics to zero.",
+    ),
+    server(("config|set", -4), Session::Config(Config::Set), ADMIN, "2.0.0", "Sets parameters."),
+];
+
+static OTHERS: &[Spec] = &[
+    server(("debug|sleep", 3), Session::DebugSleep, ADMIN, "1.0.0", "Replies after some seconds."),
+    entry(
+        ("function|flush", -2),
+        Session::FunctionFlush,
+        &["write", "scripting"],
+        ("scripting", "7.0.0"),
+        "Deletes all functions, of which there are none.",
+    ),
+    server(("latency|help", 2), Session::Help, PLAIN, "2.8.13", "Shows this help."),
+    latency(
+        ("latency|histogram", -2),
+        Latency::Histogram,
+        "7.0.0",
+        "Tells how long commands took.",
+    ),
+    latency(("latency|latest", 2), Latency::Latest, "2.8.13", "Lists events, which none are."),
+    latency(("latency|reset", -2), Latency::Reset, "2.8.13", "Forgets events, which none are."),
+    server(("slowlog|get", -2), Session::Slowlog(Slowlog::Get), ADMIN, "2.2.12", "Lists them."),
+    server(("slowlog|help", 2), Session::Help, PLAIN, "6.2.0", "Shows this help."),
+    server(("slowlog|len", 2), Session::Slowlog(Slowlog::Len), ADMIN, "2.2.12", "Counts them."),
+    server(
+        ("slowlog|reset", 2),
+        Session::Slowlog(Slowlog::Reset),
+        ADMIN,
+        "2.2.12",
+        "Forgets them.",
+    ),
+];
+
+const fn latency(
+    name: (&'static str, i32),
+    run: Latency,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    server(name, Session::Latency(run), ADMIN, since, summary)
+}

@@ -1,0 +1,447 @@
+//! One connection: reads commands, carries them out, and writes the replies in their order.
+//!
+//! Commands of a pipeline may overlap: a command about a single key is started while others are
+//! under way, if none of them is about the same key. Every other command waits for those before it
+//! and is waited for by those behind it. Whatever overlaps, replies have the order of commands.
+//!
+//! Nothing is read while a command waits to be started or replies wait to be written, so a client
+//! that sends more than it reads holds up nobody but itself.
+
+use crate::acl::Denied;
+use crate::clients::Entry;
+use crate::command::{self, Found, Run};
+use crate::resp::{Limits, Parser, encode};
+use crate::session::{Answer, Peer, Replies};
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::{Reply, Store};
+use bytes::{Buf as _, Bytes, BytesMut};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+/// Commands of one connection that are under way at once. A multiple of what keeps a cluster busy,
+/// and little enough that no connection crowds out the others.
+const OVERLAP_MAX: usize = 64;
+/// Bytes of replies beyond which no command is started. One reply may be longer.
+const OUTPUT_MAX: usize = 256 << 10;
+/// Bytes of an empty buffer that are kept for the next use. Above it, they are given back.
+const KEPT_MAX: usize = 512;
+/// How long a connection that is to be closed may take: the cluster to answer what is under way, 5
+/// seconds unless somebody says otherwise, and the client to read it.
+const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long what a client still sends is read and thrown away, so that the last reply is not lost:
+/// a socket that is closed with unread bytes resets the connection.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A connection. Its task ends when the client, an operator or the gateway ends it.
+pub(crate) struct Connection {
+    stream: Stream,
+    shared: Arc<Shared>,
+    store: Store,
+    peer: Peer,
+    parser: Parser,
+    input: BytesMut,
+    /// Whether the client will send nothing any more.
+    input_ended: bool,
+    output: BytesMut,
+    /// Whether the stream holds something back.
+    unflushed: bool,
+    /// A command that cannot be started yet.
+    next: Option<Vec<Bytes>>,
+    running: FuturesOrdered<BoxFuture<'static, Ended>>,
+    /// Keys of what is under way, in the same order.
+    keys: VecDeque<Bytes>,
+    /// Whether what is under way cannot overlap with anything.
+    alone: bool,
+    /// Until when commands wait because of CLIENT PAUSE.
+    paused: Option<Pin<Box<Sleep>>>,
+    /// No command is started any more; until when the last replies can be written.
+    closing: Option<Pin<Box<Sleep>>>,
+}
+
+/// A command that was carried out.
+struct Ended {
+    reply: Reply,
+    number: usize,
+    began: Instant,
+    args: Vec<Bytes>,
+}
+
+/// What a connection waits for.
+enum Event {
+    Ended(Box<Ended>),
+    Read,
+    Wrote,
+    Resumed,
+    /// The gateway ends.
+    Drain,
+    /// Nothing more can be done for this client.
+    Over,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: Stream, shared: Arc<Shared>, entry: Arc<Entry>) -> Self {
+        let store = shared.store(entry.id).clone();
+        let peer = Peer::new(entry, &shared.acl);
+        Self {
+            stream,
+            shared,
+            store,
+            peer,
+            parser: Parser::default(),
+            input: BytesMut::new(),
+            input_ended: false,
+            output: BytesMut::new(),
+            unflushed: false,
+            next: None,
+            running: FuturesOrdered::new(),
+            keys: VecDeque::new(),
+            alone: false,
+            paused: None,
+            closing: None,
+        }
+    }
+
+    /// Serves the client to the end.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.start_commands();
+            let understood = self.is_idle() && self.output.len() < OUTPUT_MAX;
+            if self.input_ended && self.closing.is_none() && understood {
+                self.close();
+            }
+            if self.closing.is_some() && self.is_idle() && self.is_written() {
+                return self.end().await;
+            }
+            match poll_fn(|context| self.poll_event(context)).await {
+                Event::Ended(ended) => self.finish(&ended),
+                Event::Read | Event::Wrote => {}
+                Event::Resumed => self.paused = None,
+                Event::Drain => self.close(),
+                Event::Over => return,
+            }
+        }
+    }
+
+    /// Whether no command is under way or waits.
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.next.is_none()
+    }
+
+    fn is_written(&self) -> bool {
+        self.output.is_empty() && !self.unflushed
+    }
+
+    /// Starts no more commands; what is under way is finished.
+    fn close(&mut self) {
+        self.next = None;
+        self.closing.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME_MAX)));
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        let entry = &self.peer.entry;
+        entry.waker.register(context.waker());
+        if entry.is_killed() {
+            return Poll::Ready(Event::Over);
+        }
+        if entry.is_draining() && self.closing.is_none() {
+            return Poll::Ready(Event::Drain);
+        }
+        if self.paused.is_some() && entry.takes_resumed() {
+            return Poll::Ready(Event::Resumed);
+        }
+        if !self.running.is_empty()
+            && let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(context)
+        {
+            return Poll::Ready(Event::Ended(Box::new(ended)));
+        }
+        if let Poll::Ready(event) = self.poll_write(context) {
+            return Poll::Ready(event);
+        }
+        if let Poll::Ready(event) = self.poll_read(context) {
+            return Poll::Ready(event);
+        }
+        let over = |sleep: &mut Pin<Box<Sleep>>, context: &mut Context<'_>| {
+            sleep.as_mut().poll(context).is_ready()
+        };
+        if self.closing.as_mut().is_some_and(|sleep| over(sleep, context)) {
+            return Poll::Ready(Event::Over);
+        }
+        if self.paused.as_mut().is_some_and(|sleep| over(sleep, context)) {
+            return Poll::Ready(Event::Resumed);
+        }
+        Poll::Pending
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        if !self.output.is_empty() {
+            let Poll::Ready(written) = self.stream.poll_write(context, &self.output) else {
+                return Poll::Pending;
+            };
+            let Ok(len @ 1..) = written else { return Poll::Ready(Event::Over) };
+            self.output.advance(len);
+            self.unflushed = matches!(self.stream, Stream::Tls(_));
+            give_back(&mut self.output);
+            self.peer.entry.output.store(self.output.len(), Ordering::Relaxed);
+            let written = u64::try_from(len).unwrap_or(u64::MAX);
+            self.shared.stats.bytes_out.fetch_add(written, Ordering::Relaxed);
+            return Poll::Ready(Event::Wrote);
+        }
+        if self.unflushed
+            && let Poll::Ready(flushed) = self.stream.poll_flush(context)
+        {
+            self.unflushed = false;
+            return Poll::Ready(if flushed.is_ok() { Event::Wrote } else { Event::Over });
+        }
+        Poll::Pending
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Event> {
+        let wanted = self.next.is_none()
+            && self.closing.is_none()
+            && !self.input_ended
+            && !self.alone
+            && self.running.len() < OVERLAP_MAX
+            && self.output.len() < OUTPUT_MAX;
+        if !wanted {
+            return Poll::Pending;
+        }
+        let Poll::Ready(read) = self.stream.poll_read_to(context, &mut self.input) else {
+            return Poll::Pending;
+        };
+        let Ok(len) = read else { return Poll::Ready(Event::Over) };
+        self.input_ended = len == 0;
+        let read = u64::try_from(len).unwrap_or(u64::MAX);
+        self.shared.stats.bytes_in.fetch_add(read, Ordering::Relaxed);
+        Poll::Ready(Event::Read)
+    }
+
+    /// Starts every command that is whole and may be started.
+    fn start_commands(&mut self) {
+        while self.closing.is_none()
+            && self.paused.is_none()
+            && !self.alone
+            && self.running.len() < OVERLAP_MAX
+            && self.output.len() < OUTPUT_MAX
+        {
+            let Some(args) = self.next.take().or_else(|| self.read_command()) else { break };
+            if let Some(args) = self.start(args) {
+                self.next = Some(args);
+                break;
+            }
+        }
+        give_back(&mut self.input);
+        self.peer.entry.input.store(self.input.len(), Ordering::Relaxed);
+    }
+
+    fn read_command(&mut self) -> Option<Vec<Bytes>> {
+        if self.input.is_empty() {
+            return None;
+        }
+        let limits =
+            if self.peer.user.is_some() { self.shared.settings.limits() } else { Limits::STRANGER };
+        match self.parser.parse(&mut self.input, &limits) {
+            Ok(args) => {
+                if args.is_some() {
+                    self.peer.entry.note_active(self.shared.now());
+                }
+                args
+            }
+            Err(error) => {
+                self.shared.stats.protocol_errors.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(peer = %self.peer.entry.peer, %error, "ending a connection");
+                // Behind the replies of what is under way.
+                let text = format!("ERR {error}");
+                let (reply, number) = (Reply::Error(text.into()), usize::MAX);
+                let ended = Ended { reply, number, began: Instant::now(), args: Vec::new() };
+                self.push(Bytes::new(), Box::pin(std::future::ready(ended)));
+                self.input.clear();
+                self.close();
+                None
+            }
+        }
+    }
+
+    /// Starts a command; gives its arguments back if it has to wait.
+    fn start(&mut self, args: Vec<Bytes>) -> Option<Vec<Bytes>> {
+        let found = match self.admit(&args) {
+            Ok(found) => found,
+            Err(_) if !self.running.is_empty() => return Some(args),
+            Err((number, reply)) => {
+                self.reject(&args, number, reply);
+                return None;
+            }
+        };
+        let now = self.shared.now();
+        if let Some(until) = self.shared.pause.holds(found.spec, now) {
+            self.paused = Some(Box::pin(sleep(until.saturating_sub(now))));
+            return Some(args);
+        }
+        let key = match found.spec.run {
+            Run::Keyed(_) => found.spec.only_key(&args).cloned(),
+            Run::Session(_) => None,
+        };
+        let waits = match &key {
+            Some(key) => self.keys.contains(key),
+            None => !self.running.is_empty(),
+        };
+        if waits {
+            return Some(args);
+        }
+        let number = u32::try_from(found.number).unwrap_or(u32::MAX);
+        self.peer.entry.command.store(number, Ordering::Relaxed);
+        let (number, began) = (found.number, Instant::now());
+        match found.spec.run {
+            Run::Keyed(command) => {
+                self.alone = key.is_none();
+                let store = self.store.clone();
+                let run = async move {
+                    let reply = store.run(command, &args).await;
+                    Ended { reply, number, began, args }
+                };
+                self.push(key.unwrap_or_default(), Box::pin(run));
+            }
+            Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
+                Answer::Now(reply) => self.finish_now(Ended { reply, number, began, args }),
+                Answer::Last(reply) => {
+                    self.finish_now(Ended { reply, number, began, args });
+                    self.close();
+                }
+                Answer::Later(reply) => {
+                    self.alone = true;
+                    let run = async move { Ended { reply: reply.await, number, began, args } };
+                    self.push(Bytes::new(), Box::pin(run));
+                }
+            },
+        }
+        None
+    }
+
+    /// What the command is, or why it is not carried out.
+    fn admit(&self, args: &[Bytes]) -> Result<Found, (Option<usize>, Reply)> {
+        let found = command::resolve(args).map_err(|reply| (None, reply))?;
+        if found.spec.is_for_all() {
+            return Ok(found);
+        }
+        let Some(user) = &self.peer.user else {
+            let reply = Reply::error("NOAUTH Authentication required.");
+            return Err((Some(found.number), reply));
+        };
+        user.check(found, args).map_err(|denied| {
+            let text = match denied {
+                Denied::Command => {
+                    let (user, command) = (&user.name, found.spec.name);
+                    format!("NOPERM User {user} has no permissions to run the '{command}' command")
+                }
+                Denied::Key => "NOPERM No permissions to access a key".to_owned(),
+            };
+            (Some(found.number), Reply::Error(text.into()))
+        })?;
+        Ok(found)
+    }
+
+    fn reject(&mut self, args: &[Bytes], number: Option<usize>, reply: Reply) {
+        let name = args.first().map(Bytes::as_ref).unwrap_or_default();
+        // A browser that was talked into sending commands to this port begins with one of these.
+        if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
+            tracing::warn!(peer = %self.peer.entry.peer, "HTTP on a port for Redis clients");
+            self.input.clear();
+            self.close();
+            return;
+        }
+        if let Reply::Error(text) = &reply {
+            self.shared.stats.note_rejection(number, text);
+        }
+        self.reply(&reply);
+    }
+
+    fn push(&mut self, key: Bytes, run: BoxFuture<'static, Ended>) {
+        self.keys.push_back(key);
+        self.running.push_back(run);
+    }
+
+    /// What was under way first is done.
+    fn finish(&mut self, ended: &Ended) {
+        self.keys.pop_front();
+        self.alone = false;
+        if self.running.is_empty() {
+            // What they have grown to is not kept for a client that may never need it again.
+            self.running = FuturesOrdered::new();
+            self.keys = VecDeque::new();
+        }
+        self.note(ended);
+        self.reply(&ended.reply);
+    }
+
+    fn finish_now(&mut self, ended: Ended) {
+        self.note(&ended);
+        self.reply(&ended.reply);
+    }
+
+    fn note(&self, ended: &Ended) {
+        let took = ended.began.elapsed();
+        let error = match &ended.reply {
+            Reply::Error(text) => Some(text.as_ref()),
+            _ => None,
+        };
+        self.shared.stats.note_call(ended.number, took, error);
+        let slow = self.shared.settings.slower_than();
+        // What everybody may use has passwords among its arguments.
+        let spec = command::numbered().get(ended.number).filter(|spec| !spec.is_for_all());
+        if slow.is_some_and(|slow| took >= slow) && spec.is_some() {
+            let (len_max, args) = (self.shared.settings.slowlog_len_max(), &ended.args);
+            let unix_seconds = self.shared.time_of_day().as_secs();
+            self.shared.slowlog.note(unix_seconds, took, args, &self.peer.entry, len_max);
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        match self.peer.replies {
+            Replies::On => encode(reply, self.peer.protocol, &mut self.output),
+            Replies::Off => {}
+            Replies::SkipThis => self.peer.replies = Replies::SkipNext,
+            Replies::SkipNext => self.peer.replies = Replies::On,
+        }
+        self.peer.entry.output.store(self.output.len(), Ordering::Relaxed);
+    }
+
+    /// Closes the connection so that the last reply gets through.
+    async fn end(mut self) {
+        if self.input_ended || self.stream.end().await.is_err() {
+            return;
+        }
+        let drained = async {
+            let mut thrown = BytesMut::new();
+            let read = |stream: &mut Stream, context: &mut Context<'_>, to: &mut BytesMut| {
+                to.clear();
+                stream.poll_read_to(context, to)
+            };
+            while let Ok(1..) =
+                poll_fn(|context| read(&mut self.stream, context, &mut thrown)).await
+            {}
+        };
+        // Whether it was long enough does not matter any more.
+        drop(timeout(LINGER_TIME_MAX, drained).await);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.clients.leave(self.peer.entry.id);
+    }
+}
+
+/// Gives the memory of an empty buffer back if it is much.
+fn give_back(buffer: &mut BytesMut) {
+    if buffer.is_empty() && buffer.capacity() > KEPT_MAX {
+        *buffer = BytesMut::new();
+    }
+}

@@ -1,0 +1,31 @@
+//! The way in for Redis clients: RESP2 and RESP3 on one address, and behind it a cluster that they
+//! need not know of.
+//!
+//! A command's way: [`resp`] reads it off a connection, [`command`] says what it is, whether its
+//! arguments are as many as they must be and which of them are keys, [`store`] carries it out with
+//! requests of the native client, and its [`Reply`] goes back through [`resp`]. What is about the
+//! connection or the server is answered in `session`, without the cluster.
+
+pub mod acl;
+mod clients;
+pub mod command;
+mod connection;
+pub mod glob;
+mod pause;
+mod reply;
+pub mod resp;
+mod server;
+mod session;
+mod settings;
+mod shared;
+mod slowlog;
+mod stats;
+pub mod store;
+mod stream;
+mod tls;
+
+pub use acl::Acl;
+pub use reply::Reply;
+pub use server::{Gateway, MAXCLIENTS, Options, StartError};
+pub use store::Store;
+pub use tls::{TlsError, TlsFiles};

@@ -1,0 +1,321 @@
+//! The gateway: listens, lets clients in, and ends in good order.
+
+use crate::acl::Acl;
+use crate::clients::Clients;
+use crate::connection::Connection;
+use crate::pause::Pause;
+use crate::settings::{Fixed, KEEPALIVE, Settings};
+use crate::shared::Shared;
+use crate::slowlog::SlowLog;
+use crate::stats::Stats;
+use crate::store::Store;
+use crate::stream::Stream;
+use crate::tls::{self, TlsError, TlsFiles};
+use client::LookupError;
+use client::asynchronous::Client;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use runtime::clock::Clock;
+use runtime::entropy;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+/// What a gateway needs to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Service addresses of the cluster.
+    pub services: Vec<SocketAddr>,
+    /// The keyspace whose keys clients see.
+    pub keyspace: String,
+    /// Nodes that hold each key, if that is known: what WAIT and INFO tell.
+    pub replicas: Option<u8>,
+    /// How long the cluster may take to answer.
+    pub deadline: Duration,
+    /// Where clients connect; port 0 for any.
+    pub listen: SocketAddr,
+    /// Threads, each with a socket towards the cluster.
+    pub workers: usize,
+    /// Most clients at once.
+    pub maxclients: usize,
+    /// How long a client may go without a whole command; zero: for ever. Whole seconds.
+    pub idle_timeout: Duration,
+    /// TLS, if clients are to speak it.
+    pub tls: Option<TlsFiles>,
+    /// Who may do what.
+    pub acl: Acl,
+}
+
+/// Most clients at once unless somebody says otherwise: what Redis takes.
+pub const MAXCLIENTS: u32 = 10_000;
+/// Files that the process needs besides clients' connections.
+const OTHER_FILES: u64 = 64;
+/// Connections that the kernel completes while none is accepted: what Redis asks for.
+const BACKLOG: u32 = 511;
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long connections may take to end when the gateway ends: a little more than the cluster may
+/// take to answer what is under way, and clients to read it.
+const STOP_TIME_MAX: Duration = Duration::from_secs(11);
+/// How long nobody is let in after the system had no file left for a connection.
+const FILES_WAIT: Duration = Duration::from_millis(100);
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It would be open to a network.
+    #[error(
+        "{0} can be reached from other machines, and nobody would be asked for a password: listen \
+         at a loopback address, or name a password file or a file of users in which `default` has \
+         a password or is off"
+    )]
+    Unprotected(SocketAddr),
+    /// The address cannot be bound.
+    #[error("cannot listen at {at}: {why}; is another process there?")]
+    Bind {
+        /// Which.
+        at: SocketAddr,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// A thread or a socket cannot be had.
+    #[error("cannot start the gateway: {0}")]
+    System(#[from] io::Error),
+    /// The cluster does not answer, or has no such keyspace.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// There is no TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A running gateway. Dropping it ends it in good order.
+#[derive(Debug)]
+pub struct Gateway {
+    runtime: Option<Runtime>,
+    shared: Arc<Shared>,
+}
+
+impl Gateway {
+    /// Starts a gateway and waits until clients can connect.
+    ///
+    /// # Errors
+    ///
+    /// If it would be open to everybody, an address is taken, or the cluster does not answer.
+    ///
+    /// # Panics
+    ///
+    /// In the context of an asynchronous runtime: it blocks.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        if !options.listen.ip().is_loopback() && options.acl.is_open() {
+            return Err(StartError::Unprotected(options.listen));
+        }
+        let acceptor = options.tls.as_ref().map(tls::acceptor).transpose()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(options.workers.max(1))
+            .thread_name("gateway")
+            .enable_all()
+            .build()?;
+        let (shared, listener) = runtime.block_on(open(options, acceptor.is_some()))?;
+        runtime.spawn(accept(Arc::clone(&shared), listener, acceptor));
+        runtime.spawn(tick(Arc::clone(&shared)));
+        Ok(Self { runtime: Some(runtime), shared })
+    }
+
+    /// Where clients connect, with the port that was given if none was asked for.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.shared.listen
+    }
+
+    /// Ends it: what is under way is finished and answered first, within some seconds.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let shared = &self.shared;
+        runtime.block_on(async {
+            let all = async {
+                loop {
+                    let left = shared.clients.left.notified();
+                    let entries = shared.clients.list();
+                    if entries.is_empty() {
+                        return;
+                    }
+                    // Again and again: some may just have been let in.
+                    entries.iter().for_each(|entry| entry.drain());
+                    drop(timeout(FILES_WAIT, left).await);
+                }
+            };
+            if timeout(STOP_TIME_MAX, all).await.is_err() {
+                tracing::warn!(clients = shared.clients.count(), "not all clients ended in time");
+            }
+        });
+        runtime.shutdown_background();
+    }
+}
+
+async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener), StartError> {
+    let Options { services, keyspace, deadline, listen, workers, .. } = options;
+    let workers = workers.max(1);
+    let mut spaces = Vec::new();
+    for _ in 0..workers {
+        let client_options = client::Options { deadline, ..client::Options::default() };
+        let client = Client::connect(services.as_slice(), client_options).await?;
+        spaces.push(client.keyspace(&keyspace).await?);
+    }
+    let bind = |why| StartError::Bind { at: listen, why };
+    let socket = if listen.is_ipv4() {
+        tokio::net::TcpSocket::new_v4()?
+    } else {
+        tokio::net::TcpSocket::new_v6()?
+    };
+    // Connections of a gateway that has just ended do not keep the next one from starting.
+    socket.set_reuseaddr(true)?;
+    socket.bind(listen).map_err(bind)?;
+    let listener = socket.listen(BACKLOG).map_err(bind)?;
+    let listen = listener.local_addr()?;
+    let maxclients = clients_possible(options.maxclients);
+    let fixed = Fixed { listen, tls, workers };
+    let shared = Shared {
+        stores: spaces.into_iter().map(Store::new).collect(),
+        keyspace,
+        replicas: options.replicas,
+        services,
+        listen,
+        acl: options.acl,
+        settings: Settings::new(maxclients, options.idle_timeout, fixed),
+        clients: Clients::default(),
+        stats: Stats::new(),
+        slowlog: SlowLog::default(),
+        pause: Pause::default(),
+        started: Instant::now(),
+        run_id: run_id()?,
+        clock: Mutex::new(Clock::new()),
+    };
+    Ok((Arc::new(shared), listener))
+}
+
+fn run_id() -> io::Result<String> {
+    let (a, b, c) = (entropy::draw()?, entropy::draw()?, entropy::draw()?);
+    Ok(format!("{a:016x}{b:016x}{:08x}", c >> 32))
+}
+
+/// Asks for as many files as so many clients need; how many clients there can be then.
+fn clients_possible(wanted: usize) -> usize {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return wanted };
+    let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
+    if soft >= needed {
+        return wanted;
+    }
+    let granted = needed.min(hard);
+    let granted = match setrlimit(Resource::RLIMIT_NOFILE, granted, hard) {
+        Ok(()) => granted,
+        Err(_) => soft,
+    };
+    let possible = usize::try_from(granted.saturating_sub(OTHER_FILES)).unwrap_or(wanted).max(1);
+    if possible < wanted {
+        tracing::warn!(wanted, possible, "the limit of open files (ulimit -n) bounds maxclients");
+    }
+    possible.min(wanted)
+}
+
+async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => let_in(&shared, stream, peer, acceptor.as_ref()),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(FILES_WAIT).await;
+            }
+        }
+    }
+}
+
+fn let_in(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    acceptor: Option<&TlsAcceptor>,
+) {
+    if shared.clients.count() >= shared.settings.maxclients() {
+        shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
+        if acceptor.is_none() {
+            // If not even that can be sent, the client will see that it is closed.
+            drop(stream.try_write(b"-ERR max number of clients reached\r\n"));
+        }
+        return;
+    }
+    shared.stats.connections.fetch_add(1, Ordering::Relaxed);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
+    // A connection that cannot be tuned serves all the same.
+    drop(SockRef::from(&stream).set_tcp_keepalive(&keepalive));
+    drop(stream.set_nodelay(true));
+    let local = stream.local_addr().unwrap_or(shared.listen);
+    let user = crate::acl::DEFAULT_USER;
+    let entry = shared.clients.enter(peer, local, shared.now(), user);
+    let (shared, acceptor) = (Arc::clone(shared), acceptor.cloned());
+    match acceptor {
+        None => {
+            let connection = Connection::new(Stream::Plain(stream), shared, entry);
+            tokio::spawn(connection.run());
+        }
+        Some(acceptor) => {
+            tokio::spawn(async move {
+                let seat = Seat { shared, entry };
+                let stream = tokio::select! {
+                    stream = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)) => stream,
+                    () = seat.entry.dismissed() => return,
+                };
+                match stream {
+                    Ok(Ok(stream)) => {
+                        let stream = Stream::Tls(Box::new(stream));
+                        let (shared, entry) = (Arc::clone(&seat.shared), Arc::clone(&seat.entry));
+                        Connection::new(stream, shared, entry).run().await;
+                    }
+                    Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
+                    Err(_) => tracing::debug!(%peer, "no TLS in time"),
+                }
+            });
+        }
+    }
+}
+
+/// A client's place until its handshake is over.
+struct Seat {
+    shared: Arc<Shared>,
+    entry: Arc<crate::clients::Entry>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.clients.leave(self.entry.id);
+    }
+}
+
+/// Once a second: ends connections that have been idle too long, and takes the rate of commands.
+async fn tick(shared: Arc<Shared>) {
+    let mut seconds = interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        seconds.tick().await;
+        shared.stats.take_rate();
+        let Some(longest) = shared.settings.timeout() else { continue };
+        let now = shared.now();
+        for entry in shared.clients.list() {
+            if entry.idle(now) > longest {
+                entry.kill();
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Commands about the connection and the server: what a client has said about itself, and what is
+//! answered from what the gateway knows.
+
+mod clients;
+mod commands;
+mod config;
+mod handshake;
+mod info;
+mod latency;
+mod users;
+
+use crate::Reply;
+use crate::acl::{Acl, User};
+use crate::clients::Entry;
+use crate::command::{self, Session};
+use crate::resp::Version;
+use crate::shared::Shared;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The client of a connection.
+pub(crate) struct Peer {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) protocol: Version,
+    /// Who it is; `None` before it has said so, if it must.
+    pub(crate) user: Option<Arc<User>>,
+    pub(crate) replies: Replies,
+}
+
+/// Which replies a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replies {
+    On,
+    Off,
+    /// Neither that of the command that said so nor the next.
+    SkipThis,
+    SkipNext,
+}
+
+/// What becomes of a command.
+pub(crate) enum Answer {
+    Now(Reply),
+    /// And then the connection is closed.
+    Last(Reply),
+    Later(BoxFuture<'static, Reply>),
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Self {
+        Self::Now(reply)
+    }
+}
+
+/// What Redis says about words that it does not expect.
+pub(crate) const SYNTAX: Reply = Reply::error("ERR syntax error");
+/// What Redis says about something that is no number.
+const NOT_AN_INTEGER: Reply = Reply::error("ERR value is not an integer or out of range");
+/// Longest DEBUG SLEEP: what a test needs, and not for ever.
+const SLEEP_MAX: Duration = Duration::from_secs(600);
+
+impl Peer {
+    pub(crate) fn new(entry: Arc<Entry>, acl: &Acl) -> Self {
+        let user = acl.passwordless();
+        Self { entry, protocol: Version::Two, user, replies: Replies::On }
+    }
+
+    /// Carries a command out whose arguments are as many as the table says.
+    pub(crate) fn run(&mut self, shared: &Arc<Shared>, command: Session, args: &[Bytes]) -> Answer {
+        match command {
+            Session::Acl(command) => self.run_acl(shared, command, args).into(),
+            Session::Auth => self.authenticate(shared, args).into(),
+            Session::Client(command) => self.run_client(shared, command, args),
+            Session::Command(command) => commands::run(command, args).into(),
+            Session::Config(command) => config::run(shared, command, args).into(),
+            Session::Container | Session::Help => help(args).into(),
+            Session::DebugSleep => sleep(args),
+            Session::Echo => Reply::Bulk(arg(args, 1)).into(),
+            Session::FunctionFlush => Reply::OK.into(),
+            Session::Hello => self.hello(shared, args).into(),
+            Session::Info => info::run(shared, args),
+            Session::Latency(command) => latency::run_latency(shared, command, args).into(),
+            Session::Ping => ping(args).into(),
+            Session::Quit => Answer::Last(Reply::OK),
+            Session::Reset => self.reset(shared).into(),
+            Session::Select => select(args).into(),
+            Session::Slowlog(command) => latency::run_slowlog(shared, command, args).into(),
+            Session::Time => time(shared).into(),
+            Session::Wait => wait(shared, args).into(),
+        }
+    }
+}
+
+/// An argument; none is empty.
+fn arg(args: &[Bytes], at: usize) -> Bytes {
+    args.get(at).cloned().unwrap_or_default()
+}
+
+/// A number in an argument.
+fn integer(args: &[Bytes], at: usize) -> Option<i64> {
+    std::str::from_utf8(args.get(at)?).ok()?.parse().ok()
+}
+
+/// Text in a client's own words, for an error.
+fn quoted(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+fn error(text: String) -> Reply {
+    Reply::Error(text.into())
+}
+
+fn status(text: &'static str) -> Reply {
+    Reply::Status(text.into())
+}
+
+fn ping(args: &[Bytes]) -> Reply {
+    match args {
+        [_] => status("PONG"),
+        [_, text] => Reply::Bulk(text.clone()),
+        _ => Reply::error("ERR wrong number of arguments for 'ping' command"),
+    }
+}
+
+fn select(args: &[Bytes]) -> Reply {
+    match integer(args, 1) {
+        Some(0) => Reply::OK,
+        Some(_) => Reply::error("ERR DB index is out of range"),
+        None => NOT_AN_INTEGER,
+    }
+}
+
+fn time(shared: &Shared) -> Reply {
+    let now = shared.time_of_day();
+    let text = |number: String| Reply::bulk(number);
+    Reply::Array(vec![text(now.as_secs().to_string()), text(now.subsec_micros().to_string())])
+}
+
+/// A write is on all nodes of its chain before it is answered.
+fn wait(shared: &Shared, args: &[Bytes]) -> Reply {
+    match (integer(args, 1), integer(args, 2)) {
+        (Some(_), Some(timeout)) if timeout < 0 => Reply::error("ERR timeout is negative"),
+        (Some(_), Some(_)) => Reply::Integer(shared.others().into()),
+        (_, None) => Reply::error("ERR timeout is not an integer or out of range"),
+        (None, Some(_)) => NOT_AN_INTEGER,
+    }
+}
+
+/// Holds this connection up and no other.
+fn sleep(args: &[Bytes]) -> Answer {
+    let text = std::str::from_utf8(args.get(2).map(Bytes::as_ref).unwrap_or_default());
+    let seconds = text.ok().and_then(|text| text.parse::<f64>().ok());
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let Some(time) = time else { return NOT_AN_INTEGER.into() };
+    Answer::Later(Box::pin(async move {
+        tokio::time::sleep(time.min(SLEEP_MAX)).await;
+        Reply::OK
+    }))
+}
+
+/// The subcommands of a command, from the table.
+fn help(args: &[Bytes]) -> Reply {
+    let name = args.first().map(Bytes::as_ref).unwrap_or_default();
+    let Some(spec) = command::find(name) else { return SYNTAX };
+    let name = spec.name.to_uppercase();
+    let mut lines =
+        vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    for found in command::subcommands(spec) {
+        let (_, own) = found.spec.name.split_once('|').unwrap_or_default();
+        lines.push(own.to_uppercase());
+        lines.push(format!("    {}", found.spec.summary));
+    }
+    Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect())
+}

@@ -1,0 +1,57 @@
+//! CONFIG: parameters, and statistics set to zero.
+
+use super::{SYNTAX, error, quoted};
+use crate::Reply;
+use crate::command::Config;
+use crate::settings::SetError;
+use crate::shared::Shared;
+use bytes::Bytes;
+
+pub(super) fn run(shared: &Shared, command: Config, args: &[Bytes]) -> Reply {
+    let words = args.get(2..).unwrap_or_default();
+    match command {
+        Config::Get => get(shared, words),
+        Config::ResetStat => {
+            shared.stats.reset();
+            Reply::OK
+        }
+        Config::Set => set(shared, words),
+    }
+}
+
+fn get(shared: &Shared, patterns: &[Bytes]) -> Reply {
+    let mut found: Vec<_> =
+        patterns.iter().flat_map(|pattern| shared.settings.get(pattern)).collect();
+    found.sort_unstable();
+    found.dedup();
+    let pair = |(name, value): (&str, String)| (Reply::bulk(name), Reply::bulk(value));
+    Reply::Map(found.into_iter().map(pair).collect())
+}
+
+/// All of the changes or none.
+fn set(shared: &Shared, words: &[Bytes]) -> Reply {
+    let (pairs, rest) = words.as_chunks::<2>();
+    if !rest.is_empty() {
+        return SYNTAX;
+    }
+    for [name, value] in pairs {
+        let name = quoted(name).to_ascii_lowercase();
+        let failed = |why: &str| {
+            let text = "ERR CONFIG SET failed (possibly related to argument";
+            error(format!("{text} '{name}') - {why}"))
+        };
+        match shared.settings.check(&name, value) {
+            Ok(()) => {}
+            Err(SetError::Unknown) => {
+                let text = "ERR Unknown option or number of arguments for CONFIG SET";
+                return error(format!("{text} - '{name}'"));
+            }
+            Err(SetError::Immutable) => return failed("can't set immutable config"),
+            Err(SetError::Value(why)) => return failed(&why),
+        }
+    }
+    for [name, value] in pairs {
+        shared.settings.set(&quoted(name).to_ascii_lowercase(), value);
+    }
+    Reply::OK
+}

@@ -1,0 +1,171 @@
+//! HELLO, AUTH and RESET: who the client is, and what it speaks.
+
+use super::{Peer, Replies, arg, error, quoted};
+use crate::Reply;
+use crate::acl::{DEFAULT_USER, User};
+use crate::clients::Told;
+use crate::resp::Version;
+use crate::shared::Shared;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The version of Redis whose replies these are.
+pub(super) const REDIS_VERSION: &str = "7.2.0";
+
+/// What Redis says whatever was wrong.
+const WRONG_PASSWORD: Reply =
+    Reply::error("WRONGPASS invalid username-password pair or user is disabled.");
+const NO_PASSWORD: Reply = Reply::error(
+    "ERR AUTH <password> called without any password configured for the default user. Are you \
+     sure your configuration is correct?",
+);
+const NO_AUTH: Reply = Reply::error(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time",
+);
+
+/// What HELLO asks for.
+#[derive(Default)]
+struct Wishes {
+    credentials: Option<(Bytes, Bytes)>,
+    name: Option<Bytes>,
+}
+
+impl Peer {
+    pub(super) fn authenticate(&mut self, shared: &Shared, args: &[Bytes]) -> Reply {
+        let (name, password) = match args {
+            // Most likely a mistake: nobody asked for one.
+            [_, _] if shared.acl.is_open() => return NO_PASSWORD,
+            [_, password] => (Bytes::from_static(DEFAULT_USER.as_bytes()), password),
+            [_, name, password] => (name.clone(), password),
+            _ => return super::SYNTAX,
+        };
+        match shared.acl.authenticate(&name, password) {
+            Some(user) => {
+                self.become_user(Some(user));
+                Reply::OK
+            }
+            None => WRONG_PASSWORD,
+        }
+    }
+
+    fn become_user(&mut self, user: Option<Arc<User>>) {
+        let name = user.as_ref().map_or(DEFAULT_USER, |user| &user.name);
+        name.clone_into(&mut self.entry.told().user);
+        self.user = user;
+    }
+
+    pub(super) fn hello(&mut self, shared: &Shared, args: &[Bytes]) -> Reply {
+        let protocol = match args.get(1) {
+            None => self.protocol,
+            Some(version) => match version.as_ref() {
+                b"2" => Version::Two,
+                b"3" => Version::Three,
+                other if super::integer(args, 1).is_some() || other.is_empty() => {
+                    return Reply::error("NOPROTO unsupported protocol version");
+                }
+                _ => {
+                    let text = "ERR Protocol version is not an integer or out of range";
+                    return Reply::error(text);
+                }
+            },
+        };
+        let wishes = match read_wishes(args.get(2..).unwrap_or_default()) {
+            Ok(wishes) => wishes,
+            Err(reply) => return reply,
+        };
+        if let Some((name, password)) = wishes.credentials {
+            match shared.acl.authenticate(&name, &password) {
+                Some(user) => self.become_user(Some(user)),
+                None => return WRONG_PASSWORD,
+            }
+        }
+        if self.user.is_none() {
+            return NO_AUTH;
+        }
+        if let Some(name) = wishes.name {
+            if !is_plain(&name) {
+                return bad_name("Client names");
+            }
+            self.entry.told().name = name;
+        }
+        self.protocol = protocol;
+        self.entry.told().protocol = protocol;
+        self.greeting()
+    }
+
+    fn greeting(&self) -> Reply {
+        let pair = |name: &'static str, value: Reply| (Reply::bulk(name), value);
+        let id = i64::try_from(self.entry.id).unwrap_or(i64::MAX);
+        Reply::Map(vec![
+            pair("server", Reply::bulk("redis")),
+            pair("version", Reply::bulk(REDIS_VERSION)),
+            pair("proto", Reply::Integer(self.protocol.number().into())),
+            pair("id", Reply::Integer(id)),
+            pair("mode", Reply::bulk("standalone")),
+            pair("role", Reply::bulk("master")),
+            pair("modules", Reply::Array(Vec::new())),
+        ])
+    }
+
+    /// As if the connection had just been opened. What the client has told of its library stays.
+    pub(super) fn reset(&mut self, shared: &Shared) -> Reply {
+        self.protocol = Version::Two;
+        self.replies = Replies::On;
+        self.become_user(shared.acl.passwordless());
+        let mut told = self.entry.told();
+        let Told { user, lib_name, lib_version, .. } = std::mem::take(&mut *told);
+        *told = Told { user, lib_name, lib_version, ..Told::default() };
+        Reply::Status("RESET".into())
+    }
+}
+
+fn read_wishes(mut args: &[Bytes]) -> Result<Wishes, Reply> {
+    let mut wishes = Wishes::default();
+    while let Some(option) = args.first() {
+        args = match args {
+            [word, name, password, rest @ ..] if word.eq_ignore_ascii_case(b"auth") => {
+                wishes.credentials = Some((name.clone(), password.clone()));
+                rest
+            }
+            [word, name, rest @ ..] if word.eq_ignore_ascii_case(b"setname") => {
+                wishes.name = Some(name.clone());
+                rest
+            }
+            _ => {
+                return Err(error(format!(
+                    "ERR Syntax error in HELLO option '{}'",
+                    quoted(option)
+                )));
+            }
+        };
+    }
+    Ok(wishes)
+}
+
+/// Whether a text can be told in CLIENT LIST: no spaces, nothing that is not seen.
+pub(super) fn is_plain(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_graphic)
+}
+
+pub(super) fn bad_name(what: &str) -> Reply {
+    error(format!("ERR {what} cannot contain spaces, newlines or special characters."))
+}
+
+/// CLIENT SETINFO.
+pub(super) fn set_info(told: &mut Told, args: &[Bytes]) -> Reply {
+    let (what, value) = (arg(args, 2), arg(args, 3));
+    let (name, place) = if what.eq_ignore_ascii_case(b"lib-name") {
+        ("lib-name", &mut told.lib_name)
+    } else if what.eq_ignore_ascii_case(b"lib-ver") {
+        ("lib-ver", &mut told.lib_version)
+    } else {
+        return error(format!("ERR Unrecognized option '{}'", quoted(&what)));
+    };
+    if !is_plain(&value) {
+        return bad_name(name);
+    }
+    *place = value;
+    Reply::OK
+}

@@ -1,0 +1,60 @@
+//! What all connections of a gateway have in common.
+
+use crate::Store;
+use crate::acl::Acl;
+use crate::clients::Clients;
+use crate::pause::Pause;
+use crate::settings::Settings;
+use crate::slowlog::SlowLog;
+use crate::stats::Stats;
+use runtime::clock::Clock;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The gateway, as its connections see it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// One for each worker: each has a task and a socket of its own.
+    pub(crate) stores: Vec<Store>,
+    pub(crate) keyspace: String,
+    /// Nodes that hold each key, if that is known.
+    pub(crate) replicas: Option<u8>,
+    pub(crate) services: Vec<SocketAddr>,
+    pub(crate) listen: SocketAddr,
+    pub(crate) acl: Acl,
+    pub(crate) settings: Settings,
+    pub(crate) clients: Clients,
+    pub(crate) stats: Stats,
+    pub(crate) slowlog: SlowLog,
+    pub(crate) pause: Pause,
+    pub(crate) started: Instant,
+    /// Forty hexadecimal digits that no other run has, as Redis tells them.
+    pub(crate) run_id: String,
+    pub(crate) clock: Mutex<Clock>,
+}
+
+impl Shared {
+    /// Time since the gateway's start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The time of day, since the Unix epoch.
+    pub(crate) fn time_of_day(&self) -> Duration {
+        let now = self.clock.lock().unwrap_or_else(PoisonError::into_inner).now();
+        Duration::from_nanos(now.0)
+    }
+
+    /// Nodes that hold a key besides the first; 0 if that is not known.
+    pub(crate) fn others(&self) -> u8 {
+        self.replicas.unwrap_or_default().saturating_sub(1)
+    }
+
+    /// The store for a connection with this number.
+    pub(crate) fn store(&self, id: u64) -> &Store {
+        let place = usize::try_from(id).unwrap_or(0) % self.stores.len();
+        self.stores.get(place).expect("a gateway has a worker, and each has a store")
+    }
+}

@@ -1,0 +1,164 @@
+//! What the gateway counts: for INFO, LATENCY and `/metrics`.
+
+use crate::command;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Counters of the whole gateway since its start, or since CONFIG RESETSTAT.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    commands: Vec<CommandStats>,
+    /// Error replies, by their code word.
+    errors: Mutex<BTreeMap<String, u64>>,
+    /// Connections that were let in.
+    pub(crate) connections: AtomicU64,
+    /// Connections that were turned away, because there were too many.
+    pub(crate) rejected: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    /// Connections ended because of what they sent.
+    pub(crate) protocol_errors: AtomicU64,
+    /// Commands that were done when the rate was last taken, and the rate.
+    rate: Mutex<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct CommandStats {
+    micros: AtomicU64,
+    failed: AtomicU64,
+    rejected: AtomicU64,
+    /// Microseconds that calls took. Made at the first.
+    latency: Mutex<Option<Histogram<u64>>>,
+}
+
+/// What is known of one command.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandFigures {
+    pub(crate) name: &'static str,
+    pub(crate) calls: u64,
+    pub(crate) micros: u64,
+    pub(crate) failed: u64,
+    pub(crate) rejected: u64,
+    pub(crate) latency: Option<Histogram<u64>>,
+}
+
+/// Longest time that histograms tell apart: requests are given up long before.
+const LATENCY_MICROS_MAX: u64 = 60_000_000;
+/// Decimal digits of a time in histograms.
+const LATENCY_DIGITS: u8 = 2;
+/// Different code words that are counted. Clients cannot make up new ones.
+const ERRORS_MAX: usize = 64;
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        let commands = command::numbered().iter().map(|_| CommandStats::default()).collect();
+        Self {
+            commands,
+            errors: Mutex::default(),
+            connections: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            protocol_errors: AtomicU64::new(0),
+            rate: Mutex::default(),
+        }
+    }
+
+    /// A command was carried out; `error` is the text of its reply, if that was one.
+    pub(crate) fn note_call(&self, number: usize, took: Duration, error: Option<&str>) {
+        let Some(stats) = self.commands.get(number) else { return };
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        stats.micros.fetch_add(micros, Ordering::Relaxed);
+        let mut latency = lock(&stats.latency);
+        let histogram = latency.get_or_insert_with(|| {
+            Histogram::new_with_max(LATENCY_MICROS_MAX, LATENCY_DIGITS).expect("sound bounds")
+        });
+        histogram.saturating_record(micros);
+        drop(latency);
+        if let Some(text) = error {
+            stats.failed.fetch_add(1, Ordering::Relaxed);
+            self.note_error(text);
+        }
+    }
+
+    /// A command was not carried out.
+    pub(crate) fn note_rejection(&self, number: Option<usize>, error: &str) {
+        if let Some(stats) = number.and_then(|number| self.commands.get(number)) {
+            stats.rejected.fetch_add(1, Ordering::Relaxed);
+        }
+        self.note_error(error);
+    }
+
+    fn note_error(&self, text: &str) {
+        let word = text.split(' ').next().unwrap_or_default();
+        let mut errors = lock(&self.errors);
+        if let Some(count) = errors.get_mut(word) {
+            *count += 1;
+        } else if errors.len() < ERRORS_MAX {
+            errors.insert(word.to_owned(), 1);
+        }
+    }
+
+    /// Figures of every command that came in.
+    pub(crate) fn commands(&self) -> Vec<CommandFigures> {
+        let all = command::numbered().iter().zip(&self.commands);
+        let figures = all.map(|(spec, stats)| {
+            let latency = lock(&stats.latency).clone();
+            CommandFigures {
+                name: spec.name,
+                calls: latency.as_ref().map_or(0, Histogram::len),
+                micros: stats.micros.load(Ordering::Relaxed),
+                failed: stats.failed.load(Ordering::Relaxed),
+                rejected: stats.rejected.load(Ordering::Relaxed),
+                latency,
+            }
+        });
+        figures.filter(|it| it.calls + it.rejected > 0).collect()
+    }
+
+    /// Error replies, by code word.
+    pub(crate) fn errors(&self) -> Vec<(String, u64)> {
+        lock(&self.errors).iter().map(|(word, count)| (word.clone(), *count)).collect()
+    }
+
+    /// Commands that were carried out.
+    pub(crate) fn calls(&self) -> u64 {
+        let calls = |stats: &CommandStats| lock(&stats.latency).as_ref().map_or(0, Histogram::len);
+        self.commands.iter().map(calls).sum()
+    }
+
+    /// To be called once a second.
+    pub(crate) fn take_rate(&self) {
+        let calls = self.calls();
+        let mut rate = lock(&self.rate);
+        *rate = (calls, calls.saturating_sub(rate.0));
+    }
+
+    /// Commands in the last second.
+    pub(crate) fn rate(&self) -> u64 {
+        lock(&self.rate).1
+    }
+
+    /// Begins at zero again.
+    pub(crate) fn reset(&self) {
+        for stats in &self.commands {
+            for counter in [&stats.micros, &stats.failed, &stats.rejected] {
+                counter.store(0, Ordering::Relaxed);
+            }
+            *lock(&stats.latency) = None;
+        }
+        lock(&self.errors).clear();
+        *lock(&self.rate) = (0, 0);
+        let Self { connections, rejected, bytes_in, bytes_out, protocol_errors, .. } = self;
+        for counter in [connections, rejected, bytes_in, bytes_out, protocol_errors] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

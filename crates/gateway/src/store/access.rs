@@ -1,0 +1,143 @@
+//! Requests to the cluster, and how a command that reads and writes is one step of a key's history.
+//!
+//! Such a command reads value and version, decides, and writes on the condition that the version is
+//! still the same. Versions of a key only grow and none is given twice, so nothing happened to the
+//! key in between: the command takes effect where its write does. If it decides to change nothing,
+//! it takes effect where its read did. If the version is another one, nothing was written, and it
+//! starts anew.
+//!
+//! What time it is, the cluster alone decides: a value whose time has come is there until its
+//! partition's head has ended it, and then it is not. The gateway's own clock makes absolute times
+//! out of relative ones and says how long a value still has, and no more.
+
+use super::Store;
+use super::errors::{Answer, not_read, not_written};
+use super::limits;
+use crate::Reply;
+use client::{CasReply, Expect, Expiry, New, NotDone, Outcome, PutOptions, Value};
+use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// What a command does to the key that it has read.
+#[derive(Debug)]
+pub(super) enum Change<'a> {
+    /// Nothing.
+    None,
+    /// Writes it.
+    Write(Cow<'a, [u8]>, Expiry),
+    /// Leaves the value that is there, and changes when it goes away.
+    Expire(Expiry),
+    /// Deletes the value that is there.
+    Delete,
+}
+
+/// What a command does when it has read a key, and its reply if nobody comes in between.
+pub(super) type Step<'a> = (Change<'a>, Reply);
+
+/// Tries before a command gives up. Commands that come through this gateway wait for each other, so
+/// that this many failures are as many changes made through others, or by plain writes.
+const TRIES_MAX: u32 = 100;
+
+/// Longest random pause before the second try: about the time of a request.
+const PAUSE: Duration = Duration::from_micros(100);
+/// How often that is doubled, to some 6 ms: longer than a crowd of clients needs to thin out.
+const PAUSE_DOUBLED_MAX: u32 = 6;
+
+const CONTENDED: Reply = Reply::error(
+    "ERR other clients changed this key again and again; nothing was changed, try again",
+);
+
+impl Store {
+    /// Reads a key.
+    pub(super) async fn get(&self, key: &[u8]) -> Answer<Option<Value>> {
+        limits::key(key)?;
+        self.space.get(key).await.into_result().map_err(not_read)
+    }
+
+    /// Writes a key, whatever is there.
+    pub(super) async fn put(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Answer<()> {
+        limits::entry(key, value.len())?;
+        let written = self.space.put(key, value, PutOptions { expiry }).await;
+        written.into_result().map(drop).map_err(not_written)
+    }
+
+    /// Writes a key if it does not exist; whether it did so.
+    pub(super) async fn put_new(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Answer<bool> {
+        self.swap(key, None, Change::Write(value.into(), expiry)).await
+    }
+
+    /// Reads a key and does to it what `decide` makes of that, as one step of the key's history.
+    pub(super) async fn update<'a>(
+        &self,
+        key: &[u8],
+        decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
+    ) -> Answer {
+        let _turn = self.turns.take(key).await;
+        for tries in 0..TRIES_MAX {
+            pause(tries).await;
+            let found = self.get(key).await?;
+            let (change, reply) = decide(found.as_ref())?;
+            if self.swap(key, found.as_ref(), change).await? {
+                return Ok(reply);
+            }
+        }
+        Err(CONTENDED)
+    }
+
+    /// Makes a change if what is there is what was found; whether it was. An error says whether it
+    /// certainly was not made, or perhaps: nothing may be tried again after that.
+    async fn swap(&self, key: &[u8], found: Option<&Value>, change: Change<'_>) -> Answer<bool> {
+        let (new, expiry) = match &change {
+            Change::None => return Ok(true),
+            Change::Write(value, expiry) => (New::Value(value), *expiry),
+            Change::Expire(expiry) => (New::Same, *expiry),
+            Change::Delete => (New::Nothing, Expiry::Never),
+        };
+        if let New::Value(value) = new {
+            limits::entry(key, value.len())?;
+        }
+        let expect = Expect::Version(found.map_or(0, |found| found.version));
+        match self.space.cas(key, expect, new, PutOptions { expiry }).await {
+            Outcome::Done(CasReply::Written { .. }) => Ok(true),
+            Outcome::Done(CasReply::Mismatch { .. }) => Ok(false),
+            Outcome::Refused(why) => Err(not_written(NotDone::Refused(why))),
+            Outcome::Unknown(why) => Err(not_written(NotDone::Unknown(why))),
+        }
+    }
+}
+
+/// Who reads and writes a key next. Without it, of many clients of this gateway that change one key
+/// all but one would have read in vain, each time. It is no promise: others change the key too.
+#[derive(Debug)]
+pub(super) struct Turns {
+    queues: Vec<Mutex<()>>,
+    hashes: RandomState,
+}
+
+/// Queues; keys that share one wait for each other without need.
+const QUEUES: usize = 4096;
+
+impl Turns {
+    pub(super) fn new() -> Self {
+        let queues = std::iter::repeat_with(Mutex::default).take(QUEUES).collect();
+        Self { queues, hashes: RandomState::new() }
+    }
+
+    /// Waits for the key's turn, which lasts until what is returned is dropped.
+    async fn take(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        let hash = usize::try_from(self.hashes.hash_one(key) % QUEUES as u64);
+        let queue = hash.ok().and_then(|index| self.queues.get(index));
+        queue.expect("the remainder is below the number of queues").lock().await
+    }
+}
+
+/// Waits before a try that is not the first, for a random time that others do not draw too.
+async fn pause(tries: u32) {
+    if tries > 0 {
+        let most = PAUSE * (1 << tries.min(PAUSE_DOUBLED_MAX));
+        let draw = RandomState::new().build_hasher().finish() % 1024;
+        tokio::time::sleep(most * u32::try_from(draw).unwrap_or_default() / 1024).await;
+    }
+}

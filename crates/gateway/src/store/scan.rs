@@ -1,0 +1,138 @@
+//! All keys: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHDB and FLUSHALL.
+//!
+//! Keys come in the order of their match values, a page at a time, each page from all partitions
+//! that it touches. So none of this is one step, and what all of it promises is what SCAN promises
+//! in Redis: a key that is there from beginning to end is met.
+
+use super::Store;
+use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, not_read};
+use super::numbers::integer;
+use super::ranges::length;
+use crate::Reply;
+use crate::glob;
+use bytes::Bytes;
+use client::Page;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// Keys of a page, if the command does not say: as in Redis for SCAN.
+const SCAN_COUNT: usize = 10;
+
+/// Keys of a page: COUNT is a wish, and more would keep other requests of the client waiting.
+const PAGE_MAX: usize = 4096;
+
+/// Keys that KEYS lists. They are held at once, and a million are some ten megabytes.
+const LIST_MAX: usize = 1_000_000;
+
+impl Store {
+    /// SCAN. The cursor is the upper half of the match value at which the next page begins.
+    pub(super) async fn scan(&self, cursor: &[u8], options: &[Bytes]) -> Answer {
+        let cursor = parse_cursor(cursor)?;
+        let Wanted { pattern, count, strings } = Wanted::parse(options)?;
+        let page = self.page(cursor, count).await?;
+        let next = page.next.unwrap_or(0).to_string();
+        let keys = keys_of(page).filter(|key| strings && glob::matches(pattern, key));
+        let keys = keys.map(|key| Reply::Bulk(key.into())).collect();
+        Ok(Reply::Array(vec![Reply::Bulk(next.into()), Reply::Array(keys)]))
+    }
+
+    /// KEYS.
+    pub(super) async fn list(&self, pattern: &[u8]) -> Answer {
+        let mut found = Vec::new();
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            let page = self.page(from, PAGE_MAX).await?;
+            cursor = page.next;
+            let keys = keys_of(page).filter(|key| glob::matches(pattern, key));
+            found.extend(keys.map(|key| Reply::Bulk(key.into())));
+            if found.len() > LIST_MAX {
+                let text = format!("ERR KEYS lists at most {LIST_MAX} keys here; use SCAN");
+                return Err(Reply::Error(text.into()));
+            }
+        }
+        Ok(Reply::Array(found))
+    }
+
+    /// RANDOMKEY: the first key from a random place on.
+    pub(super) async fn any(&self) -> Answer {
+        let start = RandomState::new().build_hasher().finish();
+        for from in [start, 0] {
+            if let Some(key) = keys_of(self.page(from, 1).await?).next() {
+                return Ok(Reply::Bulk(key.into()));
+            }
+        }
+        Ok(Reply::Null)
+    }
+
+    /// DBSIZE, by counting.
+    pub(super) async fn size(&self) -> Answer {
+        let (mut size, mut cursor) = (0, Some(0));
+        while let Some(from) = cursor {
+            let page = self.page(from, PAGE_MAX).await?;
+            size += page.entries.len();
+            cursor = page.next;
+        }
+        Ok(length(size))
+    }
+
+    /// FLUSHDB and FLUSHALL: every key is deleted for itself.
+    pub(super) async fn flush(&self, options: &[Bytes]) -> Answer {
+        match options {
+            [] => {}
+            [how] if matches!(how.to_ascii_lowercase().as_slice(), b"sync" | b"async") => {}
+            _ => return Err(SYNTAX),
+        }
+        let mut cursor = Some(0);
+        while let Some(from) = cursor {
+            let page = self.page(from, PAGE_MAX).await?;
+            cursor = page.next;
+            let keys: Vec<Bytes> = keys_of(page).map(Bytes::from).collect();
+            self.delete(&keys).await?;
+        }
+        Ok(Reply::OK)
+    }
+
+    /// About so many keys from a place on.
+    async fn page(&self, from: u64, count: usize) -> Answer<Page> {
+        self.space.page(from, count, true).await.into_result().map_err(not_read)
+    }
+}
+
+fn keys_of(page: Page) -> impl Iterator<Item = Vec<u8>> {
+    page.entries.into_iter().map(|(key, _)| key)
+}
+
+/// What SCAN is to give back.
+struct Wanted<'a> {
+    pattern: &'a [u8],
+    count: usize,
+    /// Whether strings are wanted: there is nothing else.
+    strings: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn parse(options: &'a [Bytes]) -> Answer<Self> {
+        let mut wanted = Self { pattern: b"*", count: SCAN_COUNT, strings: true };
+        let (pairs, rest) = options.as_chunks::<2>();
+        for [name, value] in pairs {
+            match name.to_ascii_lowercase().as_slice() {
+                b"match" => wanted.pattern = value,
+                b"type" => wanted.strings = value.eq_ignore_ascii_case(b"string"),
+                b"count" => {
+                    let count = integer(value).ok_or(NOT_AN_INTEGER)?;
+                    let count = usize::try_from(count).map_err(|_| SYNTAX)?;
+                    wanted.count = count.min(PAGE_MAX);
+                    if count == 0 {
+                        return Err(SYNTAX);
+                    }
+                }
+                _ => return Err(SYNTAX),
+            }
+        }
+        if rest.is_empty() { Ok(wanted) } else { Err(SYNTAX) }
+    }
+}
+
+fn parse_cursor(text: &[u8]) -> Answer<u64> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or(Reply::error("ERR invalid cursor"))
+}

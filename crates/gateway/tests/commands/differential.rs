@@ -1,0 +1,168 @@
+//! The same random commands to a Redis server and to a gateway, and the replies compared.
+
+use crate::draw::Draw;
+use crate::redis::{Connection, Server};
+use crate::setup::{Gateway, run};
+use bytes::Bytes;
+use gateway::Reply;
+use gateway::command::{Keys, find};
+use gateway::store::Store;
+use machine::Rng;
+use std::fmt::Write as _;
+use std::thread;
+
+/// Sequences at a time, each about keys of its own.
+const LANES: u64 = 8;
+
+/// Commands of a usual run, over all lanes.
+const COMMANDS: u64 = 20_000;
+
+/// Commands of a lane that are shown with a difference.
+const SHOWN: usize = 12;
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+#[test]
+fn replies_are_those_of_a_redis_server() {
+    let Some(server) = Server::start("replies_are_those_of_a_redis_server") else { return };
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let seed = from_environment("KEYWAY_REDIS_SEED", u64::from(std::process::id()));
+    let commands = from_environment("KEYWAY_REDIS_COMMANDS", COMMANDS);
+    println!("KEYWAY_REDIS_SEED={seed} KEYWAY_REDIS_COMMANDS={commands}");
+    let lanes: Vec<Lane<'_>> = (0..LANES)
+        .map(|lane| {
+            let rng = Rng::new(seed).fork(&format!("lane {lane}"));
+            let draw = Draw::new(rng, &format!("k{lane}:"));
+            let (redis, store) = (server.connect(), store.clone());
+            Lane { draw, redis, store, gateway: &gateway, last: Vec::new(), refused: 0 }
+        })
+        .collect();
+    let refused: u64 = thread::scope(|scope| {
+        let lanes: Vec<_> = lanes
+            .into_iter()
+            .map(|mut lane| {
+                scope.spawn(move || {
+                    (0..commands / LANES).for_each(|_| lane.step());
+                    lane.refused
+                })
+            })
+            .collect();
+        lanes.into_iter().map(|lane| lane.join().expect("a lane found a difference")).sum()
+    });
+    println!("{commands} commands, of which {refused} only Redis carries out");
+    assert!(refused < commands / 4, "most commands must have been compared");
+}
+
+/// One sequence of commands.
+struct Lane<'a> {
+    draw: Draw,
+    redis: Connection,
+    store: Store,
+    gateway: &'a Gateway,
+    last: Vec<String>,
+    /// Commands that the gateway refuses and Redis does not.
+    refused: u64,
+}
+
+impl Lane<'_> {
+    fn step(&mut self) {
+        let args = self.draw.command();
+        let theirs = self.redis.run(&as_redis_has_it(&args));
+        let ours = self.run(&args);
+        self.last.push(format!("{args:?}\n    Redis:  {theirs:?}\n    Keyway: {ours:?}"));
+        if self.last.len() > SHOWN {
+            self.last.remove(0);
+        }
+        if let Reply::Error(text) = &ours
+            && is_ours_alone(text)
+        {
+            self.check_refusal(&args, &theirs, text);
+            self.refused += 1;
+            self.copy_from_redis(&args);
+        } else if !alike(&args, &theirs, &ours) {
+            let mut told = String::new();
+            self.last.iter().for_each(|step| writeln!(told, "{step}").unwrap());
+            panic!("a difference, at the end of\n{told}");
+        }
+    }
+
+    fn run(&self, args: &[Bytes]) -> Reply {
+        self.gateway.runtime.block_on(run(&self.store, args))
+    }
+
+    /// A refusal must have its reason.
+    fn check_refusal(&mut self, args: &[Bytes], theirs: &Reply, text: &str) {
+        let due = match args[0].as_ref() {
+            b"rename" | b"renamenx" => !matches!(theirs, Reply::Error(_)),
+            b"copy" => *theirs == Reply::Integer(1),
+            b"msetnx" => args[1..].chunks(2).any(|pair| pair[0] != args[1]),
+            _ => {
+                let Reply::Integer(len) = self.redis.run(&["strlen".into(), args[1].clone()])
+                else {
+                    panic!("no length")
+                };
+                usize::try_from(len).unwrap() + args[1].len() > wire::ENTRY_MAX
+            }
+        };
+        assert!(due, "{args:?}: refused ({text}), but Redis: {theirs:?}");
+    }
+
+    /// Makes the keys of a command what they are in Redis. What is too long is deleted there.
+    fn copy_from_redis(&mut self, args: &[Bytes]) {
+        let Some(Keys::Range { first, last, step }) = find(&args[0]).map(|spec| spec.keys) else {
+            return;
+        };
+        let end = if last < 0 { args.len() } else { usize::try_from(last).unwrap() + 1 };
+        for key in args[first..end].iter().step_by(step) {
+            let value = self.redis.run(&["get".into(), key.clone()]);
+            let expiry = self.redis.run(&["pexpiretime".into(), key.clone()]);
+            self.run(&["del".into(), key.clone()]);
+            let Reply::Bulk(value) = value else { continue };
+            if key.len() + value.len() > wire::ENTRY_MAX {
+                self.redis.run(&["del".into(), key.clone()]);
+                continue;
+            }
+            let mut set = vec!["set".into(), key.clone(), value];
+            if let Reply::Integer(at @ 1..) = expiry {
+                set.extend(["pxat".into(), at.to_string().into()]);
+            }
+            assert_eq!(self.run(&set), Reply::OK);
+        }
+    }
+}
+
+/// What the gateway refuses by rules of its own.
+fn is_ours_alone(text: &str) -> bool {
+    text.starts_with("ERR key and value have at most") || text.contains("would not be atomic here")
+}
+
+/// Redis 7 has no DELIFEQ, but scripts.
+fn as_redis_has_it(args: &[Bytes]) -> Vec<Bytes> {
+    if args[0] != "delifeq" || args.len() != 3 {
+        return args.to_vec();
+    }
+    let script = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) \
+                  else return 0 end";
+    vec!["eval".into(), script.into(), "1".into(), args[1].clone(), args[2].clone()]
+}
+
+/// Whether replies are the same, but that times to live were read a moment apart.
+fn alike(args: &[Bytes], theirs: &Reply, ours: &Reply) -> bool {
+    if args[0] == "delifeq" && args.len() != 3 {
+        return matches!(ours, Reply::Error(_));
+    }
+    let apart_max = match args[0].as_ref() {
+        b"pttl" | b"pexpiretime" => 60_000,
+        b"ttl" | b"expiretime" => 60,
+        _ => 0,
+    };
+    match (theirs, ours) {
+        (Reply::Integer(theirs @ 1..), Reply::Integer(ours @ 1..)) => {
+            theirs.abs_diff(*ours) <= apart_max
+        }
+        _ => theirs == ours,
+    }
+}

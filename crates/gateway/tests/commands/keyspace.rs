@@ -1,0 +1,125 @@
+//! Commands about all keys.
+
+use crate::redis::Server;
+use crate::setup::{Gateway, run};
+use bytes::Bytes;
+use gateway::Reply;
+use machine::Rng;
+use std::collections::BTreeSet;
+
+/// Texts of letters that mean something in patterns, and of two that do not.
+fn text(rng: &mut Rng, len_max: u64) -> Bytes {
+    let len = 1 + rng.below(len_max);
+    let letters = b"ab*?[]^-\\";
+    (0..len).map(|_| letters[usize::try_from(rng.below(9)).unwrap()]).collect()
+}
+
+fn sorted(reply: Reply) -> BTreeSet<Bytes> {
+    let Reply::Array(items) = reply else { panic!("no list: {reply:?}") };
+    let count = items.len();
+    let keys: BTreeSet<Bytes> = items
+        .into_iter()
+        .map(|item| match item {
+            Reply::Bulk(key) => key,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(keys.len(), count, "each key once");
+    keys
+}
+
+#[test]
+fn patterns_find_the_keys_that_redis_finds() {
+    let Some(server) = Server::start("patterns_find_the_keys_that_redis_finds") else { return };
+    let mut redis = server.connect();
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let ours = |args: &[Bytes]| gateway.runtime.block_on(run(&store, args));
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
+    for _ in 0..300 {
+        let set = ["set".into(), text(&mut rng, 4), "v".into()];
+        assert_eq!(redis.run(&set), ours(&set));
+    }
+    assert_eq!(redis.say("dbsize"), ours(&["dbsize".into()]));
+    for _ in 0..400 {
+        let keys = ["keys".into(), text(&mut rng, 6)];
+        assert_eq!(sorted(redis.run(&keys)), sorted(ours(&keys)), "{keys:?}");
+    }
+    for words in [
+        "scan",
+        "scan x",
+        "scan 0 count 0",
+        "scan 0 count x",
+        "scan 0 count -1",
+        "scan 0 match",
+        "scan 0 fun 1",
+        "flushall now",
+        "flushdb async sync",
+        "randomkey 1",
+        "dbsize 1",
+        "keys",
+    ] {
+        assert_eq!(redis.say(words), gateway.say(&store, words), "{words}");
+    }
+}
+
+/// Follows the cursor to the end.
+fn scan(gateway: &Gateway, store: &gateway::store::Store, options: &str) -> Vec<Bytes> {
+    let (mut keys, mut cursor) = (Vec::new(), "0".to_owned());
+    loop {
+        let Reply::Array(page) = gateway.say(store, &format!("SCAN {cursor}{options}")) else {
+            panic!("no page")
+        };
+        let [Reply::Bulk(next), Reply::Array(found)] = page.as_slice() else { panic!("{page:?}") };
+        keys.extend(found.iter().map(|key| match key {
+            Reply::Bulk(key) => key.clone(),
+            other => panic!("{other:?}"),
+        }));
+        cursor = String::from_utf8(next.to_vec()).unwrap();
+        if cursor == "0" {
+            return keys;
+        }
+    }
+}
+
+#[test]
+fn a_scan_meets_every_key_that_stays_while_others_come_and_go() {
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let say = |words: &str| gateway.say(&store, words);
+    let pairs: Vec<String> = (0..700).map(|number| format!("stay:{number} v")).collect();
+    say(&format!("MSET {}", pairs.join(" ")));
+    let expected: BTreeSet<Bytes> =
+        (0..700).map(|number| format!("stay:{number}").into()).collect();
+    for options in ["", " COUNT 1", " COUNT 100", " MATCH stay:* COUNT 1000000", " TYPE string"] {
+        let other = gateway.store();
+        let churn = gateway.runtime.spawn(async move {
+            for number in 0..300 {
+                for verb in ["set go:{} v", "del go:{}"] {
+                    let words = verb.replace("{}", &(number % 17).to_string());
+                    let args: Vec<Bytes> =
+                        words.split(' ').map(|it| it.to_owned().into()).collect();
+                    run(&other, &args).await;
+                }
+            }
+        });
+        let met = scan(&gateway, &store, options);
+        gateway.runtime.block_on(churn).unwrap();
+        let stayed: Vec<Bytes> = met.into_iter().filter(|key| key.starts_with(b"stay:")).collect();
+        let set: BTreeSet<Bytes> = stayed.iter().cloned().collect();
+        assert_eq!(set, expected, "SCAN 0{options}");
+        assert_eq!(stayed.len(), expected.len(), "each once");
+    }
+    assert_eq!(scan(&gateway, &store, " TYPE hash"), Vec::<Bytes>::new());
+    assert_eq!(scan(&gateway, &store, " MATCH *:69[0-4]").len(), 5);
+    assert_eq!(say("DBSIZE"), Reply::Integer(700));
+    let Reply::Bulk(any) = say("RANDOMKEY") else { panic!("no key") };
+    assert!(expected.contains(&any));
+    assert_eq!(say("FLUSHDB"), Reply::OK);
+    assert_eq!(say("DBSIZE"), Reply::Integer(0));
+    assert_eq!(say("RANDOMKEY"), Reply::Null);
+    assert_eq!(say("KEYS *"), Reply::Array(Vec::new()));
+    assert_eq!(say("FLUSHALL ASYNC"), Reply::OK);
+}

@@ -1,0 +1,158 @@
+//! Clients that mean harm, or are broken: they hurt nobody else.
+
+use crate::setup::{Raw, command, eventually, options, put, start};
+use gateway::{Gateway, Options};
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
+#[test]
+fn bytes_that_are_no_command_end_the_connection_with_a_reason() {
+    let gateway = start();
+    let ends = |sent: &[u8], reason: &str| {
+        let mut client = Raw::connect(gateway.local());
+        client.send([b"PING\r\n", sent].concat());
+        assert_eq!(client.rest(), format!("+PONG\r\n-ERR Protocol error: {reason}\r\n"));
+    };
+    ends(b"*x\r\n", "invalid multibulk length");
+    ends(b"*1048577\r\n", "invalid multibulk length");
+    ends(b"*1\r\nGET\r\n", "expected '$', got 'G'");
+    ends(b"*1\r\n$536870913\r\n", "invalid bulk length");
+    ends(b"*1\r\n$536870912\r\n", "command exceeds client-query-buffer-limit");
+    ends(b"get \"a\r\n", "unbalanced quotes in request");
+    ends(&b"a".repeat(70_000), "too big inline request");
+    // The reply comes through though the client goes on sending.
+    ends(&[b"*1\r\n!\r\n".as_slice(), &[b'x'; 200_000]].concat(), "expected '$', got '!'");
+}
+
+#[test]
+fn browsers_are_not_served() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    client.send("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nPING\r\n");
+    assert_eq!(client.rest(), "");
+}
+
+#[test]
+fn too_many_are_turned_away_and_let_in_when_others_have_gone() {
+    let gateway = Gateway::start(Options { maxclients: 20, ..options() }).unwrap();
+    let mut clients: Vec<Raw> = (0..20).map(|_| Raw::connect(gateway.local())).collect();
+    clients.iter_mut().for_each(|client| client.ask("PING\r\n", "+PONG\r\n"));
+    for _ in 0..50 {
+        let turned_away = Raw::connect(gateway.local()).rest();
+        assert_eq!(turned_away, "-ERR max number of clients reached\r\n");
+    }
+    let info = clients[0].text("INFO stats\r\n");
+    assert!(info.contains("\r\nrejected_connections:50\r\n"), "{info}");
+    clients.truncate(10);
+    eventually(|| clients[0].text("INFO clients\r\n").contains("\r\nconnected_clients:10\r\n"));
+    Raw::connect(gateway.local()).ask("PING\r\n", "+PONG\r\n");
+}
+
+#[test]
+fn whoever_sends_no_whole_command_in_time_is_disconnected() {
+    let timeout = Duration::from_secs(1);
+    let gateway = Gateway::start(Options { idle_timeout: timeout, ..options() }).unwrap();
+    let mut idle = Raw::connect(gateway.local());
+    let mut slow = Raw::connect(gateway.local());
+    slow.send("*2\r\n$4\r\nECHO\r\n$100000\r\n");
+    let pause = std::sync::mpsc::channel::<()>();
+    let mut busy = Raw::connect(gateway.local());
+    // It drips for as long as it is let, and others are served meanwhile.
+    let mut dripped = 0;
+    while slow.0.write_all(b"x").is_ok() {
+        dripped += 1;
+        assert!(dripped < 3_000, "still connected");
+        busy.ask("PING\r\n", "+PONG\r\n");
+        pause.1.recv_timeout(Duration::from_millis(20)).unwrap_err();
+    }
+    assert_eq!(idle.rest(), "");
+}
+
+#[test]
+fn whoever_does_not_read_holds_up_only_itself() {
+    put("big", &"v".repeat(1_000));
+    let gateway = start();
+    let mut deaf = TcpStream::connect(gateway.local()).unwrap();
+    deaf.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    // Replies of a gigabyte: far more than all buffers on the way hold.
+    let part = command(&["GET", "big"]).repeat(1_000);
+    let sent = (0..1_000).take_while(|_| deaf.write_all(&part).is_ok()).count();
+    assert!(sent < 1_000, "nothing held it up");
+    let mut other = Raw::connect(gateway.local());
+    other.ask("PING\r\n", "+PONG\r\n");
+    let list = other.text("CLIENT LIST\r\n");
+    for line in list.lines() {
+        for field in ["qbuf=", "omem="] {
+            let held = line.split(field).nth(1).unwrap().split(' ').next().unwrap();
+            assert!(held.parse::<usize>().unwrap() < 1 << 20, "{line}");
+        }
+    }
+    // It does not keep the gateway from ending, either.
+    gateway.stop();
+}
+
+/// Resident memory of this process, which is the gateway's, the cluster's and the clients'.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[test]
+fn idle_clients_cost_little() {
+    const WANTED: usize = 10_000;
+    let gateway = Gateway::start(Options { maxclients: WANTED + 10, ..options() }).unwrap();
+    let mut first = Raw::connect(gateway.local());
+    first.ask("PING\r\n", "+PONG\r\n");
+    let before = resident();
+    let mut clients = Vec::new();
+    while clients.len() < WANTED
+        && let Ok(client) = TcpStream::connect(gateway.local())
+    {
+        clients.push(client);
+        // Both ends are this process's: each client takes two of its files.
+        if clients.len() % 100 == 0 && clients.len() + 400 > files() / 2 {
+            break;
+        }
+    }
+    let count = clients.len();
+    for client in &mut clients {
+        client.write_all(b"PING\r\n").unwrap();
+    }
+    eventually(|| {
+        let info = first.text("INFO commandstats\r\n");
+        let pings = info.split("cmdstat_ping:calls=").nth(1).unwrap().split(',').next().unwrap();
+        pings.parse::<usize>().unwrap() > count
+    });
+    let each = resident().saturating_sub(before) / count;
+    println!("{count} idle clients: {each} bytes of resident memory each");
+    assert!(count > 100 && each < 16 << 10, "{each} bytes for each of {count}");
+    first.ask("PING\r\n", "+PONG\r\n");
+}
+
+/// Files that this process may have.
+fn files() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    line.split_ascii_whitespace().nth(3).unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_operator_ends_connections() {
+    let gateway = start();
+    let mut operator = Raw::connect(gateway.local());
+    operator.ask("PING\r\n", "+PONG\r\n");
+    let mut victims: Vec<Raw> = (0..3).map(|_| Raw::connect(gateway.local())).collect();
+    victims.iter_mut().for_each(|victim| victim.ask("PING\r\n", "+PONG\r\n"));
+    operator.ask("CLIENT KILL ID 2\r\n", ":1\r\n");
+    assert_eq!(victims[0].rest(), "");
+    let address = victims[1].0.local_addr().unwrap();
+    operator.ask(format!("CLIENT KILL {address}\r\n"), "+OK\r\n");
+    assert_eq!(victims[1].rest(), "");
+    operator.ask("CLIENT KILL 127.0.0.1:1\r\n", "-ERR No such client\r\n");
+    eventually(|| operator.text("CLIENT LIST\r\n").lines().count() == 2);
+    operator.ask("CLIENT KILL TYPE normal\r\n", ":1\r\n");
+    assert_eq!(victims[2].rest(), "");
+    operator.send("CLIENT KILL ID 1 SKIPME no\r\nPING\r\n");
+    assert_eq!(operator.rest(), ":1\r\n");
+}

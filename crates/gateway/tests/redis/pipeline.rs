@@ -1,0 +1,89 @@
+//! Many commands at once: replies have their order, whatever overlaps.
+
+use crate::setup::{Raw, command, put, start};
+use std::net::Shutdown;
+
+#[test]
+fn replies_have_the_order_of_commands() {
+    for key in 0..100 {
+        put(&format!("order-{key}"), &key.to_string());
+    }
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    let (mut sent, mut expected) = (Vec::new(), String::new());
+    for round in 0..500 {
+        let key = round * 7 % 120;
+        sent.extend(command(&["GET", &format!("order-{key}")]));
+        match key {
+            0..100 => expected.push_str(&format!("${}\r\n{key}\r\n", key.to_string().len())),
+            _ => expected.push_str("$-1\r\n"),
+        }
+        if round % 50 == 3 {
+            sent.extend(b"PING\r\nNOSUCH\r\n");
+            let unknown = "-ERR unknown command 'NOSUCH', with args beginning with: \r\n";
+            expected.push_str(&format!("+PONG\r\n{unknown}"));
+        }
+        // The same key again waits for the first.
+        if round % 10 == 0 {
+            sent.extend(command(&["GET", "order-1"]));
+            expected.push_str("$1\r\n1\r\n");
+        }
+    }
+    client.ask(sent, expected);
+}
+
+#[test]
+fn what_was_sent_before_the_end_is_answered() {
+    put("half", "open");
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    client.send([command(&["GET", "half"]), b"*1\r\n$4\r\nPI".to_vec()].concat());
+    client.0.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(client.rest(), "$4\r\nopen\r\n");
+}
+
+#[test]
+fn nothing_comes_after_quit() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    client.send("PING\r\nQUIT\r\nPING\r\n");
+    assert_eq!(client.rest(), "+PONG\r\n+OK\r\n");
+}
+
+#[test]
+fn a_client_may_do_without_replies() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    client.send("CLIENT REPLY OFF\r\nPING\r\nECHO a\r\nCLIENT REPLY ON\r\n");
+    client.expect("+OK\r\n");
+    client.ask("CLIENT REPLY SKIP\r\nPING\r\nECHO b\r\n", "$1\r\nb\r\n");
+}
+
+#[test]
+fn a_pause_holds_commands_up_until_it_ends() {
+    let gateway = start();
+    let (mut one, mut other) = (Raw::connect(gateway.local()), Raw::connect(gateway.local()));
+    one.ask("CLIENT PAUSE 600000\r\n", "+OK\r\n");
+    other.send("PING\r\nECHO a\r\n");
+    one.ask("CLIENT ID\r\n", ":1\r\n");
+    one.ask("CLIENT UNPAUSE\r\n", "+OK\r\n");
+    other.expect("+PONG\r\n$1\r\na\r\n");
+    one.ask("CLIENT PAUSE 50 ALL\r\n", "+OK\r\n");
+    other.ask("PING\r\n", "+PONG\r\n");
+    one.ask("CLIENT PAUSE 600000 WRITE\r\n", "+OK\r\n");
+    other.ask("PING\r\n", "+PONG\r\n");
+}
+
+#[test]
+fn what_is_under_way_is_finished_when_the_gateway_ends() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    let mut idle = Raw::connect(gateway.local());
+    client.ask("PING\r\n", "+PONG\r\n");
+    idle.ask("PING\r\n", "+PONG\r\n");
+    client.send("DEBUG SLEEP 0.3\r\n");
+    crate::setup::eventually(|| idle.text("CLIENT LIST\r\n").contains("cmd=debug|sleep"));
+    gateway.stop();
+    assert_eq!(client.rest(), "+OK\r\n");
+    assert_eq!(idle.rest(), "");
+}

@@ -1,0 +1,443 @@
+//! The engine of a shard whose values lie in a store that is there already: Redis or memcached.
+//!
+//! A value is under its own key there, as anybody else would have written it. What makes it a
+//! record (version, expiry, whether it is a tombstone) is in memory here, in an index that is a
+//! memory engine without values; a backend that can keep things keeps a copy of it, and of the
+//! notes, from which the index is made at the start.
+//!
+//! Writes wait here, where reads see them, until [`sync`](Engine::sync) sends all of them at once
+//! and waits for the answers. Reads fetch values; what was announced by
+//! [`fetch_ahead`](Engine::fetch_ahead) comes with one round trip. Nothing fetched outlives a sync.
+//!
+//! A backend that goes away is waited for, as long as [`TRIES_MAX`] says; nobody is told anything
+//! meanwhile. After that the engine has failed for good, as after an I/O error.
+
+mod changes;
+mod interface;
+mod memcached;
+mod names;
+mod redis;
+mod sight;
+mod url;
+
+pub use changes::Changes;
+pub use interface::{Backend, Found, Kept, Listed, Notes, Trouble, Wanted};
+pub use memcached::MemcachedBackend;
+pub use names::Spaces;
+pub use redis::RedisBackend;
+pub use sight::{TRIES_MAX, TRY_EVERY};
+pub use url::{BackendUrl, NoBackendUrl};
+
+use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use node::engine::memory::{Cursor, MemoryEngine};
+use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use sight::Sight;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// The store of one shard, with its values in a backend.
+pub struct BackendEngine<B> {
+    index: MemoryEngine,
+    notes: Notes,
+    spaces: Spaces,
+    hidden: BTreeSet<PartitionId>,
+    /// Partitions that are being cleared: the keys that are out of sight and not yet removed.
+    clearing: BTreeMap<PartitionId, Vec<Box<[u8]>>>,
+    changes: Changes,
+    /// Reads fetch too.
+    sight: RefCell<Sight<B>>,
+}
+
+/// Records whose values a walk fetches at once: more than it takes before it breaks off to send
+/// them, mostly, and few enough for the rest to be fetched again.
+const WALKED_AT_ONCE: usize = 32;
+
+/// Records whose values a scan fetches first; each further time as many as it has seen.
+const SCANNED_FIRST: usize = 32;
+
+/// Records and notes that are cleared at once, whatever is asked for: their removal is one command
+/// of the backend, which others wait for.
+const CLEARED_MAX: usize = 1_024;
+
+impl<B: Backend> BackendEngine<B> {
+    /// An engine over a backend that has kept this.
+    #[must_use]
+    pub fn new(backend: B, kept: Kept) -> Self {
+        let Kept { index, notes, spaces, hidden } = kept;
+        let sight = Sight::new(backend);
+        let (clearing, changes) = (BTreeMap::new(), Changes::default());
+        Self { index, notes, spaces, hidden, clearing, changes, sight: RefCell::new(sight) }
+    }
+
+    /// Whether this partition shows what nobody here has written. Scans could not: what is not in
+    /// the index has no place in the order of keys.
+    fn shows_found(&self, key: &KeyRef<'_>) -> bool {
+        let goes = self.clearing.contains_key(&key.partition);
+        !key.ordered && !goes && !self.hidden.contains(&key.partition)
+    }
+
+    /// What has to be fetched to read this key, if anything has.
+    fn wanted(&self, key: &KeyRef<'_>) -> Option<Wanted> {
+        let known = self.index.read(key, |record| record.map(|record| record.tombstone));
+        let with_expiry = match known {
+            Some(true) => return None,
+            Some(false) => false,
+            None if self.shows_found(key) => true,
+            None => return None,
+        };
+        let name = self.spaces.name(key.keyspace, key.key);
+        (!self.changes.values.contains_key(&name)).then_some(Wanted { name, with_expiry })
+    }
+
+    fn fetch(&self, wanted: Vec<Wanted>) {
+        self.sight.borrow_mut().fetch(wanted);
+    }
+
+    /// Calls back with the value under a name, which is in hand.
+    fn with_found<R>(&self, name: &[u8], with: impl FnOnce(Option<&[u8]>, u64) -> R) -> R {
+        if let Some(changed) = self.changes.values.get(name) {
+            return with(changed.as_deref(), 0);
+        }
+        let sight = self.sight.borrow();
+        let found = sight.found(name);
+        let value = found.and_then(|found| found.value.as_deref());
+        with(value, found.map_or(0, |found| found.expiry_ms))
+    }
+
+    /// Calls back with a record of the index and its value, which is in hand. One whose value is
+    /// gone is no longer there, at the version that it had: what was computed from it elsewhere
+    /// is still taken here.
+    fn with_value<R>(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        record: Record<'_>,
+        with: impl FnOnce(Record<'_>) -> R,
+    ) -> R {
+        if record.tombstone {
+            return with(record);
+        }
+        let name = self.spaces.name(keyspace, key);
+        self.with_found(&name, |value, _| match value {
+            Some(value) => with(Record { value, ..record }),
+            None => with(Record { tombstone: true, expiry_ms: COLLECTABLE, ..record }),
+        })
+    }
+
+    /// As [`with_value`](Self::with_value), for whoever puts many into one datagram: a value that
+    /// somebody else has written and that fits none is not there either.
+    fn with_fitting<R>(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        record: Record<'_>,
+        with: impl FnOnce(Record<'_>) -> R,
+    ) -> R {
+        self.with_value(keyspace, key, record, |record| {
+            if key.len() + record.value.len() <= wire::ENTRY_MAX {
+                return with(record);
+            }
+            with(Record { tombstone: true, expiry_ms: COLLECTABLE, value: &[], ..record })
+        })
+    }
+
+    /// What is to be fetched for a record of the index.
+    fn wanted_of(&self, keyspace: KeyspaceId, key: &[u8], record: &Record<'_>) -> Option<Wanted> {
+        let name = self.spaces.name(keyspace, key);
+        let elsewhere = !record.tombstone && !self.changes.values.contains_key(&name);
+        elsewhere.then_some(Wanted { name, with_expiry: false })
+    }
+
+    /// Takes a partition out of sight; its keys are still to be removed from the backend.
+    fn detach(&mut self, area: &Area) -> Vec<Box<[u8]>> {
+        let mut keys = Vec::new();
+        let walked = self.index.walk_on(area, &mut self.index.walk(area), |key, _| {
+            keys.push(key.into());
+            ControlFlow::Continue(())
+        });
+        assert!(walked.is_continue(), "nobody breaks off");
+        while self.index.clear_on(area, usize::MAX).is_break() {}
+        keys
+    }
+
+    /// Forgets so many notes of a partition, and says how many.
+    fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> usize {
+        let Some(notes) = self.notes.get_mut(&partition) else { return 0 };
+        let mut cleared = 0;
+        while let Some((name, _)) = (cleared < at_most).then(|| notes.pop_first()).flatten() {
+            self.changes.note(partition, &name, None);
+            cleared += 1;
+        }
+        if notes.is_empty() {
+            self.notes.remove(&partition);
+        }
+        cleared
+    }
+
+    fn send(&mut self) -> Result<(), EngineError> {
+        let (sight, changes) = (self.sight.get_mut(), &self.changes);
+        // What was fetched may be what these changes replace.
+        sight.forget();
+        sight.health()?;
+        if !changes.is_empty() && sight.attempt(|backend| backend.apply(changes)).is_some() {
+            self.changes = Changes::default();
+        }
+        sight.health()
+    }
+}
+
+/// Expiry of a tombstone that nobody wrote: whoever is given it need not keep it.
+const COLLECTABLE: u64 = 1;
+
+impl<B: Backend> Engine for BackendEngine<B> {
+    type Cursor = Cursor;
+
+    const FOUND: u64 = 1;
+
+    const FETCHES: bool = true;
+
+    fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
+        self.fetch(self.wanted(key).into_iter().collect());
+        self.index.read(key, |record| match record {
+            Some(record) => {
+                self.with_value(key.keyspace, key.key, record, |record| with(Some(record)))
+            }
+            None if !self.shows_found(key) => with(None),
+            None => {
+                let name = self.spaces.name(key.keyspace, key.key);
+                self.with_found(&name, |value, expiry_ms| {
+                    let version = Self::FOUND;
+                    with(value.map(|value| Record { version, expiry_ms, tombstone: false, value }))
+                })
+            }
+        })
+    }
+
+    fn version_written(&self, key: &KeyRef<'_>) -> Option<u64> {
+        self.index.read(key, |record| record.map(|record| record.version))
+    }
+
+    fn fetch_ahead(&mut self, keys: &[KeyRef<'_>]) {
+        let wanted = keys.iter().filter_map(|key| self.wanted(key)).collect();
+        self.fetch(wanted);
+    }
+
+    fn name_keyspace(&mut self, keyspace: KeyspaceId, name: &str) {
+        if self.spaces.learn(keyspace, name) {
+            self.changes.name_keyspace(keyspace, name);
+        }
+    }
+
+    /// Sends what it has found piece by piece: all at once would not fit in memory.
+    fn take_inventory(
+        &mut self,
+        keyspace: KeyspaceId,
+        place: impl Fn(&[u8]) -> Option<(PartitionId, Match, u64)>,
+    ) {
+        let mut cursor = 0;
+        loop {
+            let listed = self.sight.get_mut().attempt(|backend| backend.list(cursor));
+            let Some((next, names)) = listed else { return };
+            for (name, expiry_ms) in names {
+                let key = self.spaces.key(keyspace, &name).filter(|it| it.len() <= wire::KEY_MAX);
+                let Some((key, place)) = key.and_then(|key| Some((key, place(key)?))) else {
+                    continue;
+                };
+                let (partition, match_value, keyhash) = place;
+                let ordered = false;
+                let key = KeyRef { keyspace, partition, ordered, match_value, keyhash, key };
+                let record =
+                    Record { version: Self::FOUND, expiry_ms, tombstone: false, value: &[] };
+                if self.version_written(&key).is_none() {
+                    self.index.write(&key, &record);
+                    self.changes.adopt(&key, &record);
+                }
+            }
+            cursor = next;
+            if cursor == 0 || self.send().is_err() {
+                return;
+            }
+        }
+    }
+
+    fn hide_found(&mut self, partition: PartitionId) {
+        if self.hidden.insert(partition) {
+            self.changes.hide(partition);
+        }
+    }
+
+    fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
+        self.index.write(key, &Record { value: &[], ..*record });
+        let name = self.spaces.name(key.keyspace, key.key);
+        self.changes.write(key, name, record);
+    }
+
+    fn remove(&mut self, key: &KeyRef<'_>) {
+        if self.version_written(key).is_some() {
+            self.index.remove(key);
+            let name = self.spaces.name(key.keyspace, key.key);
+            self.changes.remove(key.keyspace, key.partition, key.key, name);
+            self.changes.only_cleared = false;
+        }
+    }
+
+    /// Fetches more values each time, because it is not known how many are visited.
+    fn scan(
+        &self,
+        interval: &Interval<'_>,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        let keyspace = interval.keyspace.id;
+        let (mut seen, mut next) = (0, SCANNED_FIRST);
+        loop {
+            let (mut wanted, mut index, mut more) = (Vec::new(), 0, false);
+            self.index.scan(interval, |key, record| {
+                more = index == next;
+                if more {
+                    return ControlFlow::Break(());
+                }
+                if index >= seen {
+                    wanted.extend(self.wanted_of(keyspace, key, &record));
+                }
+                index += 1;
+                ControlFlow::Continue(())
+            });
+            self.fetch(wanted);
+            let (mut index, mut broke) = (0, false);
+            self.index.scan(interval, |key, record| {
+                index += 1;
+                if index <= seen {
+                    return ControlFlow::Continue(());
+                }
+                if index > next {
+                    return ControlFlow::Break(());
+                }
+                let flow = self.with_fitting(keyspace, key, record, |record| visit(key, record));
+                broke = flow.is_break();
+                flow
+            });
+            if broke || !more {
+                return;
+            }
+            (seen, next) = (next, next * 2);
+        }
+    }
+
+    /// Without values.
+    fn due(
+        &self,
+        until_ms: u64,
+        visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        self.index.due(until_ms, visit);
+    }
+
+    fn walk(&self, area: &Area) -> Cursor {
+        self.index.walk(area)
+    }
+
+    /// Looks ahead with a clone of the cursor, fetches, and then goes so far.
+    fn walk_on(
+        &self,
+        area: &Area,
+        cursor: &mut Cursor,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        loop {
+            let (mut wanted, mut ahead) = (Vec::new(), 0);
+            let looked = self.index.walk_on(area, &mut cursor.clone(), |key, record| {
+                if ahead == WALKED_AT_ONCE {
+                    return ControlFlow::Break(());
+                }
+                ahead += 1;
+                wanted.extend(self.wanted_of(area.keyspace, key, &record));
+                ControlFlow::Continue(())
+            });
+            self.fetch(wanted);
+            let (mut left, mut broke) = (ahead, false);
+            let walked = self.index.walk_on(area, cursor, |key, record| {
+                if left == 0 {
+                    return ControlFlow::Break(());
+                }
+                left -= 1;
+                let show = |record: Record<'_>| visit(key, record);
+                let flow = self.with_fitting(area.keyspace, key, record, show);
+                broke = flow.is_break();
+                flow
+            });
+            if broke {
+                return ControlFlow::Break(());
+            }
+            if looked.is_continue() {
+                assert!(walked.is_continue(), "what was looked at ahead is all that there is");
+                return ControlFlow::Continue(());
+            }
+        }
+    }
+
+    fn walked(&self, area: &Area, cursor: &Cursor) -> u16 {
+        self.index.walked(area, cursor)
+    }
+
+    /// The first piece takes all of the partition out of sight.
+    fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
+        let (partition, at_most) = (area.partition, at_most.min(CLEARED_MAX));
+        let was_empty = self.changes.is_empty();
+        let mut keys = match self.clearing.remove(&partition) {
+            Some(keys) => keys,
+            None => self.detach(area),
+        };
+        let cleared = self.clear_notes(partition, at_most);
+        for _ in cleared..at_most {
+            let Some(key) = keys.pop() else { break };
+            let name = self.spaces.name(area.keyspace, &key);
+            self.changes.remove(area.keyspace, partition, &key, name);
+        }
+        self.changes.only_cleared |= was_empty;
+        if keys.is_empty() && !self.notes.contains_key(&partition) {
+            return ControlFlow::Continue(());
+        }
+        self.clearing.insert(partition, keys);
+        if self.changes.only_cleared {
+            // It is said again by the next sync if this fails.
+            let _ = self.send();
+        }
+        ControlFlow::Break(())
+    }
+
+    fn note(&mut self, partition: PartitionId, name: &[u8], note: Option<&[u8]>) {
+        if !B::KEEPS {
+            return;
+        }
+        self.changes.note(partition, name, note);
+        self.changes.only_cleared = false;
+        match note {
+            Some(note) => {
+                self.notes.entry(partition).or_default().insert(name.into(), note.into());
+            }
+            None => {
+                if let Some(notes) = self.notes.get_mut(&partition) {
+                    notes.remove(name);
+                }
+            }
+        }
+    }
+
+    fn notes(&self, partition: PartitionId, mut visit: impl FnMut(&[u8], &[u8])) {
+        let notes = self.notes.get(&partition);
+        notes.into_iter().flatten().for_each(|(name, note)| visit(name, note));
+    }
+
+    fn sync(&mut self) -> Result<(), EngineError> {
+        self.send()
+    }
+
+    fn store_id(&self) -> StoreId {
+        self.index.store_id()
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+}

@@ -1,0 +1,108 @@
+//! What an engine asks of a store that others made.
+
+use super::{Changes, Spaces};
+use cluster::{PartitionId, StoreId};
+use node::engine::Engine;
+use node::engine::memory::MemoryEngine;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A store that others made, as the engine uses it.
+pub trait Backend: Send + 'static {
+    /// Whether it keeps records and notes, so that a node that comes back finds them.
+    const KEEPS: bool;
+
+    /// Fetches values, in the order asked for, with one round trip.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be asked.
+    fn fetch(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, Trouble>;
+
+    /// Values that are there, from a cursor on that is 0 at the beginning; and the cursor to go on
+    /// with, 0 at the end. Nothing of a backend that cannot list them.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be asked.
+    fn list(&mut self, cursor: u64) -> Result<(u64, Vec<Listed>), Trouble>;
+
+    /// Carries all changes out and waits until that is done. Carrying them out once more changes
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// If that did not happen, or it is not known whether it did.
+    fn apply(&mut self, changes: &Changes) -> Result<(), Trouble>;
+
+    /// Connects anew, and sees to it that nothing sent before is carried out after this.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be reached, or is no longer what it was.
+    fn reconnect(&mut self) -> Result<(), Trouble>;
+}
+
+/// Name of a value, and when it expires in Unix milliseconds, 0 for never.
+pub type Listed = (Vec<u8>, u64);
+
+/// A value to fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it is called in the backend.
+    pub name: Vec<u8>,
+    /// Whether nobody here has written it, so that the backend is to say when it expires.
+    pub with_expiry: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The bytes, if there are any.
+    pub value: Option<Vec<u8>>,
+    /// When the backend lets it expire, in Unix milliseconds; 0 for never.
+    pub expiry_ms: u64,
+}
+
+/// Why a backend did not do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It may do so later.
+    Gone(String),
+    /// It never will, or what it does cannot be relied on.
+    Lost(String),
+}
+
+/// What a backend has kept of an earlier life.
+pub struct Kept {
+    /// Records without values, under the identity of this memory.
+    pub index: MemoryEngine,
+    /// Notes by partition and name.
+    pub notes: Notes,
+    /// Names of keyspaces.
+    pub spaces: Spaces,
+    /// Partitions in which nothing is shown that was there before.
+    pub hidden: BTreeSet<PartitionId>,
+}
+
+/// Notes by partition and name.
+pub type Notes = BTreeMap<PartitionId, BTreeMap<Box<[u8]>, Box<[u8]>>>;
+
+impl Kept {
+    /// An empty memory of this identity.
+    #[must_use]
+    pub fn nothing(store_id: StoreId) -> Self {
+        Self {
+            index: MemoryEngine::new(store_id),
+            notes: Notes::new(),
+            spaces: Spaces::default(),
+            hidden: BTreeSet::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("records", &self.index.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,162 @@
+//! memcached as a backend: a cache, which may drop any value at any time and keeps nothing else.
+//!
+//! Names that memcached does not take (empty, above 250 bytes, with blanks or control characters)
+//! are replaced by a hash; the value is then preceded by the name itself, so that two names with
+//! one hash are never taken for each other.
+
+use super::names::OWN;
+use super::{Backend, BackendEngine, BackendUrl, Changes, Found, Kept, Listed, Trouble, Wanted};
+use crate::store::StoreError;
+use async_memcached::{AsciiProtocol, Client, Error, Status};
+use cluster::StoreId;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The values of a shard in memcached.
+pub struct MemcachedBackend {
+    runtime: Runtime,
+    client: Client,
+    address: String,
+}
+
+/// How long to wait for anything. A memcached that says nothing for so long is not waited for any
+/// more: what it was sent it might carry out whenever it goes on.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The longest name that memcached takes.
+const NAME_MAX: usize = 250;
+
+impl MemcachedBackend {
+    /// Takes a memcached as the backend of a shard whose memory begins with this identity.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be reached.
+    pub fn open(url: &BackendUrl, fresh_id: StoreId) -> Result<BackendEngine<Self>, StoreError> {
+        let fail = |why: String| StoreError::Backend { url: url.clone(), why };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|why| fail(why.to_string()))?;
+        let address = format!("tcp://{}", url.memcached_address());
+        let client = within(&runtime, connect(&address)).map_err(|trouble| match trouble {
+            Trouble::Gone(why) | Trouble::Lost(why) => fail(why),
+        })?;
+        let backend = Self { runtime, client, address };
+        Ok(BackendEngine::new(backend, Kept::nothing(fresh_id)))
+    }
+}
+
+async fn connect(address: &str) -> Result<Client, Error> {
+    let mut client = Client::new(address).await?;
+    client.version().await?;
+    Ok(client)
+}
+
+/// Waits for an outcome, but not for ever.
+fn within<T>(
+    runtime: &Runtime,
+    outcome: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Trouble> {
+    match runtime.block_on(async { tokio::time::timeout(ANSWER_WAIT_MAX, outcome).await }) {
+        Ok(outcome) => outcome.map_err(|why| Trouble::Gone(format!("memcached: {why}"))),
+        Err(_) => Err(Trouble::Lost("memcached: it does not answer".to_owned())),
+    }
+}
+
+/// The name under which memcached keeps a value, and whether the value says its real name.
+fn item(name: &[u8]) -> (Cow<'_, [u8]>, bool) {
+    if (1..=NAME_MAX).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic) {
+        return (name.into(), false);
+    }
+    (format!("{OWN}{:032x}", xxh3_128(name)).into_bytes().into(), true)
+}
+
+/// What is kept under a name.
+fn content<'a>(name: &[u8], value: &'a [u8]) -> Cow<'a, [u8]> {
+    let (_, says_name) = item(name);
+    if !says_name {
+        return value.into();
+    }
+    let len = u32::try_from(name.len()).expect("keys are at most KEY_MAX long");
+    [&len.to_be_bytes()[..], name, value].concat().into()
+}
+
+/// The value in what was found under a name, if it is that name's.
+fn value_in(name: &[u8], content: Vec<u8>) -> Option<Vec<u8>> {
+    let (_, says_name) = item(name);
+    if !says_name {
+        return Some(content);
+    }
+    let (len, rest) = content.split_first_chunk::<4>()?;
+    let (said, value) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*len)).ok()?)?;
+    (said == name).then(|| value.to_vec())
+}
+
+async fn apply(client: &mut Client, changes: &Changes) -> Result<(), Error> {
+    let gone = changes.values.iter().filter(|(_, value)| value.is_none());
+    let gone: Vec<Cow<'_, [u8]>> = gone.map(|(name, _)| item(name).0).collect();
+    if !gone.is_empty() {
+        client.delete_multi_no_reply(&gone).await?;
+    }
+    let set = changes.values.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let set: Vec<_> = set.map(|(name, value)| (item(name).0, content(name, value))).collect();
+    let set: Vec<(&[u8], &[u8])> = set.iter().map(|(name, value)| (&**name, &**value)).collect();
+    // An answer to anything says that all deletes before it were carried out.
+    if set.is_empty() {
+        return client.version().await.map(drop);
+    }
+    let outcomes = client.set_multi(&set, None, None).await?;
+    let refused = outcomes.into_iter().filter_map(|(name, outcome)| Some((name, outcome.err()?)));
+    for (name, why) in refused.collect::<Vec<_>>() {
+        // There was no room. What was under its name must go, or it would be taken for the value.
+        tracing::debug!(%why, "memcached did not take a value");
+        match client.delete(name).await {
+            Ok(()) | Err(Error::Protocol(Status::NotFound)) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
+}
+
+impl Backend for MemcachedBackend {
+    const KEEPS: bool = false;
+
+    /// One multi-get.
+    fn fetch(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, Trouble> {
+        let items: Vec<Cow<'_, [u8]>> = wanted.iter().map(|it| item(&it.name).0).collect();
+        let values = within(&self.runtime, async {
+            match self.client.get_multi(&items).await {
+                Err(Error::Protocol(Status::NotFound)) => Ok(Vec::new()),
+                outcome => outcome,
+            }
+        })?;
+        let values = values.into_iter().filter_map(|value| Some((value.key, value.data?)));
+        let values: BTreeMap<Vec<u8>, Vec<u8>> = values.collect();
+        let found = wanted.iter().zip(&items).map(|(it, item)| {
+            let content = values.get(item.as_ref()).cloned();
+            let value = content.and_then(|content| value_in(&it.name, content));
+            Found { value, expiry_ms: 0 }
+        });
+        Ok(found.collect())
+    }
+
+    /// Its names cannot be listed reliably.
+    fn list(&mut self, _cursor: u64) -> Result<(u64, Vec<Listed>), Trouble> {
+        Ok((0, Vec::new()))
+    }
+
+    /// Deletes and sets in one round trip, or in more if there was no room for something.
+    fn apply(&mut self, changes: &Changes) -> Result<(), Trouble> {
+        if changes.values.is_empty() {
+            return Ok(());
+        }
+        within(&self.runtime, apply(&mut self.client, changes))
+    }
+
+    fn reconnect(&mut self) -> Result<(), Trouble> {
+        self.client = within(&self.runtime, connect(&self.address))?;
+        Ok(())
+    }
+}

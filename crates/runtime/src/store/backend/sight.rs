@@ -1,0 +1,85 @@
+//! A backend as reads see it: what was fetched is in hand until the next sync, and one that goes
+//! away is waited for.
+
+use super::{Backend, Found, Trouble, Wanted};
+use node::engine::EngineError;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The backend, and what was fetched from it since the last sync.
+pub(super) struct Sight<B> {
+    backend: B,
+    fetched: BTreeMap<Vec<u8>, Found>,
+    /// The first error for good.
+    failed: Option<EngineError>,
+}
+
+/// Times that a backend that is gone is tried again before the engine has failed: with
+/// [`TRY_EVERY`] a minute, in which a Redis of some gigabytes is up again.
+pub const TRIES_MAX: u32 = 300;
+
+/// From one try to the next, besides what the try takes.
+pub const TRY_EVERY: Duration = Duration::from_millis(200);
+
+impl<B: Backend> Sight<B> {
+    pub(super) fn new(backend: B) -> Self {
+        Self { backend, fetched: BTreeMap::new(), failed: None }
+    }
+
+    /// Forgets what was fetched.
+    pub(super) fn forget(&mut self) {
+        self.fetched.clear();
+    }
+
+    /// What was fetched under a name, if anything was.
+    pub(super) fn found(&self, name: &[u8]) -> Option<&Found> {
+        self.fetched.get(name)
+    }
+
+    pub(super) fn health(&self) -> Result<(), EngineError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Does what may fail, again and again while the backend is gone.
+    pub(super) fn attempt<T>(&mut self, what: impl Fn(&mut B) -> Result<T, Trouble>) -> Option<T> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let mut tries = 0;
+        let mut outcome = what(&mut self.backend);
+        loop {
+            let why = match outcome {
+                Ok(done) => {
+                    if tries > 0 {
+                        tracing::info!(tries, "the backend is back");
+                    }
+                    return Some(done);
+                }
+                Err(Trouble::Gone(why)) if tries < TRIES_MAX => why,
+                Err(Trouble::Gone(why) | Trouble::Lost(why)) => {
+                    self.failed = Some(EngineError(why));
+                    return None;
+                }
+            };
+            if tries == 0 {
+                tracing::warn!(%why, "the backend is gone: waiting for it, and serving nobody");
+            }
+            tries += 1;
+            std::thread::park_timeout(TRY_EVERY);
+            outcome = self.backend.reconnect().and_then(|()| what(&mut self.backend));
+        }
+    }
+
+    /// Fetches what was not fetched yet.
+    pub(super) fn fetch(&mut self, mut wanted: Vec<Wanted>) {
+        wanted.retain(|it| !self.fetched.contains_key(&it.name));
+        wanted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        wanted.dedup_by(|a, b| a.name == b.name);
+        if wanted.is_empty() {
+            return;
+        }
+        if let Some(found) = self.attempt(|backend| backend.fetch(&wanted)) {
+            self.fetched.extend(wanted.into_iter().map(|it| it.name).zip(found));
+        }
+    }
+}

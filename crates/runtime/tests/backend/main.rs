@@ -1,0 +1,391 @@
+//! Engines over stores of others, with real ones: what every engine must do, and what is theirs.
+
+mod servers;
+#[path = "../../../cli/tests/chaos/skip.rs"]
+mod skip;
+
+use cluster::{KeyspaceId, Match, NodeId, PartitionId, StoreId};
+use node::engine::conformance::{Change, Draw, Model, Notes, Step};
+use node::engine::{Engine, KeyRef, Record};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use runtime::store::{
+    BackendEngine, BackendUrl, MemcachedBackend, RedisBackend, ShardIdentity, StoreError,
+    SyncPolicy,
+};
+use servers::Server;
+
+const SHARD: ShardIdentity = ShardIdentity { node: NodeId(3), shard: 1, shards: 2 };
+const AOF: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+/// Redis with these options, unless there is none here.
+fn redis(what: &str, options: &[&str]) -> Option<Server> {
+    let server = Server::redis(options);
+    if server.is_none() {
+        skip::report(what, "there is no redis-server: apt-get install redis-server");
+    }
+    server
+}
+
+fn url(server: &Server) -> BackendUrl {
+    server.url().parse().expect("a URL")
+}
+
+fn try_open(
+    server: &Server,
+    shard: ShardIdentity,
+    fresh_id: u64,
+    policy: SyncPolicy,
+) -> Result<BackendEngine<RedisBackend>, StoreError> {
+    RedisBackend::open(&url(server), shard, StoreId(fresh_id), policy)
+}
+
+fn open(server: &Server) -> BackendEngine<RedisBackend> {
+    try_open(server, SHARD, 7, SyncPolicy::Interval).expect("it is there")
+}
+
+/// Names the keyspaces of the world that engines are checked in.
+fn name(engine: &mut impl Engine) {
+    for (id, name) in [(1, "default"), (2, "words"), (0x0102, "other")] {
+        engine.name_keyspace(KeyspaceId(id), name);
+    }
+}
+
+fn key(bytes: &[u8]) -> KeyRef<'_> {
+    KeyRef {
+        keyspace: KeyspaceId(1),
+        partition: PartitionId(1),
+        ordered: false,
+        match_value: Match(u128::from(bytes.len() as u64)),
+        keyhash: bytes.iter().map(|byte| u64::from(*byte)).sum(),
+        key: bytes,
+    }
+}
+
+fn value(version: u64, bytes: &[u8]) -> Record<'_> {
+    Record { version, expiry_ms: 0, tombstone: false, value: bytes }
+}
+
+/// Version and value of what is read, a tombstone without one.
+fn read(engine: &impl Engine, bytes: &[u8]) -> Option<(u64, Option<String>)> {
+    engine.read(&key(bytes), |record| {
+        let record = record?;
+        let value = String::from_utf8_lossy(record.value).into_owned();
+        Some((record.version, (!record.tombstone).then_some(value)))
+    })
+}
+
+fn found(version: u64, value: &str) -> Option<(u64, Option<String>)> {
+    Some((version, Some(value.to_owned())))
+}
+
+/// A few worlds: each step is a round trip or more.
+fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(cases)
+    })
+}
+
+#[test]
+fn redis_does_what_every_engine_must_also_after_a_restart_of_the_node() {
+    let Some(server) = redis("the engine redis", &[]) else { return };
+    let draws = proptest::collection::vec(any::<Draw>(), 0..150);
+    let world = (draws, 0..150usize, 1..20usize);
+    let outcome = runner(12).run(&world, |(draws, restart_at, at_most)| {
+        server.redis_cli(&["FLUSHALL"]);
+        let mut engine = open(&server);
+        name(&mut engine);
+        let mut model = Model::new(Notes::Kept);
+        let steps: Vec<Step> = draws.into_iter().map(Step::from_draw).collect();
+        for (index, step) in steps.iter().enumerate() {
+            if index == restart_at {
+                engine.sync().unwrap();
+                engine = open(&server);
+            }
+            model.step(&mut engine, step);
+        }
+        model.check(&engine, &steps);
+        engine.sync().unwrap();
+        let mut engine = open(&server);
+        model.check(&engine, &steps);
+        model.clear_in_pieces(&mut engine, at_most, &steps);
+        engine.sync().unwrap();
+        model.check(&open(&server), &steps);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_crash_leaves_redis_as_it_was_at_the_last_sync() {
+    let Some(server) = redis("crashes with the engine redis", &[]) else { return };
+    let draws = proptest::collection::vec(any::<Draw>(), 0..150);
+    let outcome = runner(12).run(&draws, |draws| {
+        server.redis_cli(&["FLUSHALL"]);
+        let mut engine = open(&server);
+        name(&mut engine);
+        engine.sync().unwrap();
+        let mut model = Model::new(Notes::Kept);
+        let mut synced = model.clone();
+        // A clear may be carried out before the sync, in part.
+        let clears = |step: &Step| matches!(step, Step::Change(Change::Clear(_)) | Step::Walk(_));
+        let steps = draws.into_iter().map(Step::from_draw).filter(|step| !clears(step));
+        let steps: Vec<Step> = steps.collect();
+        for step in &steps {
+            model.step(&mut engine, step);
+            if *step == Step::Sync {
+                synced = model.clone();
+            }
+        }
+        drop(engine);
+        synced.check(&open(&server), &steps);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn memcached_does_what_every_engine_without_a_memory_of_its_own_must() {
+    let Some(server) = Server::memcached() else {
+        skip::report("the engine memcached", "there is none: apt-get install memcached");
+        return;
+    };
+    let world = (proptest::collection::vec(any::<Draw>(), 0..100), 1..20usize);
+    let outcome = runner(6).run(&world, |(draws, at_most)| {
+        let mut engine = MemcachedBackend::open(&url(&server), StoreId(7)).unwrap();
+        name(&mut engine);
+        // Another case's values are as anybody's: none of these is to be shown.
+        (0..8).for_each(|id| engine.hide_found(PartitionId(id)));
+        let mut model = Model::new(Notes::Forgotten);
+        let steps: Vec<Step> = draws.into_iter().map(Step::from_draw).collect();
+        steps.iter().for_each(|step| model.step(&mut engine, step));
+        model.check(&engine, &steps);
+        model.clear_in_pieces(&mut engine, at_most, &steps);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn what_was_in_redis_before_is_read_and_what_is_written_is_plain() {
+    let Some(server) = redis("values that were in Redis before", &[]) else { return };
+    server.redis_cli(&["SET", "old", "value"]);
+    server.redis_cli(&["SET", "brief", "value", "PX", "100000"]);
+    server.redis_cli(&["RPUSH", "list", "a"]);
+    let mut engine = open(&server);
+    name(&mut engine);
+    assert_eq!(read(&engine, b"old"), found(1, "value"));
+    assert_eq!(engine.version_written(&key(b"old")), None);
+    assert_eq!(read(&engine, b"list"), None, "only strings are values");
+    let expiry_ms = engine.read(&key(b"brief"), |record| record.map(|it| it.expiry_ms));
+    assert!(expiry_ms.is_some_and(|it| it > 0), "{expiry_ms:?}");
+    let ordered = KeyRef { ordered: true, ..key(b"old") };
+    assert!(engine.read(&ordered, |record| record.is_none()), "a scan would not show it");
+    engine.write(&key(b"old"), &value(2, b"new"));
+    engine.write(&key(b"other"), &value(3, b"x"));
+    assert_eq!(server.redis_cli(&["GET", "old"]), "value", "not before the sync");
+    engine.sync().unwrap();
+    assert_eq!(server.redis_cli(&["GET", "old"]), "new");
+    assert_eq!(server.redis_cli(&["GET", "other"]), "x");
+    assert_eq!(read(&engine, b"old"), found(2, "new"));
+    engine.write(&key(b"old"), &Record { tombstone: true, ..value(4, b"") });
+    engine.sync().unwrap();
+    assert_eq!(server.redis_cli(&["GET", "old"]), "");
+    // Behind its back.
+    server.redis_cli(&["DEL", "other"]);
+    server.redis_cli(&["SET", "later", "y"]);
+    engine.sync().unwrap();
+    assert_eq!(read(&engine, b"other"), Some((3, None)), "it is gone, at the version it had");
+    assert_eq!(read(&engine, b"later"), found(1, "y"));
+    engine.hide_found(PartitionId(1));
+    assert_eq!(read(&engine, b"later"), None);
+    engine.sync().unwrap();
+    assert_eq!(read(&open(&server), b"later"), None, "that is kept");
+}
+
+#[test]
+fn an_inventory_makes_records_of_what_was_there() {
+    let Some(server) = redis("inventories of Redis", &[]) else { return };
+    for index in 0..21 {
+        server.redis_cli(&["SET", &format!("key-{index}"), "x"]);
+    }
+    server.redis_cli(&["SET", "keyway:words:key-1", "of another keyspace"]);
+    server.redis_cli(&["RPUSH", "list", "a"]);
+    server.redis_cli(&["SET", "brief", "x", "PX", "100000"]);
+    server.redis_cli(&["SET", "elsewhere", "x"]);
+    let mut engine = open(&server);
+    name(&mut engine);
+    engine.write(&key(b"key-7"), &value(9, b"newer"));
+    let place = |bytes: &[u8]| {
+        let key = key(bytes);
+        (bytes != b"elsewhere").then_some((key.partition, key.match_value, key.keyhash))
+    };
+    engine.take_inventory(KeyspaceId(1), place);
+    engine.sync().unwrap();
+    for is_restarted in [false, true] {
+        if is_restarted {
+            engine = open(&server);
+        }
+        assert_eq!(engine.len(), 22);
+        assert_eq!(engine.version_written(&key(b"key-3")), Some(1));
+        assert_eq!(read(&engine, b"key-3"), found(1, "x"));
+        assert_eq!(read(&engine, b"key-7"), found(9, "newer"));
+        assert_eq!(engine.version_written(&key(b"elsewhere")), None);
+        let mut due = Vec::new();
+        engine.due(u64::MAX, |_, key, _| {
+            due.push(key.to_vec());
+            std::ops::ControlFlow::Continue(())
+        });
+        assert_eq!(due, [b"brief"]);
+    }
+}
+
+#[test]
+fn keys_that_were_announced_come_with_one_round_trip() {
+    let Some(server) = redis("round trips to Redis", &[]) else { return };
+    let mut engine = open(&server);
+    name(&mut engine);
+    let names: Vec<String> = (0..64).map(|index| format!("key-{index}")).collect();
+    for (version, name) in (2..).zip(&names).step_by(2) {
+        engine.write(&key(name.as_bytes()), &value(version, name.as_bytes()));
+    }
+    engine.sync().unwrap();
+    let keys: Vec<KeyRef<'_>> = names.iter().map(|name| key(name.as_bytes())).collect();
+    let (gets, asked) = (server.calls("mget"), server.calls("pttl"));
+    engine.fetch_ahead(&keys);
+    for (index, name) in names.iter().enumerate() {
+        let expected = (index % 2 == 0).then_some(name.clone());
+        let read = read(&engine, name.as_bytes());
+        assert_eq!(read.map(|(_, value)| value), expected.map(Some));
+    }
+    assert_eq!(server.calls("mget") - gets, 1);
+    assert_eq!(server.calls("pttl") - asked, 32, "only of what nobody here has written");
+    let execs = server.calls("exec");
+    for name in &names {
+        engine.write(&key(name.as_bytes()), &value(100, b"x"));
+    }
+    engine.sync().unwrap();
+    engine.sync().unwrap();
+    assert_eq!(server.calls("exec") - execs, 1);
+    assert_eq!(server.calls("mget") - gets, 1, "writes read no values");
+}
+
+#[test]
+fn the_later_of_two_processes_has_the_shard() {
+    let Some(server) = redis("two nodes at one Redis", &[]) else { return };
+    let mut first = open(&server);
+    name(&mut first);
+    first.write(&key(b"a"), &value(2, b"first"));
+    first.sync().unwrap();
+    let mut second = open(&server);
+    assert_eq!(second.store_id(), first.store_id());
+    first.write(&key(b"a"), &value(3, b"late"));
+    let error = first.sync().unwrap_err().to_string();
+    assert!(error.contains("another process has taken this shard over"), "{error}");
+    assert_eq!(first.sync().unwrap_err().to_string(), error, "for good");
+    assert_eq!(read(&second, b"a"), found(2, "first"));
+    second.write(&key(b"a"), &value(3, b"second"));
+    second.sync().unwrap();
+    assert_eq!(server.redis_cli(&["GET", "a"]), "second");
+    for other in [ShardIdentity { node: NodeId(4), ..SHARD }, ShardIdentity { shards: 3, ..SHARD }]
+    {
+        let error = try_open(&server, other, 8, SyncPolicy::Interval).err().unwrap();
+        assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_redis_that_comes_back_with_everything_is_gone_on_with_and_any_other_is_not() {
+    let Some(mut server) = redis("restarts of Redis", &AOF) else { return };
+    let mut engine = open(&server);
+    name(&mut engine);
+    engine.write(&key(b"a"), &value(2, b"first"));
+    engine.sync().unwrap();
+    server.kill();
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.come_back());
+        engine.write(&key(b"a"), &value(3, b"second"));
+        engine.sync().unwrap();
+    });
+    assert_eq!(server.redis_cli(&["GET", "a"]), "second");
+
+    let Some(mut server) = redis("restarts of Redis", &[]) else { return };
+    let mut engine = open(&server);
+    name(&mut engine);
+    engine.write(&key(b"a"), &value(2, b"first"));
+    engine.sync().unwrap();
+    server.kill();
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.come_back());
+        engine.write(&key(b"a"), &value(3, b"second"));
+        let error = engine.sync().unwrap_err().to_string();
+        assert!(error.contains("lost writes that it had acknowledged"), "{error}");
+    });
+}
+
+#[test]
+fn a_redis_that_was_restarted_is_a_lost_memory_unless_it_syncs_or_one_takes_what_it_has() {
+    let cases = [
+        (&[][..], SyncPolicy::Always, false),
+        (&[], SyncPolicy::Interval, true),
+        (&AOF, SyncPolicy::Always, true),
+    ];
+    for (options, policy, keeps) in cases {
+        let Some(mut server) = redis("a Redis that was restarted", options) else { return };
+        let mut engine = try_open(&server, SHARD, 7, policy).unwrap();
+        name(&mut engine);
+        engine.write(&key(b"a"), &value(2, b"first"));
+        engine.sync().unwrap();
+        drop(engine);
+        let again = try_open(&server, SHARD, 8, policy).unwrap();
+        assert_eq!(again.store_id(), StoreId(7), "the node alone was restarted");
+        drop(again);
+        server.redis_cli(&["SAVE"]);
+        server.redis_cli(&["SET", "theirs", "x"]);
+        server.redis_cli(&["SAVE"]);
+        server.kill();
+        server.come_back();
+        let mut engine = try_open(&server, SHARD, 9, policy).unwrap();
+        name(&mut engine);
+        let (id, a) = if keeps { (7, found(2, "first")) } else { (9, None) };
+        assert_eq!((engine.store_id(), read(&engine, b"a")), (StoreId(id), a), "{policy}");
+        assert_eq!(read(&engine, b"theirs"), found(1, "x"));
+    }
+}
+
+#[test]
+fn a_redis_that_throws_values_away_is_refused() {
+    let options = ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let Some(server) = redis("eviction", &options) else { return };
+    let error = try_open(&server, SHARD, 7, SyncPolicy::Interval).err().unwrap().to_string();
+    assert!(error.contains("maxmemory-policy allkeys-lru"), "{error}");
+    server.redis_cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    drop(open(&server));
+}
+
+#[test]
+fn memcached_may_drop_values_and_names_that_it_does_not_take_are_no_hindrance() {
+    let Some(mut server) = Server::memcached() else {
+        skip::report("a memcached that is restarted", "there is none: apt-get install memcached");
+        return;
+    };
+    let mut engine = MemcachedBackend::open(&url(&server), StoreId(7)).unwrap();
+    name(&mut engine);
+    let long = vec![b'k'; 1_000];
+    let keys: [&[u8]; 4] = [b"plain", b"with blanks\r\n", b"\0\xff", &long];
+    for key_bytes in keys {
+        engine.write(&key(key_bytes), &value(2, b"a\r\nEND\r\n\0"));
+    }
+    engine.sync().unwrap();
+    for key_bytes in keys {
+        assert_eq!(read(&engine, key_bytes), found(2, "a\r\nEND\r\n\0"));
+    }
+    server.kill();
+    server.come_back();
+    engine.sync().unwrap();
+    assert_eq!(read(&engine, b"plain"), Some((2, None)), "gone, at the version it had");
+    engine.write(&key(b"plain"), &value(3, b"again"));
+    engine.sync().unwrap();
+    assert_eq!(read(&engine, b"plain"), found(3, "again"));
+}
