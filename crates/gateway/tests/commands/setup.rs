@@ -4,7 +4,7 @@ use bytes::Bytes;
 use client::Options;
 use client::asynchronous::Client;
 use gateway::Reply;
-use gateway::command::{Run, find};
+use gateway::command::{Run, resolve};
 use gateway::store::Store;
 use runtime::config::EngineKind;
 use runtime::store::SyncPolicy;
@@ -68,13 +68,10 @@ impl Gateway {
 /// Carries out a command as a session does: if it exists, and its arguments are as many as they may
 /// be.
 pub(crate) async fn run(store: &Store, args: &[Bytes]) -> Reply {
-    let Some(spec) = find(&args[0]) else { panic!("no command {:?}", args[0]) };
-    let wanted = usize::try_from(spec.arity.unsigned_abs()).unwrap();
-    let fits = if spec.arity < 0 { args.len() >= wanted } else { args.len() == wanted };
-    if !fits {
-        let text = format!("ERR wrong number of arguments for '{}' command", spec.name);
-        return Reply::Error(text.into());
-    }
+    let spec = match resolve(args) {
+        Ok(found) => found.spec,
+        Err(reply) => return reply,
+    };
     let Run::Keyed(command) = spec.run else { panic!("{} is not about keys", spec.name) };
     store.run(command, args).await
 }
