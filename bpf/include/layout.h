@@ -17,6 +17,7 @@
 #define KW_ENTRY_MAX	1280
 #define KW_CHAIN_MAX	8
 #define KW_MGET_KEYS_MAX	32
+#define KW_MGET_GROUPS_MAX	16
 #define KW_RANGE_PIECES_MAX	32
 #define KW_HOT_KEYS_MAX	65536
 #define KW_HOT_READERS_MAX	64
@@ -187,6 +188,7 @@ enum kw_effect {
 /* Bits of `flags`. */
 #define KW_FLAG_CAS_VALUE	(1 << 0)
 #define KW_FLAG_KEYS_ONLY	(1 << 0)
+#define KW_FLAG_GROUPED	(1 << 0)
 #define KW_FLAG_CAS_DELETE	(1 << 1)
 #define KW_FLAG_CAS_KEEP_VALUE	(1 << 2)
 #define KW_FLAG_REVERSE	(1 << 1)
@@ -272,6 +274,9 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_MOMENT_AT	16
 #define KW_TRIP_AT	16
 #define KW_TOLD_AT	52
+#define KW_GROUP_ENDS_AT	8
+#define KW_GROUP_AT	12
+#define KW_GROUP_PARTITIONS_AT	60
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {
@@ -378,7 +383,7 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, and PUTs sent on trips of hot keys with a stamp that was new, or was not. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, and keys of MGETs that were hot and went home, or to a copy. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
@@ -386,14 +391,16 @@ struct kw_totals {
 	__u64 unparsed;
 	__u64 parts;
 	__u64 roamed[2];
+	__u64 hot_keys[2];
 };
-_Static_assert(sizeof(struct kw_totals) == 6176, "no padding");
+_Static_assert(sizeof(struct kw_totals) == 6192, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_totals, forwarded) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 6144, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, parts) == 6152, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, roamed) == 6160, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, hot_keys) == 6176, "as in Rust");
 
 /* The service address, fixed when the program is loaded. */
 struct kw_service {

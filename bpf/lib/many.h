@@ -396,8 +396,10 @@ __noinline int kw_count_plan(const struct kw_plan *plan)
 	for (__u32 i = 0; i < KW_PARTS_MAX && i < plan->reads; i++)
 		kw_count_read(plan->counters[i]);
 	for (__u32 i = 0; plan->hot && i < KW_MGET_KEYS_MAX; i++)
-		if (plan->hot & 1U << i)
+		if (plan->hot & 1U << i) {
 			kw_count_hot_read(plan->hot_counters[i], plan->spread >> i & 1);
+			own->totals.hot_keys[plan->spread >> i & 1]++;
+		}
 	own->totals.dropped[KW_DROP_NO_PARTITION] += plan->no_partition;
 	own->totals.dropped[KW_DROP_NO_NODE] += plan->no_node;
 	return 0;

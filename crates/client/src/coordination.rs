@@ -1,6 +1,7 @@
-//! Who takes multigets apart: the switch, or (to compare with) the client, or a coordinator.
+//! Who takes multigets apart: the switch, perhaps with hints from the client, or (to compare with)
+//! the client, or a coordinator.
 
-use cluster::{KeyspaceId, Map, Match, RangeTable};
+use cluster::{KeyspaceId, Map, Match, PartitionId, RangeTable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::{CHAIN_MAX, Endpoint, Fields, HEADER_LEN, hop_flag};
@@ -11,18 +12,43 @@ pub enum Coordination {
     /// The switch sends each node its keys.
     #[default]
     Switch,
+    /// The switch too, but the client sorts keys by node and says where each node's end: a switch
+    /// that cannot loop over keys goes by that. What it says may be old or wrong: that costs time,
+    /// and no answer.
+    Assisted(Arc<Directory>),
     /// The client sends each node its keys, past the switch, and is answered past it.
     Client(Arc<Directory>),
     /// A [`Coordinator`](crate::Coordinator) at this address takes whole multigets.
     Coordinator(Endpoint),
 }
 
-/// What one must know to send each node its own keys.
+impl Coordination {
+    /// The map that the client goes by.
+    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
+        match self {
+            Self::Switch | Self::Coordinator(_) => None,
+            Self::Assisted(directory) | Self::Client(directory) => Some(directory),
+        }
+    }
+
+    /// Goes by the map of another one of its kind from now on.
+    pub(crate) fn follow(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Assisted(mine), Self::Assisted(new))
+            | (Self::Client(mine), Self::Client(new)) => {
+                *mine = Arc::clone(new);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What one must know to send each node its own keys, or to say which those are.
 #[derive(Clone, Debug)]
 pub struct Directory {
     /// Where answers go.
     reply_to: Endpoint,
-    tails: BTreeMap<KeyspaceId, RangeTable<Tail>>,
+    partitions: BTreeMap<KeyspaceId, RangeTable<(Tail, PartitionId)>>,
 }
 
 /// A node that answers reads of a partition.
@@ -33,25 +59,34 @@ pub(crate) struct Tail {
     node: u16,
 }
 
+/// First and last match value of a partition, who answers reads of it, and its id.
+type Row = (Match, Match, (Tail, PartitionId));
+
 impl Directory {
-    /// What this map says, for one who receives at `reply_to`.
+    /// What this map says, for one who receives at `reply_to`; where the switch is asked, answers
+    /// come back that way, and this address is of no use.
     #[must_use]
     pub fn new(map: &Map, reply_to: Endpoint) -> Self {
-        let mut rows: BTreeMap<KeyspaceId, Vec<(Match, Match, Tail)>> = BTreeMap::new();
+        let mut rows: BTreeMap<KeyspaceId, Vec<Row>> = BTreeMap::new();
         for partition in &map.partitions {
             let node = map.nodes.iter().find(|node| Some(node.id) == partition.tail());
             let Some(node) = node else { continue };
             let tail = Tail { endpoint: node.endpoint_of(partition.id), node: node.id.0 };
             let of_keyspace = rows.entry(partition.keyspace).or_default();
-            of_keyspace.push((partition.first, partition.last, tail));
+            of_keyspace.push((partition.first, partition.last, (tail, partition.id)));
         }
-        let tails = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
-        Self { reply_to, tails }
+        let partitions = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
+        Self { reply_to, partitions }
     }
 
     /// Who answers for this match value, if anybody does.
     pub(crate) fn tail(&self, keyspace: KeyspaceId, at: u128) -> Option<Tail> {
-        self.tails.get(&keyspace)?.find(Match(at)).copied()
+        self.find(keyspace, at).map(|(tail, _)| tail)
+    }
+
+    /// The same, and for which partition.
+    pub(crate) fn find(&self, keyspace: KeyspaceId, at: u128) -> Option<(Tail, PartitionId)> {
+        self.partitions.get(&keyspace)?.find(Match(at)).copied()
     }
 
     /// Stamps an MGET as a switch would.

@@ -328,7 +328,11 @@ impl Client {
     /// Sends a copy and sets the time of the next.
     fn transmit(&mut self, now: Instant, seq: u64) {
         let (lag, told) = (self.window.lag(seq), self.told);
+        let repeats_hints = self.plant == Some(Plant::RepeatHints);
         let Some(pending) = self.window.get_mut(seq) else { return };
+        if pending.op == Op::Mget && pending.copies > 0 && !repeats_hints {
+            pending.ask_without_hints();
+        }
         let header = pending.datagram.first_chunk_mut::<HEADER_LEN>();
         let header = header.expect("every request was emitted with a header");
         header.set_seq(seq);

@@ -6,12 +6,13 @@
 //! late wait aside, so that they delay no others; the request ends when every key has its answer.
 
 mod apart;
+mod assist;
 mod drive;
 mod flight;
 mod keys;
 
 use crate::config::ClientConfig;
-use crate::coordination::{Coordination, Directory};
+use crate::coordination::Coordination;
 use crate::{
     DelReply, Expiry, MANY_KEYS_MAX, NotDone, Outcome, Refusal, Reply, Request, StartError,
     UnknownReason, Value, encode,
@@ -23,7 +24,7 @@ use machine::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Code, DATAGRAM_MAX, Endpoint, HEADER_LEN, Header, MGET_KEYS_MAX, MgetEntries, Op};
+use wire::{Code, DATAGRAM_MAX, HEADER_LEN, Header, MGET_KEYS_MAX, MgetEntries, Op};
 
 /// A request for any number of keys.
 #[derive(Debug)]
@@ -41,10 +42,8 @@ pub(crate) struct Many {
     /// Bytes that the values found take.
     bytes: usize,
     bytes_max: usize,
-    /// By which the client sends each node its own keys.
-    directory: Option<Arc<Directory>>,
-    /// Who does that for it.
-    coordinator: Option<Endpoint>,
+    /// Who sends each node its own keys, if it reads.
+    coordination: Coordination,
     /// Given up at this time unless there is progress.
     progress_by: Instant,
     /// Ended at this time, with what there is.
@@ -144,9 +143,9 @@ impl Many {
         let keys = Keys::new(keyspace, keys.iter().copied());
         let outcomes = vec![Outcome::Unknown(UnknownReason::NoAnswer); keys.len()];
         let mut many = Self::new(keyspace, keys, Work::Get(outcomes), limits);
-        (many.directory, many.coordinator) = apart::ways(coordination);
-        if let Some(directory) = many.directory.clone() {
-            many.sort_by_node(&directory);
+        many.coordination = coordination.clone();
+        if let Some(directory) = coordination.directory() {
+            many.sort_by_node(directory);
         }
         Ok(many)
     }
@@ -192,8 +191,7 @@ impl Many {
             late: 0,
             bytes: 0,
             bytes_max,
-            directory: None,
-            coordinator: None,
+            coordination: Coordination::Switch,
             progress_by: now + deadline,
             end_at: within.map_or(Instant(u64::MAX), |within| now + within),
         }
@@ -218,7 +216,7 @@ impl Many {
     /// Writes the next datagram.
     fn deal(&mut self, out: &mut Vec<u8>, now: Instant, client: u64) -> (Op, Part) {
         let first = self.next;
-        let beside = self.of_one_node(first);
+        let beside = self.beside(first);
         let Self { keyspace, keys, work, next, .. } = self;
         let write = |out: &mut Vec<u8>, request: Request<'_>| {
             let op = encode::single(out, now, client, keyspace, &request);
@@ -243,6 +241,9 @@ impl Many {
             Work::Del(_) => (write(out, Request::Del { key: keys.key(first) }), 1),
         };
         *next += count;
+        if let (Op::Mget, Coordination::Assisted(directory)) = (op, &self.coordination) {
+            self.hint(directory, out, first..first + count);
+        }
         let whole = self.work.shares();
         self.flight.sent(whole);
         let missing = all(count);

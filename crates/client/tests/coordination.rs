@@ -1,5 +1,7 @@
 //! Multigets that no switch takes apart: the client does, or a coordinator.
 
+#[cfg(test)]
+mod assisted;
 mod support;
 
 use client::{

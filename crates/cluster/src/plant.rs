@@ -45,6 +45,8 @@ pub enum Plant {
     ProveUnmarked,
     /// Node: marks of hot keys are not copied to a joiner.
     DropMarks,
+    /// Node: keys that came grouped by hints are taken for its own: what it lacks is missing.
+    TrustHints,
     /// Switch: a reply is taken for proof whatever stay it was stamped in.
     BelieveAnyProof,
     /// Switch: only replies to reads raise a hot key's floor.
@@ -77,13 +79,15 @@ pub enum Plant {
     TrustTheForgetful,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
+    /// Client: hints go with what is asked for again.
+    RepeatHints,
     /// Client: a multiget counts the entries it is sent, and takes keys without one for missing.
     CompleteByCount,
 }
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 38] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -103,6 +107,7 @@ impl Plant {
         Self::ShowUncovered,
         Self::ProveUnmarked,
         Self::DropMarks,
+        Self::TrustHints,
         Self::BelieveAnyProof,
         Self::FloorFromReads,
         Self::KeepDirectory,
@@ -119,6 +124,7 @@ impl Plant {
         Self::ImpatientController,
         Self::TrustTheForgetful,
         Self::StaleIsFinal,
+        Self::RepeatHints,
         Self::CompleteByCount,
     ];
 }

@@ -97,6 +97,8 @@ impl Bug {
                 | Plant::TakeLatecomers
                 | Plant::ProveAway
                 | Plant::NodesBeforeSwitch
+                | Plant::TrustHints
+                | Plant::RepeatHints
                 | Plant::CompleteByCount => return None,
             },
         })

@@ -328,7 +328,10 @@ pub(crate) fn handle_mget<E: Engine>(
             continue;
         }
         let Some(replica) = lookup.tail_of(keyspace.id, Match(key.match_value)) else {
-            answer.push(ctx, request, index, Code::NotOwner, &Entry::default());
+            let grouped = request.flags & flag::GROUPED != 0;
+            let trusts = ctx.plant == Some(Plant::TrustHints) && grouped;
+            let code = if trusts { Code::NotFound } else { Code::NotOwner };
+            answer.push(ctx, request, index, code, &Entry::default());
             continue;
         };
         ctx.heat.see(keyspace.id, key.keyhash, key.key, Use::Read);

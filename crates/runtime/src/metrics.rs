@@ -103,6 +103,8 @@ impl Samples {
         self.add(&metric::SWITCH_HOT_WRITES, writes);
         let roamed = ["new", "again"].into_iter().zip(snapshot.counters.roamed());
         self.add(&metric::SWITCH_HOT_ROAMED, roamed.map(|(stamp, value)| labelled([stamp], value)));
+        let keys = ["home", "copy"].into_iter().zip(snapshot.counters.hot_keys());
+        self.add(&metric::SWITCH_HOT_MULTIGET_KEYS, keys.map(|(to, value)| labelled([to], value)));
         self.add(&metric::SWITCH_HOT_REVISION, [plain(snapshot.hot_revision)]);
     }
 

@@ -1,7 +1,7 @@
 //! One role as a process of its own, as the configuration describes it.
 
 use crate::admin::Admin;
-use crate::config::{Config, EngineKind, NodeSection};
+use crate::config::{Config, EngineKind, NodeSection, SwitchSection};
 use crate::driver::{
     ControllerDriver, ControllerError, ControllerPlan, FastPath, FastPathError, MapStore,
     NodeDriver, ShardEngine, SwitchDriver, over_http,
@@ -107,9 +107,33 @@ impl Server {
     ///
     /// If there is no such switch, an address is taken, or the kernel does not take the switch.
     pub fn start_switch(config: &Config, index: u16, ports: &[String]) -> Result<Self, StartError> {
+        Self::run_switch(config, index, |section| {
+            open_switch(section.service, section.threads, ports)
+        })
+    }
+
+    /// The same without the kernel, for a switch that splits multigets by clients' hints where they
+    /// have any, as one without loops must.
+    ///
+    /// # Errors
+    ///
+    /// As [`start_switch`](Self::start_switch).
+    pub fn start_switch_by_hints(config: &Config, index: u16) -> Result<Self, StartError> {
+        Self::run_switch(config, index, |section| {
+            let SwitchSection { service, threads, .. } = *section;
+            let driver = SwitchDriver::start_by_hints(service, threads, draw_life()?);
+            driver.map_err(|why| no_switch(service, why))
+        })
+    }
+
+    fn run_switch(
+        config: &Config,
+        index: u16,
+        open: impl FnOnce(&SwitchSection) -> Result<SwitchDriver, StartError>,
+    ) -> Result<Self, StartError> {
         let section = config.switches.get(usize::from(index));
         let section = section.ok_or(StartError::UnknownSwitch(index))?;
-        let driver = open_switch(section.service, section.threads, ports)?;
+        let driver = open(section)?;
         let roles = Roles { switch: Some(driver.handle()), ..Roles::default() };
         let admin = open_admin("switch", section.admin, roles.clone())?;
         let service = driver.service();
@@ -259,11 +283,11 @@ pub(crate) fn open_switch(
         SocketAddr::V4(service) => Some(FastPath::start(service, life, ports)?),
         SocketAddr::V6(service) => return Err(StartError::FastPathOverIpv6(service)),
     };
-    SwitchDriver::start(service, threads, life, fast_path).map_err(|why| StartError::Bind {
-        role: "the switch".into(),
-        at: service,
-        why,
-    })
+    SwitchDriver::start(service, threads, life, fast_path).map_err(|why| no_switch(service, why))
+}
+
+fn no_switch(at: SocketAddr, why: io::Error) -> StartError {
+    StartError::Bind { role: "the switch".into(), at, why }
 }
 
 pub(crate) fn open_sockets(

@@ -10,8 +10,10 @@ use crate::check::{History, Key, OpKind};
 use crate::clock::nanos;
 use crate::options::Options;
 use crate::role::{client_endpoint, service};
-use client::{Client, ClientConfig, Outcome, Request, Ticket, UnknownReason};
-use cluster::{Keyspace, Plant};
+use client::{
+    Client, ClientConfig, Coordination, Directory, Outcome, Request, Ticket, UnknownReason,
+};
+use cluster::{Keyspace, Map, Plant};
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -139,6 +141,18 @@ impl Actor {
             done: 0,
             unknown: 0,
         }
+    }
+
+    /// From now on it gives its multigets hints by this map, and so do those that take its place.
+    pub(crate) fn assist_by(&mut self, map: &Map) {
+        let directory = Directory::new(map, self.endpoint);
+        self.config.coordination = Coordination::Assisted(Arc::new(directory));
+        self.machine.coordinate(self.config.coordination.clone());
+    }
+
+    /// Whether it has a map for hints.
+    pub(crate) fn assists(&self) -> bool {
+        matches!(self.config.coordination, Coordination::Assisted(_))
     }
 
     /// From now on it only takes answers.

@@ -82,6 +82,11 @@ pub struct Load {
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
     /// as if every hint were wrong.
     pub blind: bool,
+    /// Whether clients give multigets hints, by maps that some of them have not heard for long, and
+    /// some of which are damaged on the way.
+    pub assisted: bool,
+    /// Whether switches go by these.
+    pub by_hints: bool,
 }
 
 /// How the network is.
@@ -202,8 +207,10 @@ impl fmt::Display for Load {
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {reads_percent} % more reads, {focus_percent} % for \
-             two keys{}",
-            if self.blind { ", spread blindly" } else { "" }
+             two keys{}{}{}",
+            if self.blind { ", spread blindly" } else { "" },
+            if self.assisted { ", multigets with hints" } else { "" },
+            if self.by_hints { ", split by them" } else { "" }
         )
     }
 }

@@ -149,6 +149,8 @@ impl Draw {
                 reads_percent: 0,
                 focus_percent: 0,
                 blind: false,
+                assisted: false,
+                by_hints: false,
             },
             links: Links {
                 delay_min,
@@ -286,6 +288,8 @@ impl Draw {
         options.faults.cut_every = self.ms(&[0, 0, 800]);
         options.faults.operator_every = self.ms(&[0, 0, 600]);
         options.faults.hot_every = self.ms(&[0, 0, 300]);
+        options.load.assisted = self.0.chance(1, 2);
+        options.load.by_hints = options.load.assisted && self.0.chance(2, 3);
     }
 
     fn hot_policy(&mut self) -> HotPolicy {

@@ -8,6 +8,7 @@ mod budget;
 mod control;
 mod faults;
 mod finish;
+mod hints;
 mod operator;
 mod outage;
 mod process;

@@ -20,6 +20,8 @@ pub struct Counters {
     hot: Vec<HotLoad>,
     /// PUTs sent on trips with a stamp that was new, and with one that was not.
     roamed: [u64; 2],
+    /// Keys of MGETs that were hot and went home, and to a copy.
+    hot_keys: [u64; 2],
     /// Whether they are of a switch that can let writes go anywhere.
     roams: bool,
 }
@@ -59,6 +61,7 @@ impl Default for Counters {
             partitions: Vec::new(),
             hot: Vec::new(),
             roamed: [0; 2],
+            hot_keys: [0; 2],
             roams: false,
         }
     }
@@ -77,8 +80,7 @@ impl Counters {
         partitions: Vec<PartitionLoad>,
         hot: Vec<HotLoad>,
     ) -> Self {
-        let (roamed, roams) = ([0; 2], false);
-        Self { packets, unparsed, emitted, dropped, partitions, hot, roamed, roams }
+        Self { packets, unparsed, emitted, dropped, partitions, hot, ..Self::default() }
     }
 
     /// The same of a switch that can let writes of hot keys go anywhere: PUTs that it has sent on
@@ -86,6 +88,12 @@ impl Counters {
     #[must_use]
     pub fn with_roamed(self, roamed: [u64; 2]) -> Self {
         Self { roamed, roams: true, ..self }
+    }
+
+    /// The same of a switch that has sent so many hot keys of MGETs home, and to copies.
+    #[must_use]
+    pub fn with_hot_keys(self, hot_keys: [u64; 2]) -> Self {
+        Self { hot_keys, ..self }
     }
 
     /// These are of a switch that can let writes of hot keys go anywhere.
@@ -98,6 +106,18 @@ impl Counters {
     #[must_use]
     pub fn roamed(&self) -> [u64; 2] {
         self.roamed
+    }
+
+    /// Keys of MGETs that were hot and went home, and to a copy.
+    #[must_use]
+    pub fn hot_keys(&self) -> [u64; 2] {
+        self.hot_keys
+    }
+
+    /// Counts a key of an MGET that is hot, and whether it goes to a copy.
+    pub(crate) fn count_hot_key(&mut self, spread: bool) {
+        let [home, copy] = &mut self.hot_keys;
+        *if spread { copy } else { home } += 1;
     }
 
     /// Counts a PUT that is sent on a trip, and whether its stamp is new.
@@ -151,7 +171,11 @@ impl Counters {
         self.unparsed += other.unparsed;
         self.emitted += other.emitted;
         self.roams |= other.roams;
-        self.roamed.iter_mut().zip(other.roamed).for_each(|(mine, theirs)| *mine += theirs);
+        for (mine, theirs) in
+            [(&mut self.roamed, other.roamed), (&mut self.hot_keys, other.hot_keys)]
+        {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        }
         for load in &other.partitions {
             match self.partitions.binary_search_by_key(&load.partition, |l| l.partition) {
                 Ok(place) => {
@@ -207,8 +231,17 @@ impl Counters {
         bump(&mut self.dropped, reason as u8);
     }
 
+    /// Counts so many keys of an MGET that are dropped.
+    pub(crate) fn count_drops(&mut self, reason: DropReason, keys: u32) {
+        (0..keys).for_each(|_| self.count_drop(reason));
+    }
+
     pub(crate) fn count_read(&mut self, place: usize) {
-        self.partition_mut(place).reads += 1;
+        self.count_reads(place, 1);
+    }
+
+    pub(crate) fn count_reads(&mut self, place: usize, keys: u32) {
+        self.partition_mut(place).reads += u64::from(keys);
     }
 
     pub(crate) fn count_write(&mut self, place: usize) {

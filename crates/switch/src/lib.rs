@@ -17,11 +17,13 @@
 //! and single-key requests on, `learn` is what replies say of hot keys (`keeper`: to whom else they
 //! say it), `spread` chooses who answers reads of them, by `loads`, `roam` sends writes of them on
 //! their way by the `trip`, the table of `stamps` and the switch's `moments`, `split` makes many of
-//! one, `counters` remembers what happened. `explain` answers people instead of packets.
+//! one (`hints`: without a loop over keys), `counters` remembers what happened. `explain` answers
+//! people instead of packets.
 
 mod counters;
 mod directory;
 mod explain;
+mod hints;
 mod hot;
 mod judge;
 mod keeper;

@@ -4,10 +4,7 @@ use crate::directory::View;
 use crate::hot::HotTable;
 use crate::tables::{Action, Exit};
 use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
-use cluster::{
-    HotOrder, InstallError, KeyspaceId, Lease, Life, Match, NodeId, Plant, SwitchControl,
-    SwitchCounters, SwitchTables, Tenure,
-};
+use cluster::{KeyspaceId, Life, Match, NodeId, Plant, Tenure};
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
 use wire::{Code, DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
@@ -23,6 +20,8 @@ pub struct Pipeline {
     rng: Rng,
     /// Whether readers are chosen whatever they said to hold.
     blind: bool,
+    /// Whether multigets with hints are split by these.
+    by_hints: bool,
     keeper: Option<Arc<dyn Keeper>>,
     plant: Option<Plant>,
 }
@@ -46,6 +45,7 @@ impl Pipeline {
             loads: Loads::default(),
             rng: Rng::new(life.0).fork("readers"),
             blind: false,
+            by_hints: false,
             keeper: None,
             plant: None,
         };
@@ -70,6 +70,12 @@ impl Pipeline {
     /// Marks are hints, on which no answer depends: with this the simulator shows it.
     pub fn choose_blindly(&mut self) {
         self.blind = true;
+    }
+
+    /// From now on, splits multigets with hints by these, as a target without loops must. Others
+    /// are split as ever: such a target leaves them to whoever stands behind it.
+    pub fn split_by_hints(&mut self) {
+        self.by_hints = true;
     }
 
     /// Takes one datagram that came to the service address and queues what becomes of it. The
@@ -222,9 +228,10 @@ impl Pipeline {
         out: &'p mut Outbox,
     ) -> Option<Pass<'p>> {
         let moment = self.moment();
-        let Self { hot: view, counters, loads, rng, blind, plant, .. } = self;
+        let Self { hot: view, counters, loads, rng, blind, by_hints, plant, .. } = self;
         let (tables, hot) = (self.tables.as_deref()?, view.table());
-        let (blind, plant, keeper) = (*blind, *plant, self.keeper.as_deref());
+        let (blind, by_hints, plant) = (*blind, *by_hints, *plant);
+        let keeper = self.keeper.as_deref();
         Some(Pass {
             now,
             moment,
@@ -236,6 +243,7 @@ impl Pipeline {
             loads,
             rng,
             blind,
+            by_hints,
             plant,
             keeper,
             out,
@@ -301,34 +309,6 @@ impl Pipeline {
     }
 }
 
-impl SwitchControl for Pipeline {
-    fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
-        self.install_compiled(Arc::new(Tables::compile(tables)?));
-        Ok(())
-    }
-
-    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
-        if self.keeper.is_some() {
-            return Ok(());
-        }
-        let outcome = self.hot.directory().install(order);
-        self.follow_directory();
-        outcome
-    }
-
-    fn renew(&mut self, now: Instant, lease: &Lease) {
-        let keeps = self.plant == Some(Plant::KeepDirectory);
-        let revision = self.revision();
-        self.hot.directory().renew(now, revision, lease, keeps);
-        self.follow_directory();
-        self.tenure.renew(revision, lease);
-    }
-
-    fn counters(&self) -> SwitchCounters {
-        self.counters.report(self.revision(), self.hot_revision())
-    }
-}
-
 /// What one request meets on its way through.
 pub(crate) struct Pass<'p> {
     pub(crate) now: Instant,
@@ -343,6 +323,7 @@ pub(crate) struct Pass<'p> {
     pub(crate) loads: &'p mut Loads,
     pub(crate) rng: &'p mut Rng,
     pub(crate) blind: bool,
+    pub(crate) by_hints: bool,
     pub(crate) plant: Option<Plant>,
     pub(crate) keeper: Option<&'p dyn Keeper>,
     out: &'p mut Outbox,
@@ -495,5 +476,6 @@ pub(crate) fn split_header(datagram: &mut [u8]) -> (&mut [u8; HEADER_LEN], &mut 
     datagram.split_first_chunk_mut().expect("parsed: it has a header")
 }
 
+mod control;
 #[cfg(test)]
 mod tests;

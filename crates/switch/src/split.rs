@@ -26,10 +26,16 @@ struct Split {
 }
 
 impl Pass<'_> {
-    /// Sends each endpoint one copy with the bitmap of the keys that it is to answer.
+    /// Sends each endpoint one copy with the bitmap of the keys that it is to answer. A switch that
+    /// can look at every key needs no hints: it would have to, hints or not, for those that are hot
+    /// and to count what each partition is asked for, and then it knows their groups.
     pub(crate) fn mget(mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
         let (header, payload) = split_header(datagram);
-        let slots = requested_slots(header, payload).ok_or(DropReason::BadBody)?;
+        if self.by_hints && header.flags() & flag::GROUPED != 0 {
+            return self.mget_by_hints(datagram);
+        }
+        let asked = asked_keys(header, payload).ok_or(DropReason::BadBody)?;
+        let slots = slots(asked, payload);
         let keyspace = KeyspaceId(header.keyspace());
         let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
         let at_home = header.flags() & flag::AT_HOME != 0;
@@ -70,9 +76,11 @@ impl Pass<'_> {
             if let Some(read) = self.keeper.and_then(|it| it.spread(keyspace, keyhash, at_home)) {
                 to_copy = self.copy_of(&read, action.partition);
                 floor = read.floor;
+                self.counters.count_hot_key(to_copy.is_some());
             } else if let Some(row) = hot.find(keyspace, keyhash) {
                 let spread = self.spread(row, action.partition, at_home);
                 self.counters.count_hot_read(row.counter, spread.is_some());
+                self.counters.count_hot_key(spread.is_some());
                 floor = spread.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));
                 to_copy = spread.map(|it| it.exit);
             }
@@ -112,26 +120,24 @@ struct Slot {
     keyhash: u64,
 }
 
-/// The slot of each key that the bitmap asks for; `None` if there is none, or if the slots are not
-/// all inside the payload.
-fn requested_slots(
-    header: &[u8; HEADER_LEN],
-    payload: &[u8],
-) -> Option<impl Iterator<Item = Slot>> {
+/// The keys that the bitmap asks for; `None` if there are none, or if the slots are not all inside
+/// the payload.
+pub(crate) fn asked_keys(header: &[u8; HEADER_LEN], payload: &[u8]) -> Option<u32> {
     let count = usize::from(header.count());
-    if !(1..=MGET_KEYS_MAX).contains(&count) {
+    if !(1..=MGET_KEYS_MAX).contains(&count) || payload.len() < count * MgetSlotBody::LEN {
         return None;
     }
-    let slots = payload.get(..count * MgetSlotBody::LEN)?;
-    let (slots, _) = slots.as_chunks::<{ MgetSlotBody::LEN }>();
     let asked = header.bitmap() & (u32::MAX >> (MGET_KEYS_MAX - count));
-    (asked != 0).then(|| {
-        slots.iter().enumerate().filter(move |(number, _)| asked >> number & 1 != 0).filter_map(
-            |(number, slot)| {
-                let (slot, _) = MgetSlotBody::split(slot)?;
-                Some(Slot { number, at: Match(slot.match_value), keyhash: slot.keyhash })
-            },
-        )
+    (asked != 0).then_some(asked)
+}
+
+/// The slots of these keys.
+fn slots(asked: u32, payload: &[u8]) -> impl Iterator<Item = Slot> {
+    let (slots, _) = payload.as_chunks::<{ MgetSlotBody::LEN }>();
+    let slots = slots.iter().take(MGET_KEYS_MAX).enumerate();
+    slots.filter(move |(number, _)| asked >> number & 1 != 0).filter_map(|(number, slot)| {
+        let (slot, _) = MgetSlotBody::split(slot)?;
+        Some(Slot { number, at: Match(slot.match_value), keyhash: slot.keyhash })
     })
 }
 

@@ -22,6 +22,8 @@ pub struct Tables {
     keyspaces: Vec<(KeyspaceId, RangeTable<Action>)>,
     /// Every partition by id: the place in here is the place of its counters.
     partitions: Vec<(PartitionId, KeyspaceId)>,
+    /// First match value of each of these.
+    firsts: Vec<Match>,
 }
 
 /// Action data of one partition: what to stamp and where to send.
@@ -65,12 +67,14 @@ impl Tables {
         let partitions = check_partitions(&from.partitions)?;
         let nodes: BTreeMap<NodeId, &NodeSpec> = from.nodes.iter().map(|n| (n.id, n)).collect();
         let mut spaces: BTreeMap<KeyspaceId, Vec<(Match, Match, Action)>> = BTreeMap::new();
+        let mut firsts = vec![Match::MIN; partitions.len()];
         for partition in &from.partitions {
             let counter = partitions
                 .binary_search_by_key(&partition.id, |(id, _)| *id)
                 .expect("the list was made of these partitions");
             let action = Action::compile(partition, &nodes, counter);
             let row = (partition.first, partition.last, action);
+            *firsts.get_mut(counter).expect("a place in the list") = partition.first;
             spaces.entry(partition.keyspace).or_default().push(row);
         }
         if spaces.len() > wire::KEYSPACES_MAX {
@@ -87,7 +91,7 @@ impl Tables {
             *own.expect("ids were checked with the senders") = Some(place);
         }
         let (revision, active, nodes) = (from.revision, from.active, from.nodes.clone());
-        Ok(Self { revision, active, nodes, node_places, senders, keyspaces, partitions })
+        Ok(Self { revision, active, nodes, node_places, senders, keyspaces, partitions, firsts })
     }
 
     /// Revision of the map that these were made from.
@@ -133,6 +137,12 @@ impl Tables {
     pub(crate) fn keyspace(&self, id: KeyspaceId) -> Option<&RangeTable<Action>> {
         let place = self.keyspaces.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         self.keyspaces.get(place).map(|(_, table)| table)
+    }
+
+    /// The partition of this id, if the keyspace has it.
+    pub(crate) fn partition(&self, keyspace: KeyspaceId, id: PartitionId) -> Option<&Action> {
+        let place = self.partitions.binary_search(&(id, keyspace)).ok()?;
+        self.keyspace(keyspace)?.find(*self.firsts.get(place)?)
     }
 }
 

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod draw;
 #[cfg(test)]
+mod hints;
+#[cfg(test)]
 mod oracle;
 #[cfg(test)]
 mod orders;

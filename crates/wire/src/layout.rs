@@ -20,6 +20,8 @@ pub const ENTRY_MAX: usize = 1280;
 pub const CHAIN_MAX: usize = 8;
 /// Keys of one MGET datagram, one bit each in `bitmap`.
 pub const MGET_KEYS_MAX: usize = 32;
+/// Groups that the hints of one MGET can name; what a switch that goes by hints sends at most.
+pub const MGET_GROUPS_MAX: usize = 16;
 /// Pieces that the switch makes of one RANGE at most, so that its work per packet is bounded.
 pub const RANGE_PIECES_MAX: usize = 32;
 /// Entries of the coherence directory.
@@ -553,6 +555,8 @@ pub mod flag {
     pub const CAS_VALUE: u8 = 1 << 0;
     /// RANGE: entries without their values.
     pub const KEYS_ONLY: u8 = 1 << 0;
+    /// MGET: its keys are sorted by node, and `group_ends`, `group` and `group_partitions` say how: hints, on which no answer depends.
+    pub const GROUPED: u8 = 1 << 0;
     /// CAS: delete the key; there is no new value.
     pub const CAS_DELETE: u8 = 1 << 1;
     /// CAS: write the value that is there again, with another expiry; there is no new value.
@@ -830,6 +834,21 @@ pub trait Fields {
     fn told(&self) -> u64;
     /// Overwrites `told`.
     fn set_told(&mut self, value: u64);
+    /// MGET with GROUPED, from a client, over `partition`: bit i set means that key i is the last of its group (KEYIDX of NetMC).
+    #[must_use]
+    fn group_ends(&self) -> u32;
+    /// Overwrites `group_ends`.
+    fn set_group_ends(&mut self, value: u32);
+    /// MGET with GROUPED, from a client, over `epoch`: number of the first group that is left, from 0 (OID of NetMC).
+    #[must_use]
+    fn group(&self) -> u8;
+    /// Overwrites `group`.
+    fn set_group(&mut self, value: u8);
+    /// MGET with GROUPED, from a client, over `match`, `keyhash` and `object_version`, which an MGET has no use for: for each group, in order, the id of a partition whose tail has its keys, 2 bytes each (SRV of NetMC).
+    #[must_use]
+    fn group_partitions(&self) -> [u8; 32];
+    /// Overwrites `group_partitions`.
+    fn set_group_partitions(&mut self, value: [u8; 32]);
     /// Operation, a value of `op`. Replies have the high bit set.
     #[must_use]
     fn op(&self) -> u8;
@@ -1074,6 +1093,30 @@ impl Fields for [u8; HEADER_LEN] {
     #[inline]
     fn set_told(&mut self, value: u64) {
         crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn group_ends(&self) -> u32 {
+        u32::from_be_bytes(crate::bytes::get::<8, 4, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_group_ends(&mut self, value: u32) {
+        crate::bytes::put::<8, 4, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn group(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<12, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_group(&mut self, value: u8) {
+        crate::bytes::put::<12, 1, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn group_partitions(&self) -> [u8; 32] {
+        crate::bytes::get::<60, 32, HEADER_LEN>(self)
+    }
+    #[inline]
+    fn set_group_partitions(&mut self, value: [u8; 32]) {
+        crate::bytes::put::<60, 32, HEADER_LEN>(self, value);
     }
     #[inline]
     fn op(&self) -> u8 {
@@ -2218,6 +2261,13 @@ pub mod metric {
         kind: Kind::Counter,
         labels: &["stamp"],
         help: "PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.",
+    };
+    /// Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.
+    pub const SWITCH_HOT_MULTIGET_KEYS: Metric = Metric {
+        name: "keyway_switch_hot_multiget_keys",
+        kind: Kind::Counter,
+        labels: &["to"],
+        help: "Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.",
     };
     /// Revision of the installed order of hot keys; 0: none is installed.
     pub const SWITCH_HOT_REVISION: Metric = Metric {

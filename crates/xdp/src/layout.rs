@@ -355,7 +355,8 @@ impl Load {
 
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
 /// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
-/// an MGET or RANGE, and PUTs sent on trips of hot keys with a stamp that was new, or was not.
+/// an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, and keys
+/// of MGETs that were hot and went home, or to a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -370,16 +371,18 @@ pub struct Totals {
     pub parts: u64,
     /// 2 times 8 bytes, as the machine has it.
     pub roamed: [u64; 2],
+    /// 2 times 8 bytes, as the machine has it.
+    pub hot_keys: [u64; 2],
 }
 
 impl Totals {
     /// Bytes in the map.
-    pub const LEN: usize = 6176;
+    pub const LEN: usize = 6192;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 6176] {
-        let mut out = [0; 6176];
+    pub fn to_bytes(&self) -> [u8; 6192] {
+        let mut out = [0; 6192];
         let mut at = 0;
         for (i, one) in self.forwarded.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
@@ -398,6 +401,10 @@ impl Totals {
         crate::bytes::put(&mut out, at, &self.parts.to_ne_bytes());
         at += 8;
         for (i, one) in self.roamed.iter().enumerate() {
+            crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
+        }
+        at += 16;
+        for (i, one) in self.hot_keys.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
         }
         at += 16;
@@ -439,6 +446,14 @@ impl Totals {
                 let mut all = [0; 2];
                 for (i, one) in all.iter_mut().enumerate() {
                     let bytes = crate::bytes::get(bytes, 6160 + 8 * i)?;
+                    *one = u64::from_ne_bytes(bytes);
+                }
+                all
+            },
+            hot_keys: {
+                let mut all = [0; 2];
+                for (i, one) in all.iter_mut().enumerate() {
+                    let bytes = crate::bytes::get(bytes, 6176 + 8 * i)?;
                     *one = u64::from_ne_bytes(bytes);
                 }
                 all

@@ -173,7 +173,7 @@ impl Layout {
             let boundary = self.protocol.end_to_end_at;
             let straddles = field.at < boundary && field.at + field.size > boundary;
             ensure!(!straddles, "field {} is on both sides of end_to_end_at", field.name);
-            let sized = matches!(field.size, 1 | 2 | 4 | 8 | 16);
+            let sized = field.bytes || matches!(field.size, 1 | 2 | 4 | 8 | 16);
             ensure!(sized, "field {} has an odd size", field.name);
         }
         for family in &self.families {

@@ -16,8 +16,8 @@ pub(crate) const PARTITIONS: u32 = 128;
 /// How a client reaches a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    service: SocketAddr,
-    map: Map,
+    pub(crate) service: SocketAddr,
+    pub(crate) map: Map,
     /// The client's own address.
     local: Ipv4Addr,
 }
@@ -28,6 +28,11 @@ impl Reach {
         let answer = ureq::get(format!("http://{admin}/v1/map")).call();
         let map = answer.and_then(|mut answer| answer.body_mut().read_json());
         Self { service, map: map.expect("the admin server gives the map"), local }
+    }
+
+    /// The keyspace of all benchmarks.
+    pub(crate) fn keyspace(&self) -> &Keyspace {
+        self.map.keyspace(HASH_KEYSPACE).expect("every cluster has it")
     }
 
     /// A socket of a client.
@@ -58,30 +63,30 @@ pub(crate) struct Keyway {
 
 /// What a client knows of its cluster and its keys.
 #[derive(Debug)]
-pub(crate) struct Known {
-    pub(crate) keyspace: u16,
-    pub(crate) service: Endpoint,
+struct Known {
+    keyspace: u16,
+    service: Endpoint,
     partitions: Vec<Route>,
     keys: Vec<Hashed>,
 }
 
 /// What is stamped for a partition, and where its packets go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Route {
+struct Route {
     partition: u32,
     epoch: u32,
     head: Endpoint,
-    pub(crate) tail: Endpoint,
-    pub(crate) tail_id: u16,
+    tail: Endpoint,
+    tail_id: u16,
     chain: [u8; 2 * wire::CHAIN_MAX],
     chain_len: u8,
 }
 
 /// What is computed of a key beforehand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hashed {
-    pub(crate) match_value: u128,
-    pub(crate) keyhash: u64,
+struct Hashed {
+    match_value: u128,
+    keyhash: u64,
     /// Index in `partitions`.
     partition: usize,
 }
@@ -119,7 +124,7 @@ impl Keyway {
 }
 
 /// Stamps that the reply goes straight to this address.
-pub(crate) fn stamp_direct(header: &mut Header, local: SocketAddr) {
+fn stamp_direct(header: &mut Header, local: SocketAddr) {
     let local = Endpoint::from(local);
     (header.reply_addr, header.reply_port) = (local.addr, local.port);
     header.hop_flags = hop_flag::DIRECT;
@@ -127,9 +132,9 @@ pub(crate) fn stamp_direct(header: &mut Header, local: SocketAddr) {
 
 impl Known {
     /// What the map says of these keys.
-    pub(crate) fn of(reach: &Reach, contents: &Contents) -> Self {
+    fn of(reach: &Reach, contents: &Contents) -> Self {
         let Reach { service, map, .. } = reach;
-        let keyspace = map.keyspace(HASH_KEYSPACE).expect("every cluster has it");
+        let keyspace = reach.keyspace();
         let mine: Vec<&Partition> =
             map.partitions.iter().filter(|it| it.keyspace == keyspace.id).collect();
         Self {
@@ -141,13 +146,13 @@ impl Known {
     }
 
     /// A key by its index, and the way to its partition.
-    pub(crate) fn key(&self, index: usize) -> (&Hashed, &Route) {
+    fn key(&self, index: usize) -> (&Hashed, &Route) {
         let hashed = self.keys.get(index).expect("the index of a key");
         (hashed, self.partitions.get(hashed.partition).expect("an index of it"))
     }
 
     /// The header of a request for one key, as a client sends it.
-    pub(crate) fn header(&self, op: Op, index: usize) -> Header {
+    fn header(&self, op: Op, index: usize) -> Header {
         let (hashed, _) = self.key(index);
         Header {
             op: op as u8,

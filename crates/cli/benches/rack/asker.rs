@@ -1,24 +1,33 @@
 //! A closed loop of multigets from one socket: so many in flight, and a new one for each of which
-//! every key has been answered.
+//! every key has been answered. What is sent, and to whom, is for the client machine.
 
-use crate::load::closed_loop::{BATCH, RESEND_AFTER, SILENCE_MAX, now};
+use crate::load::closed_loop::{SILENCE_MAX, now};
 use crate::load::contents::{Contents, KEYS};
-use crate::load::keyway::{Known, Reach, stamp_direct};
+use crate::load::keyway::Reach;
 use crate::load::round::{Meter, Round};
-use arrayvec::ArrayVec;
-use machine::Rng;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use client::{
+    Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request, Ticket, Value,
+};
+use cluster::Keyspace;
+use machine::{Datagram, Rng};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use runtime::clock::Clock;
 use runtime::net::{Inbound, Outbound, Socket};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::{Body, Endpoint, Fields as _, Header, MGET_KEYS_MAX, MgetKey, Op, Packet};
+use wire::DropReason;
 
 /// Who takes a multiget apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     /// The switch: one request for all keys goes to the service address.
     Switch,
+    /// The same with hints.
+    Assisted,
     /// The client: one request with its keys goes to each server, past the switch.
     Server,
     /// Nobody: one GET for each key goes to the service address.
@@ -30,149 +39,52 @@ pub(crate) struct Asker {
     socket: Socket,
     inbound: Inbound,
     outbound: Outbound,
-    /// Datagrams since something was sent.
-    queued: usize,
-    client: u64,
-    known: Known,
+    clock: Clock,
+    client: Client,
+    keyspace: Arc<Keyspace>,
     split: Split,
     servers: Vec<u32>,
     rng: Rng,
-    open: Open,
-    datagram: Vec<u8>,
-}
-
-/// A few indices: of keys, or places of parts.
-type Indices = ArrayVec<usize, MGET_KEYS_MAX>;
-
-/// Requests that wait for answers, and the multigets that they are parts of.
-#[derive(Debug, Default)]
-struct Open {
-    /// By their place, which the low part of a request's number says.
-    parts: Vec<Part>,
-    parts_free: Vec<usize>,
-    multigets: Vec<Multiget>,
-    multigets_free: Vec<usize>,
-    /// Requests so far.
+    /// Requests that wait for answers: which keys, and of which multiget they are part.
+    parts: BTreeMap<Ticket, (Vec<usize>, u64)>,
+    /// By their numbers.
+    multigets: BTreeMap<u64, Multiget>,
+    /// Multigets so far.
     numbered: u64,
-}
-
-#[derive(Debug)]
-struct Part {
-    seq: u64,
-    multiget: usize,
-    keys: Indices,
-    /// Bit of each key that has no answer yet.
-    missing: u32,
-    to: Endpoint,
-    /// The node that is stamped if the client does it.
-    node: u16,
-    sent_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Multiget {
     keys: usize,
-    /// Parts without all of their answers.
+    /// Keys without an answer.
     missing: usize,
     began: Instant,
 }
 
-/// Places for parts at most; a power of two over what is ever in flight.
-const PLACES: u64 = 4096;
-
-impl Open {
-    /// Makes a place for a multiget.
-    fn begin(&mut self, keys: usize, began: Instant) -> usize {
-        let multiget = Multiget { keys, missing: 0, began };
-        place(&mut self.multigets, &mut self.multigets_free, multiget)
-    }
-
-    /// Adds a request to it; gives its place.
-    fn add(&mut self, multiget: usize, keys: Indices, to: Endpoint, node: u16) -> usize {
-        let whole = self.multigets.get_mut(multiget).expect("it has begun");
-        whole.missing += 1;
-        let (missing, sent_at) = (u32::MAX >> (MGET_KEYS_MAX - keys.len()), whole.began);
-        let part = Part { seq: 0, multiget, keys, missing, to, node, sent_at };
-        let at = place(&mut self.parts, &mut self.parts_free, part);
-        assert!((at as u64) < PLACES, "fewer are in flight");
-        self.numbered += 1;
-        self.part(at).seq = self.numbered * PLACES + at as u64;
-        at
-    }
-
-    fn part(&mut self, at: usize) -> &mut Part {
-        self.parts.get_mut(at).expect("a place that was given")
-    }
-
-    /// Takes the answer for one key of a request. Frees what has all of its answers.
-    fn answer(
-        &mut self,
-        contents: &Contents,
-        (seq, index): (u64, u8),
-        value: &[u8],
-        now: Instant,
-        round: &mut Round,
-    ) {
-        let at = usize::try_from(seq % PLACES).expect("a small number");
-        let bit = 1u32.checked_shl(index.into()).expect("an index below the limit");
-        let part = self.parts.get_mut(at).filter(|it| it.seq == seq && it.missing & bit != 0);
-        let Some(part) = part else {
-            round.strays += 1;
-            return;
-        };
-        let key = *part.keys.get(usize::from(index)).expect("a key that was asked for");
-        assert!(contents.is_right(key, value), "key {key}: a wrong value");
-        part.missing &= !bit;
-        if part.missing != 0 {
-            return;
-        }
-        let number = part.multiget;
-        self.parts_free.push(at);
-        let whole = self.multigets.get_mut(number).expect("it has begun");
-        whole.missing -= 1;
-        if whole.missing == 0 {
-            round.answered += whole.keys as u64;
-            round.note_latency(now.duration_since(whole.began));
-            self.multigets_free.push(number);
-        }
-    }
-
-    fn multigets_in_flight(&self) -> usize {
-        self.multigets.len() - self.multigets_free.len()
-    }
-}
-
-/// Puts something where there is a place, or makes one.
-fn place<T>(all: &mut Vec<T>, free: &mut Vec<usize>, it: T) -> usize {
-    if let Some(at) = free.pop() {
-        *all.get_mut(at).expect("a place that was given") = it;
-        return at;
-    }
-    all.push(it);
-    all.len() - 1
-}
-
 impl Asker {
     /// A client whose rounds are charged with the time of these processes.
-    pub(crate) fn connect(
-        reach: &Reach,
-        contents: &Contents,
-        split: Split,
-        servers: Vec<u32>,
-    ) -> io::Result<Self> {
+    pub(crate) fn connect(reach: &Reach, split: Split, servers: Vec<u32>) -> io::Result<Self> {
         let socket = reach.bind()?;
+        let directory = || Arc::new(Directory::new(&reach.map, socket.local().into()));
+        let mut config = ClientConfig::new(reach.service, runtime::entropy::draw()?.max(1));
+        config.coordination = match split {
+            Split::Switch | Split::Key => Coordination::Switch,
+            Split::Assisted => Coordination::Assisted(directory()),
+            Split::Server => Coordination::Client(directory()),
+        };
         Ok(Self {
             inbound: Inbound::new(socket.family()),
             outbound: Outbound::new(socket.family()),
             socket,
-            queued: 0,
-            client: runtime::entropy::draw()?,
-            known: Known::of(reach, contents),
+            clock: Clock::new(),
+            client: Client::new(config, Rng::new(1)),
+            keyspace: Arc::new(reach.keyspace().clone()),
             split,
             servers,
             rng: Rng::new(2),
-            open: Open::default(),
-            datagram: Vec::new(),
+            parts: BTreeMap::new(),
+            multigets: BTreeMap::new(),
+            numbered: 0,
         })
     }
 
@@ -186,154 +98,113 @@ impl Asker {
         length: Duration,
     ) -> Round {
         let mut meter = Meter::start(&self.servers);
+        let before = self.losses();
         let mut heard_at = now();
         let end = heard_at + length;
         loop {
             let began = now();
-            while began < end && self.open.multigets_in_flight() < in_flight {
+            while began < end && self.multigets.len() < in_flight {
                 self.ask(contents, keys, began);
             }
             self.send();
-            if self.open.multigets_in_flight() == 0 {
+            if self.multigets.is_empty() {
+                let [resent, strays] = self.losses();
+                (meter.round.resent, meter.round.strays) = (resent - before[0], strays - before[1]);
                 return meter.stop(&self.servers);
             }
-            if self.receive(contents, &mut meter.round) {
+            if self.receive() {
                 heard_at = now();
-            } else if !self.wait() {
+                self.conclude(contents, &mut meter.round);
+            } else {
                 assert!(heard_at.elapsed() < SILENCE_MAX, "the store does not answer");
-                meter.round.resent += self.resend(contents);
+                self.wait();
             }
         }
+    }
+
+    /// Copies sent, and answers to nothing that waited.
+    fn losses(&self) -> [u64; 2] {
+        let counters = self.client.counters();
+        [counters.retransmits, counters.dropped(DropReason::UnknownRequest)]
     }
 
     /// Begins a multiget.
     fn ask(&mut self, contents: &Contents, keys: usize, began: Instant) {
-        let multiget = self.open.begin(keys, began);
+        self.numbered += 1;
+        let number = self.numbered;
+        self.multigets.insert(number, Multiget { keys, missing: keys, began });
         let key = |rng: &mut Rng| usize::try_from(rng.below(KEYS as u64)).expect("an index");
-        let keys: Indices = (0..keys).map(|_| key(&mut self.rng)).collect();
-        let service = self.known.service;
-        let mut parts = Indices::new();
-        let mut add = |keys, to, node| parts.push(self.open.add(multiget, keys, to, node));
-        match self.split {
-            Split::Switch => add(keys, service, 0),
-            Split::Key => keys.iter().for_each(|key| add(Indices::from_iter([*key]), service, 0)),
-            Split::Server => {
-                group(&self.known, &keys).into_iter().for_each(|it| add(it.keys, it.to, it.node));
+        let indices: Vec<usize> = (0..keys).map(|_| key(&mut self.rng)).collect();
+        if self.split == Split::Key {
+            for index in indices {
+                let key = contents.name(index);
+                self.start(Request::Get { key }, vec![index], number);
             }
+            return;
         }
-        parts.iter().for_each(|at| self.queue(contents, *at));
+        let names: Vec<&[u8]> = indices.iter().map(|at| contents.name(*at).as_slice()).collect();
+        self.start(Request::Mget { keys: &names, within: None }, indices, number);
     }
 
-    fn queue(&mut self, contents: &Contents, at: usize) {
-        let Self { known, split, client, datagram, .. } = self;
-        let part = self.open.part(at);
-        datagram.clear();
-        if *split == Split::Key {
-            let index = *part.keys.first().expect("one key");
-            let header = known.header(Op::Get, index);
-            let header = Header { client: *client, seq: part.seq, ..header };
-            wire::emit(datagram, &header, &[contents.name(index)]);
-        } else {
-            let mut header = Header {
-                op: Op::Mget as u8,
-                keyspace: known.keyspace,
-                client: *client,
-                seq: part.seq,
-                bitmap: part.missing,
-                ..Header::default()
-            };
-            if *split == Split::Server {
-                stamp_direct(&mut header, self.socket.local());
-                header.set_chain([part.node]);
-            }
-            let keys = part.keys.iter().map(|index| {
-                let (hashed, _) = known.key(*index);
-                let key = contents.name(*index).as_slice();
-                MgetKey { match_value: hashed.match_value, keyhash: hashed.keyhash, key }
-            });
-            wire::emit_mget(datagram, &header, keys);
-        }
-        self.outbound.push(part.to, datagram);
-        self.queued += 1;
-        if self.queued == BATCH {
-            self.send();
-        }
+    fn start(&mut self, request: Request<'_>, keys: Vec<usize>, multiget: u64) {
+        let ticket = self.client.start(self.clock.now(), &self.keyspace, request);
+        self.parts.insert(ticket.expect("a sound request, and few at once"), (keys, multiget));
     }
 
     fn send(&mut self) {
-        // What the kernel refuses is sent again like anything that gets lost.
+        while let Some(Datagram { to, payload }) = self.client.poll_transmit() {
+            self.outbound.push(to, payload);
+            if self.outbound.is_full() {
+                // What the kernel refuses is sent again like anything that gets lost.
+                self.outbound.send(&self.socket);
+            }
+        }
         self.outbound.send(&self.socket);
-        self.queued = 0;
     }
 
     /// Takes what has arrived, without waiting; whether there was something.
-    fn receive(&mut self, contents: &Contents, round: &mut Round) -> bool {
+    fn receive(&mut self) -> bool {
         let count = self.inbound.receive(&self.socket).expect("the socket is open");
-        let now = now();
+        let now = self.clock.now();
         for received in self.inbound.iter_mut() {
-            let packet = Packet::parse(received.payload);
-            let packet = packet.unwrap_or_else(|reason| panic!("a reply is {}", reason.name()));
-            let header = packet.header();
-            assert_eq!(header.client(), self.client, "a reply to somebody else");
-            let seq = header.seq();
-            let mut answer = |index, value| {
-                self.open.answer(contents, (seq, index), value, now, round);
-            };
-            match (packet.body(), header.code()) {
-                (Ok(Body::GetReply(entry)), 0) => answer(0, entry.value),
-                (Ok(Body::MgetReply(entries)), 0) => {
-                    for (index, code, entry) in entries.iter() {
-                        assert_eq!(code, 0, "an entry with code {code}");
-                        answer(index, entry.value);
-                    }
-                }
-                (body, code) => panic!("an answer {body:?}, code {code}"),
-            }
+            self.client.handle_packet(now, received.from, received.payload);
+        }
+        if self.client.poll_timeout().is_some_and(|at| at <= now) {
+            self.client.handle_timeout(now);
         }
         count > 0
     }
 
-    /// Waits for an answer; `false` if none came for a while.
-    fn wait(&self) -> bool {
+    /// Takes what was answered.
+    fn conclude(&mut self, contents: &Contents, round: &mut Round) {
+        let now = now();
+        while let Some((ticket, outcome)) = self.client.poll_outcome() {
+            let (keys, number) = self.parts.remove(&ticket).expect("it was started");
+            let found = match outcome {
+                Outcome::Done(Reply::Mget(found)) => found,
+                Outcome::Done(Reply::Get(found)) => vec![Outcome::Done(found)],
+                other => panic!("an answer {other:?}"),
+            };
+            for (key, found) in keys.iter().zip(found) {
+                let Outcome::Done(Some(Value { value, .. })) = found else { panic!("{found:?}") };
+                assert!(contents.is_right(*key, &value), "key {key}: a wrong value");
+            }
+            let whole = self.multigets.get_mut(&number).expect("it has begun");
+            whole.missing -= keys.len();
+            if whole.missing == 0 {
+                round.answered += whole.keys as u64;
+                round.note_latency(now.duration_since(whole.began));
+                self.multigets.remove(&number);
+            }
+        }
+    }
+
+    /// Waits for an answer, or until the client wants to do something.
+    fn wait(&mut self) {
         let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(RESEND_AFTER).expect("a short time");
-        poll(&mut fds, timeout).is_ok_and(|ready| ready > 0)
+        let until = self.client.poll_timeout().expect("something waits");
+        let left = until.since(self.clock.now());
+        // Whether it was interrupted shows when it looks again.
+        let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None);
     }
-
-    /// Asks again for what has waited for too long. Gives the number of such requests.
-    fn resend(&mut self, contents: &Contents) -> u64 {
-        let late = |part: &Part| part.missing != 0 && part.sent_at.elapsed() >= RESEND_AFTER;
-        let parts = self.open.parts.iter().enumerate();
-        let late: Vec<usize> = parts.filter(|(_, part)| late(part)).map(|(at, _)| at).collect();
-        for at in &late {
-            self.open.part(*at).sent_at = now();
-            self.queue(contents, *at);
-        }
-        self.send();
-        late.len() as u64
-    }
-}
-
-/// Keys of one server.
-struct Group {
-    to: Endpoint,
-    node: u16,
-    keys: Indices,
-}
-
-/// Does the switch's work, and better: each server is to get its own keys and no others.
-fn group(known: &Known, keys: &Indices) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for index in keys {
-        let (_, route) = known.key(*index);
-        match groups.iter_mut().find(|group| group.to == route.tail) {
-            Some(group) => group.keys.push(*index),
-            None => groups.push(Group {
-                to: route.tail,
-                node: route.tail_id,
-                keys: Indices::from_iter([*index]),
-            }),
-        }
-    }
-    groups
 }

@@ -30,11 +30,12 @@ pub(crate) fn measure(
 ) {
     let arm = |name, lab: &Lab, contents, split| {
         let pids = lab.pids.clone();
-        let asker = lab.on("c0", || Asker::connect(&lab.reach, contents, split, pids));
+        let asker = lab.on("c0", || Asker::connect(&lab.reach, split, pids));
         Arm { name, asker: asker.expect("a free port"), contents }
     };
     let mut arms = [
         arm("XDP switch splits", xdp, xdp_contents, Split::Switch),
+        arm("  with hints", xdp, xdp_contents, Split::Assisted),
         arm("client, per server", xdp, xdp_contents, Split::Server),
         arm("  without XDP", plain, plain_contents, Split::Server),
         arm("client, per key", xdp, xdp_contents, Split::Key),

@@ -16,6 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Endpoint;
 
 /// One client, its socket and its clock.
 #[derive(Debug)]
@@ -62,6 +63,9 @@ impl Link {
         let coordination = match multigets {
             Multigets::Switch => Coordination::Switch,
             Multigets::Coordinator(at) => Coordination::Coordinator((*at).into()),
+            Multigets::Assisted(map) => {
+                Coordination::Assisted(Arc::new(Directory::new(map, Endpoint::default())))
+            }
             Multigets::Client(map) => {
                 let reply_to = self.reachable().context("no way to the nodes")?;
                 Coordination::Client(Arc::new(Directory::new(map, reply_to.into())))

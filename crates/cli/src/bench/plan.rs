@@ -51,6 +51,8 @@ pub(crate) enum Multigets {
     /// The switch.
     #[default]
     Switch,
+    /// The switch, with hints from the clients, which have this map.
+    Assisted(Arc<Map>),
     /// The clients, by this map.
     Client(Arc<Map>),
     /// A coordinator at this address.
@@ -61,6 +63,7 @@ impl Display for Multigets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Switch => f.write_str("switch"),
+            Self::Assisted(_) => f.write_str("assisted"),
             Self::Client(_) => f.write_str("client"),
             Self::Coordinator(at) => write!(f, "coordinator at {at}"),
         }

@@ -94,9 +94,10 @@ struct Load {
     /// Threads, each with a client and a socket of its own.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// Who takes multigets apart, to compare: the switch, the clients (by the map at --admin), or
-    /// the coordinator at an address (see keyway coordinator).
-    #[arg(long, value_name = "switch|client|HOST:PORT", default_value = "switch")]
+    /// Who takes multigets apart, to compare: the switch, the switch with hints from the clients
+    /// (assisted), the clients alone (both by the map at --admin), or the coordinator at an address
+    /// (see keyway coordinator).
+    #[arg(long, value_name = "switch|assisted|client|HOST:PORT", default_value = "switch")]
     #[arg(value_parser = splitter)]
     multigets: Splitter,
     /// Seed of everything drawn.
@@ -108,6 +109,7 @@ struct Load {
 #[derive(Clone, Copy, Debug)]
 enum Splitter {
     Switch,
+    Assisted,
     Client,
     Coordinator(SocketAddr),
 }
@@ -115,6 +117,7 @@ enum Splitter {
 fn splitter(text: &str) -> Result<Splitter, String> {
     match text {
         "switch" => Ok(Splitter::Switch),
+        "assisted" => Ok(Splitter::Assisted),
         "client" => Ok(Splitter::Client),
         address => parse::address(address).map(Splitter::Coordinator),
     }
@@ -122,10 +125,12 @@ fn splitter(text: &str) -> Result<Splitter, String> {
 
 impl Splitter {
     fn multigets(self, admins: &[SocketAddr]) -> Result<Multigets, Failure> {
+        let map = || Admin::new(admins, READY_WAIT_MAX).map().map(Arc::new);
         Ok(match self {
             Self::Switch => Multigets::Switch,
             Self::Coordinator(at) => Multigets::Coordinator(at),
-            Self::Client => Multigets::Client(Arc::new(Admin::new(admins, READY_WAIT_MAX).map()?)),
+            Self::Assisted => Multigets::Assisted(map()?),
+            Self::Client => Multigets::Client(map()?),
         })
     }
 }

@@ -25,6 +25,10 @@ pub(crate) struct Args {
     /// Interfaces to which clients and nodes are connected, with commas; for --plane xdp.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', required_if_eq("plane", "xdp"))]
     ports: Vec<String>,
+    /// Go by the hints of multigets that have some (keyway bench --multigets assisted), as a switch
+    /// that cannot loop over keys must; for --plane user.
+    #[arg(long, conflicts_with = "ports")]
+    by_hints: bool,
     #[command(flatten)]
     role: Role,
 }
@@ -45,7 +49,13 @@ impl Args {
             &format!("switch {index}"),
             self.plane == Plane::Xdp,
             |config| self.check(config),
-            |config| Server::start_switch(config, index, &self.ports),
+            |config| {
+                if self.by_hints {
+                    Server::start_switch_by_hints(config, index)
+                } else {
+                    Server::start_switch(config, index, &self.ports)
+                }
+            },
         )
     }
 

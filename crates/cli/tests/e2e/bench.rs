@@ -31,6 +31,8 @@ fn multigets_can_be_taken_apart_by_others_than_the_switch() {
     let mix = "mget:100=1";
     let by_switch = bench(&["--mix", mix]);
     assert_eq!(by_switch["parameters"]["multigets"], "switch");
+    let assisted = bench(&["--mix", mix, "--multigets", "assisted"]);
+    assert_eq!(assisted["parameters"]["multigets"], "assisted");
     let by_clients = bench(&["--mix", mix, "--multigets", "client"]);
     assert_eq!(by_clients["parameters"]["multigets"], "client");
 

@@ -5,8 +5,7 @@ use super::{Many, Part};
 use crate::coordination::{Coordination, Directory, Tail};
 use crate::machine::Client;
 use crate::window::Owner;
-use std::sync::Arc;
-use wire::{Endpoint, Fields as _, HEADER_LEN, MGET_KEYS_MAX};
+use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, MGET_KEYS_MAX};
 
 impl Many {
     /// Puts the keys of each node beside each other, so that its datagrams are full.
@@ -15,13 +14,23 @@ impl Many {
         keys.sort_by_cached_key(|key| directory.tail(keyspace.id, keyspace.match_value(key).0));
     }
 
-    /// How many keys from this one on are of the same node.
-    pub(super) fn of_one_node(&self, first: usize) -> usize {
-        let Some(directory) = &self.directory else { return MGET_KEYS_MAX };
-        let tail = |number| directory.tail(self.keyspace.id, self.match_value(number));
-        let wanted = tail(first);
+    /// How many keys from this one on may share a datagram: those of one node if it goes there, of
+    /// as many as hints can name if there are to be hints, of any nodes else.
+    pub(super) fn beside(&self, first: usize) -> usize {
+        let (directory, groups_max) = match &self.coordination {
+            Coordination::Switch | Coordination::Coordinator(_) => return MGET_KEYS_MAX,
+            Coordination::Assisted(directory) => (directory, MGET_GROUPS_MAX),
+            Coordination::Client(directory) => (directory, 1),
+        };
+        let (mut last, mut groups) = (None, 0);
         let these = (first..self.keys.len()).take(MGET_KEYS_MAX);
-        these.take_while(|number| tail(*number) == wanted).count()
+        let fits = |number: &usize| {
+            let tail = Some(directory.tail(self.keyspace.id, self.match_value(*number)));
+            groups += usize::from(last != tail);
+            last = tail;
+            groups <= groups_max
+        };
+        these.take_while(fits).count()
     }
 
     /// Which keys of a part go where.
@@ -39,7 +48,7 @@ impl Many {
         targets
     }
 
-    fn match_value(&self, number: usize) -> u128 {
+    pub(super) fn match_value(&self, number: usize) -> u128 {
         self.keyspace.match_value(self.keys.key(number)).0
     }
 }
@@ -48,11 +57,7 @@ impl Client {
     /// From now on multigets are taken apart so; those that have been started go on as they were,
     /// but for the map that a client goes by.
     pub fn coordinate(&mut self, coordination: Coordination) {
-        if let Coordination::Client(directory) = &coordination {
-            for many in self.many.values_mut().filter(|many| many.directory.is_some()) {
-                many.directory = Some(Arc::clone(directory));
-            }
-        }
+        self.many.values_mut().for_each(|many| many.coordination.follow(&coordination));
         self.config.coordination = coordination;
     }
 
@@ -61,11 +66,14 @@ impl Client {
         let pending = self.window.get_mut(seq)?;
         let Owner::Many(ticket, part) = &pending.owner else { return None };
         let many = self.many.get(ticket)?;
-        let Some(directory) = &many.directory else {
-            let to = many.coordinator?;
-            wire::seal(&mut pending.datagram);
-            self.outbox.push_copy(to, &pending.datagram);
-            return Some(1);
+        let directory = match &many.coordination {
+            Coordination::Switch | Coordination::Assisted(_) => return None,
+            Coordination::Client(directory) => directory,
+            Coordination::Coordinator(to) => {
+                wire::seal(&mut pending.datagram);
+                self.outbox.push_copy(*to, &pending.datagram);
+                return Some(1);
+            }
         };
         let targets = many.targets(directory, *part);
         for (tail, bitmap) in &targets {
@@ -77,14 +85,5 @@ impl Client {
             self.outbox.push_copy(tail.endpoint, &pending.datagram);
         }
         Some(targets.len() as u64)
-    }
-}
-
-/// Where the multigets of a client go, other than to a service address.
-pub(super) fn ways(coordination: &Coordination) -> (Option<Arc<Directory>>, Option<Endpoint>) {
-    match coordination {
-        Coordination::Switch => (None, None),
-        Coordination::Client(directory) => (Some(Arc::clone(directory)), None),
-        Coordination::Coordinator(at) => (None, Some(*at)),
     }
 }

@@ -97,6 +97,26 @@ impl SwitchDriver {
         life: Life,
         fast_path: Option<FastPath>,
     ) -> io::Result<Self> {
+        Self::start_threads(service, threads, life, fast_path, false)
+    }
+
+    /// The same without a fast path; its threads split multigets by clients' hints where they have
+    /// any.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_by_hints(service: SocketAddr, threads: usize, life: Life) -> io::Result<Self> {
+        Self::start_threads(service, threads, life, None, true)
+    }
+
+    fn start_threads(
+        service: SocketAddr,
+        threads: usize,
+        life: Life,
+        fast_path: Option<FastPath>,
+        by_hints: bool,
+    ) -> io::Result<Self> {
         let sockets = Socket::bind_group(service, threads)?;
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
@@ -108,10 +128,13 @@ impl SwitchDriver {
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
             let (directory, refused) = (directory.clone(), refused.clone());
-            let pipeline = match &keeper {
+            let mut pipeline = match &keeper {
                 Some(keeper) => Pipeline::behind(life, keeper.clone()),
                 None => Pipeline::sharing(life, directory),
             };
+            if by_hints {
+                pipeline.split_by_hints();
+            }
             let thread = move |_| Thread { pipeline, out: Outbox::default(), unsent: 0, refused };
             spawn(&name, clock.clone(), socket, thread)
         });

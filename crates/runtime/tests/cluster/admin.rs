@@ -9,7 +9,7 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 12] = [
+const SWITCH_METRICS: [Metric; 13] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -18,6 +18,7 @@ const SWITCH_METRICS: [Metric; 12] = [
     metric::SWITCH_OVERFLOWED,
     metric::SWITCH_PARTITION_READS,
     metric::SWITCH_PARTITION_WRITES,
+    metric::SWITCH_HOT_MULTIGET_KEYS,
     metric::SWITCH_HOT_REVISION,
     metric::SWITCH_HOT_ROAMED,
     metric::SWITCH_TABLE_REVISION,

@@ -5,6 +5,8 @@ mod admin;
 #[cfg(test)]
 mod embedded;
 #[cfg(test)]
+mod hints;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod servers;

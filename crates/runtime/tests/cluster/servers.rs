@@ -31,7 +31,7 @@ fn free_address() -> SocketAddr {
 }
 
 /// A configuration of a cluster in memory, with two replicas or as many as there are nodes.
-fn config(dir: &Path, nodes: usize) -> Config {
+pub(crate) fn config(dir: &Path, nodes: usize) -> Config {
     let mut text = format!(
         "[cluster]\nseed = 7\n\
          [switch]\nservice = \"{}\"\nadmin = \"{}\"\n\
@@ -55,7 +55,7 @@ fn config(dir: &Path, nodes: usize) -> Config {
 }
 
 /// Waits until the controller says that all is ready.
-fn wait_ready(controller: &Server) {
+pub(crate) fn wait_ready(controller: &Server) {
     let roles = controller.roles().controller.as_ref().unwrap();
     roles.wait_ready(Duration::from_secs(30)).unwrap();
 }

@@ -128,6 +128,7 @@ impl World {
             }
             if reaches {
                 self.note_changes(&saved);
+                self.tell_clients(&saved.map);
                 self.saved = Some(saved);
             }
             if crashes {

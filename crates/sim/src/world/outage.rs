@@ -119,6 +119,8 @@ fn options(seed: u64) -> Options {
             reads_percent: 0,
             focus_percent: 0,
             blind: false,
+            assisted: false,
+            by_hints: false,
             patience: Duration::from_secs(5),
             flood: 0,
         },

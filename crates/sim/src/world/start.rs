@@ -103,6 +103,9 @@ impl World {
                 if self.options.load.blind {
                     pipeline.choose_blindly();
                 }
+                if self.options.load.by_hints {
+                    pipeline.split_by_hints();
+                }
                 if let Some(switch) = self.switches.get_mut(usize::from(index)) {
                     *switch = Switch { pipeline: Some(pipeline), installed: None };
                 }

@@ -56,6 +56,7 @@ impl World {
     }
 
     fn forward(&mut self, index: u16, local: Instant, from: Endpoint, bytes: &mut [u8]) {
+        self.damage_hints(bytes);
         let switch = self.switches.get_mut(usize::from(index));
         let Some(pipeline) = switch.and_then(|switch| switch.pipeline.as_mut()) else { return };
         // What it drops it counts; the world looks at what the clients see.

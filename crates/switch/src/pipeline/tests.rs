@@ -1,7 +1,10 @@
 //! A packet that was received before an order came, and is dealt with after it.
 
 use super::*;
-use cluster::{HotEntry, NodeSpec, Partition, PartitionId, Selection, Trip};
+use cluster::{
+    HotEntry, HotOrder, Lease, NodeSpec, Partition, PartitionId, Selection, SwitchControl,
+    SwitchTables, Trip,
+};
 use std::net::SocketAddr;
 use wire::Header;
 

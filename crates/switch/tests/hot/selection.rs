@@ -82,6 +82,28 @@ fn without_rates_what_was_sent_and_not_answered_counts() {
 }
 
 #[test]
+fn multigets_of_one_key_reach_all_that_hold_it_and_its_keys_are_counted() {
+    for selection in [Selection::Random, Selection::Reported, Selection::Predicted] {
+        let mut pipeline = new(4, selection);
+        assert_eq!(mget(&mut pipeline, at(0)), (TAIL, None), "nobody holds it yet");
+        warm(&mut pipeline, 4, 7);
+        let mut shares: BTreeMap<u16, u64> = BTreeMap::new();
+        for number in 0..400 {
+            // All serve at the same rate, and wait for nothing.
+            report(&mut pipeline, 1 + number % 4, 0, 1_000);
+            let (node, floor) = mget(&mut pipeline, at(u64::from(number) * 1_000));
+            assert_eq!(floor, Some(7));
+            *shares.entry(node).or_default() += 1;
+        }
+        let fair = selection == Selection::Reported || shares.values().all(|n| *n > 50);
+        assert!(fair && shares.len() > 1, "{selection:?}: {shares:?}");
+        assert_eq!(pipeline.counters_ref().hot_keys(), [1, 400], "home and copies");
+        get(&mut pipeline, at(0));
+        assert_eq!(pipeline.counters_ref().hot_keys(), [1, 400], "a GET is no multiget");
+    }
+}
+
+#[test]
 fn a_write_counts_at_every_node_of_its_chain() {
     let mut pipeline = new(3, Selection::Predicted);
     pipeline.install(&tables(2, 4, &[TAIL, 2, 3])).unwrap();

@@ -12,6 +12,9 @@ use wire::Endpoint;
 /// A pipeline and the model of it, always with the same tables.
 pub(crate) struct Both {
     pipeline: Pipeline,
+    /// Another one, which splits multigets by hints where there are any: whatever these are, what
+    /// holds of all that a switch sends holds of what it sends.
+    hinted: Pipeline,
     model: Model,
     none: SwitchTables,
 }
@@ -25,16 +28,22 @@ impl Both {
     /// Both without tables, with a lease or without.
     pub(crate) fn new(leased: bool) -> Self {
         let mut pipeline = Pipeline::new(LIFE);
+        let mut hinted = Pipeline::new(LIFE);
+        hinted.split_by_hints();
         if leased {
-            pipeline.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 1 });
+            let lease = Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 1 };
+            pipeline.renew(NOW, &lease);
+            hinted.renew(NOW, &lease);
         }
         let model = Model { leased, ..Model::default() };
-        Self { pipeline, model, none: SwitchTables::default() }
+        Self { pipeline, hinted, model, none: SwitchTables::default() }
     }
 
     /// Installs tables; they must be sound.
     pub(crate) fn install(&mut self, tables: &SwitchTables) {
-        self.pipeline.install(tables).expect("sound tables");
+        for pipeline in [&mut self.pipeline, &mut self.hinted] {
+            pipeline.install(tables).expect("sound tables");
+        }
         if self.model.tables.as_ref().is_none_or(|old| old.revision <= tables.revision) {
             self.model.tables = Some(Rc::new(tables.clone()));
             if !tables.active {
@@ -45,7 +54,9 @@ impl Both {
 
     /// Installs an order of hot keys; it must be sound.
     pub(crate) fn install_hot(&mut self, order: &HotOrder) {
-        self.pipeline.install_hot(order).expect("a sound order");
+        for pipeline in [&mut self.pipeline, &mut self.hinted] {
+            pipeline.install_hot(order).expect("a sound order");
+        }
         if self.model.tables.as_ref().is_some_and(|tables| tables.active) {
             let Model { hot, roam, counts, .. } = &mut self.model;
             hot.install(order, LIFE, roam, counts);
@@ -54,18 +65,13 @@ impl Both {
 
     /// Takes a datagram, compares what both send and gives it.
     pub(crate) fn process(&mut self, from: Endpoint, datagram: &[u8]) -> Vec<Sent> {
-        let mut out = Outbox::default();
-        let dropped = |pipeline: &Pipeline| pipeline.counters().dropped;
-        let before = dropped(&self.pipeline);
-        let outcome = self.pipeline.process(NOW, from, &mut datagram.to_vec(), &mut out);
-        let drops = dropped(&self.pipeline) - before;
-        assert!(outcome.is_ok() || (out.is_empty() && drops == 1), "an error is one drop");
-        let sent: Vec<Sent> =
-            std::iter::from_fn(|| out.pop().map(|d| (d.to, d.payload.to_vec()))).collect();
+        let (sent, drops) = pass(&mut self.pipeline, from, datagram);
+        let (hinted, hinted_drops) = pass(&mut self.hinted, from, datagram);
         self.model.did.clone_from(&sent);
         assert_eq!(sent, self.model.process(from, datagram), "pipeline and model");
         let tables = self.model.tables.as_deref().unwrap_or(&self.none);
         invariants::check(tables, from, datagram, &sent, drops);
+        invariants::check(tables, from, datagram, &hinted, hinted_drops);
         sent
     }
 
@@ -75,4 +81,14 @@ impl Both {
         assert_eq!(counts, self.model.counts, "pipeline and model");
         counts
     }
+}
+
+/// What a pipeline sends for a datagram, and how many drops it counts.
+fn pass(pipeline: &mut Pipeline, from: Endpoint, datagram: &[u8]) -> (Vec<Sent>, u64) {
+    let mut out = Outbox::default();
+    let before = pipeline.counters().dropped;
+    let outcome = pipeline.process(NOW, from, &mut datagram.to_vec(), &mut out);
+    let drops = pipeline.counters().dropped - before;
+    assert!(outcome.is_ok() || (out.is_empty() && drops == 1), "an error is one drop");
+    (std::iter::from_fn(|| out.pop().map(|d| (d.to, d.payload.to_vec()))).collect(), drops)
 }

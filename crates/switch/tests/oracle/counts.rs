@@ -30,6 +30,8 @@ pub(crate) struct Counts {
     pub(crate) hot_writes: BTreeMap<String, u64>,
     /// Writes sent on trips, by whether their stamp is new or they had it before.
     pub(crate) roamed: BTreeMap<String, u64>,
+    /// Keys of MGETs that were hot, by where they went.
+    pub(crate) hot_keys: BTreeMap<String, u64>,
 }
 
 /// A hot key as counts name it.
@@ -56,6 +58,7 @@ impl Counts {
             hot_spread: hot(|it| it.spread),
             hot_writes: hot(|it| it.writes),
             roamed: named(["new", "again"].into_iter().zip(counters.roamed())),
+            hot_keys: named(["home", "copy"].into_iter().zip(counters.hot_keys())),
         };
         for (node, load) in reports.iter() {
             counts.loads.insert(node.to_string(), load.into());

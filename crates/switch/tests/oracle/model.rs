@@ -218,12 +218,14 @@ impl Model {
                     slot.copy_from_slice(&u128::from(hot.floor).to_be_bytes());
                 }
                 let picks = |header: &Header| header.bitmap >> key & 1 == 1;
+                let mut went = "home";
                 if let Some(holder) = hot::chosen(&hot.holders, &self.did, picks) {
                     add(&mut self.counts.hot_spread, &name);
-                    (reader, bits) = (holder, [1 << key; 2]);
+                    (reader, bits, went) = (holder, [1 << key; 2], "copy");
                     let slot = &mut datagram[HEADER_LEN + key * 24..][..16];
                     slot.copy_from_slice(&u128::from(hot.floor).to_be_bytes());
                 }
+                add(&mut self.counts.hot_keys, went);
             }
             let Some(node) = node(tables, reader) else {
                 self.drop("no_node");

@@ -143,7 +143,7 @@ impl Codec {
             ("op", Value::String(name)) => self.ops().get(name).copied()?.into(),
             ("flags", Value::Array(names)) => self.bits("flag", names)?.into(),
             ("hop_flags", Value::Array(names)) => self.bits("hop_flag", names)?.into(),
-            ("chain", Value::Array(ids)) => return chain(ids),
+            ("chain" | "group_partitions", Value::Array(ids)) => return ids_bytes(ids, field.size),
             ("reply_addr", Value::String(addr)) => addr.parse::<Ipv6Addr>().ok()?.to_bits(),
             (_, Value::String(hex)) if hex.len() == 2 * field.size => {
                 u128::from_str_radix(hex, 16).ok()?
@@ -170,7 +170,7 @@ impl Codec {
             ("op", Some((name, _))) => Value::String(name.clone()),
             ("flags", _) => set("flag"),
             ("hop_flags", _) => set("hop_flag"),
-            ("chain", _) => {
+            ("chain" | "group_partitions", _) => {
                 let ids = bytes.chunks(2).map(|id| i64::from(id[0]) << 8 | i64::from(id[1]));
                 let mut ids: Vec<i64> = ids.collect();
                 while ids.last() == Some(&0) {
@@ -213,13 +213,13 @@ fn snake(name: &str) -> String {
     out
 }
 
-fn chain(ids: &[Value]) -> Option<Vec<u8>> {
+fn ids_bytes(ids: &[Value], size: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for id in ids {
         bytes.extend(u16::try_from(id.as_integer()?).ok()?.to_be_bytes());
     }
-    bytes.resize(bytes.len().max(16), 0);
-    (bytes.len() == 16).then_some(bytes)
+    bytes.resize(bytes.len().max(size), 0);
+    (bytes.len() == size).then_some(bytes)
 }
 
 /// Bytes of a payload: text as it is, hex digits after `0x`, either repeated with `*COUNT`.

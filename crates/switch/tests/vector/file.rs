@@ -168,23 +168,22 @@ impl Case {
             }
         }
         let Counts { packets, emitted, dropped, reads, writes, loads, .. } = counts;
-        let Counts { hot_reads, hot_spread, hot_writes, roamed, .. } = counts;
+        let Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, .. } = counts;
         line(out, format_args!("\n[case.counters]\nemitted = {emitted}"));
-        let groups =
-            [packets, dropped, reads, writes, loads, hot_reads, hot_spread, hot_writes, roamed];
-        let names = [
-            "packets",
-            "dropped",
-            "reads",
-            "writes",
-            "loads",
-            "hot_reads",
-            "hot_spread",
-            "hot_writes",
-            "roamed",
+        let groups = [
+            ("packets", packets),
+            ("dropped", dropped),
+            ("reads", reads),
+            ("writes", writes),
+            ("loads", loads),
+            ("hot_reads", hot_reads),
+            ("hot_spread", hot_spread),
+            ("hot_writes", hot_writes),
+            ("roamed", roamed),
+            ("hot_keys", hot_keys),
         ];
         let (mut short, mut long) = (String::new(), String::new());
-        for (name, group) in names.into_iter().zip(groups).filter(|(_, group)| !group.is_empty()) {
+        for (name, group) in groups.into_iter().filter(|(_, group)| !group.is_empty()) {
             let pairs: Vec<String> = group.iter().map(|(key, n)| format!("{key} = {n}")).collect();
             // TOML wants an inline table in one line.
             if pairs.len() <= 5 {

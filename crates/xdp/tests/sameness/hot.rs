@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use switch::Pipeline;
-use wire::{Endpoint, HEADER_LEN, Header, Op, hop_flag};
+use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, hop_flag};
 use xdp::{Program, layout};
 
 pub(crate) const LIFE: Life = Life(1);
@@ -354,6 +354,44 @@ fn of_two_readers_the_less_busy_is_asked_and_those_without_a_way_are_not() {
     }
     switch.plane.set_way(NodeId(3), 0, [[0; 6]; 2]).unwrap();
     assert_eq!(asks(&switch).0, HOME);
+}
+
+#[test]
+fn multigets_of_one_hot_key_reach_all_that_hold_it_and_are_counted() {
+    let Some((stand, program)) = ready("hot keys of multigets in the kernel") else { return };
+    let mut switch = hot_switch(&stand, program);
+    switch.plane.install_hot(&HotOrder { selection: Selection::Random, ..order(2, 1) }).unwrap();
+    let mget = Header { op: Op::Mget as u8, keyspace: 1, bitmap: 1, ..Header::default() };
+    let key = MgetKey { match_value: 0, keyhash: KEYHASH, key: b"key" };
+    let mut request = Vec::new();
+    wire::emit_mget(&mut request, &mget, [key].into_iter());
+    let from = Endpoint::from(SocketAddr::from((CLIENT.0, CLIENT.1)));
+    let asked = |switch: &Switch<'_>| {
+        let Outcome::Dealt(sent) = switch.process(from, &request) else { panic!("left") };
+        let [(_, datagram)] = &sent[..] else { panic!("{sent:?}") };
+        u16::from(Header::read(datagram.first_chunk().unwrap()).chain[1])
+    };
+    assert_eq!(asked(&switch), HOME, "nobody holds it");
+    warm_up(&switch, 1);
+    reply(&switch, &says(Op::HotCopied, 3, 5, 1));
+    let nodes: BTreeSet<u16> = (0..100).map(|_| asked(&switch)).collect();
+    assert_eq!(nodes, BTreeSet::from([2, 3]));
+    let counted = || switch.plane.read_counters().unwrap().hot_keys();
+    assert_eq!(counted(), [1, 100], "home and copies");
+    // What comes to the socket behind is spread and counted there.
+    let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
+    let now = Instant::from_unix_ms(1_000);
+    behind.renew(now, &Lease { life: LIFE, revision: 0, from: now, duration_ms: 1 });
+    behind.install(&rack(1)).unwrap();
+    let mut nodes = BTreeSet::new();
+    for _ in 0..100 {
+        let mut out = Outbox::default();
+        behind.process(now, from, &mut request.clone(), &mut out).unwrap();
+        let header = Header::read(out.pop().unwrap().payload.first_chunk().unwrap());
+        nodes.insert(u16::from(header.chain[1]));
+    }
+    assert_eq!(nodes, BTreeSet::from([2, 3]));
+    assert_eq!((counted(), behind.counters_ref().hot_keys()), ([1, 100], [0, 100]));
 }
 
 /// Both processors raise the floor at the same time.

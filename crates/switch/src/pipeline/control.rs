@@ -1,0 +1,35 @@
+//! What the controller orders of a pipeline.
+
+use super::Pipeline;
+use crate::Tables;
+use cluster::{HotOrder, InstallError, Lease, Plant, SwitchControl, SwitchCounters, SwitchTables};
+use machine::Instant;
+use std::sync::Arc;
+
+impl SwitchControl for Pipeline {
+    fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
+        self.install_compiled(Arc::new(Tables::compile(tables)?));
+        Ok(())
+    }
+
+    fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
+        if self.keeper.is_some() {
+            return Ok(());
+        }
+        let outcome = self.hot.directory().install(order);
+        self.follow_directory();
+        outcome
+    }
+
+    fn renew(&mut self, now: Instant, lease: &Lease) {
+        let keeps = self.plant == Some(Plant::KeepDirectory);
+        let revision = self.revision();
+        self.hot.directory().renew(now, revision, lease, keeps);
+        self.follow_directory();
+        self.tenure.renew(revision, lease);
+    }
+
+    fn counters(&self) -> SwitchCounters {
+        self.counters.report(self.revision(), self.hot_revision())
+    }
+}
