@@ -9,7 +9,8 @@
  * The build defines, in the machine's order, what crates/xdp/benches/program says: CLIENT and
  * CLIENT_PORT; NODES_NET, to which a node's id is added, and NODES_PORT; NODES, how many; HOT_KEYS,
  * how many keys may be hot, and APART, how far their hashes lie from each other. The lower half of
- * those is asked for, and the replies for the upper half raise the floor.
+ * those is asked for, and the replies for the upper half raise the floor. VALUE_AT is where the
+ * value of a PUT lies in its body.
  */
 
 /* What the packet says in `count` of its key. */
@@ -18,6 +19,8 @@ enum {
 	COLD = 1,
 	HOT = 2,
 	RAISED = 3,
+	NEW_WRITE = 4,		/* On a trip, with its client's next number each time. */
+	SAME_WRITE = 5,		/* A copy of the one before. */
 };
 
 /* What is known of the packet here must not save the switch from finding it out. */
@@ -33,32 +36,63 @@ static __always_inline void addressed(struct iphdr *ip, struct udphdr *udp, __be
 }
 
 /*
- * The packet itself keeps time, in fields that the switch does not look at: `tag` runs are
- * asked for, `client` counts them, and `seq` is when the first began, then how long it was until
- * the last began. The kernel's own figure is cut to whole nanoseconds.
+ * The packet itself keeps time, in fields that the switch does not look at: `tag` runs are asked
+ * for, and these begin with `client`, or for writes on trips with the value. The kernel's own
+ * figure is cut to whole nanoseconds.
  */
-static __always_inline void clock(struct kw_header *kw)
-{
-	__u64 run = kw->client++;
+struct clock {
+	__u64	run;	/* Counts them. */
+	__u64	time;	/* When the first began, then how long it was until the last began. */
+} __attribute__((packed));
 
-	if (!run)
-		kw->seq = bpf_ktime_get_ns();
-	else if (run == kw->tag)
-		kw->seq = bpf_ktime_get_ns() - kw->seq;
+static __always_inline struct clock *clock_of(struct kw_header *kw, void *end)
+{
+	struct clock *in_value = (void *)(kw + 1) + VALUE_AT;
+
+	if (kw->count < NEW_WRITE)
+		return (void *)&kw->client;
+	return (void *)(in_value + 1) <= end ? in_value : NULL;
 }
 
-static __noinline int keyed(struct kw_header *kw, __u64 random)
+static __always_inline void count_run(struct kw_header *kw, struct clock *clock)
+{
+	__u64 run = clock->run++;
+
+	if (!run)
+		clock->time = bpf_ktime_get_ns();
+	else if (run == kw->tag)
+		clock->time = bpf_ktime_get_ns() - clock->time;
+}
+
+/* A write that may roam: its client is another one for each packet, and waits for each answer. */
+static __always_inline void numbered(struct kw_header *kw, const struct clock *clock, __u64 random)
+{
+	if (clock->run == 1)
+		kw->client = random << 32 | random;
+	KW_U64(&kw->seq) = kw->count == NEW_WRITE ? bpf_cpu_to_be64(clock->run) : 1;
+	KW_U64((void *)kw + KW_MOMENT_AT) = ~0ULL;
+}
+
+static __noinline int keyed(struct kw_header *kw, const struct clock *clock, __u64 random)
 {
 	switch (kw->count) {
 	case COLD:
 		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(random << 20 | random | 1ULL << 63);
+		return 0;
+	case NEW_WRITE:
+		numbered(kw, clock, random);
+		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(random % (HOT_KEYS / 2) * APART);
+		return 0;
+	case SAME_WRITE:
+		numbered(kw, clock, random);
+		KW_U64(&kw->keyhash) = 0;
 		return 0;
 	case HOT:
 		KW_U64(&kw->keyhash) = bpf_cpu_to_be64(random % (HOT_KEYS / 2) * APART);
 		return 0;
 	default:
 		KW_U64(&kw->keyhash) = bpf_cpu_to_be64((random % (HOT_KEYS / 2) + HOT_KEYS / 2) * APART);
-		KW_U64(&kw->object_version) = bpf_cpu_to_be64(kw->client);
+		KW_U64(&kw->object_version) = bpf_cpu_to_be64(clock->run);
 		return 0;
 	}
 }
@@ -70,10 +104,14 @@ static __always_inline bool anew(struct xdp_md *ctx)
 	struct udphdr *udp = (void *)(ip + 1);
 	struct kw_header *kw = (void *)(udp + 1);
 	__u64 random = bpf_get_prandom_u32();
+	struct clock *clock;
 
 	if ((void *)(kw + 1) > end)
 		return false;
-	clock(kw);
+	clock = clock_of(kw, end);
+	if (!clock)
+		return false;
+	count_run(kw, clock);
 	if (kw->op & 0x80) {
 		kw->node = bpf_htons(random % NODES);
 		addressed(ip, udp, bpf_htonl(NODES_NET + random % NODES), bpf_htons(NODES_PORT));
@@ -82,7 +120,7 @@ static __always_inline bool anew(struct xdp_md *ctx)
 		addressed(ip, udp, bpf_htonl(CLIENT), bpf_htons(CLIENT_PORT));
 	}
 	if (__builtin_expect(kw->count != NO_KEY, 0))
-		keyed(kw, random);
+		keyed(kw, clock, random);
 	FORGET();
 	return true;
 }
@@ -132,7 +170,7 @@ static __always_inline bool anew_many(struct __sk_buff *skb)
 
 	if ((void *)(kw + 1) > end)
 		return false;
-	clock(kw);
+	count_run(kw, (void *)&kw->client);
 	kw->bitmap = ~0U;
 	addressed(ip, udp, bpf_htonl(CLIENT), bpf_htons(CLIENT_PORT));
 	for (__u32 i = 0; i < KW_MGET_KEYS_MAX && i < kw->count; i++) {
@@ -169,7 +207,7 @@ int only_clones(struct __sk_buff *skb)
 
 	if ((void *)(kw + 1) > end || !node)
 		return TC_ACT_OK;
-	clock(kw);
+	count_run(kw, (void *)&kw->client);
 	count = kw->count;
 	for (__u32 i = 1; i < KW_PARTS_MAX && i < count; i++)
 		bpf_clone_redirect(skb, node->ifindex, 0);

@@ -106,6 +106,12 @@ struct {
 	__type(value, struct kw_client);
 } clients SEC(".maps");
 
+/* What is predicted of a node's queue: see queue.h. */
+struct kw_queue {
+	__u64	waiting;	/* In KW_REQUEST. */
+	__u64	tick;		/* For which it was predicted. */
+};
+
 /* What each processor has for itself, in one value because each look into a map takes time. */
 struct kw_own {
 	struct kw_totals	totals;		/* First: that is what the loader reads. */
@@ -113,7 +119,7 @@ struct kw_own {
 	__u64			tick;		/* In which the clock was last asked. */
 	__u64			random;		/* The last number drawn; 0: none was. */
 	__u64			fence;		/* Of no use but to be written. */
-	__u64			waiting[KW_NODES_MAX];	/* By node id: see queue.h. */
+	struct kw_queue		queues[KW_NODES_MAX];	/* By node id. */
 };
 
 struct {

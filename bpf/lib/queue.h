@@ -17,18 +17,13 @@
 /* Half-life, in ticks, of requests to a node that does not say its rate. */
 #define KW_HALVED_EVERY	4
 
-static __always_inline __u64 *kw_waiting(struct kw_own *own, __u32 node)
-{
-	return &own->waiting[node & (KW_NODES_MAX - 1)];
-}
-
 static __always_inline struct kw_report *kw_report(__u32 node)
 {
 	return &reports[node & (KW_NODES_MAX - 1)];
 }
 
 /* What of a queue is left after some ticks, in which as many half-lives have passed. */
-__noinline __u64 kw_left(__u64 waiting, __u32 rate, __u64 ticks, __u64 halvings)
+static __always_inline __u64 kw_left(__u64 waiting, __u32 rate, __u64 ticks, __u64 halvings)
 {
 	__u64 served = (__u64)rate * rule.tick;
 
@@ -38,23 +33,35 @@ __noinline __u64 kw_left(__u64 waiting, __u32 rate, __u64 ticks, __u64 halvings)
 }
 
 /*
- * A tick has begun, the first since `own->tick` that this processor sees: lets go what the nodes
- * have served since. All of them at once, so that no packet has to look at the time. Functions of
- * their own to the verifier.
+ * Lets go what a node has served since it was last looked at. Apart from the look, since between
+ * two looks there seldom is a tick; a function of its own to the verifier.
  */
-__noinline int kw_leak(struct kw_own *own, __u64 tick)
+__noinline int kw_leak(struct kw_own *own, __u32 node)
 {
-	__u64 ticks, halvings;
+	struct kw_queue *queue;
+	__u64 tick;
 
 	if (!own)
 		return 0;
-	ticks = tick - own->tick;
-	halvings = tick / KW_HALVED_EVERY - own->tick / KW_HALVED_EVERY;
-	for (__u32 node = 0; node < KW_NODES_MAX; node++)
-		if (own->waiting[node])
-			own->waiting[node] = kw_left(own->waiting[node], reports[node].rate,
-						     ticks, halvings);
+	queue = &own->queues[node & (KW_NODES_MAX - 1)];
+	tick = own->tick;
+	queue->waiting = kw_left(queue->waiting, kw_report(node)->rate, tick - queue->tick,
+				 tick / KW_HALVED_EVERY - queue->tick / KW_HALVED_EVERY);
+	queue->tick = tick;
 	return 0;
+}
+
+/*
+ * What waits at a node, as predicted for the tick in which this processor last asked the clock. So
+ * no packet has to look at the time, and none at more nodes than it is about.
+ */
+static __always_inline __u64 *kw_waiting(struct kw_own *own, __u32 node)
+{
+	struct kw_queue *queue = &own->queues[node & (KW_NODES_MAX - 1)];
+
+	if (queue->tick != own->tick)
+		kw_leak(own, node);
+	return &queue->waiting;
 }
 
 /* A request goes to a node, by its id as on the wire. */
@@ -84,12 +91,11 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 	report->load = bpf_ntohs(kw->load) + 1;
 	if (rule.hot != KW_CHOOSE_PREDICTED)
 		return;
+	waiting = kw_waiting(own, node); /* By the rate that it said before. */
 	if (report->rate != rate)
 		report->rate = rate;
-	if (rate)
-		return;
-	waiting = kw_waiting(own, node);
-	*waiting = *waiting > KW_REQUEST ? *waiting - KW_REQUEST : 0;
+	if (!rate)
+		*waiting = *waiting > KW_REQUEST ? *waiting - KW_REQUEST : 0;
 }
 
 /* How much a node has to do, by the order's measure. */

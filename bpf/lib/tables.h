@@ -145,8 +145,6 @@ static __always_inline bool kw_is_leased(struct kw_own *own)
 		return true;
 	if (bpf_ktime_get_boot_ns() + KW_TICK_MAX >= until)
 		return false;
-	if (rule.hot == KW_CHOOSE_PREDICTED)
-		kw_leak(own, tick);
 	own->tick = tick;
 	own->leased_until = until;
 	return true;

@@ -90,8 +90,11 @@ static __always_inline const struct kw_node *kw_first(const struct kw_stamp *sta
 /* Has the write no stamp, and gets none, it goes home. */
 #define KW_NOT_GIVEN	(-2)
 
-/* Chooses a chain for a write: 0, or what becomes of the write. */
-static __noinline int kw_give_chain(struct kw_write *w, const struct kw_hot *hot,
+/*
+ * Chooses a chain for a write: 0, or what becomes of the write. In line: the verifier takes eight
+ * functions inside each other and no more, and what chooses is called from deep down.
+ */
+static __always_inline int kw_give_chain(struct kw_write *w, const struct kw_hot *hot,
 				    const struct kw_trip *trip, struct kw_own *own)
 {
 	if (*(const volatile __u64 *)&trip->next > *(const volatile __u64 *)&trip->last ||

@@ -42,7 +42,7 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
 
 /// What a program is to know that Rust says.
 fn definitions(program: &str) -> Vec<String> {
-    use addresses::{APART, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT};
+    use addresses::{APART, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT, VALUE_AT};
     if program != "bench" {
         return Vec::new();
     }
@@ -56,6 +56,7 @@ fn definitions(program: &str) -> Vec<String> {
         ("NODES", NODES.into()),
         ("NODES_NET", u32::from_be_bytes([a, b, 0, 0])),
         ("NODES_PORT", NODES_PORT.into()),
+        ("VALUE_AT", VALUE_AT),
     ];
     all.map(define).into()
 }

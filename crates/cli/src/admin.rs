@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
+use switch::HotExplanation;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
@@ -151,8 +152,26 @@ pub(crate) fn in_kernel(
     keyspace: KeyspaceId,
     at: Match,
 ) -> Result<InKernel, Failure> {
-    let path = format!("/v1/explain?keyspace={keyspace}&match={at}");
-    let mut answer = agent(timeout).get(url(switch, &path)).call().map_err(|error| {
+    ask_switch(switch, timeout, &format!("/v1/explain?keyspace={keyspace}&match={at}"))
+}
+
+/// What the switch with this admin address knows of a key, if it is hot.
+pub(crate) fn hot_key(
+    switch: SocketAddr,
+    timeout: Duration,
+    keyspace: KeyspaceId,
+    keyhash: u64,
+) -> Result<Option<HotExplanation>, Failure> {
+    let path = format!("/v1/explain/hot?keyspace={keyspace}&keyhash={keyhash:016x}");
+    ask_switch(switch, timeout, &path)
+}
+
+fn ask_switch<T: DeserializeOwned>(
+    switch: SocketAddr,
+    timeout: Duration,
+    path: &str,
+) -> Result<T, Failure> {
+    let mut answer = agent(timeout).get(url(switch, path)).call().map_err(|error| {
         Failure::Other(anyhow!(
             "no switch answers at {switch} ({error})\n  \
              name its admin address:  --switch HOST:PORT  (or KEYWAY_SWITCH)"

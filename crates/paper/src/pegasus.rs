@@ -76,6 +76,7 @@ impl Settings {
         let selection = Selection::default();
         RackSpec {
             nodes,
+            node_rate: NODE_RATE,
             half_slow: false,
             keys,
             replicas,

@@ -42,7 +42,9 @@ use workload::{Arrivals, Generator, IntervalSummary, KeyNames, Population, Value
 pub struct RackSpec {
     /// Storage nodes, each with one shard; at most [`wire::NODES_MAX`].
     pub nodes: u16,
-    /// Whether every other node serves at half of [`NODE_RATE`].
+    /// Requests that a node serves in a second.
+    pub node_rate: u32,
+    /// Whether every other node serves at half of that.
     pub half_slow: bool,
     /// Keys, all of them written before the first trial.
     pub keys: u64,
@@ -59,8 +61,8 @@ pub struct RackSpec {
     pub seed: u64,
 }
 
-/// Requests that a node serves in a second: a tenth of what a core of a real one does, so that a
-/// second of a rack is simulated within one or two.
+/// Requests that a node of a figure serves in a second: a tenth of what a core of a real one does,
+/// so that a second of a rack is simulated within one or two.
 pub const NODE_RATE: u32 = 10_000;
 
 /// Bytes of each key and of each value, as in Pegasus' evaluation.
@@ -141,7 +143,7 @@ struct Server {
 impl RackSpec {
     /// Requests per second that this node serves.
     pub(crate) fn rate_of(&self, node: u16) -> u32 {
-        if self.half_slow && node % 2 == 1 { NODE_RATE / 2 } else { NODE_RATE }
+        if self.half_slow && node % 2 == 1 { self.node_rate / 2 } else { self.node_rate }
     }
 
     fn clients(&self) -> u16 {

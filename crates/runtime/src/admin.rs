@@ -6,6 +6,7 @@
 //! | `GET /healthz` | `{"status":"ok"}` if every thread answers, else 503 |
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
+//! | `GET /v1/explain/hot?keyspace=ID&keyhash=HEX` | `switch::HotExplanation`, or null (switch) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
 //! | `GET /v1/map` | `cluster::Map` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
@@ -129,7 +130,8 @@ fn router(roles: Roles) -> Router {
         router = router.route("/v1/order", order);
     }
     if let Some(switch) = roles.switch.clone() {
-        router = router.route("/v1/explain", get(explain).with_state(switch));
+        router = router.route("/v1/explain", get(explain).with_state(switch.clone()));
+        router = router.route("/v1/explain/hot", get(explain_hot).with_state(switch));
     }
     if let Some(controller) = roles.controller.clone() {
         router = router.merge(controller_router(controller));
@@ -238,6 +240,30 @@ async fn explain(
     match blocking(move || switch.explain_in_kernel(keyspace, at)).await {
         Ok(Some(in_kernel)) => Json(in_kernel).into_response(),
         Ok(None) => refuse(StatusCode::CONFLICT, "this switch was not started with --plane xdp"),
+        Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, error),
+    }
+}
+
+/// A key, as the switch knows it.
+#[derive(Deserialize)]
+struct WantedKey {
+    keyspace: KeyspaceId,
+    keyhash: String,
+}
+
+async fn explain_hot(
+    State(switch): State<SwitchHandle>,
+    wanted: Result<Query<WantedKey>, QueryRejection>,
+) -> Response {
+    let Query(WantedKey { keyspace, keyhash }) = match wanted {
+        Ok(wanted) => wanted,
+        Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    let Ok(keyhash) = u64::from_str_radix(&keyhash, 16) else {
+        return refuse(StatusCode::BAD_REQUEST, "a key hash has at most 16 hexadecimal digits");
+    };
+    match blocking(move || switch.explain_hot(keyspace, keyhash)).await {
+        Ok(hot) => Json(hot).into_response(),
         Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, error),
     }
 }

@@ -275,11 +275,11 @@ impl Counters {
             let place = before.binary_search_by_key(&(keyspace, keyhash), HotLoad::name).ok()?;
             before.get(place).filter(|load| load.stay == stay).copied()
         };
-        let row = |&(keyspace, keyhash, stay): &(KeyspaceId, u64, u64)| {
+        let row = |(keyspace, keyhash, stay): (KeyspaceId, u64, u64)| {
             let count = HotCount { keyspace, keyhash, reads: 0, spread: 0, writes: 0 };
             kept(keyspace, keyhash, stay).unwrap_or(HotLoad { stay, count })
         };
-        self.hot = table.names().iter().map(row).collect();
+        self.hot = table.names().map(row).collect();
     }
 
     /// Makes room for the partitions of new tables, keeping the counts of those that stay.

@@ -3,6 +3,7 @@
 use crate::tables::Action;
 use crate::{Directory, Tables};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, PartitionId};
+use serde::{Deserialize, Serialize};
 use wire::Endpoint;
 
 /// Where requests for one match value go, and why.
@@ -43,7 +44,7 @@ pub fn explain(tables: &Tables, keyspace: KeyspaceId, match_value: Match) -> Opt
 }
 
 /// What the directory knows of a hot key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotExplanation {
     /// Number of its stay.
     pub stay: u64,
@@ -53,6 +54,36 @@ pub struct HotExplanation {
     pub proven: bool,
     /// Nodes that may hold copies, and whether they said to hold the version of the floor.
     pub readers: Vec<(NodeId, bool)>,
+    /// The trip that its writes are to go on.
+    pub trip: Option<TripExplanation>,
+}
+
+/// What the switch knows of a hot key's trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TripExplanation {
+    /// Its number.
+    pub number: u64,
+    /// Nodes in the chain of each write.
+    pub replicas: u8,
+    /// The version that the next new write is stamped with; `None` if the trip has not begun here,
+    /// or has no version left, so that writes go home.
+    pub next: Option<u64>,
+}
+
+impl HotExplanation {
+    /// The readers of which one is asked for a read; if there are none it goes home, to the tail.
+    #[must_use]
+    pub fn asked(&self) -> Vec<NodeId> {
+        let held = self.readers.iter().filter(|(_, holds)| *holds && self.proven);
+        held.map(|(node, _)| *node).collect()
+    }
+
+    /// What a read is stamped with that goes home: the version that the answer may not be older
+    /// than, if the key is on a trip; `None`: only its tail may answer.
+    #[must_use]
+    pub fn floor_at_home(&self) -> Option<u64> {
+        (self.proven && self.trip.is_some()).then_some(self.floor)
+    }
 }
 
 /// What the directory knows of this key at the moment; `None` if it is not hot.
@@ -67,5 +98,6 @@ pub fn explain_hot(
     let (floor, proven) = row.entry.floor();
     let reader = |reader| Some((table.reader(row, reader)?, row.holds(reader, floor)));
     let readers = (0..row.readers()).filter_map(reader).collect();
-    Some(HotExplanation { stay: row.entry.stay(), floor, proven, readers })
+    let trip = row.trip.as_ref().map(|trip| trip.explain());
+    Some(HotExplanation { stay: row.entry.stay(), floor, proven, readers, trip })
 }

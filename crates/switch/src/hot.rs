@@ -3,39 +3,73 @@
 //! A table never changes; a new order makes a new one. What packets change lies in the entries,
 //! which a key that stays takes along: whoever still looks at the table before raises the same
 //! floor.
+//!
+//! There may be 65,536 keys, so they are kept small: rows in one slab, in the order of their
+//! counters, an index of row numbers by a few bits of the hash, and in each entry what most keys
+//! need. Marks of many readers and the state of a trip lie apart, and are there only for keys that
+//! have them.
 
 use crate::trip::Trip;
 use cluster::{HotEntry, HotOrder, InstallError, KeyspaceId, Life, NodeId, Selection};
 use hashbrown::HashTable;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What is known of one hot key, shared by all tables and threads in which it has this stay.
 #[derive(Debug)]
 pub(crate) struct Entry {
+    keyhash: u64,
     stay: u64,
     floor: AtomicU64,
+    /// Marks of the readers after the first few: there once an order has given it so many.
+    more: OnceLock<Box<[AtomicU8; wire::HOT_READERS_MAX - FEW_READERS]>>,
+    keyspace: KeyspaceId,
     proven: AtomicBool,
     /// By place among the readers; [`NO_MARK`] or that of a version.
-    marks: [AtomicU8; wire::HOT_READERS_MAX],
+    few: [AtomicU8; FEW_READERS],
 }
+
+/// Readers that most keys have at most, in a rack. As many as the rest of an entry leaves room for.
+const FEW_READERS: usize = 13;
 
 const NO_MARK: u8 = 0;
 
 /// The mark of a version. That two of them have the same is rare, and then a reader says that it
 /// does not hold what it is asked for.
-fn mark_of(version: u64) -> u8 {
+#[must_use]
+pub fn mark_of(version: u64) -> u8 {
     1 + u8::try_from(version % 255).expect("below 255")
 }
 
 impl Entry {
-    fn new(stay: u64) -> Self {
+    fn new(key: &HotEntry) -> Self {
         Self {
-            stay,
+            keyhash: key.keyhash,
+            stay: key.stay,
             floor: AtomicU64::new(0),
+            more: OnceLock::new(),
+            keyspace: key.keyspace,
             proven: AtomicBool::new(false),
-            marks: std::array::from_fn(|_| AtomicU8::new(NO_MARK)),
+            few: no_marks(),
         }
+    }
+
+    /// Has a mark for each of so many readers, at least.
+    fn make_room(&self, readers: u16) {
+        if usize::from(readers) > FEW_READERS {
+            self.more.get_or_init(|| Box::new(no_marks()));
+        }
+    }
+
+    fn mark(&self, reader: usize) -> Option<&AtomicU8> {
+        match reader.checked_sub(FEW_READERS) {
+            None => self.few.get(reader),
+            Some(reader) => self.more.get()?.get(reader),
+        }
+    }
+
+    fn is_of(&self, keyspace: KeyspaceId, keyhash: u64) -> bool {
+        self.keyhash == keyhash && self.keyspace == keyspace
     }
 
     /// Number of its stay.
@@ -67,7 +101,7 @@ impl Entry {
     }
 
     fn set_mark(&self, reader: usize, mark: u8) {
-        if let Some(place) = self.marks.get(reader)
+        if let Some(place) = self.mark(reader)
             && place.load(Ordering::Relaxed) != mark
         {
             place.store(mark, Ordering::Relaxed);
@@ -75,12 +109,14 @@ impl Entry {
     }
 }
 
+fn no_marks<const N: usize>() -> [AtomicU8; N] {
+    std::array::from_fn(|_| AtomicU8::new(NO_MARK))
+}
+
 /// One hot key in one table.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    pub(crate) keyspace: KeyspaceId,
-    pub(crate) keyhash: u64,
-    /// Place of its counters.
+    /// Place of its counters, and of this row.
     pub(crate) counter: u32,
     first: u16,
     readers: u16,
@@ -118,7 +154,7 @@ impl Row {
 
     /// Whether this reader, by its place among the readers, last said to hold that version.
     pub(crate) fn holds(&self, reader: usize, version: u64) -> bool {
-        let mark = self.entry.marks.get(reader).map(|mark| mark.load(Ordering::Relaxed));
+        let mark = self.entry.mark(reader).map(|mark| mark.load(Ordering::Relaxed));
         mark == Some(mark_of(version))
     }
 }
@@ -131,9 +167,10 @@ pub(crate) struct HotTable {
     places: Vec<Option<(NodeId, Life)>>,
     /// Place of each node, by node id.
     place_of: Vec<Option<u16>>,
-    rows: HashTable<Row>,
-    /// Keyspace, keyhash and stay of each row, in the order of their counters.
-    names: Vec<(KeyspaceId, u64, u64)>,
+    /// By keyspace and keyhash.
+    rows: Box<[Row]>,
+    /// Places of rows, by keyhash.
+    index: HashTable<u32>,
     /// Whether any key is on a trip.
     roams: bool,
 }
@@ -152,32 +189,36 @@ impl HotTable {
             let of = node.and_then(|(node, _)| place_of.get_mut(usize::from(node.0)));
             of.into_iter().for_each(|of| *of = Some(place));
         }
-        let mut names: Vec<_> =
-            order.keys.iter().map(|key| (key.keyspace, key.keyhash, key.stay)).collect();
-        names.sort_unstable();
-        let mut rows = HashTable::with_capacity(order.keys.len());
-        for key in &order.keys {
-            let name = (key.keyspace, key.keyhash, key.stay);
-            let counter = names.binary_search(&name).expect("the list was made of these keys");
-            let kept = before.find(key.keyspace, key.keyhash);
-            let kept = kept.filter(|row| row.entry.stay == key.stay);
-            let row = Row {
-                keyspace: key.keyspace,
-                keyhash: key.keyhash,
-                counter: u32::try_from(counter).expect("at most HOT_KEYS_MAX"),
-                first: key.first,
-                readers: key.readers,
-                entry: kept.map_or_else(|| Arc::new(Entry::new(key.stay)), |row| row.entry.clone()),
-                trip: Row::follow_trip(key, kept),
-            };
-            if let Some(old) = kept {
-                before.move_marks(old, order, &row);
-            }
-            rows.insert_unique(row.keyhash, row, |row| row.keyhash);
+        let mut keys: Vec<&HotEntry> = order.keys.iter().collect();
+        keys.sort_unstable_by_key(|key| (key.keyspace, key.keyhash));
+        let row = |(counter, key)| before.follow(order, key, counter);
+        let rows: Box<[Row]> = (0..).zip(keys).map(row).collect();
+        let mut index = HashTable::with_capacity(rows.len());
+        let hash = |place: &u32| row_at(&rows, *place).map_or(0, |row| row.entry.keyhash);
+        for row in &rows {
+            index.insert_unique(row.entry.keyhash, row.counter, hash);
         }
         let (revision, selection, places) = (order.revision, order.selection, order.places.clone());
         let roams = order.keys.iter().any(|key| key.trip.is_some());
-        Ok(Self { revision, selection, places, place_of, rows, names, roams })
+        Ok(Self { revision, selection, places, place_of, rows, index, roams })
+    }
+
+    /// The row of an order's key, that comes after this table's if it has the key in the same stay.
+    fn follow(&self, order: &HotOrder, key: &HotEntry, counter: u32) -> Row {
+        let kept = self.find(key.keyspace, key.keyhash);
+        let kept = kept.filter(|row| row.entry.stay == key.stay);
+        let row = Row {
+            counter,
+            first: key.first,
+            readers: key.readers,
+            entry: kept.map_or_else(|| Arc::new(Entry::new(key)), |row| row.entry.clone()),
+            trip: Row::follow_trip(key, kept),
+        };
+        row.entry.make_room(key.readers);
+        if let Some(old) = kept {
+            self.move_marks(old, order, &row);
+        }
+        row
     }
 
     /// Readers that are the same in `after`, in the same life, take their marks along, wherever
@@ -194,7 +235,7 @@ impl HotTable {
             let known = self.reader_of(old, node)?;
             let same =
                 self.place(node).and_then(|place| *self.places.get(place)?) == Some((node, life));
-            let mark = old.entry.marks.get(known).filter(|_| same)?;
+            let mark = old.entry.mark(known).filter(|_| same)?;
             Some(mark.load(Ordering::Relaxed))
         };
         let moved: [Option<u8>; wire::HOT_READERS_MAX] = std::array::from_fn(|reader| {
@@ -218,7 +259,7 @@ impl HotTable {
     /// Whether no key is hot.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.rows.is_empty()
     }
 
     /// Whether any key is on a trip, or is to go on one.
@@ -234,8 +275,8 @@ impl HotTable {
     }
 
     /// Keyspace, keyhash and stay of each key, in the order of their counters.
-    pub(crate) fn names(&self) -> &[(KeyspaceId, u64, u64)] {
-        &self.names
+    pub(crate) fn names(&self) -> impl Iterator<Item = (KeyspaceId, u64, u64)> {
+        self.rows.iter().map(|row| (row.entry.keyspace, row.entry.keyhash, row.entry.stay))
     }
 
     /// The row of a key.
@@ -244,8 +285,9 @@ impl HotTable {
         if self.is_empty() {
             return None;
         }
-        let same = |row: &Row| row.keyhash == keyhash && row.keyspace == keyspace;
-        self.rows.find(keyhash, same)
+        let at = |place: &u32| row_at(&self.rows, *place);
+        let same = |place: &u32| at(place).is_some_and(|row| row.entry.is_of(keyspace, keyhash));
+        self.index.find(keyhash, same).and_then(at)
     }
 
     /// Which node this reader of a key is; none if its place is a hole.
@@ -276,3 +318,10 @@ impl HotTable {
         self.place_of.get(usize::from(node.0)).copied().flatten().map(usize::from)
     }
 }
+
+fn row_at(rows: &[Row], place: u32) -> Option<&Row> {
+    rows.get(usize::try_from(place).ok()?)
+}
+
+#[cfg(test)]
+mod tests;

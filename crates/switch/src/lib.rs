@@ -40,7 +40,8 @@ mod trip;
 
 pub use counters::{Counters, HotLoad, PartitionLoad};
 pub use directory::Directory;
-pub use explain::{Explanation, HotExplanation, explain, explain_hot};
+pub use explain::{Explanation, HotExplanation, TripExplanation, explain, explain_hot};
+pub use hot::mark_of;
 pub use judge::Judge;
 pub use keeper::{HotRead, Keeper, Roamed};
 pub use loads::Loads;

@@ -1,5 +1,6 @@
 //! A trip of a hot key, as the switch knows it: whether it has begun, and the versions it has left.
 
+use crate::TripExplanation;
 use crate::moments::Moments;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,6 +48,15 @@ impl Trip {
         let _ = self.begun.compare_exchange(0, moment, Ordering::AcqRel, Ordering::Acquire);
     }
 
+    /// What people want to know of it.
+    pub(crate) fn explain(&self) -> TripExplanation {
+        let last = self.last.load(Ordering::Acquire);
+        let next = self.next.load(Ordering::Acquire);
+        let left = self.begun().is_some() && (1..=last).contains(&next);
+        let (number, replicas) = (self.number, self.replicas);
+        TripExplanation { number, replicas, next: left.then_some(next) }
+    }
+
     /// A version that nobody else is given, if there is one left.
     pub(crate) fn version(&self) -> Option<u64> {
         let last = self.last.load(Ordering::Acquire);
@@ -74,7 +84,9 @@ mod tests {
     fn a_trip_begins_once_and_gives_each_version_once() {
         let (trip, moments) = (trip(), Moments::default());
         assert_eq!((trip.begun(), trip.version()), (None, None));
+        assert_eq!(trip.explain(), TripExplanation { number: 3, replicas: 2, next: None });
         trip.begin(40, &moments);
+        assert_eq!(trip.explain().next, Some(41), "whoever asks takes none");
         assert_eq!((trip.begun(), trip.version()), (Some(1), Some(41)));
         trip.begin(40, &moments);
         assert_eq!((trip.begun(), trip.version()), (Some(1), Some(42)));
@@ -82,6 +94,7 @@ mod tests {
         let last = 40 + (1_u64 << 32);
         trip.next.store(last, Ordering::Relaxed);
         assert_eq!((trip.version(), trip.version()), (Some(last), None));
+        assert_eq!(trip.explain().next, None);
     }
 
     #[test]

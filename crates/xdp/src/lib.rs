@@ -10,13 +10,15 @@
 //!
 //! `compile` makes values of maps from the controller's tables, `plane` keeps them in the kernel,
 //! `hot` the directory of hot keys, of which the sockets hear by `keeper`,
-//! `shadow` tries datagrams out on the live maps, `probe` tries an interface out.
+//! `shadow` tries datagrams out on the live maps, `explain` reads what they say of a hot key,
+//! `probe` tries an interface out.
 //! `link` attaches, `counters` adds up what each processor has counted. `layout` is generated and
 //! says what the records are that both sides know.
 
 mod bytes;
 mod compile;
 mod counters;
+mod explain;
 pub mod faults;
 mod hot;
 mod keeper;

@@ -48,6 +48,11 @@ pub(crate) fn zero(map: &impl MapCore, index: u32) -> Result<(), Error> {
     written.map_err(|why| failed("writing", map, why))
 }
 
+/// The value of a key, if it is there.
+pub(crate) fn get(map: &impl MapCore, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    map.lookup(key, MapFlags::ANY).map_err(|why| failed("reading", map, why))
+}
+
 /// The value of an array of one.
 pub(crate) fn one(map: &impl MapCore) -> Result<Vec<u8>, Error> {
     let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);

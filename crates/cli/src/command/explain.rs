@@ -1,5 +1,6 @@
 //! `keyway explain`: which way the switch sends a key.
 
+mod hot;
 mod kernel;
 
 use crate::admin::{self, Admin};
@@ -13,7 +14,8 @@ use crate::out;
 use crate::parse;
 use anyhow::anyhow;
 use cluster::{Keyspace, KeyspaceKind, Map, NodeId};
-use std::net::SocketAddr;
+use hot::Known;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use switch::{Explanation, Tables};
 use wire::Endpoint;
 
@@ -21,7 +23,9 @@ use wire::Endpoint;
 ///
 /// Asks the controller for the map and passes the key through the switch's own tables. The key
 /// need not exist. With --plane xdp the program in a switch's kernel is asked as well, on the
-/// tables that it then has; the exit code is 1 if it says something else.
+/// tables that it then has; the exit code is 1 if it says something else. What a switch knows of a
+/// hot key, its floor, its copies and its trip, is told if a switch answers: the one that is named,
+/// or the one that runs beside the controller.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,11 +42,13 @@ pub(crate) struct Args {
     /// switch has in its kernel.
     #[arg(long, value_enum, default_value_t = Plane::User)]
     plane: Plane,
-    /// Admin address of that switch.
+    /// Admin address of a switch; with --plane xdp 127.0.0.1:7790 if none is named.
     #[arg(long, value_name = "HOST:PORT", env = "KEYWAY_SWITCH", value_parser = parse::address)]
-    #[arg(default_value = "127.0.0.1:7790")]
-    switch: SocketAddr,
+    switch: Option<SocketAddr>,
 }
+
+/// The switch that is asked if none is named.
+const USUAL_SWITCH: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7790);
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
@@ -65,19 +71,42 @@ impl Args {
         })?;
         let asked = match self.plane {
             Plane::User => None,
-            Plane::Xdp => Some(admin::in_kernel(self.switch, shared.timeout, keyspace.id, at)?),
+            Plane::Xdp => {
+                let switch = self.switch.unwrap_or(USUAL_SWITCH);
+                Some(admin::in_kernel(switch, shared.timeout, keyspace.id, at)?)
+            }
         };
+        let hot = self.ask_hot(shared, keyspace, keyspace.keyhash(&key))?;
         let kernel = asked.as_ref().map(|said| kernel::Comparison::new(&found, said, map.revision));
         let way = Way { map: &map, keyspace, key: &key, found: &found };
         if shared.json {
-            let answer = way.json(style);
+            let answer = hot.iter().fold(way.json(style), |answer, hot| hot.add_to(answer));
             kernel.iter().fold(answer, |answer, kernel| kernel.add_to(answer)).print();
         } else {
             out::print(&way.text(style));
+            hot.iter().for_each(|hot| out::print(&hot.text()));
             kernel.iter().for_each(|kernel| out::print(&kernel.text()));
         }
         let agrees = kernel.is_none_or(|kernel| kernel.agrees());
         Ok(if agrees { Verdict::Yes } else { Verdict::No })
+    }
+}
+
+impl Args {
+    /// What a switch knows of a key: the one that is named, or without it whoever answers beside
+    /// the controller, if somebody does.
+    fn ask_hot(
+        &self,
+        shared: &Shared,
+        keyspace: &Keyspace,
+        keyhash: u64,
+    ) -> Result<Option<Known>, Failure> {
+        let ask = |switch| admin::hot_key(switch, shared.timeout, keyspace.id, keyhash).map(Known);
+        let named = self.switch.or((self.plane == Plane::Xdp).then_some(USUAL_SWITCH));
+        match named {
+            Some(switch) => ask(switch).map(Some),
+            None => Ok(shared.admins.iter().find_map(|at| ask(*at).ok())),
+        }
     }
 }
 

@@ -1,59 +1,12 @@
 //! A hot key: its reads spread over nodes that its chain is not on, and every answer is right.
 
+use crate::hammer::{Ends, KEY, hammer, pause, wait};
 use crate::harness::Up;
-use client::blocking::{Client, Space};
-use client::{Options, PutOptions};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
-
-const KEY: &str = "front-page";
-
-/// Looks at the list, a quarter of a second apart, after which reads must be spread: far more than
-/// that takes.
-const LOOKS_MAX: u32 = 120;
-
-#[expect(clippy::disallowed_methods, reason = "real processes take their time")]
-fn pause(time: Duration) {
-    thread::sleep(time);
-}
-
-/// What the command says once it is as wanted; `None` if it never is.
-fn wait<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    (0..LOOKS_MAX).find_map(|_| {
-        pause(Duration::from_millis(250));
-        look()
-    })
-}
-
-/// Ends what goes on until then, also when a test fails.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn space(service: SocketAddr) -> Space {
-    let client = Client::connect(service, Options::default()).unwrap();
-    client.keyspace("default").unwrap()
-}
-
-fn put(space: &Space, number: u64) {
-    space
-        .put(KEY.as_bytes(), number.to_string().as_bytes(), PutOptions::default())
-        .into_result()
-        .unwrap();
-}
-
-fn get(space: &Space) -> u64 {
-    let value = space.get(KEY.as_bytes()).into_result().unwrap().expect("it was put before");
-    std::str::from_utf8(&value.value).unwrap().parse().unwrap()
-}
 
 /// Whatever the key is in what this command prints.
 fn listed(up: &Up, command: &str) -> Vec<Value> {
@@ -67,6 +20,21 @@ fn number(line: &Value, field: &str) -> u64 {
     line.get(field).and_then(Value::as_u64).unwrap_or(0)
 }
 
+/// Whether `explain` says of the key that it is on a trip which has begun.
+fn explained(up: &Up) -> Option<()> {
+    let said = up.run(&["explain", KEY, "--json"]).expect(0).json();
+    let hot = said.get("hot").expect("the switch is beside the controller");
+    let trip = hot.get("trip").filter(|trip| number(trip, "next_version") > 0)?;
+    assert_eq!(number(trip, "replicas"), 2, "{said}");
+    // What was stamped last may be under way, and is above what was shown.
+    assert!(number(trip, "next_version") > number(hot, "floor"), "{said}");
+    let readers = hot.get("readers").and_then(Value::as_array).expect("a list");
+    assert_eq!(readers.len(), 4, "any node: {said}");
+    let asked = hot.get("read_goes_to_one_of").and_then(Value::as_array).expect("a list");
+    assert!(!asked.is_empty() || hot.get("floor_at_home") == hot.get("floor"), "{said}");
+    up.run(&["explain", KEY]).expect(0).stdout.contains("version stamped").then_some(())
+}
+
 /// A metric of each node.
 fn of_nodes(up: &Up, metric: &str) -> BTreeMap<String, u64> {
     let mut response = ureq::get(format!("http://{}/metrics", up.admin)).call().unwrap();
@@ -77,36 +45,6 @@ fn of_nodes(up: &Up, metric: &str) -> BTreeMap<String, u64> {
         Some((node.to_owned(), value.parse().unwrap()))
     });
     samples.collect()
-}
-
-/// Whether a read never shows less than was written before it began, and never goes back: one
-/// thread writes higher and higher numbers, so often, the others read all the time.
-fn hammer(service: SocketAddr, ends: &AtomicBool, every: Duration) {
-    let written = AtomicU64::new(0);
-    let space = space(service);
-    put(&space, 0);
-    thread::scope(|scope| {
-        for _ in 0..6 {
-            scope.spawn(|| {
-                let space = self::space(service);
-                let mut last = 0;
-                while !ends.load(Ordering::Relaxed) {
-                    let before = written.load(Ordering::SeqCst);
-                    let found = get(&space);
-                    assert!(found >= before, "{found} read, though {before} had been written");
-                    assert!(found >= last, "{found} read after {last}");
-                    last = found;
-                }
-            });
-        }
-        let mut next = 1;
-        while !ends.load(Ordering::Relaxed) {
-            put(&space, next);
-            written.store(next, Ordering::SeqCst);
-            next += 1;
-            pause(every);
-        }
-    });
 }
 
 #[test]
@@ -125,7 +63,10 @@ fn a_key_that_is_written_much_goes_on_a_trip_and_comes_home_for_what_needs_it() 
         let before: u64 = taken().values().sum();
         let again = || Some(taken().values().sum()).filter(|sum: &u64| *sum > before + 100);
         wait(again).expect("it goes again");
+        wait(|| explained(&up)).expect("explain tells of the trip");
     });
+    let cold = up.run(&["explain", "nobody-asks"]).expect(0).stdout;
+    assert!(cold.lines().any(|line| line.split_whitespace().eq(["hot", "no"])), "{cold}");
     let log = listed(&up, "log");
     let did = |what: &str| log.iter().filter(|it| it.get("decision") == Some(&what.into())).count();
     assert!(did("trip_begun") >= 2 && did("trip_ended") >= 1, "{log:?}");

@@ -13,6 +13,8 @@ mod errors;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod hammer;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod help;

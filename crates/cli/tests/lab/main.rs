@@ -2,6 +2,9 @@
 //! left, however they end. Takes root.
 
 #[cfg(test)]
+#[path = "../e2e/hammer.rs"]
+mod hammer;
+#[cfg(test)]
 #[path = "../e2e/harness.rs"]
 #[expect(dead_code, reason = "clusters in one process are for other tests")]
 mod harness;
@@ -10,6 +13,8 @@ mod rack;
 #[cfg(test)]
 #[path = "../chaos/skip.rs"]
 mod skip;
+#[cfg(test)]
+mod trips;
 
 #[cfg(test)]
 mod tests {
@@ -22,7 +27,7 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     /// One rack at a time: they would take each other's time.
-    static MACHINE: Mutex<()> = Mutex::new(());
+    pub(crate) static MACHINE: Mutex<()> = Mutex::new(());
 
     /// Far more than a rack takes on a machine that has nothing else to do.
     const READY_MS_MAX: u64 = 20_000;

@@ -2,11 +2,13 @@
 
 use crate::harness::{Daemon, Ran, keyway, run};
 use crate::skip;
+use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// Whether racks can be built here; if not, it is reported that this test is skipped.
@@ -85,6 +87,19 @@ impl Lab {
         run(&arguments)
     }
 
+    /// Does this in the namespace of this host, and waits for it.
+    pub(crate) fn inside<T: Send>(&self, host: &str, job: impl FnOnce() -> T + Send) -> T {
+        let path = format!("/run/netns/keyway-{}-{host}", self.name);
+        let namespace = fs::File::open(path).expect("the host is there");
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                setns(namespace, CloneFlags::CLONE_NEWNET).expect("who built it may go there");
+                job()
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Ends it as Ctrl-C does.
     pub(crate) fn interrupt(mut self) -> Option<i32> {
         self.keeper.take().expect("it ends once").interrupt()
@@ -156,7 +171,7 @@ pub(crate) fn wait_until_inside(pid: u32) {
         if namespace(&pid.to_string()).is_some_and(|its| Some(its) != mine) {
             return;
         }
-        std::thread::park_timeout(Duration::from_millis(50));
+        thread::park_timeout(Duration::from_millis(50));
     }
     panic!("process {pid} is not inside after half a minute");
 }
@@ -167,7 +182,7 @@ pub(crate) fn wait_until_gone(lab: &str) {
         if traces(lab).is_empty() {
             return;
         }
-        std::thread::park_timeout(Duration::from_millis(50));
+        thread::park_timeout(Duration::from_millis(50));
     }
     panic!("after half a minute still there: {:?}", traces(lab));
 }

@@ -6,8 +6,18 @@ use cluster::HotKey;
 /// nodes whatever the rest of the keys is asked for (Pegasus section 3.1; Fan et al., SoCC 2011).
 pub(crate) const HOT_PER_NODE: u64 = 8;
 
-/// No key below so many reads per second is worth anything, however idle the nodes are.
+/// A key of so many reads per second is worth copies however many others there are, if it is not a
+/// small part of what a node does ([`SMALL_PART`]). From this rate on a node is busy, too.
 pub(crate) const RATE_MIN: u64 = 50;
+
+/// A key is a small part of what a node does if its reads are less than the mean of a node, over
+/// this. A node of half the mean speed that is the home of a few keys of that size is full before
+/// the others are, and keys that stay at home cannot be moved away from it.
+const SMALL_PART: u64 = 8;
+
+/// No key below so many reads per second is worth anything, however little the nodes do: fewer than
+/// three requests in the time that rates are taken over say nothing of a rate.
+const READS_MIN: u64 = 25;
 
 /// A key is worth as many readers as it is read per write, over this: beta of Pegasus section 3.3,
 /// as its inverse. With each write a copy costs its reader as much as a request, so all copies
@@ -68,12 +78,15 @@ pub(crate) struct Policy {
 impl Policy {
     /// For so many nodes that take `mean` requests per second each.
     ///
-    /// A key is hot from the rate on at which there can be no more hot keys than are needed.
+    /// A key is hot from the rate on at which there can be no more hot keys than are needed. Where
+    /// nodes do so little that this is next to nothing, it also has to be worth the trouble: by
+    /// itself, from [`RATE_MIN`] on, or as a part of what a node does.
     pub(crate) fn new(nodes: usize, mean: u64) -> Self {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
         let trip_from = (mean / TRIP_SHARE).max(RATE_MIN);
-        Self { nodes, mean, threshold: share.max(RATE_MIN), trip_from }
+        let least = (mean / SMALL_PART).clamp(READS_MIN, RATE_MIN);
+        Self { nodes, mean, threshold: share.max(least), trip_from }
     }
 
     /// How many readers of a key pay.
@@ -187,9 +200,27 @@ mod tests {
         assert_eq!(policy.threshold(), 1_000);
         assert!(policy.is_hot(rates(1_000, 0)) && !policy.is_hot(rates(999, 0)));
         assert!(policy.is_cold(rates(499, 0)) && !policy.is_cold(rates(500, 0)));
-        assert_eq!(Policy::new(4, 0).threshold(), RATE_MIN);
         assert!(policy.is_hot(rates(4_000, 250)) && !policy.is_hot(rates(4_000, 251)));
         assert!(policy.is_cold(rates(4_000, 501)) && !policy.is_cold(rates(4_000, 500)));
+    }
+
+    #[test]
+    fn where_nodes_do_little_a_key_comes_in_by_its_part_of_that() {
+        for (mean, threshold) in [
+            (0, 25),
+            (162, 25),
+            (214, 26),
+            (320, 40),
+            (400, 50),
+            (2_000, 50),
+            (2_040, 51),
+            (8_000, 200),
+        ] {
+            assert_eq!(Policy::new(32, mean).threshold(), threshold, "{mean}");
+        }
+        let slow = Policy::new(32, 214);
+        assert!(slow.is_hot(rates(26, 0)) && !slow.is_hot(rates(25, 0)));
+        assert!(slow.is_cold(rates(12, 0)) && !slow.is_cold(rates(13, 0)));
     }
 
     #[test]

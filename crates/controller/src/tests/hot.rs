@@ -51,7 +51,7 @@ fn agreed(world: &World) -> bool {
 #[test]
 fn a_key_becomes_hot_on_the_switch_first_and_then_on_all_nodes_within_a_poll() {
     let mut world = world();
-    world.member(node(2)).told = vec![asked("k", 1_000, 0), asked("cold", 49, 0)];
+    world.member(node(2)).told = vec![asked("k", 1_000, 0), asked("cold", 24, 0)];
     let begin = world.now;
     world.live_until(|world| world.members[&SWITCH].hot.revision > 0);
     assert!((0..4).all(|id| has(&world, node(id)).revision == 0), "nodes come second");
@@ -144,7 +144,7 @@ fn a_key_goes_when_it_was_cold_for_two_seconds_and_no_sooner() {
     world.live_until(agreed);
     let [added, removed] = &world.status().hot_decisions[..] else { panic!() };
     assert_eq!((added.did, removed.did), (HotAction::Added, HotAction::Removed));
-    assert!(removed.why.contains("less than 25"), "{}", removed.why);
+    assert!(removed.why.contains("less than 12"), "{}", removed.why);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_key_that_only_an_operator_kept_hot_goes_with_the_wish() {
         world.live();
     };
     // Warm enough to stay if it had come by itself, and not to come.
-    asked_for(&mut world, 30);
+    asked_for(&mut world, 15);
     world.controller.pin(world.now, "a", b"k").unwrap();
     world.live();
     assert!(entry(has(&world, SWITCH), "k").is_some());
@@ -437,10 +437,10 @@ fn a_key_that_only_an_operator_kept_hot_goes_with_the_wish() {
     world.controller.unpin(world.now, "a", b"k").unwrap();
     world.live_for(Duration::from_secs(3));
     assert!(entry(has(&world, SWITCH), "k").is_some());
-    asked_for(&mut world, 30);
+    asked_for(&mut world, 15);
     world.live_for(Duration::from_secs(3));
     assert!(entry(has(&world, SWITCH), "k").is_some());
-    asked_for(&mut world, 20);
+    asked_for(&mut world, 10);
     let took = world.live_until(|world| has(world, SWITCH).keys.is_empty());
     assert!(took > Duration::from_millis(1_500), "{took:?}");
 }

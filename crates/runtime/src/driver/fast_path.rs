@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io, thread};
+use switch::HotExplanation;
 use wire::Op;
 use xdp::{Fate, Mode, Plane};
 
@@ -121,6 +122,19 @@ impl FastPath {
         let read = shadow.ask(Op::Get, keyspace, at)?;
         let write = shadow.ask(Op::Put, keyspace, at)?;
         Ok(InKernel { revision: plane.revision(), read, write })
+    }
+
+    /// What the program knows of a key at that time, if it is hot.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub(super) fn explain_hot(
+        &self,
+        keyspace: KeyspaceId,
+        keyhash: u64,
+    ) -> Result<Option<HotExplanation>, xdp::Error> {
+        lock(&self.plane).explain_hot(keyspace, keyhash)
     }
 
     /// Installs tables, then takes a lease.

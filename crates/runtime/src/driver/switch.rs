@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use switch::{Counters, Directory, Pipeline, Tables};
+use switch::{Counters, Directory, HotExplanation, Pipeline, Tables};
 
 /// A running switch. Dropping it ends its threads.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct SwitchDriver {
     service: SocketAddr,
     overflow: Overflow,
     fast_path: Option<FastPath>,
+    /// Of no use with a fast path, which has its own.
+    directory: Arc<Directory>,
     refused: Arc<Refused>,
 }
 
@@ -41,6 +43,7 @@ pub struct SwitchHandle {
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
     fast_path: Option<FastPath>,
+    directory: Arc<Directory>,
     refused: Arc<Refused>,
 }
 
@@ -127,7 +130,7 @@ impl SwitchDriver {
         let refused = Arc::<Refused>::default();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
-            let (directory, refused) = (directory.clone(), refused.clone());
+            let (directory, refused) = (Arc::clone(&directory), refused.clone());
             let mut pipeline = match &keeper {
                 Some(keeper) => Pipeline::behind(life, keeper.clone()),
                 None => Pipeline::sharing(life, directory),
@@ -139,7 +142,7 @@ impl SwitchDriver {
             spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;
-        Ok(Self { life, workers, service: local, overflow, fast_path, refused })
+        Ok(Self { life, workers, service: local, overflow, fast_path, directory, refused })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -158,6 +161,7 @@ impl SwitchDriver {
             mailboxes,
             overflow,
             fast_path,
+            directory: Arc::clone(&self.directory),
             refused: self.refused.clone(),
         }
     }
@@ -208,6 +212,22 @@ impl SwitchHandle {
         at: Match,
     ) -> Result<Option<InKernel>, xdp::Error> {
         self.fast_path.as_ref().map(|fast_path| fast_path.explain(keyspace, at)).transpose()
+    }
+
+    /// What the switch, in the kernel or not, knows of a key at that time, if it is hot.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub fn explain_hot(
+        &self,
+        keyspace: KeyspaceId,
+        keyhash: u64,
+    ) -> Result<Option<HotExplanation>, xdp::Error> {
+        match &self.fast_path {
+            Some(fast_path) => fast_path.explain_hot(keyspace, keyhash),
+            None => Ok(switch::explain_hot(&self.directory, keyspace, keyhash)),
+        }
     }
 
     /// Gives the kernel and every thread these tables, then the lease, then the hot keys; each

@@ -142,6 +142,11 @@ fn a_switch_that_is_not_in_the_kernel_has_nothing_to_explain() {
         assert_eq!(answer.status, 400, "{wrong}");
         assert!(!answer.error().is_empty());
     }
+    let hot = get(admin.local(), "/v1/explain/hot?keyspace=1&keyhash=00ff");
+    assert_eq!((hot.status, hot.body.as_str()), (200, "null"), "no key is hot");
+    for wrong in ["", "?keyspace=1", "?keyspace=1&keyhash=g"] {
+        assert_eq!(get(admin.local(), &format!("/v1/explain/hot{wrong}")).status, 400, "{wrong}");
+    }
 }
 
 #[test]

@@ -282,6 +282,7 @@ fn explain_says_what_the_directory_knows() {
     copied(&mut pipeline, 2, 7);
     copied(&mut pipeline, 3, 6);
     let wanted = HotExplanation {
+        trip: None,
         stay: 1,
         floor: 7,
         proven: true,

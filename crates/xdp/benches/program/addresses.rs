@@ -14,3 +14,7 @@ pub(crate) const NODES_PORT: u16 = 9000;
 pub(crate) const HOT_KEYS: u16 = 1_024;
 /// How far their hashes lie apart, from 0 on.
 pub(crate) const APART: u32 = 0x9e37_79b1;
+/// Length of the keys.
+pub(crate) const KEY_LEN: usize = 16;
+/// Where the value lies in the body of a PUT.
+pub(crate) const VALUE_AT: u32 = 8 + KEY_LEN as u32;

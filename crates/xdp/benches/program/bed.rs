@@ -1,8 +1,8 @@
 //! Where the programs are measured: a namespace with one interface whose other end is silent, or
 //! counts what arrives.
 
-use crate::addresses::{CLIENT, HOT_KEYS, NODES_PORT};
-use crate::cases::{self, SERVICE};
+use crate::addresses::{CLIENT, HOT_KEYS, NODES_PORT, VALUE_AT};
+use crate::cases::{self, Of, SERVICE};
 use crate::frame::{self, Addresses, HEADERS};
 use crate::sink::Sink;
 use crate::wires::{Room, ip};
@@ -11,7 +11,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use wire::{Fields as _, HEADER_LEN};
+use wire::{Fields as _, HEADER_LEN, Op};
 use xdp::{Plane, Program};
 
 const LIFE: Life = Life(1);
@@ -23,6 +23,9 @@ pub(crate) const LIVE_FRAMES: u32 = 2_000_000;
 const LIVE_ROUNDS: usize = 7;
 /// `XDP_REDIRECT`.
 const REDIRECT: u32 = 4;
+
+/// Where a header has its client.
+const CLIENT_AT: usize = 100;
 
 /// The loaded programs and their surroundings.
 pub(crate) struct Bed {
@@ -37,6 +40,8 @@ pub(crate) struct Task {
     program: &'static str,
     frame: Vec<u8>,
     runs: u32,
+    /// Where the frame says how long they took.
+    time_at: usize,
 }
 
 impl Task {
@@ -49,7 +54,9 @@ impl Task {
         // bpf/bench.bpf.c times the runs after the first; it does not mind the order of bytes.
         header.set_tag(runs.swap_bytes());
         header.set_client(0);
-        Self { program, frame, runs }
+        let roams = header.op() == Op::Put as u8 && header.count() >= Of::NewWrite as u8;
+        let clock_at = if roams { HEADER_LEN + VALUE_AT as usize } else { CLIENT_AT };
+        Self { program, frame, runs, time_at: HEADERS + clock_at + size_of::<u64>() }
     }
 }
 
@@ -83,14 +90,15 @@ impl Bed {
         }
     }
 
-    /// Has all hot keys installed, and all their readers say that they hold them.
-    pub(crate) fn warm(&mut self, nodes: u16) {
-        let order = cases::hot_order(LIFE, nodes);
+    /// Has all hot keys installed, and all their readers say that they hold them. If they are to be
+    /// on trips, those begin.
+    pub(crate) fn warm(&mut self, nodes: u16, trips: bool) {
+        let order = cases::hot_order(LIFE, nodes, trips);
         self.plane.install_hot(&order).expect("a sound order");
         let to = (*SERVICE.ip(), SERVICE.port());
         for key in 0..HOT_KEYS {
-            for node in 0..nodes {
-                let (addr, datagram) = cases::warm(key, node);
+            let warm = (0..nodes).map(|node| cases::warm(key, node));
+            for (addr, datagram) in warm.chain(trips.then(|| cases::left(key))) {
                 let from = (addr, NODES_PORT);
                 let addresses = Addresses { dmac: OWN, smac: GATEWAY, from, to };
                 let frame = frame::build(&addresses, &datagram);
@@ -107,6 +115,11 @@ impl Bed {
             counters.hot().iter().map(|load| of(&load.count)).sum()
         };
         (sum(|it| it.reads), sum(|it| it.spread))
+    }
+
+    /// How many writes went on trips, with a new stamp and again.
+    pub(crate) fn roamed(&self) -> [u64; 2] {
+        self.counters().roamed()
     }
 
     /// Packets sent so far.
@@ -127,9 +140,9 @@ impl Bed {
                 let run = program.run(task.program, &task.frame, self.ifindex, task.runs + 1);
                 let verdict = run.expect("the kernel runs it");
                 assert_ne!(verdict.action, 0, "{} did not know the packet", task.program);
-                let header = verdict.frame.get(HEADERS..).and_then(|rest| rest.first_chunk());
-                let header: &[u8; HEADER_LEN] = header.expect("a whole datagram");
-                let took = header.seq().swap_bytes() as f64 / f64::from(task.runs);
+                let time = verdict.frame.get(task.time_at..).and_then(|rest| rest.first_chunk());
+                let time = u64::from_ne_bytes(*time.expect("a whole datagram"));
+                let took = time as f64 / f64::from(task.runs);
                 *least = least.min(took);
             }
         }

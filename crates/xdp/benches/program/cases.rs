@@ -1,17 +1,17 @@
 //! Tables and packets.
 
-use crate::addresses::{APART, CLIENT, HOT_KEYS, NODES_NET, NODES_PORT};
+use crate::addresses::{APART, CLIENT, HOT_KEYS, KEY_LEN, NODES_NET, NODES_PORT};
 use cluster::{
     Epoch, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
-    Selection, SwitchTables,
+    Selection, SwitchTables, Trip,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use wire::{Endpoint, Header, MgetKey, Op, hop_flag};
+use wire::{Code, Endpoint, Header, MgetKey, Op, hop_flag};
 
 /// The service address.
 pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
 pub(crate) const REPLICAS: u16 = 3;
-pub(crate) const KEY: &[u8] = b"user567890123456";
+pub(crate) const KEY: &[u8; KEY_LEN] = b"user567890123456";
 pub(crate) const VALUE_LEN: usize = 100;
 
 /// A hash keyspace in equal partitions, chains going round the nodes.
@@ -56,11 +56,13 @@ fn node_addr(id: u16) -> Ipv4Addr {
 
 /// Copies of each hot key.
 pub(crate) const READERS: u16 = 8;
-/// Number of the hot keys' stay.
+/// Number of the hot keys' stay, and of the trip of each.
 const STAY: u64 = 1;
 
-/// All hot keys, in the first order for this life of the switch.
-pub(crate) fn hot_order(switch: Life, nodes: u16) -> HotOrder {
+/// All hot keys, in the first order for this life of the switch, at home or on trips.
+pub(crate) fn hot_order(switch: Life, nodes: u16, trips: bool) -> HotOrder {
+    let replicas = u8::try_from(REPLICAS).expect("a short chain");
+    let trip = Trip { number: STAY, replicas, copies: 0 };
     let key = |key: u16| HotEntry {
         keyspace: KeyspaceId(1),
         key: key.to_be_bytes().into(),
@@ -68,7 +70,7 @@ pub(crate) fn hot_order(switch: Life, nodes: u16) -> HotOrder {
         stay: STAY,
         first: key % nodes,
         readers: READERS,
-        trip: None,
+        trip: trips.then_some(trip),
     };
     HotOrder {
         revision: STAY,
@@ -96,6 +98,16 @@ pub(crate) fn warm(key: u16, node: u16) -> (Ipv4Addr, Vec<u8>) {
     (node_addr(node), out)
 }
 
+/// What the home of a hot key says so that its trip begins.
+pub(crate) fn left(key: u16) -> (Ipv4Addr, Vec<u8>) {
+    let code = Code::Away as u8;
+    let mut header = Header { code, keyhash: hash(key), ..header(Op::PutReply) };
+    header.chain[8..].copy_from_slice(&STAY.to_be_bytes());
+    let mut out = Vec::new();
+    wire::emit(&mut out, &header, &[]);
+    (node_addr(0), out)
+}
+
 /// Which key a packet is about, as bpf/bench.bpf.c knows it.
 #[derive(Clone, Copy)]
 pub(crate) enum Of {
@@ -107,6 +119,10 @@ pub(crate) enum Of {
     Hot,
     /// A hot one, of which a reply shows a newer version each time.
     Raised,
+    /// One on a trip, in a write that is another one each time.
+    NewWrite,
+    /// One on a trip, in a write that is the same each time.
+    SameWrite,
 }
 
 /// A request for one key.
@@ -115,7 +131,7 @@ pub(crate) fn get(of: Of) -> Vec<u8> {
 }
 
 pub(crate) fn put(of: Of) -> Vec<u8> {
-    datagram(Op::Put, KEY.len(), of as u8, &[&[0; 8], KEY, &[b'v'; VALUE_LEN]])
+    datagram(Op::Put, KEY.len(), of as u8, &[&[0; 8], KEY, &[0; VALUE_LEN]])
 }
 
 /// An answer to the client.

@@ -46,6 +46,7 @@ fn main() {
     for partitions in [128, 4096] {
         singles(&mut bed, partitions);
         with_hot_keys(&mut bed, partitions);
+        with_trips(&mut bed, partitions);
     }
     bed.load_again();
     many(&mut bed);
@@ -122,10 +123,44 @@ fn with_hot_keys(bed: &mut Bed, partitions: u32) {
     println!("{partitions} partitions, {HOT_KEYS} hot keys on {READERS} readers each");
     measure(bed, &tasks, &rows, |bed| {
         bed.install(partitions, NODES);
-        bed.warm(NODES);
+        bed.warm(NODES, false);
     });
     let (reads, spread) = bed.spread();
     println!("  {spread} of {reads} reads of hot keys went to copies\n");
+}
+
+/// The same while those keys are on trips.
+fn with_trips(bed: &mut Bed, partitions: u32) {
+    let [none, cold, hot] = [Of::Nothing, Of::Cold, Of::Hot].map(cases::get);
+    let [cold_put, new, same] = [Of::Cold, Of::NewWrite, Of::SameWrite].map(cases::put);
+    let tasks = [
+        task("only_anew", &none),
+        task("anew_least", &none),
+        task("only_anew", &cold),
+        task("anew_one", &cold),
+        task("anew_one", &cold_put),
+        task("only_anew", &hot),
+        task("anew_one", &hot),
+        task("only_anew", &new),
+        task("anew_one", &new),
+        task("only_anew", &same),
+        task("anew_one", &same),
+    ];
+    let rows = [
+        ("least: rewrite, redirect", 1, Some(0)),
+        ("GET of a cold key", 3, Some(2)),
+        ("PUT of a cold key", 4, Some(2)),
+        ("GET of a key on a trip", 6, Some(5)),
+        ("PUT of a key on a trip", 8, Some(7)),
+        ("the same, again", 10, Some(9)),
+    ];
+    println!("{partitions} partitions, {HOT_KEYS} keys on trips, {READERS} nodes for each");
+    measure(bed, &tasks, &rows, |bed| {
+        bed.install(partitions, NODES);
+        bed.warm(NODES, true);
+    });
+    let [new, again] = bed.roamed();
+    println!("  {new} writes went on trips with a new stamp, {again} with that of before\n");
 }
 
 fn task(program: &'static str, datagram: &[u8]) -> Task {

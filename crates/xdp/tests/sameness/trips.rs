@@ -6,7 +6,7 @@ use crate::hot::{HOME, KEYHASH, LIFE, addr, bytes, hot_switch, order, rack, says
 use crate::oracle::model::Sent;
 use crate::stand::{Outcome, Switch, ready};
 use crate::untouched::CLIENT;
-use cluster::{HotOrder, Lease, SwitchControl as _, SwitchTables, Trip};
+use cluster::{HotOrder, KeyspaceId, Lease, NodeId, SwitchControl as _, SwitchTables, Trip};
 use machine::{Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -127,6 +127,17 @@ impl<'s> Both<'s> {
         Ok(out.pop().unwrap().payload.to_vec())
     }
 
+    /// The floor of the key, and of its trip the number and the version that is given next.
+    fn explained(&self) -> (u64, Option<(u64, Option<u64>)>) {
+        let plane = &self.switch.plane;
+        assert_eq!(plane.explain_hot(KeyspaceId(1), KEYHASH + 1).unwrap(), None, "another key");
+        let hot = plane.explain_hot(KeyspaceId(1), KEYHASH).unwrap().unwrap();
+        let readers = [2, 3].map(|node| (NodeId(node), false));
+        assert_eq!((hot.stay, hot.readers, hot.proven), (1, readers.to_vec(), false));
+        assert!(hot.trip.is_none_or(|trip| trip.replicas == 2));
+        (hot.floor, hot.trip.map(|trip| (trip.number, trip.next)))
+    }
+
     /// What a PUT leaves with, which has to be the same at both.
     fn puts(&mut self, datagram: &[u8]) -> Option<(u8, u64, u64)> {
         let kernel = self.kernel(datagram).map(|(_, sent)| sent);
@@ -145,12 +156,14 @@ fn program_and_sockets_give_stamps_from_one_table() {
     both.switch.plane.install_hot(&on_trip(2, Some(2))).unwrap();
     assert!(both.switch.plane.counters().roams);
     assert_eq!(both.puts(&put(7, 1, moment(2, 0), 0)), Some((0, 0, moment(2, 0))), "at home");
+    assert_eq!(both.explained(), (0, Some((2, None))), "it has not begun");
     // The word comes to the socket: in fragments, say.
     let told = both.socket(addr(HOME), &away(1, 2, 40)).unwrap();
     assert_eq!(told.first_chunk::<HEADER_LEN>().unwrap().told(), moment(2, 1));
     assert_eq!(both.puts(&put(7, 1, moment(2, 0), 0)), Some((ROAM, 41, 2)));
     assert_eq!(both.puts(&put(7, 2, moment(2, 0), 0)), Some((0, 0, moment(2, 1))), "too old");
     assert_eq!(both.puts(&put(7, 3, moment(2, 1), 2)), Some((ROAM, 42, 2)));
+    assert_eq!(both.explained(), (0, Some((2, Some(43)))), "and asking takes no version");
     // The other way round: given at the socket, found in the kernel.
     let fourth = put(7, 4, moment(2, 1), 3);
     let from = SocketAddr::from((CLIENT.0, CLIENT.1));
@@ -162,6 +175,7 @@ fn program_and_sockets_give_stamps_from_one_table() {
     // The trip ends, and the stamps are known.
     both.switch.plane.install_hot(&on_trip(3, None)).unwrap();
     assert_eq!(both.puts(&fourth), Some((0, 43, moment(3, 0))));
+    assert_eq!(both.explained(), (0, None));
     assert_eq!(both.puts(&put(7, 5, moment(2, 1), 4)), Some((0, 0, moment(3, 0))));
     // The next trip: what was not applied on the first is given another stamp, once.
     both.switch.plane.install_hot(&on_trip(4, Some(4))).unwrap();

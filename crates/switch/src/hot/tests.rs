@@ -1,0 +1,87 @@
+//! What a full table takes, and that each key has the marks that it needs.
+
+use super::*;
+use cluster::HotEntry;
+
+/// As many hot keys as there may be, with so many readers of 64 nodes.
+fn full(readers: u16, trip: Option<cluster::Trip>) -> HotOrder {
+    let key = |number: u64| HotEntry {
+        keyspace: KeyspaceId(1),
+        key: number.to_be_bytes().into(),
+        keyhash: machine::mix(1 + number),
+        stay: 1,
+        first: 0,
+        readers,
+        trip,
+    };
+    HotOrder {
+        revision: 1,
+        switch: Life(1),
+        selection: Selection::Predicted,
+        places: (0..64).map(|id| Some((NodeId(id), Life(1)))).collect(),
+        keys: (0..wire::HOT_KEYS_MAX as u64).map(key).collect(),
+    }
+}
+
+/// What an `Arc` puts before what it shares.
+const COUNTS: usize = 2 * size_of::<usize>();
+
+/// Bytes that are asked for, for each key.
+fn bytes_per_key(table: &HotTable) -> usize {
+    let of_row = |row: &Row| {
+        let more = row.entry.more.get().map_or(0, |more| size_of_val(&**more));
+        let trip = row.trip.as_ref().map_or(0, |trip| COUNTS + size_of_val(&**trip));
+        size_of::<Row>() + COUNTS + size_of::<Entry>() + more + trip
+    };
+    let rows: usize = table.rows.iter().map(of_row).sum();
+    (rows + table.index.allocation_size()).div_ceil(table.rows.len())
+}
+
+#[test]
+fn a_key_of_a_full_table_takes_less_than_128_bytes() {
+    let trip = cluster::Trip { number: 1, replicas: 3, copies: 0 };
+    for (readers, trip, most) in
+        [(8, None, 107), (13, None, 107), (64, None, 158), (8, Some(trip), 163)]
+    {
+        let table = HotTable::compile(&full(readers, trip), &HotTable::default()).unwrap();
+        let bytes = bytes_per_key(&table);
+        println!("{readers} readers, on a trip: {}: {bytes} bytes for each key", trip.is_some());
+        assert_eq!(table.rows.len(), wire::HOT_KEYS_MAX);
+        assert!(bytes <= most && (readers > 13 || trip.is_some() || bytes < 128), "{bytes}");
+    }
+}
+
+#[test]
+fn every_key_is_found_and_no_other() {
+    let table = HotTable::compile(&full(2, None), &HotTable::default()).unwrap();
+    let mut names: Vec<_> = table.names().map(|(_, keyhash, _)| keyhash).collect();
+    assert!(names.is_sorted());
+    for (place, keyhash) in names.iter().enumerate() {
+        let row = table.find(KeyspaceId(1), *keyhash).unwrap();
+        assert_eq!((row.counter as usize, row.entry.keyhash), (place, *keyhash));
+        assert!(table.find(KeyspaceId(2), *keyhash).is_none());
+    }
+    names.dedup();
+    assert_eq!(names.len(), wire::HOT_KEYS_MAX);
+    assert!((0..1_000).all(|other| table.find(KeyspaceId(1), other).is_none()));
+}
+
+#[test]
+fn a_key_that_gets_more_readers_than_few_has_a_mark_for_each() {
+    let mut order = full(2, None);
+    order.keys.truncate(1);
+    let first = HotTable::compile(&order, &HotTable::default()).unwrap();
+    let row = &first.rows[0];
+    (0..2).for_each(|node| first.mark(row, NodeId(node), Some(9)));
+    for (revision, readers) in [(2, 64), (3, 14), (4, 2)] {
+        (order.revision, order.keys[0].readers) = (revision, readers);
+        let table = HotTable::compile(&order, &first).unwrap();
+        let row = &table.rows[0];
+        let held = (0..64).filter(|reader| row.holds(*reader, 9)).count();
+        assert_eq!(held, 2, "{readers}: those of before stay");
+        (0..64).for_each(|node| table.mark(row, NodeId(node), Some(9)));
+        let held = (0..64).filter(|reader| row.holds(*reader, 9)).count();
+        assert_eq!(held, usize::from(readers));
+        (2..64).for_each(|node| table.mark(row, NodeId(node), None));
+    }
+}

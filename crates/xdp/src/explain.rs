@@ -1,0 +1,52 @@
+//! What the maps say of a hot key, for people.
+
+use crate::layout::{Holders, Hot, HotKey, Trip};
+use crate::maps;
+use crate::{Error, Plane};
+use cluster::{KeyspaceId, NodeId};
+use machine::Instant;
+use switch::{HotExplanation, TripExplanation, mark_of};
+
+impl<C: FnMut() -> Instant> Plane<C> {
+    /// What the programs know of this key at the moment; `None` if it is not hot. Nothing is
+    /// counted, and no version given.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub fn explain_hot(
+        &self,
+        keyspace: KeyspaceId,
+        keyhash: u64,
+    ) -> Result<Option<HotExplanation>, Error> {
+        let key = HotKey { keyhash, keyspace: keyspace.0 }.to_bytes();
+        let read = |map| maps::get(&self.program().map(map), &key);
+        let Some(hot) = read("hot_keys")?.as_deref().and_then(Hot::from_bytes) else {
+            return Ok(None);
+        };
+        let holders = maps::one(&self.program().map(".data.holders"))?;
+        let holders = Holders::from_bytes(&holders);
+        let readers = holders.map_or_else(Vec::new, |holders| readers(&hot, &holders));
+        // Of a key on no trip there may be one that is being taken out.
+        let trip = if hot.replicas > 0 { read("trips")? } else { None };
+        let trip = trip.as_deref().and_then(Trip::from_bytes);
+        let trip = trip.map(|trip| TripExplanation {
+            number: trip.number,
+            replicas: hot.replicas,
+            next: (trip.begun > 0 && trip.next <= trip.last).then_some(trip.next),
+        });
+        let (stay, floor, proven) = (hot.stay, hot.floor, hot.proven > 0);
+        Ok(Some(HotExplanation { stay, floor, proven, readers, trip }))
+    }
+}
+
+/// The readers of a key, and whether they said to hold the version of its floor.
+fn readers(hot: &Hot, holders: &Holders) -> Vec<(NodeId, bool)> {
+    let round = usize::try_from(holders.count).unwrap_or(0).max(1);
+    let (first, mark) = (usize::from(hot.first), mark_of(hot.floor));
+    let reader = |(reader, said): (usize, &u8)| {
+        let node = *holders.nodes.get((first + reader) % round)?;
+        (usize::from(node) < wire::NODES_MAX).then_some((NodeId(node), *said == mark))
+    };
+    hot.marks.iter().take(hot.readers.into()).enumerate().filter_map(reader).collect()
+}
