@@ -66,6 +66,7 @@ int resettle(struct kw_hot_change *to)
 	*(volatile __u16 *)&hot->first = to->first;
 	*(volatile __u16 *)&hot->readers = to->readers;
 	*(volatile __u8 *)&hot->replicas = to->replicas;
+	*(volatile __u8 *)&hot->chosen = to->chosen;
 	__builtin_memcpy(before, hot->marks, sizeof(before));
 #pragma clang loop unroll(full) /* The verifier wants constant offsets into `to`. */
 	for (int i = 0; i < KW_HOT_READERS_MAX; i++) {

@@ -453,7 +453,7 @@ _Static_assert(__builtin_offsetof(struct kw_hot_key, keyhash) == 0, "as in Rust"
 _Static_assert(__builtin_offsetof(struct kw_hot_key, keyspace) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_key, pad) == 10, "as in Rust");
 
-/* What is known of a hot key in its present stay: the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its trip (0: it is on none), and the mark of each reader (0: none). */
+/* What is known of a hot key in its present stay: the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its trip (0: it is on none), how many are chosen for it with the readers that it is copied to, and the mark of each reader (0: none). */
 struct kw_hot {
 	__be64 stay;
 	__u64 floor;
@@ -462,7 +462,8 @@ struct kw_hot {
 	__u16 first;
 	__u16 readers;
 	__u8 replicas;
-	__u8 pad[3];
+	__u8 chosen;
+	__u8 pad[2];
 	__u8 marks[64];
 };
 _Static_assert(sizeof(struct kw_hot) == 96, "no padding");
@@ -473,7 +474,8 @@ _Static_assert(__builtin_offsetof(struct kw_hot, counter) == 20, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, first) == 24, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, readers) == 26, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, replicas) == 28, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 29, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, chosen) == 29, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 30, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, marks) == 32, "as in Rust");
 
 /* The trip of a hot key: its number, the moment of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
@@ -541,14 +543,14 @@ _Static_assert(sizeof(struct kw_silent) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_silent, client) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_silent, heard) == 8, "as in Rust");
 
-/* Other readers for a hot key that stays, which reader each of them was before (255: none), and how many nodes are in the chain of each write of its trip (0: it is on none). */
+/* Other readers for a hot key that stays, which reader each of them was before (255: none), how many nodes are in the chain of each write of its trip (0: it is on none), and how many are chosen for it with the readers that it is copied to. */
 struct kw_hot_change {
 	__be64 keyhash;
 	__be16 keyspace;
 	__u16 first;
 	__u16 readers;
 	__u8 replicas;
-	__u8 pad;
+	__u8 chosen;
 	__u8 from[64];
 };
 _Static_assert(sizeof(struct kw_hot_change) == 80, "no padding");
@@ -557,7 +559,7 @@ _Static_assert(__builtin_offsetof(struct kw_hot_change, keyspace) == 8, "as in R
 _Static_assert(__builtin_offsetof(struct kw_hot_change, first) == 10, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_change, readers) == 12, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_change, replicas) == 14, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot_change, pad) == 15, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot_change, chosen) == 15, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_change, from) == 16, "as in Rust");
 
 /* Who may hold copies: the node id at each place (65535: nobody), the place of each node id (65535: none), and how many places there are. */

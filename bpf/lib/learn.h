@@ -17,6 +17,28 @@ static __always_inline bool kw_is_undecided(__u8 code)
 }
 
 /*
+ * A write on a trip is acknowledged, under the version that is the floor now: whoever it was stamped
+ * for holds it, or will when a read gets there, for its copies are ahead of that.
+ */
+static __noinline void kw_learn_roamed(const struct kw_header *kw, struct kw_hot *hot)
+{
+	struct kw_request who = { .client = KW_U64(&kw->client), .seq = KW_U64(&kw->seq) };
+	struct kw_stamp stamp = {};
+	__u8 mark;
+
+	if (hot->chosen <= hot->replicas || kw_stamp_of(&who, &stamp) != KW_STAMPED ||
+	    stamp.version != KW_U64(&kw->object_version))
+		return;
+	mark = kw_mark(bpf_be64_to_cpu(stamp.version));
+	for (int i = 0; i < KW_CHAIN_MAX; i++) {
+		__u16 id = bpf_ntohs(*(__be16 *)(void *)(stamp.chain + 2 * i));
+
+		if (id < KW_NODES_MAX)
+			kw_note_mark(hot, id, mark);
+	}
+}
+
+/*
  * Takes note of what a node says of a hot key in a reply to one key, before that is sent on: 0, or
  * the reason to drop it.
  */
@@ -55,8 +77,10 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 		return KW_DROP_CONTENDED;
 	/* Whoever answers for a trip holds what it answers. */
 	if (kw->op == KW_OP_PUT_REPLY && kw->hop_flags & KW_HOP_FLAG_ROAM &&
-	    *(volatile __u64 *)&hot->floor == version)
+	    *(volatile __u64 *)&hot->floor == version) {
 		kw_note_mark(hot, sender, kw_mark(version));
+		kw_learn_roamed(kw, hot);
+	}
 	/* The branches before make sure that no processor shows this before the floor. */
 	if (of_get && kw->hop_flags & KW_HOP_FLAG_NEWEST && of_this_stay && !kw_proven(hot))
 		*(volatile __u32 *)&hot->proven = 1;

@@ -32,22 +32,24 @@ static __always_inline __u64 kw_left(__u64 waiting, __u32 rate, __u64 ticks, __u
 	return ticks > waiting / served ? 0 : waiting - ticks * served;
 }
 
-/*
- * Lets go what a node has served since it was last looked at. Apart from the look, since between
- * two looks there seldom is a tick; a function of its own to the verifier.
- */
-__noinline int kw_leak(struct kw_own *own, __u32 node)
+/* Lets go what a node has served since it was last looked at. */
+static __always_inline void kw_leak(struct kw_own *own, struct kw_queue *queue, __u32 node)
 {
-	struct kw_queue *queue;
-	__u64 tick;
+	__u64 tick = own->tick;
 
-	if (!own)
-		return 0;
-	queue = &own->queues[node & (KW_NODES_MAX - 1)];
-	tick = own->tick;
 	queue->waiting = kw_left(queue->waiting, kw_report(node)->rate, tick - queue->tick,
 				 tick / KW_HALVED_EVERY - queue->tick / KW_HALVED_EVERY);
 	queue->tick = tick;
+}
+
+/*
+ * The same apart from the look, since between two looks there seldom is a tick; a function of its own
+ * to the verifier.
+ */
+__noinline int kw_leak_apart(struct kw_own *own, __u32 node)
+{
+	if (own)
+		kw_leak(own, &own->queues[node & (KW_NODES_MAX - 1)], node);
 	return 0;
 }
 
@@ -60,7 +62,7 @@ static __always_inline __u64 *kw_waiting(struct kw_own *own, __u32 node)
 	struct kw_queue *queue = &own->queues[node & (KW_NODES_MAX - 1)];
 
 	if (queue->tick != own->tick)
-		kw_leak(own, node);
+		kw_leak_apart(own, node);
 	return &queue->waiting;
 }
 
@@ -98,12 +100,22 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 		*waiting = *waiting > KW_REQUEST ? *waiting - KW_REQUEST : 0;
 }
 
-/* How much a node has to do, by the order's measure. */
-static __always_inline __u64 kw_busy(struct kw_own *own, __u32 node)
+/*
+ * How much a node has to do, by the order's measure. A function of its own to the verifier: it is
+ * asked in loops, and their turns are alike then.
+ */
+__noinline __u64 kw_busy(struct kw_own *own, __u32 node)
 {
+	struct kw_queue *queue;
+
+	if (!own)
+		return 0;
 	if (rule.hot == KW_CHOOSE_REPORTED)
 		return kw_report(node)->load;
-	return *kw_waiting(own, node);
+	queue = &own->queues[node & (KW_NODES_MAX - 1)];
+	if (queue->tick != own->tick)
+		kw_leak(own, queue, node);
+	return queue->waiting;
 }
 
 #endif /* KEYWAY_QUEUE_H */

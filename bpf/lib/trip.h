@@ -60,7 +60,10 @@ static __always_inline __u64 kw_begun(const struct kw_trip *trip)
 	return *(const volatile __u64 *)&trip->begun;
 }
 
-/* So many nodes of a key's row of places that have little to do: 0, or there are not as many. */
+/*
+ * Nodes of a key's row of places that have little to do: those of the chain of a write, and readers
+ * that it is copied to. 0, or there are not enough for the chain.
+ */
 __noinline int kw_choose_chain(const struct kw_hot *hot, struct kw_own *own, struct kw_stamp *to)
 {
 	__u64 taken = 0;
@@ -68,12 +71,16 @@ __noinline int kw_choose_chain(const struct kw_hot *hot, struct kw_own *own, str
 
 	if (!hot || !own || !to)
 		return -1;
-	KW_U64(to->chain) = 0;
-	KW_U64(to->chain + 8) = 0;
-	for (int i = 0; i < KW_CHAIN_MAX && i < hot->replicas; i++) {
-		picked = kw_pick(hot, taken, 0, own);
-		if (picked < 0)
-			return -1;
+	/* In the places that stay free: nobody. */
+	KW_U64(to->chain) = ~0ULL;
+	KW_U64(to->chain + 8) = ~0ULL;
+	for (int i = 0; i < KW_CHAIN_MAX && i < hot->chosen; i++) {
+		picked = kw_pick(hot, taken, 0, own, KW_OF_WRITES);
+		if (picked < 0) {
+			if (i < hot->replicas)
+				return -1;
+			break;
+		}
 		taken |= 1ULL << (picked & (KW_HOT_READERS_MAX - 1));
 		*(__be16 *)(void *)(to->chain + 2 * i) = bpf_htons(kw_picked(picked));
 	}
@@ -229,8 +236,12 @@ static __always_inline void kw_stamp_trip(struct kw_header *kw, const struct kw_
 	KW_U64(kw->chain + 8) = KW_U64(stamp->chain + 8);
 	kw->chain_len = stamp->chain_len;
 	own->totals.roamed[w->again]++;
-	for (int i = 0; i < KW_CHAIN_MAX && i < stamp->chain_len; i++)
-		kw_sent(own, *(__be16 *)(void *)(stamp->chain + 2 * i));
+	for (int i = 0; i < KW_CHAIN_MAX; i++) {
+		__be16 id = *(__be16 *)(void *)(stamp->chain + 2 * i);
+
+		if (id != bpf_htons(KW_NOBODY))
+			kw_sent(own, id);
+	}
 }
 
 /* The moment of a trip that begins, if there is one left before the next order; else 0. */

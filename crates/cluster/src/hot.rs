@@ -91,6 +91,16 @@ pub struct Trip {
     pub copies: u16,
 }
 
+impl Trip {
+    /// Nodes that the switch chooses for each write: those of the chain, and of those that it is
+    /// copied to as many as it has room to name.
+    #[must_use]
+    pub fn chosen(&self) -> u8 {
+        let wanted = u16::from(self.replicas).saturating_add(self.copies);
+        u8::try_from(wanted).unwrap_or(u8::MAX).min(wire::CHAIN_MAX as u8)
+    }
+}
+
 impl HotOrder {
     /// Checks that it has room in every switch, and does not contradict itself.
     ///

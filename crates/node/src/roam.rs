@@ -188,15 +188,16 @@ pub(crate) fn handle_roaming<E: Engine>(
         return pass_on(ctx, next, packet, header);
     }
     let version = header.object_version;
-    let reply = Header { object_version: version, ..reply_header(ctx, header, Op::Put, Code::Ok) };
-    send(ctx, &reply, &[]);
-    ctx.heat.see(keyspace.id, header.keyhash, key, Use::Write);
     if news {
         ctx.counters.hot_roamed += 1;
         let record = Record { version, expiry_ms: 0, tombstone: false, value };
         ctx.hot.copies.keep((keyspace.id, header.keyhash), key, &record);
+        // Before the answer: when that has passed the switch, reads come for the copies.
         spread(ctx, packet, header, trip, key, &record);
     }
+    let reply = Header { object_version: version, ..reply_header(ctx, header, Op::Put, Code::Ok) };
+    send(ctx, &reply, &[]);
+    ctx.heat.see(keyspace.id, header.keyhash, key, Use::Write);
     Ok(())
 }
 
@@ -248,8 +249,8 @@ fn pass_on<E>(
     Ok(())
 }
 
-/// Copies a committed write to the others of its chain, who do not know yet that it is, and to so
-/// many more nodes of the key's row as its trip says.
+/// Copies a committed write to the others of its chain, who do not know yet that it is, to the
+/// readers that the switch has chosen, and to more nodes of the key's row if its trip says so.
 fn spread<E>(
     ctx: &mut Context<'_, E>,
     packet: &Packet<'_>,
@@ -264,9 +265,11 @@ fn spread<E>(
     let mine = row.iter().position(|node| *node == me).unwrap_or(0);
     // Who is written to anew each time hands its copies to those behind it: so all have their turn.
     let behind = row.iter().copied().cycle().skip(mine + 1).take(row.len().saturating_sub(1));
-    let others = behind.filter(|node| packet.chain().all(|id| id != node.0));
-    let more = others.take(trip.map_or(0, |trip| trip.copies.into()));
-    let mates = packet.chain().map(NodeId).filter(|node| *node != me);
+    let chosen: Vec<NodeId> = packet.chain().chain(packet.readers()).map(NodeId).collect();
+    let wanted = trip.map_or(0, |trip| usize::from(trip.replicas) + usize::from(trip.copies));
+    let others = behind.filter(|node| !chosen.contains(node));
+    let more = others.take(wanted.saturating_sub(chosen.len()));
+    let mates = chosen.iter().copied().filter(|node| *node != me);
     let id = PartitionId(header.partition);
     let copy = Header {
         partition: header.partition,

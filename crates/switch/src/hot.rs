@@ -123,6 +123,8 @@ pub(crate) struct Row {
     pub(crate) entry: Arc<Entry>,
     /// The trip that its writes are to go on, shared like the entry.
     pub(crate) trip: Option<Arc<Trip>>,
+    /// Nodes that are chosen for each write on it: the chain, and readers.
+    pub(crate) chosen: u8,
 }
 
 impl Row {
@@ -145,6 +147,12 @@ impl Row {
         let same = |it: &&Arc<Trip>| it.number == trip.number;
         let kept = before.and_then(|row| row.trip.as_ref().filter(same));
         Some(kept.map_or_else(|| Arc::new(Trip::new(trip)), Arc::clone))
+    }
+
+    /// How many nodes are chosen for a write: chains stay as long as they were when the trip began.
+    fn chosen(key: &HotEntry, trip: Option<&Trip>) -> u8 {
+        let order = key.trip.zip(trip);
+        order.map_or(0, |(order, it)| cluster::Trip { replicas: it.replicas, ..order }.chosen())
     }
 
     /// How many nodes are to hold copies.
@@ -207,12 +215,14 @@ impl HotTable {
     fn follow(&self, order: &HotOrder, key: &HotEntry, counter: u32) -> Row {
         let kept = self.find(key.keyspace, key.keyhash);
         let kept = kept.filter(|row| row.entry.stay == key.stay);
+        let trip = Row::follow_trip(key, kept);
         let row = Row {
             counter,
             first: key.first,
             readers: key.readers,
             entry: kept.map_or_else(|| Arc::new(Entry::new(key)), |row| row.entry.clone()),
-            trip: Row::follow_trip(key, kept),
+            chosen: Row::chosen(key, trip.as_deref()),
+            trip,
         };
         row.entry.make_room(key.readers);
         if let Some(old) = kept {

@@ -19,6 +19,12 @@ pub(crate) fn is_about_one_key(op: Op) -> bool {
     )
 }
 
+/// Whether the answer to a write is of a trip, and decided.
+pub(crate) fn is_roamed(header: &[u8; HEADER_LEN]) -> bool {
+    let decided = Code::from_wire(header.code()).is_none_or(|code| code.is_decided());
+    decided && header.hop_flags() & hop_flag::ROAM != 0
+}
+
 /// Takes note of what a node says of a hot key.
 pub(crate) fn from_reply(
     table: &HotTable,
@@ -58,10 +64,6 @@ pub(crate) fn from_reply(
             }
             if is_get && header.hop_flags() & hop_flag::NEWEST != 0 && of_this_stay {
                 row.entry.prove();
-            }
-            let of_trip = op == Op::PutReply && header.hop_flags() & hop_flag::ROAM != 0;
-            if of_trip && row.entry.floor().0 == version {
-                table.mark(row, sender, Some(version));
             }
         }
     }

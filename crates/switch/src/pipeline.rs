@@ -7,7 +7,7 @@ use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
 use cluster::{KeyspaceId, Life, Match, NodeId, Plant, Tenure};
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
-use wire::{Code, DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
+use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
 
 /// One thread's switch: shared tables and directory, and counters of its own.
 #[derive(Clone, Debug)]
@@ -289,8 +289,8 @@ impl Pipeline {
             return Err(DropReason::Contended);
         }
         learn::from_reply(self.hot.table(), op, sender, header, self.plant);
-        if op == Op::PutReply && header.code() == Code::Away as u8 && self.hot.table().roams() {
-            self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_away(header));
+        if op == Op::PutReply && self.hot.table().roams() {
+            self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_put(sender, header));
         }
         if !matches!(op, Op::HotCopied | Op::HotCover) {
             header.set_told(self.moment().present);

@@ -3,13 +3,17 @@
 
 use crate::hot::Row;
 use crate::pipeline::{Pass, stamp_partition};
+use crate::spread::OF_WRITES;
 use crate::stamps::{Met, Stamp, Who};
 use crate::tables::Action;
 use crate::trip::Trip;
-use crate::{Keeper, Roamed};
+use crate::{Keeper, Roamed, learn};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, NodeId, Plant};
-use wire::{CHAIN_MAX, DropReason, Endpoint, Fields, HEADER_LEN, hop_flag};
+use wire::{CHAIN_MAX, Code, DropReason, Endpoint, Fields, HEADER_LEN, hop_flag};
+
+/// All places of a chain.
+const CHAIN_LEN_MAX: u8 = CHAIN_MAX as u8;
 
 impl Pass<'_> {
     /// Whether a write that may roam has to be looked at: a key is on a trip, or was.
@@ -81,8 +85,17 @@ impl Pass<'_> {
         self.stamp(row, trip, who, |_| forgets)
     }
 
+    /// What the answer to a write says of trips (rules 5 and 6 of section 9).
+    pub(crate) fn learn_put(&mut self, sender: NodeId, header: &[u8; HEADER_LEN]) {
+        if header.code() == Code::Away as u8 {
+            self.learn_away(header);
+        } else if learn::is_roamed(header) {
+            self.learn_roamed(sender, header);
+        }
+    }
+
     /// The head's word that this write was never applied at home, and that the trip has begun.
-    pub(crate) fn learn_away(&mut self, header: &[u8; HEADER_LEN]) {
+    fn learn_away(&mut self, header: &[u8; HEADER_LEN]) {
         let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
         let Some(row) = row else { return };
         let Some(trip) = row.trip(header.stay()) else { return };
@@ -93,6 +106,22 @@ impl Pass<'_> {
         }
     }
 
+    /// A write on a trip is acknowledged, under the version that is the floor now: whoever it was
+    /// stamped for holds it, or will when a read gets there, for its copies are ahead of that.
+    fn learn_roamed(&self, sender: NodeId, header: &[u8; HEADER_LEN]) {
+        let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
+        let version = header.object_version();
+        let Some(row) = row.filter(|row| row.entry.floor().0 == version) else { return };
+        self.hot.mark(row, sender, Some(version));
+        let replicas = row.trip.as_deref().map_or(u8::MAX, |trip| trip.replicas);
+        if row.chosen > replicas
+            && let Some(stamp) = self.view.directory().stamps().of(header.client(), header.seq())
+            && stamp.version == version
+        {
+            stamp.nodes().for_each(|node| self.hot.mark(row, node, Some(version)));
+        }
+    }
+
     fn stamp(
         &mut self,
         row: &Row,
@@ -100,22 +129,25 @@ impl Pass<'_> {
         who: Who,
         outdated: impl FnOnce(&Stamp) -> bool,
     ) -> Option<Stamp> {
-        let nodes = self.choose_chain(row, trip.replicas)?;
-        let (chain, chain_len) = wire::chain_bytes(nodes.iter().map(|node| node.0));
+        let nodes = self.choose_nodes(row, trip.replicas)?;
+        let chain = wire::roaming_chain(nodes.iter().map(|node| node.0));
+        let chain_len = trip.replicas;
         let make = || Some(Stamp { trip: trip.number, version: trip.version()?, chain, chain_len });
         self.view.directory().stamps().note(self.now, who, outdated, make)
     }
 
-    /// So many nodes of the key's row of places that have little to do.
-    fn choose_chain(&mut self, row: &Row, replicas: u8) -> Option<ArrayVec<NodeId, CHAIN_MAX>> {
-        let mut chain = ArrayVec::new();
+    /// Nodes of the key's row of places that have little to do: those of the chain of a write, and
+    /// those that it is to be copied to.
+    fn choose_nodes(&mut self, row: &Row, least: u8) -> Option<ArrayVec<NodeId, CHAIN_MAX>> {
+        let mut nodes = ArrayVec::new();
         let mut taken = 0;
-        for _ in 0..replicas {
-            let (reader, node) = self.less_busy(row, taken, row.readers(), |_| true)?;
+        for _ in 0..row.chosen {
+            let of = (row.readers(), OF_WRITES);
+            let Some((reader, node)) = self.least_busy(row, taken, of, |_| true) else { break };
             taken |= 1 << reader;
-            chain.push(node.id);
+            nodes.push(node.id);
         }
-        Some(chain)
+        (nodes.len() >= least.into()).then_some(nodes)
     }
 
     fn depart(
@@ -140,8 +172,9 @@ impl Pass<'_> {
 }
 
 impl Stamp {
-    /// The nodes of the chain, first to last.
+    /// The nodes of the chain, first to last, and those that it is copied to.
     fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<> {
-        crate::tables::chain_nodes(self.chain, self.chain_len)
+        let nodes = crate::tables::chain_nodes(self.chain, CHAIN_LEN_MAX);
+        nodes.filter(|node| node.0 != wire::NOBODY)
     }
 }

@@ -11,6 +11,14 @@ use cluster::{NodeId, NodeSpec, PartitionId, Selection};
 /// version, and then the tail has to help out; in between all do, and the first two will.
 const SAMPLES_MAX: usize = 4;
 
+/// Readers that fit of which the least busy is taken: two for a read, of which there are many, and
+/// more for a write, which is where reads go next.
+const OF_READS: usize = 2;
+pub(crate) const OF_WRITES: usize = 4;
+
+/// Places that are drawn with one number.
+const DRAWS: usize = 4;
+
 /// Where a read of a hot key goes, if not to its tail, and the floor that it is stamped with.
 pub(crate) struct Spread {
     pub(crate) exit: Exit,
@@ -51,26 +59,25 @@ impl Pass<'_> {
         let fits = |reader| blind || row.holds(reader, version);
         // On a trip a write is held by few at first, and nobody at home can help out.
         let samples = if row.trip.is_some() { row.readers() } else { SAMPLES_MAX };
-        self.less_busy(row, 0, samples, fits).map(|(_, node)| node)
+        self.least_busy(row, 0, (samples, OF_READS), fits).map(|(_, node)| node)
     }
 
     /// Looks at so many readers at random, but not at those that are `taken`, a bit for each; of
-    /// the first two that fit and are in the tables the one that has less to do.
-    pub(crate) fn less_busy(
+    /// the first so many that fit and are in the tables the one that has the least to do.
+    pub(crate) fn least_busy(
         &mut self,
         row: &Row,
         taken: u64,
-        samples: usize,
+        (samples, among): (usize, usize),
         fits: impl Fn(usize) -> bool,
     ) -> Option<(usize, &NodeSpec)> {
         let readers = row.readers();
-        let mut draw = self.rng.next_u64();
-        let mut seen = taken;
-        let mut found: Option<(usize, &NodeSpec)> = None;
+        let (mut draw, mut seen, mut fit) = (0, taken, 0);
+        let mut found: Option<(u64, usize, &NodeSpec)> = None;
         let left = readers.saturating_sub(taken.count_ones() as usize);
-        for _ in 0..left.min(samples) {
+        for sample in 0..left.min(samples) {
+            draw = if sample % DRAWS == 0 { self.rng.next_u64() } else { draw >> 16 };
             let mut reader = ((draw as usize & 0xffff) * readers) >> 16;
-            draw >>= 16;
             while seen >> reader & 1 != 0 {
                 reader = (reader + 1) % readers;
             }
@@ -80,16 +87,19 @@ impl Pass<'_> {
             }
             let node = self.hot.reader(row, reader).and_then(|node| self.tables.node(node));
             let Some(node) = node else { continue };
-            match found {
-                None if self.hot.selection() == Selection::Random => return Some((reader, node)),
-                None => found = Some((reader, node)),
-                Some(first) => {
-                    let less = self.load(node.id) < self.load(first.1.id);
-                    return Some(if less { (reader, node) } else { first });
-                }
+            if self.hot.selection() == Selection::Random {
+                return Some((reader, node));
+            }
+            let load = self.load(node.id);
+            if found.is_none_or(|(least, ..)| load < least) {
+                found = Some((load, reader, node));
+            }
+            fit += 1;
+            if fit == among {
+                break;
             }
         }
-        found
+        found.map(|(_, reader, node)| (reader, node))
     }
 
     /// How much this node has to do, by the order's measure.

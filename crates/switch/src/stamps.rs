@@ -115,6 +115,13 @@ impl Stamps {
         })
     }
 
+    /// The stamp of a request that has not ended.
+    pub(crate) fn of(&self, client: u64, seq: u64) -> Option<Stamp> {
+        let part = self.part(client);
+        let client = part.get(&client)?;
+        client.stamps.get(client.find(seq)?).map(|(_, stamp)| *stamp)
+    }
+
     /// The stamp of a request, which is made if it has none yet; if it has one that it may not keep
     /// by `outdated`, it is made anew. `None` if none can be made, there is no room, or the request
     /// has ended.

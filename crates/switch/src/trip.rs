@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Trip {
     /// Its number.
     pub(crate) number: u64,
-    /// Nodes in the chain of each write.
+    /// Nodes in the chain of each write at least.
     pub(crate) replicas: u8,
     /// Moment of its beginning; 0: it has not begun here.
     begun: AtomicU64,

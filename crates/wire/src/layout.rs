@@ -618,7 +618,7 @@ pub struct Header {
     pub chain_len: u8,
     /// Index in `chain` of the node that this packet is for.
     pub chain_pos: u8,
-    /// Node ids, 2 bytes each, head first, tail last.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag ROAM the places after those name the readers that it is copied to; 65535: nobody.
     pub chain: [u8; 16],
     /// Match value of the key. RANGE: first match value of the interval asked for or covered.
     pub match_value: u128,
@@ -779,7 +779,7 @@ pub trait Fields {
     fn chain_pos(&self) -> u8;
     /// Overwrites `chain_pos`.
     fn set_chain_pos(&mut self, value: u8);
-    /// Node ids, 2 bytes each, head first, tail last.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag ROAM the places after those name the readers that it is copied to; 65535: nobody.
     #[must_use]
     fn chain(&self) -> [u8; 16];
     /// Overwrites `chain`.

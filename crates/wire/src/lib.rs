@@ -30,6 +30,7 @@ pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use packet::{
-    Packet, chain_bytes, emit, emit_mget, mget_len, push_mget_entry, push_range_entry,
+    NOBODY, Packet, chain_bytes, emit, emit_mget, mget_len, push_mget_entry, push_range_entry,
+    roaming_chain,
 };
 pub use tag::{seal, tag_is_right};

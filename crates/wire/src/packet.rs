@@ -73,6 +73,13 @@ impl<'a> Packet<'a> {
         })
     }
 
+    /// Of a PUT with the hop flag ROAM: ids of the nodes beside the chain that it is copied to.
+    pub fn readers(&self) -> impl Iterator<Item = u16> + use<> {
+        let (ids, len) = (self.header.chain(), usize::from(self.header.chain_len()));
+        let places = (len..CHAIN_MAX).filter_map(move |i| ids.as_chunks::<2>().0.get(i).copied());
+        places.map(u16::from_be_bytes).filter(|id| *id != NOBODY)
+    }
+
     /// The payload as its operation means it, once the tag is right.
     ///
     /// # Errors
@@ -170,6 +177,25 @@ pub fn chain_bytes(ids: impl IntoIterator<Item = u16>) -> ([u8; 2 * CHAIN_MAX], 
         len += 1;
     }
     (bytes, len)
+}
+
+/// Node id that no node has: in the chain of a PUT with the hop flag ROAM, a place for a reader that
+/// there is none in.
+pub const NOBODY: u16 = u16::MAX;
+
+/// The chain of a PUT with the hop flag ROAM as the header holds it: its nodes, then those that it
+/// is copied to, and [`NOBODY`] in the rest.
+///
+/// # Panics
+///
+/// If there are more than [`CHAIN_MAX`].
+#[must_use]
+pub fn roaming_chain(ids: impl IntoIterator<Item = u16>) -> [u8; 2 * CHAIN_MAX] {
+    let nobody = core::iter::repeat(NOBODY);
+    let (mut bytes, len) = chain_bytes(ids);
+    let rest = bytes.as_chunks_mut::<2>().0.iter_mut().skip(len.into());
+    rest.zip(nobody).for_each(|(place, id)| *place = id.to_be_bytes());
+    bytes
 }
 
 /// Appends a whole datagram: header, then the parts of its payload. Fills in `payload_len`, the

@@ -105,6 +105,11 @@ impl Held {
     fn replicas(&self) -> u8 {
         self.trip.map_or(0, |trip| trip.replicas)
     }
+
+    /// Nodes that are chosen for each of them, with readers that it is copied to.
+    fn chosen(&self) -> u8 {
+        self.trip.map_or(0, |trip| trip.chosen())
+    }
 }
 
 impl Hot {
@@ -186,7 +191,12 @@ impl Hot {
         let next = order.keys.iter().map(Held::of).map(|(name, next)| {
             let kept = self.keys.get(&name).filter(|held| held.stay == next.stay);
             let kept = kept.filter(|held| held.trip() == next.trip());
-            (name, Held { trip: kept.map_or(next.trip, |held| held.trip), ..next })
+            // But for how often its writes are copied.
+            let trip = next.trip.map(|trip| cluster::Trip {
+                replicas: kept.and_then(|held| held.trip).unwrap_or(trip).replicas,
+                ..trip
+            });
+            (name, Held { trip, ..next })
         });
         next.collect()
     }
@@ -322,8 +332,9 @@ impl Hot {
     fn entry(&self, name: &Name, held: &Held) -> [u8; layout::Hot::LEN] {
         let Held { stay, first, readers, .. } = *held;
         let counter = self.counts.of((*name, stay)).into();
-        let (replicas, marks) = (held.replicas(), [0; READERS]);
-        layout::Hot { stay, floor: 0, proven: 0, counter, first, readers, replicas, marks }
+        let (replicas, chosen) = (held.replicas(), held.chosen());
+        let (floor, proven, marks) = (0, 0, [0; READERS]);
+        layout::Hot { stay, floor, proven, counter, first, readers, replicas, chosen, marks }
             .to_bytes()
     }
 }
@@ -334,7 +345,8 @@ fn key_of(&(keyspace, keyhash): &Name) -> [u8; HotKey::LEN] {
 
 fn change(&(keyspace, keyhash): &Name, held: &Held, from: [u8; READERS]) -> HotChange {
     let (keyspace, Held { first, readers, .. }) = (keyspace.0, *held);
-    HotChange { keyhash, keyspace, first, readers, replicas: held.replicas(), from }
+    let (replicas, chosen) = (held.replicas(), held.chosen());
+    HotChange { keyhash, keyspace, first, readers, replicas, chosen, from }
 }
 
 /// A trip that has not begun.

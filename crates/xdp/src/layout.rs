@@ -626,7 +626,8 @@ impl HotKey {
 
 /// What is known of a hot key in its present stay: the floor and whether it is proven; the index of
 /// its `hot_load`; the place of the first reader, how many there are, how many nodes are in the
-/// chain of each write of its trip (0: it is on none), and the mark of each reader (0: none).
+/// chain of each write of its trip (0: it is on none), how many are chosen for it with the readers
+/// that it is copied to, and the mark of each reader (0: none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// 8 bytes, big-endian in the map.
@@ -643,6 +644,8 @@ pub struct Hot {
     pub readers: u16,
     /// 1 bytes, as the machine has it.
     pub replicas: u8,
+    /// 1 bytes, as the machine has it.
+    pub chosen: u8,
     /// 64 times 1 bytes, as the machine has it.
     pub marks: [u8; 64],
 }
@@ -670,7 +673,9 @@ impl Hot {
         at += 2;
         crate::bytes::put(&mut out, at, &self.replicas.to_ne_bytes());
         at += 1;
-        at += 3;
+        crate::bytes::put(&mut out, at, &self.chosen.to_ne_bytes());
+        at += 1;
+        at += 2;
         crate::bytes::put(&mut out, at, &self.marks);
         at += 64;
         debug_assert_eq!(at, Self::LEN);
@@ -688,6 +693,7 @@ impl Hot {
             first: u16::from_ne_bytes(crate::bytes::get(bytes, 24)?),
             readers: u16::from_ne_bytes(crate::bytes::get(bytes, 26)?),
             replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 28)?),
+            chosen: u8::from_ne_bytes(crate::bytes::get(bytes, 29)?),
             marks: crate::bytes::get(bytes, 32)?,
         })
     }
@@ -919,8 +925,9 @@ impl Silent {
     }
 }
 
-/// Other readers for a hot key that stays, which reader each of them was before (255: none), and
-/// how many nodes are in the chain of each write of its trip (0: it is on none).
+/// Other readers for a hot key that stays, which reader each of them was before (255: none), how
+/// many nodes are in the chain of each write of its trip (0: it is on none), and how many are
+/// chosen for it with the readers that it is copied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotChange {
     /// 8 bytes, big-endian in the map.
@@ -933,6 +940,8 @@ pub struct HotChange {
     pub readers: u16,
     /// 1 bytes, as the machine has it.
     pub replicas: u8,
+    /// 1 bytes, as the machine has it.
+    pub chosen: u8,
     /// 64 times 1 bytes, as the machine has it.
     pub from: [u8; 64],
 }
@@ -956,6 +965,7 @@ impl HotChange {
         at += 2;
         crate::bytes::put(&mut out, at, &self.replicas.to_ne_bytes());
         at += 1;
+        crate::bytes::put(&mut out, at, &self.chosen.to_ne_bytes());
         at += 1;
         crate::bytes::put(&mut out, at, &self.from);
         at += 64;
@@ -972,6 +982,7 @@ impl HotChange {
             first: u16::from_ne_bytes(crate::bytes::get(bytes, 10)?),
             readers: u16::from_ne_bytes(crate::bytes::get(bytes, 12)?),
             replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 14)?),
+            chosen: u8::from_ne_bytes(crate::bytes::get(bytes, 15)?),
             from: crate::bytes::get(bytes, 16)?,
         })
     }

@@ -78,7 +78,7 @@ impl Key {
             places: seen.places,
             first: self.first,
             informed: &seen.informed,
-            readers: self.readers,
+            holders: policy.holders(self.rates, self.trips.holders()),
             worth: [
                 policy.is_worth_trip(self.rates, self.pinned),
                 policy.keeps_trip(self.rates, self.pinned),

@@ -25,8 +25,8 @@ const READS_MIN: u64 = 25;
 pub(crate) const READS_PER_COPY: u64 = 8;
 
 /// The same where fewer readers would have too much to do for the key alone ([`READER_SHARE`]):
-/// then copies may cost up to half of what it is read.
-const READS_PER_COPY_NEEDED: u64 = 2;
+/// then copies may cost up to a third of what it is read.
+const READS_PER_COPY_NEEDED: u64 = 3;
 
 /// A reader has too much to do for one key if its part of the reads is more than what a node does
 /// on the mean, over this.
@@ -35,6 +35,13 @@ const READER_SHARE: u64 = 2;
 /// A key goes on a trip when its home would have more to do for it than the mean of a node, over
 /// this.
 const TRIP_SHARE: u64 = 2;
+
+/// One goes, too, when at home each of its readers would have more to do for it than the mean of a
+/// node, over this: those are always the same, while on a trip each write chooses others.
+const TRIP_READER_SHARE: u64 = 16;
+
+/// No reader has much to do for a key below so many reads per second, however idle the nodes are.
+const READER_RATE_MIN: u64 = 400;
 
 /// No key that is written less often per second goes on a trip: fewer than three writes in the time
 /// that rates are taken over say nothing of a rate.
@@ -114,16 +121,33 @@ impl Policy {
     /// not a plain write, or not on a copy, has to wait for its end. So a key goes from half of the
     /// mean load of a node on, by [`Self::work`]: if no copies pay that is reads and writes
     /// together, with 16 reads per write, which pay two copies, a sixth of the mean in writes.
-    /// There are then at most twice as many such keys as nodes. One that an
-    /// operator has pinned goes from [`RATE_MIN`] on, however much the nodes have to do: bursts are
-    /// expected of it.
+    /// There are then at most twice as many such keys as nodes. So does one that
+    /// [crowds](Self::crowds) its readers. One that an operator has pinned goes from [`RATE_MIN`]
+    /// on, however much the nodes have to do: bursts are expected of it.
     pub(crate) fn is_worth_trip(self, rates: Rates, pinned: bool) -> bool {
-        rates.writes >= TRIP_WRITES_MIN && self.work(rates) >= self.trip_from(pinned)
+        let much = self.work(rates) >= self.trip_from(pinned) || self.crowds(rates, 1);
+        rates.writes >= TRIP_WRITES_MIN && much
     }
 
     /// Whether a key that goes on trips may go on doing so: half of what it took to begin.
     pub(crate) fn keeps_trip(self, rates: Rates, pinned: bool) -> bool {
-        self.work(rates) >= self.trip_from(pinned) / 2
+        self.work(rates) >= self.trip_from(pinned) / 2 || self.crowds(rates, 2)
+    }
+
+    /// Whether each reader of a key has more to do for it than is good for who has only a few that
+    /// stay the same, over this.
+    fn crowds(self, rates: Rates, over: u64) -> bool {
+        let pays = self.pays(rates).max(1);
+        let share = (self.mean / TRIP_READER_SHARE).max(READER_RATE_MIN) / over;
+        pays < self.readers_max() && rates.reads / pays >= share
+    }
+
+    /// How many nodes are to hold each version of a key on a trip, of which so many do now (0: none
+    /// yet): changed only if it is off by more than one, and by more than a quarter.
+    pub(crate) fn holders(self, rates: Rates, now: u64) -> u64 {
+        let pays = self.pays(rates).clamp(2, self.readers_max().max(2));
+        let near = now > 0 && pays.abs_diff(now) <= (now / 4).max(1);
+        if near { now } else { pays }
     }
 
     /// From how many requests per second on, as by [`Self::work`].
@@ -231,10 +255,10 @@ mod tests {
             (16_000, 2_000, 2),
             (15_999, 2_000, 1),
             (32_000, 2_000, 4),
-            (32_000, 8_000, 2),
-            (32_000, 8_001, 1),
-            (160_000, 8_000, 10),
-            (160_000, 16_000, 5),
+            (32_000, 5_333, 2),
+            (32_000, 5_334, 1),
+            (160_000, 8_000, 6),
+            (160_000, 16_000, 3),
             (160_000, 1_000, 20),
         ] {
             assert_eq!(policy.pays(rates(reads, writes)), pays, "{reads} / {writes}");
@@ -248,10 +272,10 @@ mod tests {
             (9_000, 0, 0),
             (0, 100, 100),
             (100, 100, 200),
-            (399, 100, 499),
-            (400, 100, 300),
-            (1_000, 100, 500),
-            (9_000, 1_000, 5_000),
+            (599, 100, 699),
+            (600, 100, 300),
+            (1_000, 100, 400),
+            (9_000, 1_000, 4_000),
             (1_000_000, 1, 5),
         ] {
             assert_eq!(Policy::new(4, 0).work(rates(reads, writes)), work, "{reads} / {writes}");
@@ -273,21 +297,26 @@ mod tests {
     #[test]
     fn readers_go_by_reads_per_write() {
         let policy = Policy::new(6, 0);
-        for (reads, writes, readers) in
-            [(100, 0, 6), (100, 100, 2), (800, 100, 4), (1_100, 100, 4), (1_200, 100, 6), (0, 0, 6)]
-        {
+        for (reads, writes, readers) in [
+            (100, 0, 6),
+            (100, 100, 2),
+            (1_200, 100, 4),
+            (1_700, 100, 4),
+            (1_800, 100, 6),
+            (0, 0, 6),
+        ] {
             assert_eq!(policy.readers(rates(reads, writes), 0), readers, "{reads} / {writes}");
         }
         for (reads, now, readers) in [
-            (1_400, 4, 4),
-            (1_600, 4, 6),
-            (600, 4, 4),
-            (599, 4, 2),
-            (1_000, 6, 6),
-            (999, 6, 4),
-            (399, 2, 2),
-            (799, 2, 2),
-            (800, 2, 4),
+            (2_100, 4, 4),
+            (2_400, 4, 6),
+            (900, 4, 4),
+            (899, 4, 2),
+            (1_500, 6, 6),
+            (1_499, 6, 4),
+            (599, 2, 2),
+            (1_199, 2, 2),
+            (1_200, 2, 4),
         ] {
             assert_eq!(policy.readers(rates(reads, 100), now), readers, "{reads} with {now}");
         }

@@ -50,8 +50,8 @@ pub(crate) struct Outlook<'a> {
     pub(crate) first: u16,
     /// Nodes that have an order of hot keys.
     pub(crate) informed: &'a BTreeSet<NodeId>,
-    /// How many nodes are to hold copies.
-    pub(crate) readers: u64,
+    /// How many nodes are to hold each version on a trip.
+    pub(crate) holders: u64,
     /// Whether it is worth one, and whether it is worth to go on with one.
     pub(crate) worth: [bool; 2],
     /// The measure of that, in requests per second.
@@ -64,6 +64,12 @@ impl Trips {
     /// The present one.
     pub(crate) fn away(&self) -> Option<&Away> {
         self.away.as_ref()
+    }
+
+    /// How many nodes hold each version; 0: it is on none.
+    pub(crate) fn holders(&self) -> u64 {
+        let of = |trip: Trip| u64::from(trip.replicas) + u64::from(trip.copies);
+        self.away.as_ref().map_or(0, |away| of(away.trip))
     }
 
     /// Ends the present trip, if there is one, because all of them end.
@@ -83,7 +89,7 @@ impl Trips {
         });
         if let Some((away, replicas)) = self.away.as_mut().zip(it.replicas) {
             // Those of the chain hold copies in any case.
-            let copies = it.readers.saturating_sub(replicas.into());
+            let copies = it.holders.saturating_sub(replicas.into());
             away.trip.copies = u16::try_from(copies).unwrap_or(u16::MAX);
         }
         [ended, begun]

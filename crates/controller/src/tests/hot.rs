@@ -175,7 +175,7 @@ fn the_switchs_counts_keep_a_key_in_that_nodes_no_longer_tell_of() {
 #[test]
 fn a_key_that_is_written_much_is_left_alone() {
     let mut world = world();
-    world.member(node(2)).told = vec![asked("log", 1_000, 900), asked("mixed", 1_000, 120)];
+    world.member(node(2)).told = vec![asked("log", 1_000, 900), asked("mixed", 1_000, 80)];
     world.live();
     assert!(entry(has(&world, SWITCH), "log").is_none());
     let order = has(&world, SWITCH);

@@ -195,14 +195,14 @@ fn only_hash_keyspaces_that_want_it_have_trips_and_only_with_enough_nodes() {
     // Counts so much more of each key every time.
     let ask = |world: &mut World, from: u64| {
         let all = spaces.iter();
-        world.member(node(2)).told = all.map(|it| told(it.id, "k", [9_000, 2_000, 0])).collect();
+        world.member(node(2)).told = all.map(|it| told(it.id, "k", [9_000, 1_000, 0])).collect();
         for round in from..from + 20 {
             let count = |it: &cluster::Keyspace| HotCount {
                 keyspace: it.id,
                 keyhash: it.keyhash(b"k"),
                 reads: 900 * round,
                 spread: 0,
-                writes: 200 * round,
+                writes: 100 * round,
             };
             world.member(SWITCH).hot_counts = spaces.iter().map(count).collect();
             world.live_for(POLL);
@@ -243,7 +243,7 @@ fn a_trip_ends_when_it_was_not_worth_it_for_two_seconds() {
     asked.rates = [100, 1_000, 0];
     asked.live_for(SECOND);
     assert_eq!(did(&asked.world), [HotAction::Added, HotAction::TripBegun]);
-    asked.rates = [10, 5, 0];
+    asked.rates = [5, 5, 0];
     let took = asked.live_until(|world| trip(world).is_none());
     assert!(took >= 2 * SECOND, "{took:?}");
     asked.live_until(|world| order(world).keys.is_empty());

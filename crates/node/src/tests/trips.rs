@@ -81,11 +81,17 @@ impl Chain {
 
     /// A write as the switch stamps it on a trip.
     fn roam(&mut self, seq: u64, version: u64, nodes: &[u16], value: &[u8]) {
+        self.roam_by(seq, version, (nodes, nodes.len()), value);
+    }
+
+    /// The same, with a chain of so many of the nodes; the others are readers.
+    fn roam_by(&mut self, seq: u64, version: u64, (nodes, of): (&[u16], usize), value: &[u8]) {
         let mut header = self.stamped(Op::Put, HOT, seq);
         header.hop_flags = hop_flag::ROAM;
         header.set_trip(TRIP);
         header.object_version = version;
-        header.set_chain(nodes.iter().copied());
+        header.chain = wire::roaming_chain(nodes.iter().copied());
+        header.chain_len = u8::try_from(of).unwrap();
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, value]);
         self.deliver(usize::from(nodes[0]), port(SWITCH), &datagram);
@@ -299,6 +305,20 @@ fn more_copies_are_made_of_each_write_as_the_trip_says() {
     let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
     assert_eq!(codes[1..], [Code::Ok, Code::Ok], "the node behind it in the row has a copy");
     assert_eq!(codes[0], Code::NotHere);
+}
+
+#[test]
+fn copies_go_to_the_readers_that_the_switch_has_chosen_and_not_to_more_than_the_trip_says() {
+    for (copies, other) in [(1, Code::NotHere), (2, Code::Ok)] {
+        let (mut chain, left) = Chain::on_trip(1, copies);
+        let seq = chain.next();
+        chain.roam_by(seq, left + 1, (&[1, 0], 1), b"one");
+        chain.settle();
+        chain.replies.clear();
+        let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
+        assert_eq!(codes, [Code::Ok, Code::Ok, other]);
+        assert_eq!(chain.holds(), [0, 1, 0], "a reader keeps nothing on record");
+    }
 }
 
 #[test]

@@ -175,7 +175,7 @@ const SPEEDS: [(bool, &str); 2] =
     [(false, "equal nodes"), (true, "half of the nodes at half speed")];
 
 /// Shares of reads, in percent.
-const READS: [u32; 6] = [0, 20, 40, 60, 80, 100];
+const READS: [u32; 8] = [0, 20, 40, 60, 80, 90, 95, 100];
 
 const SKEW_AXIS: Axis =
     Axis { label: "popularity of keys", column: Column { head: "keys", key: "keys" }, named: true };

@@ -41,7 +41,7 @@ fn bytes_per_key(table: &HotTable) -> usize {
 fn a_key_of_a_full_table_takes_less_than_128_bytes() {
     let trip = cluster::Trip { number: 1, replicas: 3, copies: 0 };
     for (readers, trip, most) in
-        [(8, None, 107), (13, None, 107), (64, None, 158), (8, Some(trip), 163)]
+        [(8, None, 115), (13, None, 115), (64, None, 166), (8, Some(trip), 171)]
     {
         let table = HotTable::compile(&full(readers, trip), &HotTable::default()).unwrap();
         let bytes = bytes_per_key(&table);

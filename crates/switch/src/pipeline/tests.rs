@@ -6,7 +6,7 @@ use cluster::{
     SwitchTables, Trip,
 };
 use std::net::SocketAddr;
-use wire::Header;
+use wire::{Code, Header};
 
 const LIFE: Life = Life(5);
 const NOW: Instant = Instant::from_unix_ms(1_000);

@@ -328,6 +328,33 @@ fn reads_of_a_key_on_a_trip_ask_home_for_the_floor() {
 }
 
 #[test]
+fn readers_are_chosen_with_the_chain_and_are_asked_when_the_write_is_acknowledged() {
+    for (copies, asked) in [(0, 1), (1, 3), (2, 4), (9, 4)] {
+        let mut pipeline = new(4, Selection::Random);
+        let mut order = order_on(2, Some(2), 4);
+        order.keys[0].trip = Some(Trip { number: 2, replicas: 2, copies });
+        pipeline.install_hot(&order).unwrap();
+        away(&mut pipeline, 1, 2);
+        prove(&mut pipeline, 1, LEAVE);
+        let Went::Trip { version, chain, .. } = put(&mut pipeline, 2, BEGUN) else { panic!() };
+        let readers = |pipeline: &mut Pipeline| -> BTreeSet<u16> {
+            (0..200).map(|_| get(pipeline, at(0)).node).collect()
+        };
+        assert_eq!(readers(&mut pipeline), BTreeSet::from([TAIL]), "nobody holds LEAVE");
+        let done = Says { code: Code::Ok, newest: true, node: chain[1], version, ..NOTHING };
+        answer(&mut pipeline, 2, done);
+        let holders = readers(&mut pipeline);
+        assert_eq!(holders.len(), asked, "{copies} copies");
+        assert!(asked == 1 || chain.iter().all(|node| holders.contains(node)));
+        assert!(holders.contains(&chain[1]));
+        // One that comes late is not the floor, and says nothing of who holds that.
+        put(&mut pipeline, 3, BEGUN);
+        answer(&mut pipeline, 3, Says { version: version - 1, ..done });
+        assert_eq!(readers(&mut pipeline), holders);
+    }
+}
+
+#[test]
 fn planted_bugs_break_what_they_say() {
     for (plant, again) in [(None, 42), (Some(Plant::ForgetStamps), 43)] {
         let mut pipeline = on_trip(plant);

@@ -172,6 +172,8 @@ impl Model {
             Way::Trip(it, _) => {
                 let chain = self.roam.chain(&header, &self.did);
                 let mut away = stamp(&header, id.0, epoch, 0, &chain);
+                // Orders here ask for no copies, so nobody is chosen beside the chain.
+                away.chain[2 * chain.len()..].fill(0xff);
                 away.object_version = it.version;
                 roam::set_moment(&mut away, it.trip);
                 Header { hop_flags: hop_flag::ROAM, ..away }

@@ -210,7 +210,7 @@ fn reply(switch: &Switch<'_>, header: &Header) {
 const AT_TAIL: u64 = u64::MAX;
 
 /// Where a GET of the key goes, with which floor and stay; none if it is not stamped.
-fn asks(switch: &Switch<'_>) -> (u16, Option<(u64, u64)>) {
+pub(crate) fn asks(switch: &Switch<'_>) -> (u16, Option<(u64, u64)>) {
     let get = Header { op: Op::Get as u8, keyspace: 1, keyhash: KEYHASH, ..Header::default() };
     let from = Endpoint::from(SocketAddr::from((CLIENT.0, CLIENT.1)));
     let Outcome::Dealt(sent) = switch.process(from, &bytes(&get)) else { panic!("left") };

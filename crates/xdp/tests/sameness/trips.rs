@@ -2,7 +2,7 @@
 //! which nothing is lost and nothing given twice.
 
 use crate::draw;
-use crate::hot::{HOME, KEYHASH, LIFE, addr, bytes, hot_switch, order, rack, says};
+use crate::hot::{HOME, KEYHASH, LIFE, addr, asks, bytes, hot_switch, order, rack, says};
 use crate::oracle::model::Sent;
 use crate::stand::{Outcome, Switch, ready};
 use crate::untouched::CLIENT;
@@ -193,6 +193,42 @@ fn program_and_sockets_give_stamps_from_one_table() {
     both.switch.plane.reload().unwrap();
     assert_eq!(both.puts(&put(7, 10, moment(4, 1), 1)), Some((ROAM, (1 << 33) + 3, 4)));
     assert_eq!(both.puts(&fourth), None);
+}
+
+#[test]
+fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
+    let Some((stand, program)) = ready("readers of writes on trips") else { return };
+    let mut both = Both::new(hot_switch(&stand, program));
+    let with_copies = |revision, copies| {
+        let mut order = on_trip(revision, Some(2));
+        order.keys[0].trip = Some(Trip { number: 2, replicas: 1, copies });
+        order
+    };
+    both.switch.plane.install_hot(&with_copies(2, 0)).unwrap();
+    both.socket(addr(HOME), &away(1, 2, 40)).unwrap();
+    both.socket(addr(HOME), &bytes(&says(Op::GetReply, HOME, 40, 1))).unwrap();
+    // The answer passes the program, or the sockets, and copies may change while the key is away.
+    for (seq, copies, by_kernel) in [(2, 0, true), (3, 1, true), (4, 1, false), (5, 0, false)] {
+        both.switch.plane.install_hot(&with_copies(seq + 1, copies)).unwrap();
+        let (_, sent) = both.kernel(&put(7, seq, moment(2, 1), 0)).unwrap();
+        let header: &[u8; HEADER_LEN] = sent.first_chunk().unwrap();
+        assert_eq!(header.chain_len(), 1);
+        let chain = header.chain();
+        let ids = chain.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));
+        let nodes: BTreeSet<u16> = ids.filter(|id| *id != wire::NOBODY).collect();
+        assert_eq!(nodes.len(), 1 + usize::from(copies));
+        let first = u16::from_be_bytes([chain[0], chain[1]]);
+        let done = says(Op::PutReply, first, header.object_version(), 0);
+        let done = bytes(&Header { client: 7, seq, hop_flags: ROAM, ..done });
+        if by_kernel {
+            let from = Endpoint::from(addr(first));
+            assert!(matches!(both.switch.process(from, &done), Outcome::Dealt(_)));
+        } else {
+            both.socket(addr(first), &done).unwrap();
+        }
+        let asked: BTreeSet<u16> = (0..50).map(|_| asks(&both.switch).0).collect();
+        assert_eq!(asked, nodes);
+    }
 }
 
 #[test]
