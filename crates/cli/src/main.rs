@@ -15,6 +15,7 @@ mod doctor;
 mod exit;
 mod figure;
 mod lab;
+mod netmc;
 mod out;
 mod parse;
 

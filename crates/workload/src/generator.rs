@@ -118,8 +118,8 @@ impl Generator {
         if spec.keys == 0 {
             return Err(SettingError::new("there must be at least one key"));
         }
-        if spec.mix.share(OpKind::Mget) > 0.0 && spec.mix.mget_keys > spec.keys {
-            let (asked, keys) = (spec.mix.mget_keys, spec.keys);
+        if spec.mix.share(OpKind::Mget) > 0.0 && spec.mix.mget_keys.max() > spec.keys {
+            let (asked, keys) = (spec.mix.mget_keys.max(), spec.keys);
             return Err(SettingError::new(format!("an mget of {asked} keys, but only {keys}")));
         }
         if spec.shift.is_some() && !spec.distribution.has_ranks() {
@@ -161,7 +161,8 @@ impl Generator {
     /// Different keys. A key that was drawn before is drawn again a few times, and then gives way
     /// to its next neighbour, so that a skewed law over few keys ends as well.
     fn choose_several(&mut self) -> Vec<u64> {
-        let wanted = usize::try_from(self.mix.mget_keys).expect("bounded by the mix");
+        let wanted = self.mix.mget_keys.draw(&mut self.rng);
+        let wanted = usize::try_from(wanted).expect("bounded by the mix");
         let mut keys = Vec::with_capacity(wanted);
         while keys.len() < wanted {
             let mut key = self.choose();

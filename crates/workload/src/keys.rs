@@ -2,30 +2,70 @@
 
 use crate::text::SettingError;
 
-/// Names of one fixed length for numbered keys: a prefix and decimal digits, so that their order
-/// is that of the numbers.
+/// Names of one fixed length for numbered keys: a prefix and digits, so that their order is that of
+/// the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNames {
     prefix: Vec<u8>,
     digits: usize,
+    base: Base,
+}
+
+/// What a digit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    /// `0` to `9`.
+    Decimal,
+    /// A byte.
+    Binary,
+}
+
+impl Base {
+    fn count(self) -> u64 {
+        match self {
+            Self::Decimal => 10,
+            Self::Binary => 256,
+        }
+    }
+
+    fn zero(self) -> u8 {
+        match self {
+            Self::Decimal => b'0',
+            Self::Binary => 0,
+        }
+    }
 }
 
 impl KeyNames {
-    /// Names of `len` bytes for keys `0..count`.
+    /// Names of `len` bytes for keys `0..count`, with decimal digits.
     ///
     /// # Errors
     ///
     /// If `len` leaves too few digits for `count` names.
     pub fn new(prefix: &str, len: usize, count: u64) -> Result<Self, SettingError> {
+        Self::with(prefix, len, count, Base::Decimal)
+    }
+
+    /// Numbers of `len` bytes, the most significant first, for keys `0..count`: the shortest names
+    /// that there are.
+    ///
+    /// # Errors
+    ///
+    /// If `count` numbers need more bytes.
+    pub fn binary(len: usize, count: u64) -> Result<Self, SettingError> {
+        Self::with("", len, count, Base::Binary)
+    }
+
+    fn with(prefix: &str, len: usize, count: u64, base: Base) -> Result<Self, SettingError> {
         let digits = len.saturating_sub(prefix.len());
-        let needed = count.saturating_sub(1).max(1).ilog10() as usize + 1;
+        let needed = count.saturating_sub(1).max(1).ilog(base.count()) as usize + 1;
         if digits < needed {
             let least = prefix.len() + needed;
             return Err(SettingError::new(format!(
                 "{count} keys named {prefix}... need {least} bytes each, not {len}"
             )));
         }
-        Ok(Self { prefix: prefix.as_bytes().to_vec(), digits })
+        Ok(Self { prefix: prefix.as_bytes().to_vec(), digits, base })
     }
 
     /// What all names begin with.
@@ -38,11 +78,12 @@ impl KeyNames {
     pub fn write(&self, index: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
         let first = out.len();
-        out.resize(first + self.digits, b'0');
+        let (zero, base) = (self.base.zero(), self.base.count());
+        out.resize(first + self.digits, zero);
         let mut left = index;
         for digit in out.iter_mut().skip(first).rev() {
-            *digit = b'0' + u8::try_from(left % 10).expect("a digit");
-            left /= 10;
+            *digit = zero + u8::try_from(left % base).expect("a digit");
+            left /= base;
         }
     }
 
@@ -62,8 +103,9 @@ impl KeyNames {
             return None;
         }
         digits.iter().try_fold(0_u64, |number, digit| {
-            let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
-            number.checked_mul(10)?.checked_add(u64::from(digit))
+            let digit = u64::from(digit.checked_sub(self.base.zero())?);
+            let base = self.base.count();
+            (digit < base).then(|| number.checked_mul(base)?.checked_add(digit))?
         })
     }
 }
@@ -79,6 +121,17 @@ mod tests {
         let all: Vec<Vec<u8>> = (0..2_000).map(|index| names.name(index)).collect();
         assert!(all.is_sorted());
         assert!((0..).zip(&all).all(|(index, name)| names.index(name) == Some(index)));
+    }
+
+    #[test]
+    fn short_names_are_numbers_and_have_their_length_too() {
+        let names = KeyNames::binary(4, 1 << 32).unwrap();
+        assert_eq!(names.name(0x0102_0304), [1, 2, 3, 4]);
+        assert_eq!(names.index(&[255, 0, 0, 9]), Some(0xff00_0009));
+        assert_eq!(names.index(&[0, 9]), None);
+        assert_eq!(KeyNames::binary(64, 10).unwrap().name(7).len(), 64);
+        assert!(KeyNames::binary(4, (1 << 32) + 1).is_err());
+        assert!(KeyNames::binary(2, 65_536).is_ok() && KeyNames::binary(2, 65_537).is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which operation comes next: the core workloads of YCSB, or shares of one's own.
 
+use crate::MgetSizes;
 use crate::text::{self, SettingError};
 use machine::Rng;
 use serde::{Deserialize, Serialize};
@@ -72,16 +73,10 @@ impl fmt::Display for OpKind {
 pub struct Mix {
     shares: Vec<(OpKind, f64)>,
     /// Keys of each MGET.
-    pub mget_keys: u64,
+    pub mget_keys: MgetSizes,
     /// Longest scan, in keys; lengths are uniform from 1.
     pub scan_length_max: u64,
 }
-
-/// Keys of an MGET if the mix does not say: one datagram's worth.
-const MGET_KEYS: u64 = 32;
-
-/// Most keys of one MGET: what a client may want at once, well above what fits one datagram.
-const MGET_KEYS_MAX: u64 = 1024;
 
 /// Longest scan of YCSB's workload E.
 const SCAN_LENGTH: u64 = 100;
@@ -105,7 +100,7 @@ impl Mix {
             'f' => vec![(OpKind::Get, 0.5), (OpKind::Rmw, 0.5)],
             _ => return None,
         };
-        Some(Self { shares, mget_keys: MGET_KEYS, scan_length_max: SCAN_LENGTH })
+        Some(Self { shares, mget_keys: MgetSizes::default(), scan_length_max: SCAN_LENGTH })
     }
 
     /// The share of one kind.
@@ -154,10 +149,14 @@ impl fmt::Display for Mix {
 impl FromStr for Mix {
     type Err = SettingError;
 
-    /// `get=0.9,put=0.1`; `mget:16=1` and `scan:50=1` say how many keys at most.
+    /// `get=0.9,put=0.1`; `mget:16=1` and `scan:50=1` say how many keys at most, `mget:~8.6=1` how
+    /// many on average (see [`MgetSizes`]).
     fn from_str(input: &str) -> Result<Self, SettingError> {
-        let mut mix =
-            Self { shares: Vec::new(), mget_keys: MGET_KEYS, scan_length_max: SCAN_LENGTH };
+        let mut mix = Self {
+            shares: Vec::new(),
+            mget_keys: MgetSizes::default(),
+            scan_length_max: SCAN_LENGTH,
+        };
         for part in input.split(',') {
             let Some((name, share)) = part.split_once('=') else {
                 let form = "expected shares like get=0.9,put=0.1";
@@ -169,9 +168,9 @@ impl FromStr for Mix {
             };
             let kind = kind_of(name)?;
             match (kind, size) {
-                (OpKind::Mget, Some(size)) => mix.mget_keys = bounded(size, MGET_KEYS_MAX)?,
+                (OpKind::Mget, Some(size)) => mix.mget_keys = size.parse()?,
                 (OpKind::Scan, Some(size)) => {
-                    mix.scan_length_max = bounded(size, SCAN_LENGTH_MAX)?;
+                    mix.scan_length_max = text::bounded(size, "keys at once", SCAN_LENGTH_MAX)?;
                 }
                 (_, Some(_)) => return Err(SettingError::new(format!("{name} has no size"))),
                 (_, None) => {}
@@ -197,14 +196,6 @@ fn kind_of(name: &str) -> Result<OpKind, SettingError> {
         let known: Vec<&str> = OpKind::ALL.iter().map(|kind| kind.name()).collect();
         SettingError::new(format!("no operation {name:?}; there are {}", known.join(", ")))
     })
-}
-
-fn bounded(text: &str, most: u64) -> Result<u64, SettingError> {
-    let value = text::number(text, "keys at once")?;
-    if !(1..=most).contains(&value) {
-        return Err(SettingError::new(format!("{text} keys at once: not between 1 and {most}")));
-    }
-    Ok(value)
 }
 
 #[cfg(test)]
@@ -240,7 +231,8 @@ mod tests {
 
     #[test]
     fn text_reads_back() {
-        for text in ["get=0.9,put=0.1", "mget:16=1", "scan:50=0.25,insert=0.25,rmw=0.5"] {
+        for text in ["get=0.9,put=0.1", "mget:16=1", "mget:~8.6=0.5,put=0.5", "scan:50=0.5,rmw=0.5"]
+        {
             assert_eq!(text.parse::<Mix>().unwrap().to_string(), text);
         }
         let thirds: Mix = "get=0.333,put=0.333,del=0.333".parse().unwrap();
@@ -258,6 +250,7 @@ mod tests {
             ("get=0.5,get=0.5", "twice"),
             ("get:3=1", "no size"),
             ("mget:0=1", "not between"),
+            ("mget:~0.5=1", "not between"),
             ("scan:many=1", "not a number"),
         ] {
             let error = text.parse::<Mix>().unwrap_err().to_string();

@@ -26,6 +26,15 @@ pub(crate) fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, 
     text.trim().parse().map_err(|_| bad())
 }
 
+/// Reads a count from 1 to `most`.
+pub(crate) fn bounded(text: &str, what: &str, most: u64) -> Result<u64, SettingError> {
+    let value = number(text, what)?;
+    if !(1..=most).contains(&value) {
+        return Err(SettingError::new(format!("{text} {what}: not between 1 and {most}")));
+    }
+    Ok(value)
+}
+
 /// Reads a share between 0 and 1.
 pub(crate) fn share(text: &str, what: &str) -> Result<f64, SettingError> {
     let value: f64 = number(text, what)?;

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use workload::{KeyNames, OpKind, Spec, Values};
+use workload::{KeyNames, MgetSizes, OpKind, Spec, Values};
 
 /// Everything that a run depends on, but the cluster.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) values: Values,
     /// Threads, each with a client of its own.
     pub(crate) threads: usize,
+    /// Network namespaces of a lab that they run in by turns; empty for the caller's.
+    pub(crate) hosts: Vec<String>,
     /// When requests start.
     pub(crate) pace: Pace,
     /// For how long; zero for as long as it takes.
@@ -102,7 +104,7 @@ impl Plan {
             keys: *keys,
             key_bytes: self.names.name(0).len(),
             value_bytes: Text(self.values.sizes()),
-            mget_keys: (mix.share(OpKind::Mget) > 0.0).then_some(mix.mget_keys),
+            mget_keys: (mix.share(OpKind::Mget) > 0.0).then_some(&mix.mget_keys),
             multigets: (mix.share(OpKind::Mget) > 0.0).then_some(Text(&self.multigets)),
             threads: self.threads,
             pace: self.pace,
@@ -126,7 +128,7 @@ pub(crate) struct Parameters<'a> {
     key_bytes: usize,
     value_bytes: Text<'a, workload::Sizes>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mget_keys: Option<u64>,
+    mget_keys: Option<&'a MgetSizes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     multigets: Option<Text<'a, Multigets>>,
     threads: usize,

@@ -3,6 +3,7 @@
 use super::plan::{Pace, Plan};
 use super::worker::{Finished, Source, Worker};
 use crate::exit::Failure;
+use crate::lab::namespace;
 use anyhow::anyhow;
 use machine::Instant;
 use runtime::clock::Clock;
@@ -82,7 +83,10 @@ fn run(
     source: impl Fn(usize) -> Result<Source, Failure> + Sync,
 ) -> Result<Measured, Failure> {
     let (sender, receiver) = channel();
-    let work = |index, ticks| {
+    let work = |index: usize, ticks| {
+        if let Some(host) = plan.hosts.iter().cycle().nth(index) {
+            namespace::enter(host)?;
+        }
         let source = source(index)?;
         Worker::new(plan, index, start, source, population.clone(), ticks)?.run()
     };

@@ -300,6 +300,7 @@ impl Load {
             counters,
             values: Values::new(self.value_size.clone()),
             threads: self.threads,
+            hosts: Vec::new(),
             pace,
             duration: self.duration,
             piece: bench::PIECE,

@@ -226,7 +226,7 @@ impl Demo {
     fn load_of_nodes(&self, measured: &Measured) -> Result<Vec<NodeLoad>, Failure> {
         let reads = measured.summary.kinds.iter().map(|kind| match kind.kind {
             Some(OpKind::Get) => kind.ops,
-            Some(OpKind::Mget) => kind.ops * self.plan.spec.mix.mget_keys,
+            Some(OpKind::Mget) => kind.ops * self.plan.spec.mix.mget_keys.max(),
             _ => 0,
         });
         let reads: u64 = reads.sum();
@@ -294,6 +294,7 @@ fn plan(service: SocketAddr) -> Result<Plan, Failure> {
         counters: names("incr")?,
         values: Values::new(sizes),
         threads: 1,
+        hosts: Vec::new(),
         pace: Pace::Closed(32),
         duration: MIX_TIME,
         piece: bench::PIECE,

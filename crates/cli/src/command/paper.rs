@@ -1,4 +1,6 @@
-//! `keyway paper`: the experiments of the papers, in virtual time.
+//! `keyway paper`: the experiments of the papers, in virtual time or in a lab.
+
+mod netmc;
 
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
@@ -13,7 +15,8 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   keyway paper pegasus --figure 8
-  keyway paper pegasus --figure 11 --nodes 128 --out plots")]
+  keyway paper pegasus --figure 11 --nodes 128 --out plots
+  keyway paper netmc --figure 8")]
 pub(crate) struct Args {
     #[command(subcommand)]
     paper: Paper,
@@ -22,6 +25,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Paper {
     Pegasus(Pegasus),
+    Netmc(netmc::Netmc),
 }
 
 /// Balance the load of hot keys over a rack of slow nodes (Pegasus, OSDI 2020, section 8).
@@ -90,8 +94,10 @@ fn parse_arm(text: &str) -> Result<Arm, String> {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let Paper::Pegasus(pegasus) = self.paper;
-        pegasus.run(shared.json)
+        match self.paper {
+            Paper::Pegasus(pegasus) => pegasus.run(shared.json),
+            Paper::Netmc(netmc) => netmc.run(shared),
+        }
     }
 }
 

@@ -90,6 +90,12 @@ impl Cluster {
              shards = {shards}\n"
         );
         writeln!(text, "engine = {:?}", self.size.engine.name()).expect("strings take everything");
+        let backend = usize::from(id).checked_sub(1).and_then(|at| self.size.backends.get(at));
+        if let Some(backend) = backend {
+            // It goes when the lab goes, so there is nothing to be kept.
+            let url = backend.secret();
+            text.push_str(&format!("backend = {url:?}\nsync = \"never\"\n"));
+        }
         if let Some(data) = &self.size.data {
             let sync = match self.size.sync {
                 SyncPolicy::Always => "always",
@@ -115,6 +121,9 @@ mod tests {
 
     /// What roles would make of it.
     fn load(engine: EngineKind, data: Option<&str>, rate: u32) -> Config {
+        let url = |node| format!("redis+unix:///tmp/{node}").parse().unwrap();
+        let of_each = (1..=NODES_MAX).map(url);
+        let backends = if engine.has_backend() { of_each.collect() } else { Vec::new() };
         let size = UpOptions {
             nodes: NODES_MAX,
             replicas: 3,
@@ -123,7 +132,7 @@ mod tests {
             switch_threads: 1,
             engine,
             data: data.map(Into::into),
-            backends: Vec::new(),
+            backends,
             sync: SyncPolicy::Interval,
             service: service(),
             admin: admin(Place::Controller),
@@ -145,6 +154,13 @@ mod tests {
         assert!(config.nodes.iter().all(|node| node.data.is_none() && node.max_rate.is_none()));
         assert_eq!(config.switches[0].service.to_string(), "10.77.255.1:7700");
         assert_eq!(config.node(NodeId(32)).unwrap().listen.to_string(), "10.77.1.32:7801");
+    }
+
+    #[test]
+    fn a_lab_with_backends_has_one_for_each_node() {
+        let config = load(EngineKind::Redis, None, 0);
+        let urls = config.nodes.iter().map(|node| node.backend.as_ref().unwrap().secret());
+        assert!(urls.eq((1..=NODES_MAX).map(|node| format!("redis+unix:///tmp/{node}"))));
     }
 
     #[test]

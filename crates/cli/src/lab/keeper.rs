@@ -10,6 +10,7 @@ use crate::lab::ready::{self, Progress};
 use crate::lab::state::{self, Held, State};
 use anyhow::{Context, Result, anyhow, bail};
 use machine::Instant;
+use nix::sys::signal::Signal;
 use runtime::clock::Clock;
 use runtime::signals::Signals;
 use std::fs;
@@ -84,30 +85,60 @@ impl Lab {
     /// how far that has come.
     pub(crate) fn start(&mut self, stays: bool, tell: impl Fn(&str)) -> Result<(), Failure> {
         let path = self.held.path().to_owned();
-        let (config, logs) = (path.join("cluster.toml"), path.join("logs"));
+        let config = path.join(CONFIG);
         fs::write(&config, self.cluster.config(&path)).context("cannot write cluster.toml")?;
-        fs::create_dir_all(&logs).context("cannot create a directory for logs")?;
+        fs::create_dir_all(path.join(LOGS)).context("cannot create a directory for logs")?;
         network::build(&self.cluster.rack)?;
         tell(&format!("{} hosts are linked", self.state.namespaces.len()));
         for (place, mut arguments) in self.roles() {
             arguments.extend(["--config".to_owned(), config.display().to_string()]);
-            let plan = Plan {
-                place: place.to_string(),
-                namespace: self.cluster.rack.namespace(place),
-                arguments,
-                log: logs.join(format!("{place}.log")),
-                tied: !stays,
-            };
-            let sender = self.sender.clone();
-            // Nobody listens any more once the lab is being taken down.
-            let ended = move |place: &str, status| {
-                sender.send(Event::Ended(place.to_owned(), status)).ok();
-            };
-            self.state.processes.push(process::start(plan, ended)?);
+            self.run(place, arguments, !stays)?;
         }
         self.held.write(&self.state)?;
         tell(&format!("{} processes are started", self.state.processes.len()));
         self.wait_ready(tell)
+    }
+
+    /// Runs this program on a host, with what a role is told or with something else. If it is tied,
+    /// it ends with this process.
+    pub(crate) fn run(&mut self, on: Place, arguments: Vec<String>, tied: bool) -> Result<()> {
+        let plan = Plan {
+            place: on.to_string(),
+            namespace: self.cluster.rack.namespace(on),
+            arguments,
+            log: self.held.path().join(LOGS).join(format!("{on}.log")),
+            tied,
+        };
+        let sender = self.sender.clone();
+        // Nobody listens any more once the lab is being taken down.
+        let ended = move |place: &str, status| {
+            sender.send(Event::Ended(place.to_owned(), status)).ok();
+        };
+        self.state.processes.push(process::start(plan, ended)?);
+        Ok(())
+    }
+
+    /// Kills what runs on a host, of which nobody is told: [`restart`](Self::restart) follows.
+    pub(crate) fn kill(&mut self, on: Place) -> Result<()> {
+        let place = on.to_string();
+        let runs = self.state.processes.iter().position(|process| process.place == place);
+        let process = self.state.processes.remove(runs.context("nothing runs there")?);
+        process.identity.signal(Signal::SIGKILL);
+        match self.events.recv_timeout(KILL_WAIT_MAX) {
+            Ok(Event::Ended(it, _)) if it == place => Ok(()),
+            Ok(Event::Ended(it, status)) => bail!("{it} has ended, {status}"),
+            Ok(Event::Signal(signal)) => bail!("{signal}: ended before it was through"),
+            Err(_) => bail!("{place} cannot be killed"),
+        }
+    }
+
+    /// Starts a role again that was killed.
+    pub(crate) fn restart(&mut self, on: Place) -> Result<()> {
+        let config = self.held.path().join(CONFIG);
+        let role = self.roles().into_iter().find(|(place, _)| *place == on);
+        let (_, mut arguments) = role.context("no role is there")?;
+        arguments.extend(["--config".to_owned(), config.display().to_string()]);
+        self.run(on, arguments, true)
     }
 
     /// Each role's host, and how it is started.
@@ -206,6 +237,13 @@ impl Lab {
         Ok(())
     }
 }
+
+/// What lies in the directory of a lab.
+const CONFIG: &str = "cluster.toml";
+const LOGS: &str = "logs";
+
+/// More than the kernel needs on a machine that is busy.
+const KILL_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Far more than a rack takes, even on a machine that does other things.
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);

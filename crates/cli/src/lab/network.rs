@@ -68,6 +68,15 @@ pub(crate) fn segment(rack: &Rack, hosts: &[Place], at_the_port: bool) -> Result
     })
 }
 
+/// Whether the switch's kernel passes packets between hosts.
+pub(crate) fn forward(rack: &Rack, passes: bool) -> Result<()> {
+    let value = if passes { "1" } else { "0" };
+    inside(&rack.namespace(Place::Switch), || write(FORWARD, value))
+}
+
+/// The setting for it.
+const FORWARD: &str = "ipv4/ip_forward";
+
 /// Settings of a namespace's kernel.
 fn set(place: Place) -> Result<()> {
     // Packets come with addresses of hosts that another way leads to: those of the chain.
@@ -81,7 +90,7 @@ fn set(place: Place) -> Result<()> {
     }
     match place {
         // This sets it for all ports to come, too.
-        Place::Switch => write("ipv4/ip_forward", "1"),
+        Place::Switch => write(FORWARD, "1"),
         Place::Controller | Place::Node(_) | Place::Client(_) => Ok(()),
     }
 }

@@ -162,6 +162,7 @@ impl Site {
             values: Values::new(VALUE_BYTES.parse().expect("a number of bytes")),
             multigets: Multigets::default(),
             threads: 1,
+            hosts: Vec::new(),
             pace,
             duration: time,
             piece,

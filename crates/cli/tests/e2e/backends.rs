@@ -96,6 +96,21 @@ fn one_node_before_one_redis_serves_what_is_there_and_survives_kill_9() {
 }
 
 #[test]
+fn a_node_before_an_empty_redis_serves_too() {
+    let Some(server) = Server::redis(&[]) else {
+        let what = "a node before an empty Redis";
+        skip::report(what, "there is no redis-server: apt-get install redis-server");
+        return;
+    };
+    let servers = [server];
+    let processes = start(&servers, 1);
+    let space = processes.space();
+    assert_eq!(get(&space, "key"), None);
+    put(&space, "key", "value");
+    assert_eq!(get(&space, "key").as_deref(), Some("value"));
+}
+
+#[test]
 fn two_nodes_before_two_redis_with_the_same_data_stand_in_for_each_other() {
     let Some(servers) = servers("two nodes before two Redis with data", 2) else { return };
     let mut processes = start(&servers, 2);

@@ -41,3 +41,19 @@ fn what_cannot_be_made_is_refused_with_a_reason() {
     assert!(refused(&["--figure", "8", "--keys", "0"]).contains("at least 1"));
     assert!(refused(&["--figure", "8", "--out", "/dev/null/x"]).contains("--out DIR"));
 }
+
+#[test]
+fn a_comparison_of_multigets_that_cannot_be_made_is_refused_with_a_reason() {
+    let refused = |more: &[&str]| {
+        let words = [&["paper", "netmc"], more].concat();
+        run(&words).expect(2).stderr
+    };
+    assert!(refused(&["--figure", "7"]).contains("8..=17"));
+    assert!(refused(&["--figure", "8", "--keys", "10"]).contains("at least 1000"));
+    assert!(
+        refused(&["--figure", "8", "--arm", "router"])
+            .contains("switch, assisted, client, coordinator")
+    );
+    assert!(refused(&["--figure", "8", "--rounds", "0"]).contains("1..=100"));
+    assert!(refused(&["--figure", "8", "--out", "/dev/null/x"]).contains("--out DIR"));
+}

@@ -22,6 +22,7 @@ mod tests {
     use crate::rack::{
         DownInTheEnd, Lab, can_build, can_load_programs, traces, wait_until_gone, wait_until_inside,
     };
+    use crate::skip;
     use serde_json::Value;
     use std::process::Command;
     use std::sync::{Mutex, PoisonError};
@@ -259,6 +260,50 @@ mod tests {
         let changes = |row: &Value| row["back_after_ms"].as_str().unwrap().split(", ").count();
         assert_eq!(changes(&rows[1]), 2, "{rows:?}");
         assert!(rows[3]["answered"].as_f64().unwrap() > 0.5, "{rows:?}");
+    }
+
+    #[test]
+    fn who_takes_multigets_apart_is_compared_in_a_rack_of_which_nothing_is_left() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let test = "who_takes_multigets_apart_is_compared_in_a_rack_of_which_nothing_is_left";
+        if !(can_build(test) && can_load_programs(test)) {
+            return;
+        }
+        let (folder, name) = (tempfile::tempdir().unwrap(), Lab::free_name());
+        let out = folder.path().to_str().unwrap();
+        let measure = |figure: &str, more: &[&str]| {
+            let words = ["paper", "netmc", "--figure", figure, "--keys", "1k", "--json", "--out"];
+            let small = [out, "--name", &name, "--seconds", "100ms", "--rounds", "1"];
+            let rows = run(&[&words[..], &small, more].concat()).expect(0).json_lines();
+            let plot = folder.path().join(format!("netmc-{figure}.svg"));
+            assert!(std::fs::read_to_string(plot).unwrap().contains("<svg"));
+            assert_eq!(traces(&name), Vec::<String>::new());
+            rows
+        };
+        let skewed = |rows: &[Value]| {
+            let arms = ["switch", "assisted", "client", "coordinator"];
+            assert_eq!(rows.len(), 1 + 4 * arms.len(), "a head and four loads: {rows:?}");
+            for (row, arm) in rows.iter().skip(1).zip(arms.iter().cycle()) {
+                assert_eq!(row["arm"], *arm);
+                let number = |key: &str| row[key].as_f64().unwrap();
+                assert!(number("requests") > 0.0 && number("switch_over") > 0.0, "{row}");
+                assert!(number("cpu_us") > number("cpu_us_nodes"), "{row}");
+                // While it has nothing to take apart it looks after its map, now and then.
+                assert_eq!(number("cpu_us_coordinator") > 2.0, *arm == "coordinator", "{row}");
+            }
+        };
+        skewed(&measure("8", &[]));
+        let course = measure("17", &["--arm", "switch"]);
+        assert_eq!(course.len(), 2, "{course:?}");
+        assert!(course[1]["before"].as_f64().unwrap() > 0.0, "{course:?}");
+        assert_eq!(course[1]["while_down"], 0.0, "nothing passes a switch that is stopped");
+        if Command::new("redis-server").arg("--version").output().is_err() {
+            skip::report(test, "there is no redis-server: apt-get install redis-server");
+            return;
+        }
+        let rows = measure("11", &[]);
+        skewed(&rows);
+        assert!(rows.iter().skip(1).all(|it| it["cpu_us_stores"].as_f64().unwrap() > 0.0));
     }
 
     #[test]

@@ -230,6 +230,10 @@ impl Backend for RedisBackend {
         scan.arg(cursor).arg("COUNT").arg(SCANNED_AT_ONCE).arg("TYPE").arg("string");
         let (next, names): (u64, Vec<Vec<u8>>) =
             scan.query(&mut self.connection).map_err(trouble)?;
+        if names.is_empty() {
+            // A pipeline without commands is refused before it is sent.
+            return Ok((next, Vec::new()));
+        }
         let mut pipe = redis::pipe();
         names.iter().for_each(|name| {
             pipe.cmd("PTTL").arg(name);

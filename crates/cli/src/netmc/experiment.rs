@@ -1,0 +1,257 @@
+//! An experiment: points, and what is measured at each, in all arms.
+
+use crate::bench::Pace;
+use crate::exit::Failure;
+use crate::lab::plane::Plane;
+use crate::netmc::arm::Arm;
+use crate::netmc::look::Looks;
+use crate::netmc::results::Results;
+use crate::netmc::stage::{Filled, Load, Setup, Sizes, Stage};
+use paper::Figure;
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::time::Duration;
+use workload::{Distribution, Mix};
+
+/// What one figure shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Experiment {
+    pub(crate) title: &'static str,
+    /// What differs between points.
+    pub(crate) across: &'static str,
+    /// What the groups of points are called that are plotted apart; at least one.
+    pub(crate) groups: Vec<&'static str>,
+    pub(crate) shows: Shows,
+    /// Whether there is a Redis behind each node.
+    pub(crate) redis: bool,
+    /// Those with as many nodes follow each other, and so do those of a group.
+    pub(crate) points: Vec<Point>,
+}
+
+/// What is measured at each point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// Throughput, with as many requests in flight as are allowed.
+    Throughput,
+    /// That, and the tail of all arms at the same rate.
+    Tails,
+    /// That, and latencies at many rates.
+    Latencies,
+}
+
+/// A rack and a load.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    /// As tables call it.
+    pub(crate) name: String,
+    /// Of which group it is.
+    pub(crate) group: usize,
+    pub(crate) nodes: u16,
+    pub(crate) sizes: Sizes,
+    /// Keys of a multiget, on average.
+    pub(crate) keys: f64,
+    /// Share of writes, in percent; the rest are multigets.
+    pub(crate) writes: u8,
+    pub(crate) distribution: Distribution,
+}
+
+/// What holds for all points.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) lab: String,
+    pub(crate) plane: Plane,
+    pub(crate) node_rate: Option<NonZero<u32>>,
+    pub(crate) arms: Vec<Arm>,
+    /// Keys of each keyspace.
+    pub(crate) keys: u64,
+    /// Requests in flight in a closed loop, of all clients.
+    pub(crate) in_flight: usize,
+    /// How long each trial is looked at.
+    pub(crate) time: Duration,
+    pub(crate) rounds: u32,
+}
+
+/// How long a load is there before it is looked at.
+const WARM: Duration = Duration::from_millis(250);
+
+/// How long a trial is at most by which the detour is measured.
+const DETOUR_TIME: Duration = Duration::from_millis(750);
+
+/// At which share of the switch's throughput tails are compared.
+const TAIL_PERCENT: u32 = 70;
+
+/// At which shares of it latencies are shown.
+const LATENCY_PERCENTS: [u32; 8] = [10, 20, 35, 50, 60, 70, 80, 90];
+
+impl Point {
+    pub(crate) fn mix(&self) -> Mix {
+        let writes = f64::from(self.writes) / 100.0;
+        // A mean of one key leaves nothing to be drawn.
+        let keys = if self.keys > 1.0 { format!("~{}", self.keys) } else { "1".to_owned() };
+        let text = match self.writes {
+            0 => format!("mget:{keys}=1"),
+            100 => "put=1".to_owned(),
+            _ => format!("mget:{keys}={},put={writes}", 1.0 - writes),
+        };
+        text.parse().expect("the shares add up")
+    }
+}
+
+impl Shows {
+    /// Rates at which an open loop asks, in percent of what the switch reaches.
+    fn percents(self) -> &'static [u32] {
+        match self {
+            Self::Throughput => &[],
+            Self::Tails => &[TAIL_PERCENT],
+            Self::Latencies => &LATENCY_PERCENTS,
+        }
+    }
+}
+
+impl Experiment {
+    /// Measures everything.
+    pub(crate) fn run(&self, terms: &Terms) -> Result<Figure, Failure> {
+        let mut results = Results::new(self);
+        for points in self.points.chunk_by(|one, next| one.nodes == next.nodes) {
+            let Some(first) = points.first() else { continue };
+            let setup = terms.setup(first.nodes, self.redis);
+            Stage::with(&setup, |stage| {
+                let fill = |sizes: Sizes| {
+                    let name = format!("keys-{}-{}", sizes.key, sizes.value);
+                    stage.fill(&name, terms.keys, sizes)
+                };
+                let filled = fill(first.sizes)?;
+                results.detour_us = terms.detour_us(stage, first, &filled)?;
+                let mut keyspaces = BTreeMap::from([(first.sizes, filled)]);
+                for point in points {
+                    let filled = match keyspaces.get(&point.sizes) {
+                        Some(filled) => filled.clone(),
+                        None => fill(point.sizes)?,
+                    };
+                    terms.measure(stage, (point, self.shows), &filled, &mut results)?;
+                    keyspaces.insert(point.sizes, filled);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(results.figure(self, terms))
+    }
+}
+
+impl Terms {
+    pub(crate) fn setup(&self, nodes: u16, redis: bool) -> Setup {
+        let Self { lab, plane, node_rate, .. } = self.clone();
+        Setup { lab, plane, nodes, node_rate, redis }
+    }
+
+    fn measure(
+        &self,
+        stage: &Stage,
+        (point, shows): (&Point, Shows),
+        on: &Filled,
+        results: &mut Results,
+    ) -> Result<(), Failure> {
+        let full = self.rounds(stage, (point, "full"), on, Pace::Closed(self.in_flight))?;
+        let reached = |looks: &Looks| looks.median(|it| it.done);
+        let best = full.values().map(reached).fold(0.0, f64::max);
+        let best = full.get(&Arm::Switch).map_or(best, reached);
+        results.add_full(point, &full);
+        for percent in shows.percents() {
+            let rate = (best * f64::from(*percent) / 100.0).max(1.0);
+            let at = format!("{percent} %");
+            let looks = self.rounds(stage, (point, &at), on, Pace::Open(rate))?;
+            results.add_open(point, &at, shows, &looks);
+        }
+        Ok(())
+    }
+
+    /// How much longer a request and its answer take that pass the switch's kernel and not its
+    /// programs, in microseconds of processor time: multigets of one key, which nobody takes apart.
+    fn detour_us(&self, stage: &Stage, point: &Point, on: &Filled) -> Result<f64, Failure> {
+        let arms = vec![Arm::Switch, Arm::Client];
+        let terms = Self { arms, time: DETOUR_TIME.min(self.time), ..self.clone() };
+        let point = Point { keys: 1.0, writes: 0, name: "one key".to_owned(), ..point.clone() };
+        let looks = terms.rounds(stage, (&point, "full"), on, Pace::Closed(self.in_flight))?;
+        let cost = |arm| looks.get(&arm).map_or(0.0, |it| it.median(|look| look.cost_us.sum()));
+        Ok((cost(Arm::Client) - cost(Arm::Switch)).max(0.0))
+    }
+
+    /// All arms under the same load, by turns, so many times.
+    fn rounds(
+        &self,
+        stage: &Stage,
+        (point, at): (&Point, &str),
+        on: &Filled,
+        pace: Pace,
+    ) -> Result<BTreeMap<Arm, Looks>, Failure> {
+        let mut all: BTreeMap<Arm, Looks> =
+            self.arms.iter().map(|arm| (*arm, Looks::default())).collect();
+        for round in 0..self.rounds {
+            // Another one begins each time: what follows an overload is worse for it.
+            let first = round as usize % self.arms.len();
+            let (before, from) = self.arms.split_at(first);
+            for arm in from.iter().chain(before) {
+                let (mix, distribution) = (point.mix(), point.distribution);
+                let (time, piece, seed) = (self.time, self.time, u64::from(round) + 1);
+                let load = Load { mix, distribution, pace, time, piece, seed };
+                let warm = Load { time: WARM, piece: WARM, seed: seed << 32, ..load.clone() };
+                stage.measure(*arm, on, &warm)?;
+                let look = stage.look(*arm, on, &load)?;
+                eprintln!("{}, {at}, {}: {look}", point.name, arm.name());
+                all.entry(*arm).or_default().0.push(look);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What it was measured with.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let Self { plane, node_rate, keys, in_flight, time, rounds, .. } = self;
+        let plane = match plane {
+            Plane::User => "user",
+            Plane::Xdp => "xdp",
+        };
+        let rate = node_rate.map_or_else(
+            || "as fast as the machine lets them".to_owned(),
+            |rate| format!("of {rate} requests/s each"),
+        );
+        vec![
+            format!(
+                "2 clients, plane {plane}, nodes {rate}, a coordinator on a host of its own; all \
+                 share this machine"
+            ),
+            format!(
+                "{keys} keys, each on one node; {rounds} rounds of {} s, all arms by turns; \
+                 medians of the rounds",
+                time.as_secs_f64()
+            ),
+            format!(
+                "full: closed loop, {in_flight} requests in flight; n %: open loop, Poisson, at \
+                 that share of what the switch reaches"
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::OpKind;
+
+    #[test]
+    fn a_point_asks_for_its_share_of_writes() {
+        for writes in [0, 5, 20, 60, 100] {
+            let point = Point {
+                name: String::new(),
+                group: 0,
+                nodes: 5,
+                sizes: Sizes { key: 4, value: 256 },
+                keys: 8.6,
+                writes,
+                distribution: Distribution::Uniform,
+            };
+            let share = point.mix().share(OpKind::Put);
+            assert!((share - f64::from(writes) / 100.0).abs() < 1e-9, "{writes}: {share}");
+        }
+    }
+}
