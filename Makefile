@@ -35,4 +35,4 @@ prerequisites-bench:
 	@sh tools/prerequisites.sh cc bpf network
 
 prerequisites-test:
-	@sh tools/prerequisites.sh cc bpf c++ network stores
+	@sh tools/prerequisites.sh cc bpf c++ network stores clients

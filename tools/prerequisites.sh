@@ -2,9 +2,10 @@
 # Makes sure that there is a Rust toolchain, and what is named as arguments: `cc`, with which Rust
 # links, `bpf`, clang for the switch in the kernel and what libbpf is built with, `c++`, with which
 # the fuzzer's runtime is built, `network`, the programs with which root builds networks, looks at
-# them and lets them fail, and `stores`, those that nodes keep values in and the gateway is tested
-# with. Installs them on Debian and Ubuntu if it may; otherwise says exactly what to install and
-# how. All else cargo fetches.
+# them and lets them fail, `stores`, those that nodes keep values in and the gateway is tested with,
+# and `clients`, the languages and libraries of the Redis clients that it is tested with, in
+# target/clients. Installs them on Debian and Ubuntu if it may; otherwise says exactly what to
+# install and how. All else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -84,10 +85,60 @@ network() {
 stores() {
     { command -v redis-server || command -v valkey-server; } >/dev/null &&
         command -v memcached >/dev/null && command -v redis-cli >/dev/null &&
-        command -v redis-benchmark >/dev/null && return
-    install redis-server redis-tools memcached ||
-        echo 'Without redis-server and memcached tests are skipped:' \
-            'apt-get install redis-server memcached' >&2
+        command -v redis-benchmark >/dev/null &&
+        { command -v nutcracker >/dev/null || [ -x /usr/sbin/nutcracker ]; } && return
+    install redis-server redis-tools memcached nutcracker ||
+        echo 'Without redis-server, memcached and nutcracker tests are skipped:' \
+            'apt-get install redis-server redis-tools memcached nutcracker' >&2
+}
+
+# Without them tests say what they had to skip.
+clients() {
+    { command -v go && command -v javac && command -v mvn && command -v node && command -v npm &&
+        python3 -c 'import ensurepip'; } >/dev/null 2>&1 ||
+        install python3-venv golang-go default-jdk-headless maven nodejs npm ||
+        echo 'Without Python, Go, Java and Node.js tests with Redis clients are skipped:' \
+            'apt-get install python3-venv golang-go default-jdk-headless maven nodejs npm' >&2
+    mkdir -p "${CARGO_TARGET_DIR:-target}/clients"
+    clients_in=$(cd "${CARGO_TARGET_DIR:-target}/clients" && pwd)
+    libraries python requirements.txt
+    libraries go go.sum
+    libraries java pom.xml
+    libraries node package-lock.json
+}
+
+# What the drivers in the language $1 use, once for each content of the file $2, which names it.
+libraries() {
+    wanted=tests/clients/$1/$2
+    have=$clients_in/$1.lock
+    cmp -s "$wanted" "$have" && return
+    echo "Fetching the Redis clients of tests/clients/$1" >&2
+    rm -rf "${clients_in:?}/$1" "$have"
+    mkdir "$clients_in/$1"
+    # A registry that does not answer costs time, not the whole run.
+    { timeout 300 sh -eu -c "$(fetching "$1")" - "$clients_in/$1" >&2 && cp "$wanted" "$have"; } ||
+        echo "They could not be fetched, and tests with them are skipped" >&2
+}
+
+# How the libraries of the language $1 come into the folder that the program is given.
+fetching() {
+    case $1 in
+        python)
+            echo 'python3 -m venv "$1"
+                "$1/bin/pip" install --quiet --require-hashes \
+                    -r tests/clients/python/requirements.txt'
+            ;;
+        go) echo 'cd tests/clients/go; GOMODCACHE=$1 GOFLAGS=-modcacherw go mod download' ;;
+        java)
+            echo 'mvn --batch-mode --quiet -f tests/clients/java/pom.xml \
+                -Dmaven.repo.local="$1/repository" \
+                dependency:copy-dependencies -DoutputDirectory="$1/lib"'
+            ;;
+        node)
+            echo 'cp tests/clients/node/package.json tests/clients/node/package-lock.json "$1"
+                cd "$1"; npm ci --no-audit --no-fund --silent'
+            ;;
+    esac
 }
 
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"
@@ -101,7 +152,7 @@ at_least "$found" "$rust_needed" ||
 
 for needed in "$@"; do
     case $needed in
-        network | stores)
+        network | stores | clients)
             "$needed"
             continue
             ;;

@@ -18,6 +18,7 @@ mod lab;
 mod netmc;
 mod out;
 mod parse;
+mod versus;
 
 use clap::Parser;
 use std::process::ExitCode;

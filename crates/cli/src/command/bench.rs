@@ -1,5 +1,7 @@
 //! `keyway bench`: load on a cluster, and how it stands it.
 
+mod versus;
+
 use crate::admin::Admin;
 use crate::answer::Answer;
 use crate::bench::{self, Measured, Multigets, Pace, Plan, Progress};
@@ -36,7 +38,9 @@ Examples:
   keyway bench --mix mget:10000=1 --in-flight 1 --multigets client
   keyway bench --mix get=1 --distribution zipf:0.99 --shift hot-in:200/10
   keyway keyspace create scans --range --prefix user --split-numbers 100000
-  keyway bench -k scans --load --workload e")]
+  keyway bench -k scans --load --workload e
+  keyway bench --versus redis-cluster --duration 2s
+  keyway bench --versus redis-cluster --mix mget:100=1 --distribution zipf:1.2")]
 pub(crate) struct Args {
     #[command(flatten)]
     load: Load,
@@ -45,6 +49,8 @@ pub(crate) struct Args {
     embedded: bool,
     #[command(flatten)]
     size: ClusterSize,
+    #[command(flatten)]
+    versus: versus::Versus,
     #[command(flatten)]
     logs: Logs,
 }
@@ -146,6 +152,9 @@ fn ycsb_letter(text: &str) -> Result<char, String> {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         self.logs.start("warn")?;
+        if self.compares() {
+            return self.compare(shared);
+        }
         let embedded = if self.embedded { Some(self.start()?) } else { None };
         let services = embedded
             .as_ref()

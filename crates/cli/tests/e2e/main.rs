@@ -39,3 +39,5 @@ mod servers;
 #[cfg(test)]
 #[path = "../chaos/skip.rs"]
 mod skip;
+#[cfg(test)]
+mod versus;

@@ -1,0 +1,39 @@
+//! A gateway in a process of its own, before a cluster that stays when the gateway goes.
+
+use crate::harness::{Daemon, Up, free_addresses, keyway};
+use std::net::SocketAddr;
+
+/// A cluster and its gateway.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    cluster: Up,
+    /// `None` only while it is restarted.
+    daemon: Option<Daemon>,
+    /// Where Redis clients connect; the same after a restart.
+    pub(crate) at: SocketAddr,
+}
+
+impl Gateway {
+    pub(crate) fn start() -> Self {
+        let small = ["--nodes", "2", "--replicas", "2", "--partitions", "8", "--redis", "off"];
+        let cluster = Up::start(&small);
+        let [at] = free_addresses(1)[..] else { panic!("one address was asked for") };
+        let daemon = Some(Self::daemon(&cluster, at));
+        Self { cluster, daemon, at }
+    }
+
+    fn daemon(cluster: &Up, at: SocketAddr) -> Daemon {
+        let mut command = keyway();
+        command
+            .args(["gateway", "--json", "--listen", &at.to_string()])
+            .args(["--service", &cluster.service.to_string()])
+            .args(["--admin", &cluster.admin.to_string()]);
+        Daemon::start(&mut command).0
+    }
+
+    /// Kills it as `kill -9` does, and starts it again.
+    pub(crate) fn restart(&mut self) {
+        self.daemon.take().expect("it runs").kill();
+        self.daemon = Some(Self::daemon(&self.cluster, self.at));
+    }
+}

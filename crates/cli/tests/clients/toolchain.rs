@@ -1,0 +1,104 @@
+//! What drivers need on this machine: `sh tools/prerequisites.sh clients` installs it, and what is
+//! missing is told, so that a test can say why it was skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How to get everything.
+const INSTALL: &str = "sh tools/prerequisites.sh clients";
+
+/// Whether a program is there.
+pub(crate) fn program(name: &str, package: &str) -> Result<(), String> {
+    // Go has a command instead of the option, and to be there is enough.
+    let mut asked = Command::new(name);
+    match asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("there is no {name}: apt-get install {package}")),
+    }
+}
+
+/// Where the prerequisites were installed, below the build's folder.
+fn installed(what: &str) -> Result<PathBuf, String> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../clients").join(what);
+    path.canonicalize().map_err(|_| format!("target/clients/{what} is missing: {INSTALL}"))
+}
+
+/// Our own part, which is under version control.
+fn source(what: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(what)
+}
+
+/// Runs a compiler to its end.
+fn build(command: &mut Command) {
+    let output = command.output().expect("it was there a moment ago");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+pub(crate) fn redis_py() -> Result<Command, String> {
+    // Written last, so that all of it is there.
+    installed("python.lock")?;
+    let mut command = Command::new(installed("python")?.join("bin/python"));
+    // The library says of methods that are asked for here that there are newer ones.
+    command.args(["-W", "ignore::DeprecationWarning"]).arg(source("python/driver.py"));
+    Ok(command)
+}
+
+pub(crate) fn ioredis() -> Result<Command, String> {
+    program("node", "nodejs")?;
+    installed("node.lock")?;
+    let mut command = Command::new("node");
+    command.env("NODE_PATH", installed("node/node_modules")?).arg(source("node/driver.cjs"));
+    Ok(command)
+}
+
+pub(crate) fn go_redis() -> Result<Command, String> {
+    program("go", "golang-go")?;
+    installed("go.lock")?;
+    let modules = installed("go")?;
+    let driver = modules.with_file_name("go-driver");
+    let mut go = Command::new("go");
+    go.args(["build", "-buildvcs=false", "-o"]).arg(&driver).arg(".");
+    go.current_dir(source("go")).env("GOMODCACHE", modules).env("GOPROXY", "off");
+    build(&mut go);
+    Ok(Command::new(driver))
+}
+
+pub(crate) fn jedis() -> Result<Command, String> {
+    Ok(java()?.command("JedisDriver"))
+}
+
+pub(crate) fn lettuce() -> Result<Command, String> {
+    Ok(java()?.command("LettuceDriver"))
+}
+
+/// Our classes, and the libraries that they use.
+#[derive(Debug)]
+pub(crate) struct Java {
+    class_path: String,
+}
+
+/// Compiles what there is in Java.
+pub(crate) fn java() -> Result<Java, String> {
+    program("javac", "default-jdk-headless")?;
+    installed("java.lock")?;
+    let libraries = installed("java/lib")?;
+    let classes = libraries.with_file_name("classes");
+    let libraries = format!("{}/*", libraries.display());
+    let mut javac = Command::new("javac");
+    javac.args(["-proc:none", "-Xlint:-deprecation", "-cp", &libraries, "-d"]).arg(&classes);
+    for name in ["Script", "JedisDriver", "LettuceDriver", "StringClient"] {
+        javac.arg(source("java").join(name).with_extension("java"));
+    }
+    build(&mut javac);
+    Ok(Java { class_path: format!("{}:{libraries}", classes.display()) })
+}
+
+impl Java {
+    /// Runs a class.
+    pub(crate) fn command(&self, class: &str) -> Command {
+        let mut command = Command::new("java");
+        // Programs of a few seconds are done before the best compiler would be.
+        command.args(["-XX:TieredStopAtLevel=1", "-cp", &self.class_path, class]);
+        command
+    }
+}
