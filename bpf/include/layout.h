@@ -15,9 +15,15 @@
 #define KW_DATAGRAM_MAX	1472
 #define KW_KEY_MAX	1024
 #define KW_ENTRY_MAX	1280
+#define KW_VALUE_MAX	536870912
+#define KW_PART_ZEROS	16
+#define KW_PART_MARK	21340093393195603
+#define KW_EXPIRY_BIG_BIT	63
 #define KW_CHAIN_MAX	8
 #define KW_MGET_KEYS_MAX	32
 #define KW_MGET_GROUPS_MAX	16
+#define KW_BATCH_STEPS_MAX	16
+#define KW_BATCH_BYTES_MAX	1312
 #define KW_RANGE_PIECES_MAX	32
 #define KW_HOT_KEYS_MAX	65536
 #define KW_HOT_READERS_MAX	64
@@ -37,10 +43,13 @@
 #define KW_CAS_LEN	18
 #define KW_INCR_LEN	8
 #define KW_RANGE_LEN	4
+#define KW_BATCH_STEP_LEN	22
 #define KW_GET_REPLY_LEN	8
 #define KW_INCR_REPLY_LEN	8
+#define KW_BATCH_REPLY_LEN	1
 #define KW_DESCRIBE_REPLY_LEN	11
 #define KW_CHAIN_WRITE_LEN	35
+#define KW_CHAIN_STEP_LEN	21
 #define KW_HOT_COPY_LEN	9
 #define KW_LEAVE_LEN	9
 #define KW_RETURN_LEN	32
@@ -55,6 +64,9 @@
 #define KW_COPY_RECORD_LEN	21
 #define KW_COPY_SESSION_LEN	43
 #define KW_COPY_END_LEN	25
+#define KW_PART_LEN	28
+#define KW_UPLOAD_LEN	16
+#define KW_MANIFEST_LEN	30
 #define KW_MGET_SLOT_LEN	24
 #define KW_MGET_ENTRY_LEN	20
 #define KW_RANGE_ENTRY_LEN	21
@@ -69,6 +81,7 @@ enum kw_op {
 	KW_OP_MGET = 0x06,
 	KW_OP_RANGE = 0x07,
 	KW_OP_DESCRIBE = 0x08,
+	KW_OP_BATCH = 0x09,
 	KW_OP_CHAIN_WRITE = 0x40,
 	KW_OP_CHAIN_ACK = 0x41,
 	KW_OP_CHAIN_COMMIT = 0x42,
@@ -88,6 +101,7 @@ enum kw_op {
 	KW_OP_MGET_REPLY = 0x86,
 	KW_OP_RANGE_REPLY = 0x87,
 	KW_OP_DESCRIBE_REPLY = 0x88,
+	KW_OP_BATCH_REPLY = 0x89,
 	KW_OP_HOT_COPIED = 0xc7,
 	KW_OP_HOT_COVER = 0xc8,
 };
@@ -101,6 +115,7 @@ enum kw_op {
 	case 0x06: \
 	case 0x07: \
 	case 0x08: \
+	case 0x09: \
 	case 0x40: \
 	case 0x41: \
 	case 0x42: \
@@ -120,6 +135,7 @@ enum kw_op {
 	case 0x86: \
 	case 0x87: \
 	case 0x88: \
+	case 0x89: \
 	case 0xc7: \
 	case 0xc8:
 
@@ -130,6 +146,7 @@ enum kw_code {
 	KW_CODE_CAS_MISMATCH = 0x02,
 	KW_CODE_NOT_A_NUMBER = 0x03,
 	KW_CODE_OVERFLOW = 0x04,
+	KW_CODE_PARTS_MISSING = 0x05,
 	KW_CODE_STALE_EPOCH = 0x10,
 	KW_CODE_NOT_OWNER = 0x11,
 	KW_CODE_OVERLOADED = 0x12,
@@ -139,10 +156,12 @@ enum kw_code {
 	KW_CODE_NOT_HERE = 0x16,
 	KW_CODE_AWAY = 0x17,
 	KW_CODE_UNCERTAIN = 0x18,
+	KW_CODE_SETTLING = 0x19,
 	KW_CODE_BAD_REQUEST = 0x20,
 	KW_CODE_TOO_LARGE = 0x21,
 	KW_CODE_BAD_MATCH = 0x22,
 	KW_CODE_UNKNOWN_KEYSPACE = 0x23,
+	KW_CODE_NOT_TOGETHER = 0x24,
 };
 
 /* Why a packet was dropped without an answer: the index of one counter in every switch and node. */
@@ -183,6 +202,8 @@ enum kw_effect {
 	KW_EFFECT_UNMARK = 0x04,
 	KW_EFFECT_LEAVE = 0x05,
 	KW_EFFECT_RETURN = 0x06,
+	KW_EFFECT_BATCH = 0x07,
+	KW_EFFECT_ABANDON = 0x08,
 };
 
 /* Bits of `flags`. */

@@ -2,7 +2,7 @@
 
 use crate::command::{
     bench, cas, cluster, controller, coordinator, del, demo, doctor, explain, gateway, get, hot,
-    incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim, status, switch, up,
+    incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim, status, switch, top, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -67,6 +67,7 @@ enum Command {
     Keyspace(keyspace::Args),
     Cluster(cluster::Args),
     Hot(hot::Args),
+    Top(top::Args),
     Explain(explain::Args),
     Bench(Box<bench::Args>),
     Sim(sim::Args),
@@ -101,6 +102,7 @@ impl Cli {
             Command::Keyspace(args) => args.run(&shared),
             Command::Cluster(args) => args.run(&shared),
             Command::Hot(args) => args.run(&shared),
+            Command::Top(args) => args.run(&shared),
             Command::Explain(args) => args.run(&shared),
             Command::Bench(args) => args.run(&shared),
             Command::Sim(args) => args.run(&shared),

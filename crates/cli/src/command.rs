@@ -29,5 +29,6 @@ pub(crate) mod scan;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod switch;
+pub(crate) mod top;
 pub(crate) mod ttl;
 pub(crate) mod up;

@@ -14,10 +14,12 @@ mod connect;
 mod doctor;
 mod exit;
 mod figure;
+mod file;
 mod lab;
 mod netmc;
 mod out;
 mod parse;
+mod top;
 mod versus;
 
 use clap::Parser;

@@ -1,6 +1,6 @@
 //! What a decided reply to a request for one key, or for a keyspace, means.
 
-use crate::{CasReply, DelReply, IncrReply, Reply};
+use crate::{BatchReply, CasReply, DelReply, IncrReply, Reply};
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use wire::{Body, Code};
 
@@ -16,6 +16,10 @@ pub(crate) fn single(code: Code, version: u64, body: &Body<'_>) -> Option<Reply>
         (Body::CasReply, Code::CasMismatch) => Reply::Cas(CasReply::Mismatch { version }),
         (Body::IncrReply { result }, Code::Ok) => {
             Reply::Incr(IncrReply::Sum { sum: *result, version })
+        }
+        (Body::BatchReply { .. }, Code::Ok) => Reply::Batch(BatchReply::Applied { version }),
+        (Body::BatchReply { step }, Code::CasMismatch) => {
+            Reply::Batch(BatchReply::Failed { step: usize::from(*step) })
         }
         (Body::IncrReply { .. }, Code::NotANumber) => Reply::Incr(IncrReply::NotANumber),
         (Body::IncrReply { .. }, Code::Overflow) => Reply::Incr(IncrReply::Overflow),

@@ -1,13 +1,17 @@
 //! The async face, on tokio: every call is a future of its outcome, and any number may be pending
 //! over one socket. A task of its own moves datagrams between the socket and the machine.
 
+mod big;
+
+pub use big::{Download, Upload};
+
 use crate::face::{
     self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
 };
 use crate::page;
 use crate::{
-    CasReply, DelReply, Expect, IncrReply, LookupError, New, Options, Outcome, Page, PutOptions,
-    Refusal, Reply, ScanOptions, Services, UnknownReason, Value,
+    BatchReply, DelReply, IncrReply, LookupError, Options, Outcome, Page, PutOptions, Refusal,
+    Reply, ScanOptions, Services, Step, UnknownReason, Value,
 };
 use cluster::{Keyspace, Match};
 use std::io;
@@ -24,6 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 pub struct Client {
     commands: mpsc::Sender<Command>,
     known: Arc<Known>,
+    options: Options,
 }
 
 impl Client {
@@ -45,7 +50,7 @@ impl Client {
         let driver = Driver::new(services, options);
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         tokio::spawn(Io { driver, socket, commands }.run());
-        Ok(Self { commands: sender, known: Arc::default() })
+        Ok(Self { commands: sender, known: Arc::default(), options })
     }
 
     /// Looks a keyspace up by name. Asks the cluster the first time only.
@@ -65,13 +70,19 @@ impl Client {
     }
 
     async fn ask(&self, question: Question) -> Outcome<Reply> {
+        self.begin(question).await.await.unwrap_or(Outcome::Unknown(UnknownReason::Closed))
+    }
+
+    /// Starts a request; its outcome comes out of what is returned.
+    async fn begin(&self, question: Question) -> oneshot::Receiver<Outcome<Reply>> {
         let (sender, answer) = oneshot::channel();
         // Who has dropped the future does not want to know.
         let deliver = Box::new(move |outcome| drop(sender.send(outcome)));
-        if self.commands.send(Command { question, deliver }).await.is_err() {
-            return Outcome::Refused(Refusal::Closed);
+        let command = Command { question, deliver };
+        if let Err(unsent) = self.commands.send(command).await {
+            (unsent.0.deliver)(Outcome::Refused(Refusal::Closed));
         }
-        answer.await.unwrap_or(Outcome::Unknown(UnknownReason::Closed))
+        answer
     }
 }
 
@@ -91,39 +102,21 @@ impl Space {
         &self.keyspace
     }
 
-    /// Reads a key.
-    pub async fn get(&self, key: &[u8]) -> Outcome<Option<Value>> {
-        self.ask(OwnedRequest::Get { key: key.to_vec() }).await.map(face::get)
-    }
-
-    /// Writes a key; gives the version of the new value.
-    pub async fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<u64> {
-        let (key, value) = (key.to_vec(), value.to_vec());
-        self.ask(OwnedRequest::Put { key, value, expiry: options.expiry }).await.map(face::put)
-    }
-
     /// Deletes a key.
     pub async fn del(&self, key: &[u8]) -> Outcome<DelReply> {
         self.ask(OwnedRequest::Del { key: key.to_vec() }).await.map(face::del)
     }
 
-    /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
-    /// expiry of what is there.
-    pub async fn cas<'a>(
-        &self,
-        key: &[u8],
-        expect: Expect<'_>,
-        new: impl Into<New<'a>>,
-        options: PutOptions,
-    ) -> Outcome<CasReply> {
-        let (key, new, expiry) = (key.to_vec(), new.into().into(), options.expiry);
-        let request = OwnedRequest::Cas { key, expect: expect.into(), new, expiry };
-        self.ask(request).await.map(face::cas)
-    }
-
     /// Adds to a decimal number; a missing value counts as 0.
     pub async fn incr(&self, key: &[u8], delta: i64) -> Outcome<IncrReply> {
         self.ask(OwnedRequest::Incr { key: key.to_vec(), delta }).await.map(face::incr)
+    }
+
+    /// Writes, deletes or only checks several keys of one partition at once, if each holds what its
+    /// step expects; see [`Request::Batch`](crate::Request::Batch).
+    pub async fn batch(&self, steps: &[Step<'_>]) -> Outcome<BatchReply> {
+        let steps = steps.iter().map(Into::into).collect();
+        self.ask(OwnedRequest::Batch { steps }).await.map(face::batch)
     }
 
     /// The same keys for one who has only so much time: its requests for many keys ([`mget`],
@@ -195,6 +188,10 @@ impl Space {
     /// Reads the keys of an interval, in order; for range keyspaces.
     pub async fn scan(&self, options: ScanOptions) -> Outcome<Vec<(Vec<u8>, Value)>> {
         self.ask(OwnedRequest::Range(options)).await.map(face::range)
+    }
+
+    async fn begin(&self, request: OwnedRequest) -> oneshot::Receiver<Outcome<Reply>> {
+        self.client.begin(Question::Of(Arc::clone(&self.keyspace), request)).await
     }
 
     async fn ask(&self, request: OwnedRequest) -> Outcome<Reply> {

@@ -1,13 +1,17 @@
 //! The blocking face: every call waits for its outcome, and any number of threads may call at once
 //! over one socket. A thread of its own moves datagrams between the socket and the machine.
 
+mod big;
+
+pub use big::{Download, Upload};
+
 use crate::face::{
     self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
 };
 use crate::page;
 use crate::{
-    CasReply, DelReply, Expect, IncrReply, LookupError, New, Options, Outcome, Page, PutOptions,
-    Refusal, Reply, ScanOptions, Services, UnknownReason, Value,
+    BatchReply, DelReply, IncrReply, LookupError, Options, Outcome, Page, PutOptions, Refusal,
+    Reply, ScanOptions, Services, Step, UnknownReason, Value,
 };
 use cluster::{Keyspace, Match};
 use mio::net::UdpSocket;
@@ -31,6 +35,7 @@ struct Shared {
     waker: Waker,
     thread: Option<JoinHandle<()>>,
     known: Known,
+    options: Options,
 }
 
 const SOCKET: Token = Token(0);
@@ -60,7 +65,7 @@ impl Client {
         let thread =
             std::thread::Builder::new().name("keyway-client".into()).spawn(move || io.run())?;
         let known = Known::default();
-        let shared = Shared { commands: Some(sender), waker, thread: Some(thread), known };
+        let shared = Shared { commands: Some(sender), waker, thread: Some(thread), known, options };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -79,19 +84,25 @@ impl Client {
     }
 
     fn ask(&self, question: Question) -> Outcome<Reply> {
+        self.begin(question).recv().unwrap_or(Outcome::Unknown(UnknownReason::Closed))
+    }
+
+    /// Starts a request; its outcome comes out of what is returned.
+    fn begin(&self, question: Question) -> Receiver<Outcome<Reply>> {
         let (sender, answer) = sync_channel(1);
-        // The caller waits below until it has been sent, so that nobody can have gone away.
+        let closed = sender.clone();
+        // Who does not want to know any more has dropped the other end.
         let deliver = Box::new(move |outcome| drop(sender.send(outcome)));
-        let Some(commands) = &self.shared.commands else {
-            return Outcome::Refused(Refusal::Closed);
+        let sent = match &self.shared.commands {
+            Some(commands) => commands.send(Command { question, deliver }).is_ok(),
+            None => false,
         };
-        if commands.send(Command { question, deliver }).is_err() {
-            return Outcome::Refused(Refusal::Closed);
+        if !sent {
+            drop(closed.send(Outcome::Refused(Refusal::Closed)));
+        } else if self.shared.waker.wake().is_err() {
+            drop(closed.try_send(Outcome::Unknown(UnknownReason::Closed)));
         }
-        if self.shared.waker.wake().is_err() {
-            return Outcome::Unknown(UnknownReason::Closed);
-        }
-        answer.recv().unwrap_or(Outcome::Unknown(UnknownReason::Closed))
+        answer
     }
 }
 
@@ -122,39 +133,21 @@ impl Space {
         &self.keyspace
     }
 
-    /// Reads a key.
-    pub fn get(&self, key: &[u8]) -> Outcome<Option<Value>> {
-        self.ask(OwnedRequest::Get { key: key.to_vec() }).map(face::get)
-    }
-
-    /// Writes a key; gives the version of the new value.
-    pub fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<u64> {
-        let (key, value) = (key.to_vec(), value.to_vec());
-        self.ask(OwnedRequest::Put { key, value, expiry: options.expiry }).map(face::put)
-    }
-
     /// Deletes a key.
     pub fn del(&self, key: &[u8]) -> Outcome<DelReply> {
         self.ask(OwnedRequest::Del { key: key.to_vec() }).map(face::del)
     }
 
-    /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
-    /// expiry of what is there.
-    pub fn cas<'a>(
-        &self,
-        key: &[u8],
-        expect: Expect<'_>,
-        new: impl Into<New<'a>>,
-        options: PutOptions,
-    ) -> Outcome<CasReply> {
-        let (key, new, expiry) = (key.to_vec(), new.into().into(), options.expiry);
-        let request = OwnedRequest::Cas { key, expect: expect.into(), new, expiry };
-        self.ask(request).map(face::cas)
-    }
-
     /// Adds to a decimal number; a missing value counts as 0.
     pub fn incr(&self, key: &[u8], delta: i64) -> Outcome<IncrReply> {
         self.ask(OwnedRequest::Incr { key: key.to_vec(), delta }).map(face::incr)
+    }
+
+    /// Writes, deletes or only checks several keys of one partition at once, if each holds what its
+    /// step expects; see [`Request::Batch`](crate::Request::Batch).
+    pub fn batch(&self, steps: &[Step<'_>]) -> Outcome<BatchReply> {
+        let steps = steps.iter().map(Into::into).collect();
+        self.ask(OwnedRequest::Batch { steps }).map(face::batch)
     }
 
     /// The same keys for one who has only so much time: its requests for many keys ([`mget`],
@@ -226,6 +219,10 @@ impl Space {
     /// Reads the keys of an interval, in order; for range keyspaces.
     pub fn scan(&self, options: ScanOptions) -> Outcome<Vec<(Vec<u8>, Value)>> {
         self.ask(OwnedRequest::Range(options)).map(face::range)
+    }
+
+    fn begin(&self, request: OwnedRequest) -> Receiver<Outcome<Reply>> {
+        self.client.begin(Question::Of(Arc::clone(&self.keyspace), request))
     }
 
     fn ask(&self, request: OwnedRequest) -> Outcome<Reply> {

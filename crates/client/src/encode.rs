@@ -1,13 +1,14 @@
 //! Requests as datagrams. Sequence number and `lag` are filled in when a copy is sent.
 
 use crate::interval::{Edge, Interval};
-use crate::{Expiry, Request, StartError};
+use crate::{Change, Condition, Expiry, Request, StartError, Step};
 use cluster::Keyspace;
 use machine::Instant;
 use std::borrow::Cow;
+use wire::big::{EXPIRY_BIG, time_of};
 use wire::{
-    CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header, IncrBody, KEY_MAX, NAME_MAX, New,
-    Op, PutBody, RANGE_PIECES_MAX, RangeBody, flag,
+    BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header,
+    IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody, flag,
 };
 
 /// Appends the datagram of a request for one key.
@@ -36,7 +37,9 @@ pub(crate) fn single(
         }
         Request::Put { key, value, expiry } => {
             check_entry(key, value)?;
-            let (expiry_ms, flags) = expiry_field(now, expiry);
+            let is_part = PartKey::parse(key).is_some();
+            let (expiry_ms, flags) =
+                if is_part { (EXPIRY_BIG, 0) } else { expiry_field(now, expiry) };
             let fixed = PutBody { expiry_ms }.to_bytes();
             wire::emit(out, &header(Op::Put, key, flags), &[&fixed, key, value]);
             Op::Put
@@ -53,15 +56,7 @@ pub(crate) fn single(
             let (what, value) = new_fields(new);
             check_entry(key, value)?;
             let (expiry_ms, keep) = expiry_field(now, expiry);
-            let (by_value, expect_version, expected) = match expect {
-                Expect::Version(version) => (0, version, &[][..]),
-                Expect::Value(expected) => (flag::CAS_VALUE, 0, expected),
-            };
-            let len = HEADER_LEN + CasBody::LEN + key.len() + expected.len() + value.len();
-            if len > DATAGRAM_MAX {
-                return Err(StartError::CasTooLarge { len });
-            }
-            let fixed = CasBody { expiry_ms, expect_version, expect_len: short(expected.len()) };
+            let (by_value, fixed, expected) = cas_fields((key, expect, value), expiry_ms)?;
             let parts = [&fixed.to_bytes()[..], key, expected, value];
             wire::emit(out, &header(Op::Cas, key, keep | by_value | what), &parts);
             Op::Cas
@@ -72,13 +67,63 @@ pub(crate) fn single(
             wire::emit(out, &header(Op::Incr, key, 0), &[&fixed, key]);
             Op::Incr
         }
-        Request::Mget { .. }
-        | Request::Mset { .. }
-        | Request::Mdel { .. }
-        | Request::Range { .. }
-        | Request::Scan { .. } => unreachable!("aggregates are split first"),
+        Request::Batch { steps } => {
+            wire::emit(out, &header(Op::Batch, check_batch(steps)?, 0), &[&payload_of(steps)]);
+            Op::Batch
+        }
+        Request::Seal { key, manifest, expect, expiry } => {
+            check_key(key)?;
+            let (expiry_ms, keep) = expiry_field(now, expiry);
+            let seal = Seal { key, value: &manifest.to_bytes(), expiry_ms: expiry_ms | EXPIRY_BIG };
+            seal.emit(out, expect, |op, flags| header(op, key, keep | flags))?
+        }
+        _ => unreachable!("aggregates are split first"),
     };
     Ok(op)
+}
+
+/// The write of a manifest.
+struct Seal<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+    expiry_ms: u64,
+}
+
+impl Seal<'_> {
+    fn emit(
+        &self,
+        out: &mut Vec<u8>,
+        expect: Option<Expect<'_>>,
+        header: impl Fn(Op, u8) -> Header,
+    ) -> Result<Op, StartError> {
+        let Self { key, value, expiry_ms } = *self;
+        let Some(expect) = expect else {
+            let fixed = PutBody { expiry_ms }.to_bytes();
+            wire::emit(out, &header(Op::Put, 0), &[&fixed, key, value]);
+            return Ok(Op::Put);
+        };
+        let (flags, fixed, expected) = cas_fields((key, expect, value), expiry_ms)?;
+        let parts = [&fixed.to_bytes()[..], key, expected, value];
+        wire::emit(out, &header(Op::Cas, flags), &parts);
+        Ok(Op::Cas)
+    }
+}
+
+/// The flag, fixed fields and bytes that say what a compare-and-set expects.
+fn cas_fields<'a>(
+    (key, expect, value): (&[u8], Expect<'a>, &[u8]),
+    expiry_ms: u64,
+) -> Result<(u8, CasBody, &'a [u8]), StartError> {
+    let (by_value, expect_version, expected) = match expect {
+        Expect::Version(version) => (0, version, &[][..]),
+        Expect::Value(expected) => (flag::CAS_VALUE, 0, expected),
+    };
+    let len = HEADER_LEN + CasBody::LEN + key.len() + expected.len() + value.len();
+    if len > DATAGRAM_MAX {
+        return Err(StartError::CasTooLarge { len });
+    }
+    let fixed = CasBody { expiry_ms, expect_version, expect_len: short(expected.len()) };
+    Ok((by_value, fixed, expected))
 }
 
 /// The flags and bytes that say what a compare-and-set leaves.
@@ -210,11 +255,40 @@ pub(crate) fn check_entry(key: &[u8], value: &[u8]) -> Result<(), StartError> {
     Ok(())
 }
 
+fn payload_of(steps: &[Step<'_>]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    steps.iter().for_each(|step| wire::push_step(&mut payload, step));
+    payload
+}
+
+/// The key that the header of a batch is about.
+fn check_batch<'a>(steps: &[Step<'a>]) -> Result<&'a [u8], StartError> {
+    for step in steps {
+        match step.change {
+            Change::Put { value, .. } => check_entry(step.key, value)?,
+            Change::None | Change::Delete => check_key(step.key)?,
+        }
+    }
+    let len = steps.iter().map(Step::encoded_len).sum();
+    if steps.len() > BATCH_STEPS_MAX || len > BATCH_BYTES_MAX {
+        return Err(StartError::BatchTooLarge { steps: steps.len(), len });
+    }
+    let mut rest = steps.iter();
+    while let Some(step) = rest.next() {
+        // No value has version 0: a node could not read it.
+        let sound = step.condition != Condition::Version(0);
+        if !sound || rest.as_slice().iter().any(|other| other.key == step.key) {
+            return Err(StartError::BadBatch);
+        }
+    }
+    steps.first().map(|step| step.key).ok_or(StartError::BadBatch)
+}
+
 fn expiry_field(now: Instant, expiry: Expiry) -> (u64, u8) {
     match expiry {
         Expiry::Never => (0, 0),
         // 0 would mean never; the first millisecond of 1970 is past either way.
-        Expiry::AtMs(at) => (at.max(1), 0),
+        Expiry::AtMs(at) => (at.clamp(1, time_of(u64::MAX)), 0),
         Expiry::In(span) => ((now + span).unix_ms().max(1), 0),
         Expiry::Keep => (0, flag::KEEP_EXPIRY),
     }

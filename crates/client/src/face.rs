@@ -2,10 +2,11 @@
 //! and the [`Driver`] that hands them to the machine and outcomes to whoever waits.
 
 use crate::clock::Clock;
+use crate::owned::OwnedStep;
 use crate::service::Services;
 use crate::{
-    CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone, Outcome,
-    Refusal, Reply, Request, SERVICES_MAX, StartError, Ticket, Value,
+    BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone,
+    Outcome, Refusal, Reply, Request, SERVICES_MAX, StartError, Step, Ticket, Value,
 };
 use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
@@ -16,7 +17,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
-use wire::Endpoint;
+use wire::{Endpoint, ManifestBody, UploadBody};
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +31,16 @@ pub struct Options {
     /// Bytes that the result of one scan or multiget may take: a larger scan is refused, and so
     /// are the keys of a multiget whose values are too many.
     pub result_bytes_max: usize,
+    /// Bytes that a value may have that is written, at most `wire::VALUE_MAX`.
+    pub value_bytes_max: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let ClientConfig { deadline, in_flight_max, result_bytes_max, .. } =
             ClientConfig::new(Endpoint::default(), 1);
-        Self { deadline, in_flight_max, result_bytes_max }
+        let value_bytes_max = wire::VALUE_MAX as u64;
+        Self { deadline, in_flight_max, result_bytes_max, value_bytes_max }
     }
 }
 
@@ -100,6 +104,15 @@ pub(crate) enum OwnedExpect {
     Value(Vec<u8>),
 }
 
+impl OwnedExpect {
+    fn lent(&self) -> Expect<'_> {
+        match self {
+            Self::Version(version) => Expect::Version(*version),
+            Self::Value(value) => Expect::Value(value),
+        }
+    }
+}
+
 impl From<Expect<'_>> for OwnedExpect {
     fn from(expect: Expect<'_>) -> Self {
         match expect {
@@ -135,9 +148,13 @@ pub(crate) enum OwnedRequest {
     Del { key: Vec<u8> },
     Cas { key: Vec<u8>, expect: OwnedExpect, new: OwnedNew, expiry: Expiry },
     Incr { key: Vec<u8>, delta: i64 },
+    Batch { steps: Vec<OwnedStep> },
     Mget { keys: Vec<Vec<u8>>, within: Option<Duration> },
     Mset { entries: Vec<(Vec<u8>, Vec<u8>)>, expiry: Expiry, within: Option<Duration> },
     Mdel { keys: Vec<Vec<u8>>, within: Option<Duration> },
+    PutParts { key: Vec<u8>, upload: UploadBody, first: u32, part_len: usize, bytes: Vec<u8> },
+    GetParts { key: Vec<u8>, upload: UploadBody, first: u32, count: u32 },
+    Seal { key: Vec<u8>, manifest: ManifestBody, expect: Option<OwnedExpect>, expiry: Expiry },
     Range(ScanOptions),
     Scan { first: Match, last: Match, limit: Option<usize>, keys_only: bool },
 }
@@ -252,10 +269,7 @@ impl Driver {
             }
             OwnedRequest::Del { key } => Request::Del { key },
             OwnedRequest::Cas { key, expect, new, expiry } => {
-                let expect = match expect {
-                    OwnedExpect::Version(version) => Expect::Version(*version),
-                    OwnedExpect::Value(value) => Expect::Value(value),
-                };
+                let expect = expect.lent();
                 let new = match new {
                     OwnedNew::Value(value) => New::Value(value),
                     OwnedNew::Same => New::Same,
@@ -263,7 +277,25 @@ impl Driver {
                 };
                 Request::Cas { key, expect, new, expiry: *expiry }
             }
+            OwnedRequest::PutParts { key, upload, first, part_len, bytes } => Request::PutParts {
+                key,
+                upload: *upload,
+                first: *first,
+                part_len: *part_len,
+                bytes,
+            },
+            OwnedRequest::GetParts { key, upload, first, count } => {
+                Request::GetParts { key, upload: *upload, first: *first, count: *count }
+            }
+            OwnedRequest::Seal { key, manifest, expect, expiry } => {
+                let expect = expect.as_ref().map(OwnedExpect::lent);
+                Request::Seal { key, manifest: *manifest, expect, expiry: *expiry }
+            }
             OwnedRequest::Incr { key, delta } => Request::Incr { key, delta: *delta },
+            OwnedRequest::Batch { steps } => {
+                let steps: Vec<Step<'_>> = steps.iter().map(OwnedStep::lent).collect();
+                return self.machine.start(now, keyspace, Request::Batch { steps: &steps });
+            }
             OwnedRequest::Mget { keys, within } => {
                 let (keys, within) = (&*slices(keys), *within);
                 return self.machine.start(now, keyspace, Request::Mget { keys, within });
@@ -322,6 +354,11 @@ pub(crate) fn bind(services: &Services) -> io::Result<UdpSocket> {
 
 /// 64 bits that no other client has drawn: the standard library seeds its hash keys from the
 /// system's randomness.
+/// A name for an upload that no other has.
+pub(crate) fn upload_id() -> UploadBody {
+    UploadBody { client: random(), number: random() }
+}
+
 fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
@@ -393,6 +430,11 @@ pub(crate) fn cas(reply: Reply) -> CasReply {
 pub(crate) fn incr(reply: Reply) -> IncrReply {
     let Reply::Incr(added) = reply else { unexpected(&reply) };
     added
+}
+
+pub(crate) fn batch(reply: Reply) -> BatchReply {
+    let Reply::Batch(done) = reply else { unexpected(&reply) };
+    done
 }
 
 /// One outcome for each of `count` keys, also if the request as a whole was not done.

@@ -53,6 +53,7 @@
 
 mod answer;
 pub mod asynchronous;
+mod big;
 pub mod blocking;
 mod clock;
 mod config;
@@ -65,6 +66,7 @@ mod interval;
 mod machine;
 mod many;
 mod outcome;
+mod owned;
 mod pace;
 mod page;
 mod replies;
@@ -82,9 +84,10 @@ pub use crate::counters::Counters;
 pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
 pub use crate::machine::Client;
 pub use crate::outcome::{
-    CasReply, DelReply, IncrReply, NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, Value,
+    BatchReply, CasReply, DelReply, IncrReply, NotDone, Outcome, Refusal, Reply, Ticket,
+    UnknownReason, Value,
 };
 pub use crate::page::Page;
-pub use crate::request::{Expect, Expiry, New, Request, StartError};
+pub use crate::request::{Change, Condition, Expect, Expiry, New, Request, StartError, Step};
 pub use crate::service::{SERVICES_MAX, Services};
 pub use crate::tickets::Tickets;

@@ -100,10 +100,13 @@ impl Client {
         if self.open >= self.config.in_flight_max {
             return Err(StartError::Busy);
         }
+        request.check_keys()?;
         match request {
-            Request::Mget { .. } | Request::Mset { .. } | Request::Mdel { .. } => {
-                self.start_many(now, keyspace, request)
-            }
+            Request::PutParts { .. }
+            | Request::GetParts { .. }
+            | Request::Mget { .. }
+            | Request::Mset { .. }
+            | Request::Mdel { .. } => self.start_many(now, keyspace, request),
             Request::Range { start, end, reverse, limit, keys_only } => {
                 let terms = Terms { reverse, limit, keys_only };
                 self.start_range(now, keyspace, (start, end), terms)
@@ -116,7 +119,9 @@ impl Client {
             | Request::Put { .. }
             | Request::Del { .. }
             | Request::Cas { .. }
-            | Request::Incr { .. } => {
+            | Request::Seal { .. }
+            | Request::Incr { .. }
+            | Request::Batch { .. } => {
                 let client = self.config.client_id;
                 self.start_single(now, Owner::Single, |out| {
                     encode::single(out, now, client, keyspace, &request)

@@ -4,6 +4,7 @@ use crate::StartError;
 use cluster::Keyspace;
 use std::fmt;
 use wire::Code;
+use wire::big::{is_big, time_of};
 
 /// Which request: dense numbers, in the order of their start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +46,24 @@ pub enum Refusal {
     BadMatch,
     /// There is no such keyspace.
     UnknownKeyspace,
+    /// The keys of a batch are not all in one partition.
+    NotTogether,
+    /// The key is over `wire::big::BIG_KEY_MAX`, and its value does not fit a datagram.
+    KeyTooLongForBig,
+    /// A big value is longer than may be.
+    ValueTooLong {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// Parts of a big value were not answered for before the deadline, so it was not written.
+    PartsUnanswered,
+    /// A big value was replaced while it was read, and what had been there is gone.
+    Replaced,
+    /// The parts of a big value are not those that were written.
+    Damaged,
+    /// Not all parts of a big value were there when it was to become the value of its key: too long
+    /// a time had passed since the last one was written.
+    PartsMissing,
 }
 
 /// Why nobody knows.
@@ -136,6 +155,7 @@ impl Refusal {
             Code::TooLarge => Self::TooLarge,
             Code::BadMatch => Self::BadMatch,
             Code::UnknownKeyspace => Self::UnknownKeyspace,
+            Code::NotTogether => Self::NotTogether,
             Code::Ok
             | Code::NotFound
             | Code::CasMismatch
@@ -149,7 +169,9 @@ impl Refusal {
             | Code::Closed
             | Code::NotHere
             | Code::Away
-            | Code::Uncertain => return None,
+            | Code::Uncertain
+            | Code::Settling
+            | Code::PartsMissing => return None,
         })
     }
 }
@@ -171,6 +193,27 @@ impl fmt::Display for Refusal {
                 "a node places this key elsewhere: the keyspace has changed, look it up again",
             ),
             Self::UnknownKeyspace => f.write_str("there is no such keyspace"),
+            Self::NotTogether => f.write_str(
+                "the keys of the batch are not all in one partition; give them the same {tag}",
+            ),
+            Self::KeyTooLongForBig => write!(
+                f,
+                "the value does not fit a datagram, and keys of such values have at most {} bytes",
+                wire::big::BIG_KEY_MAX
+            ),
+            Self::ValueTooLong { bytes_max } => {
+                write!(f, "the value is over {bytes_max} bytes; spread it over several keys")
+            }
+            Self::PartsUnanswered => f.write_str(
+                "no answer before the deadline to parts of the value, so it was not written",
+            ),
+            Self::Replaced => {
+                f.write_str("the value was replaced while it was read; read it again")
+            }
+            Self::Damaged => f.write_str("what was read is not the value that was written"),
+            Self::PartsMissing => f.write_str(
+                "parts of the value were given up because nothing came for too long; send it again",
+            ),
         }
     }
 }
@@ -207,12 +250,16 @@ pub struct Value {
     pub version: u64,
     /// Absolute expiry in Unix milliseconds; 0 for never.
     pub expiry_ms: u64,
+    /// Whether the value does not fit a datagram. What scans and multigets find then is not the
+    /// value in `value`, but what the client reads it by: see `Space::get` and `Space::download`.
+    pub big: bool,
 }
 
 impl From<wire::Entry<'_>> for Value {
     fn from(entry: wire::Entry<'_>) -> Self {
         let wire::Entry { version, expiry_ms, value } = entry;
-        Self { value: value.to_vec(), version, expiry_ms }
+        let (big, expiry_ms) = (is_big(expiry_ms), time_of(expiry_ms));
+        Self { value: value.to_vec(), version, expiry_ms, big }
     }
 }
 
@@ -232,6 +279,8 @@ pub enum Reply {
     Cas(CasReply),
     /// The sum.
     Incr(IncrReply),
+    /// Whether everything was as expected.
+    Batch(BatchReply),
     /// One outcome for each key, in the order of the request.
     Mget(Vec<Outcome<Option<Value>>>),
     /// One outcome for each key, in the order of the request, with the version of its new value.
@@ -265,6 +314,21 @@ pub enum CasReply {
     Mismatch {
         /// Version of the value found; 0 if there was none.
         version: u64,
+    },
+}
+
+/// How a batch was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchReply {
+    /// Everything was as expected, and all of it was done.
+    Applied {
+        /// Version of all that was written.
+        version: u64,
+    },
+    /// Nothing was done.
+    Failed {
+        /// The first step whose condition did not hold. Of the others nothing is said.
+        step: usize,
     },
 }
 

@@ -40,7 +40,8 @@ impl Client {
             | Body::PutReply
             | Body::DelReply
             | Body::CasReply
-            | Body::IncrReply { .. } => self.take_single(now, seq, header, &body),
+            | Body::IncrReply { .. }
+            | Body::BatchReply { .. } => self.take_single(now, seq, header, &body),
             Body::Get { .. }
             | Body::Put { .. }
             | Body::Del { .. }
@@ -49,6 +50,7 @@ impl Client {
             | Body::Mget(_)
             | Body::Range { .. }
             | Body::Describe { .. }
+            | Body::Batch(_)
             | Body::ChainWrite { .. }
             | Body::ChainAck
             | Body::ChainCommit
@@ -68,7 +70,10 @@ impl Client {
     /// The refusal that a reply is; `None` if it says to ask again.
     fn refusal(&self, reply: Op, code: Code) -> Option<Refusal> {
         let stale = matches!(code, Code::StaleEpoch | Code::Closed | Code::NotOwner);
-        let write = matches!(reply, Op::PutReply | Op::DelReply | Op::CasReply | Op::IncrReply);
+        let write = matches!(
+            reply,
+            Op::PutReply | Op::DelReply | Op::CasReply | Op::IncrReply | Op::BatchReply
+        );
         if self.plant == Some(Plant::StaleIsFinal) && stale && write {
             return Some(Refusal::BadMatch);
         }
@@ -83,6 +88,9 @@ impl Client {
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
         let code = Code::from_wire(header.code()).ok_or(DropReason::BadBody)?;
+        if code == Code::PartsMissing {
+            return self.take_refusal(now, seq, header, Refusal::PartsMissing);
+        }
         let reply =
             answer::single(code, header.object_version(), body).ok_or(DropReason::BadBody)?;
         if let Some(Pending { owner: Owner::Many(..), .. }) = self.window.get(seq) {

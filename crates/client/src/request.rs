@@ -4,9 +4,12 @@ use cluster::Match;
 use std::fmt;
 use std::ops::Bound;
 use std::time::Duration;
-use wire::{DATAGRAM_MAX, ENTRY_MAX, KEY_MAX, NAME_MAX};
+use wire::{
+    BATCH_BYTES_MAX, BATCH_STEPS_MAX, DATAGRAM_MAX, ENTRY_MAX, KEY_MAX, ManifestBody, NAME_MAX,
+    PartKey, UploadBody,
+};
 
-pub use wire::{Expect, New};
+pub use wire::{Change, Condition, Expect, New, Step};
 
 /// One request, lent for the time of the call that starts it.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,15 @@ pub enum Request<'a> {
         /// What to add; negative to subtract.
         delta: i64,
     },
+    /// Write, delete or only check several keys of one partition at once, if each holds what its
+    /// step expects: all of it takes effect, and is seen, at one instant, or nothing. In a hash
+    /// keyspace keys are together for certain if they have the same tag
+    /// ([`Keyspace::match_value`](cluster::Keyspace::match_value)).
+    Batch {
+        /// One for each key, 1 to `wire::BATCH_STEPS_MAX`, of at most `wire::BATCH_BYTES_MAX` bytes
+        /// together.
+        steps: &'a [Step<'a>],
+    },
     /// Read many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX). Each is read on its
     /// own: together they are no snapshot.
     Mget {
@@ -73,6 +85,42 @@ pub enum Request<'a> {
         keys: &'a [&'a [u8]],
         /// Ends after this time with what there is, whatever progress it makes.
         within: Option<Duration>,
+    },
+    /// Write parts of a big value, each on its own; the reply is that of [`Mset`](Self::Mset).
+    PutParts {
+        /// The key of the big value.
+        key: &'a [u8],
+        /// The upload, which must never be another's.
+        upload: UploadBody,
+        /// Index of the first of these parts.
+        first: u32,
+        /// Bytes of each part; the last may have fewer.
+        part_len: usize,
+        /// The parts, one behind the other.
+        bytes: &'a [u8],
+    },
+    /// Read parts of a big value, each on its own; the reply is that of [`Mget`](Self::Mget).
+    GetParts {
+        /// The key of the big value.
+        key: &'a [u8],
+        /// The upload.
+        upload: UploadBody,
+        /// Index of the first of these parts.
+        first: u32,
+        /// How many they are.
+        count: u32,
+    },
+    /// Make a value of parts that have all been written: a write of the key like any other.
+    Seal {
+        /// The key.
+        key: &'a [u8],
+        /// What the parts are.
+        manifest: ManifestBody,
+        /// What must be there; the reply is then that of [`Cas`](Self::Cas), else of
+        /// [`Put`](Self::Put).
+        expect: Option<Expect<'a>>,
+        /// When the value goes away by itself.
+        expiry: Expiry,
     },
     /// Read the keys of an interval in order; for range keyspaces only.
     Range {
@@ -101,6 +149,31 @@ pub enum Request<'a> {
     },
 }
 
+impl Request<'_> {
+    /// Keys of parts are not for everybody.
+    pub(crate) fn check_keys(&self) -> Result<(), StartError> {
+        let reserved = |key: &[u8]| PartKey::parse(key).is_some();
+        let any = match self {
+            Self::Get { key }
+            | Self::Put { key, .. }
+            | Self::Del { key }
+            | Self::Cas { key, .. }
+            | Self::Incr { key, .. }
+            | Self::Seal { key, .. } => reserved(key),
+            Self::Mget { keys, .. } | Self::Mdel { keys, .. } => {
+                keys.iter().any(|key| reserved(key))
+            }
+            Self::Mset { entries, .. } => entries.iter().any(|(key, _)| reserved(key)),
+            Self::Batch { steps } => steps.iter().any(|step| reserved(step.key)),
+            Self::PutParts { .. }
+            | Self::GetParts { .. }
+            | Self::Range { .. }
+            | Self::Scan { .. } => false,
+        };
+        if any { Err(StartError::ReservedKey) } else { Ok(()) }
+    }
+}
+
 /// When a value goes away by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expiry {
@@ -125,6 +198,8 @@ pub enum StartError {
         /// Its bytes.
         len: usize,
     },
+    /// A key that only a part of a big value may have.
+    ReservedKey,
     /// Key and value together over `wire::ENTRY_MAX`.
     EntryTooLarge {
         /// Bytes of the key.
@@ -139,6 +214,15 @@ pub enum StartError {
     },
     /// A compare-and-set that is to delete or keep a value, and expects that there is none.
     NothingExpected,
+    /// A batch without steps, with a key twice, or that expects version 0.
+    BadBatch,
+    /// A batch of more than `wire::BATCH_STEPS_MAX` steps or `wire::BATCH_BYTES_MAX` bytes.
+    BatchTooLarge {
+        /// Its steps.
+        steps: usize,
+        /// The bytes that they take: 22 and key and value each.
+        len: usize,
+    },
     /// A request for more keys than [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX).
     TooManyKeys {
         /// How many keys.
@@ -162,6 +246,9 @@ impl fmt::Display for StartError {
             Self::KeyTooLong { len } => {
                 write!(f, "the key has {len} bytes; use at most {KEY_MAX}")
             }
+            Self::ReservedKey => f.write_str(
+                "the key looks like that of a part of a big value, which have to be left alone",
+            ),
             Self::EntryTooLarge { key_len, value_len } => write!(
                 f,
                 "key and value have {key_len} + {value_len} bytes; use at most {ENTRY_MAX} \
@@ -174,6 +261,14 @@ impl fmt::Display for StartError {
             ),
             Self::NothingExpected => f.write_str(
                 "only a value that is there can be deleted or kept; expect a version or a value",
+            ),
+            Self::BadBatch => f.write_str(
+                "a batch has at least one step, one for each key, and expects no version 0",
+            ),
+            Self::BatchTooLarge { steps, len } => write!(
+                f,
+                "a batch of {steps} steps and {len} bytes; use at most {BATCH_STEPS_MAX} steps of \
+                 {BATCH_BYTES_MAX} bytes together"
             ),
             Self::TooManyKeys { count } => write!(
                 f,

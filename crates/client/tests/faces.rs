@@ -195,9 +195,8 @@ fn blocking_calls_end_with_what_the_service_says() {
     assert_eq!(users.get(b"a"), Outcome::Done(None));
     let added = users.incr(b"n", -4).done().unwrap();
     assert!(matches!(added, IncrReply::Sum { sum: -4, .. }));
-    let too_large = users.put(b"a", &[0; 2_000], PutOptions::default());
-    let why = StartError::EntryTooLarge { key_len: 1, value_len: 2_000 };
-    assert_eq!(too_large, Outcome::Refused(Refusal::NotSent(why)));
+    let too_large = users.put(&[1; 1_000], &[0; 2_000], PutOptions::default());
+    assert_eq!(too_large, Outcome::Refused(Refusal::KeyTooLongForBig));
 
     let keys: Vec<Vec<u8>> = (b'a'..=b'z').map(|byte| vec![byte]).collect();
     for key in &keys {

@@ -2,6 +2,7 @@
 
 use crate::{HotPolicy, KeyspaceId, Match};
 use serde::{Deserialize, Serialize};
+use wire::PartKey;
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// A named set of keys with one way of spreading them over partitions.
@@ -26,7 +27,7 @@ pub struct Keyspace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum KeyspaceKind {
-    /// By XXH3-128 of the key: even load, no order.
+    /// By XXH3-128 of the key, or of its [tag](tag_of) if it has one: even load, no order.
     Hash,
     /// By the 16 bytes of the key after a prefix that all keys share: order is kept, so there are
     /// range scans.
@@ -37,11 +38,16 @@ pub enum KeyspaceKind {
 }
 
 impl Keyspace {
-    /// The match value of a key. In a range keyspace it never decreases from a key to a later one.
+    /// The match value of a key. In a hash keyspace keys with the same tag have the same. In a
+    /// range keyspace it never decreases from a key to a later one. The parts of a big value have
+    /// that of its key: where it goes, they go.
     #[must_use]
     pub fn match_value(&self, key: &[u8]) -> Match {
         match &self.kind {
-            KeyspaceKind::Hash => Match(xxh3_128_with_seed(key, self.seed)),
+            KeyspaceKind::Hash => {
+                let key = PartKey::parse(key).map_or(key, |part| part.key);
+                Match(xxh3_128_with_seed(tag_of(key).unwrap_or(key), self.seed))
+            }
             KeyspaceKind::Range { prefix } => ordered_match(key, prefix),
         }
     }
@@ -58,6 +64,15 @@ impl Keyspace {
     pub fn is_ordered(&self) -> bool {
         matches!(self.kind, KeyspaceKind::Range { .. })
     }
+}
+
+/// The part of a key that says where it lies in a hash keyspace: what stands between its first `{`
+/// and the next `}`, unless that is nothing. (Redis Cluster's *hash tags*.)
+#[must_use]
+pub fn tag_of(key: &[u8]) -> Option<&[u8]> {
+    let (_, after) = key.split_at(key.iter().position(|byte| *byte == b'{')? + 1);
+    let (tag, _) = after.split_at(after.iter().position(|byte| *byte == b'}')?);
+    (!tag.is_empty()).then_some(tag)
 }
 
 fn ordered_match(key: &[u8], prefix: &[u8]) -> Match {
@@ -102,6 +117,53 @@ mod tests {
         );
         assert_eq!(ks.match_value(b"a"), Match::MIN);
         assert_eq!(ks.match_value(b"v"), Match::MAX);
+    }
+
+    #[test]
+    fn a_tag_is_what_stands_between_the_first_braces() {
+        let tags: [(&[u8], Option<&[u8]>); 9] = [
+            (b"{user7}:name", Some(b"user7")),
+            (b"cart:{user7}", Some(b"user7")),
+            (b"a{b}{c}", Some(b"b")),
+            (b"a{{b}}", Some(b"{b")),
+            (b"a}{b}", Some(b"b")),
+            (b"a{}{b}", None),
+            (b"a{b", None),
+            (b"a}b", None),
+            (b"", None),
+        ];
+        for (key, tag) in tags {
+            assert_eq!(tag_of(key), tag, "{}", String::from_utf8_lossy(key));
+        }
+        let hash = Keyspace { kind: KeyspaceKind::Hash, ..range(b"") };
+        let place = |key: &[u8]| hash.match_value(key);
+        assert_eq!(place(b"{user7}:name"), place(b"cart:{user7}"));
+        assert_eq!(place(b"{user7}"), place(b"user7"), "the tag alone lies there, too");
+        assert_ne!(place(b"a{}{b}"), place(b"b"));
+        assert_ne!(hash.keyhash(b"{user7}:name"), hash.keyhash(b"cart:{user7}"));
+        let of = |key: &[u8]| range(b"").match_value(key);
+        assert_ne!(of(b"{u}a"), of(b"{u}b"), "a range keyspace keeps the order of whole keys");
+    }
+
+    #[test]
+    fn places_of_keys_are_what_they_were() {
+        let hash = Keyspace { kind: KeyspaceKind::Hash, ..range(b"") };
+        for key in [&b"user7"[..], b"a{}b", b"{"] {
+            assert_eq!(hash.match_value(key), Match(xxh3_128_with_seed(key, 7)));
+        }
+    }
+
+    #[test]
+    fn parts_are_where_their_big_value_is() {
+        let upload = wire::UploadBody { client: 1, number: 2 };
+        let hash = Keyspace { kind: KeyspaceKind::Hash, ..range(b"") };
+        for keyspace in [range(b""), range(b"user"), hash] {
+            for key in [&b"a"[..], b"u", b"user", b"user7", b"v", &[b'x'; 40]] {
+                let part = PartKey { key, upload, index: 3 }.to_bytes();
+                assert_eq!(keyspace.match_value(&part), keyspace.match_value(key), "{key:?}");
+                assert_ne!(keyspace.keyhash(&part), keyspace.keyhash(key));
+            }
+        }
     }
 
     proptest! {

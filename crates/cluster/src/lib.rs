@@ -15,7 +15,7 @@ mod text;
 
 pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, Trip};
 pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
-pub use keyspace::{Keyspace, KeyspaceKind};
+pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition};
 pub use order::{

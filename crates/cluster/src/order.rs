@@ -175,6 +175,13 @@ pub struct NodeReport {
     pub requests: u64,
     /// Writes recorded and not yet committed.
     pub pending: u64,
+    /// Requests found waiting; 0 if whoever runs the node does not say.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Microseconds of processor time that the node has used since it started; 0 if whoever runs
+    /// it does not say.
+    #[serde(default)]
+    pub busy_us: u64,
 }
 
 impl NodeReport {
@@ -200,6 +207,8 @@ impl NodeReport {
             homecoming: all().map(|it| it.homecoming).sum(),
             requests: all().map(|it| it.requests).sum(),
             pending: all().map(|it| it.pending).sum(),
+            waiting: all().map(|it| it.waiting).sum(),
+            busy_us: all().map(|it| it.busy_us).sum(),
         }
     }
 }

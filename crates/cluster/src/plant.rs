@@ -25,6 +25,14 @@ pub enum Plant {
     DeleteAnyway,
     /// Node: reads are answered with the newest pending value.
     ReadPending,
+    /// Node: of the keys of a batch only the first is written.
+    SplitBatch,
+    /// Node: what a write or a batch depends on is looked for in what is committed at the head.
+    CheckCommitted,
+    /// Node: a write overtakes a batch that it comes after.
+    OvertakeBatch,
+    /// Node: a batch is committed before the switch knows of it.
+    ShowBatchUncovered,
     /// Node: pending writes are dropped when the chain changes.
     DropPending,
     /// Node: sessions are not copied to a joiner.
@@ -69,6 +77,12 @@ pub enum Plant {
     TakeLatecomers,
     /// Node: the tail of a key that is away says that what it has is the newest.
     ProveAway,
+    /// Node: a manifest is taken whether or not its parts are there.
+    SealUnchecked,
+    /// Node: an upload is given up though it is a value.
+    AbandonSealed,
+    /// Node: parts that belong to nothing stay.
+    KeepParts,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
     /// Controller: a chain is opened before its members have settled.
@@ -87,7 +101,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 45] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -97,6 +111,10 @@ impl Plant {
         Self::IgnoreLease,
         Self::DeleteAnyway,
         Self::ReadPending,
+        Self::SplitBatch,
+        Self::CheckCommitted,
+        Self::OvertakeBatch,
+        Self::ShowBatchUncovered,
         Self::DropPending,
         Self::DropSessions,
         Self::CopyOverwrites,
@@ -119,6 +137,9 @@ impl Plant {
         Self::RunAgain,
         Self::TakeLatecomers,
         Self::ProveAway,
+        Self::SealUnchecked,
+        Self::AbandonSealed,
+        Self::KeepParts,
         Self::NodesBeforeSwitch,
         Self::OpenUnsettled,
         Self::ImpatientController,

@@ -233,6 +233,15 @@ pub struct NodeLoad {
     pub requests: u64,
     /// Writes that it says it has recorded but not committed.
     pub pending: u64,
+    /// Its shards, each of which keeps one processor busy at most.
+    #[serde(default)]
+    pub shards: u16,
+    /// Requests that it says it found waiting.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Microseconds of processor time that it says it has used since it started.
+    #[serde(default)]
+    pub busy_us: u64,
 }
 
 fn ms_between(from: Instant, to: Instant) -> u64 {

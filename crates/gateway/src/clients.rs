@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) input: AtomicUsize,
     /// Bytes that could not be written yet.
     pub(crate) output: AtomicUsize,
+    /// Commands that are under way.
+    pub(crate) running: AtomicUsize,
     signals: AtomicU8,
     /// Wakes the connection's task.
     pub(crate) waker: AtomicWaker,
@@ -139,6 +141,7 @@ impl Clients {
             command: AtomicU32::new(u32::MAX),
             input: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
             signals: AtomicU8::new(0),
             waker: AtomicWaker::new(),
             told: Mutex::new(told),

@@ -7,25 +7,35 @@
 //! Nothing is read while a command waits to be started or replies wait to be written, so a client
 //! that sends more than it reads holds up nobody but itself.
 
+mod events;
+mod long;
+mod pressure;
+mod transaction;
+
 use crate::acl::Denied;
 use crate::clients::Entry;
-use crate::command::{self, Found, Run};
+use crate::command::{self, Found, Run, Session};
 use crate::resp::{Limits, Parser, encode};
 use crate::session::{Answer, Peer, Replies};
 use crate::shared::Shared;
+use crate::stats::HeldBack;
+use crate::store::{Incoming, Watched};
 use crate::stream::Stream;
 use crate::{Reply, Store};
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
+use events::Event;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesOrdered, StreamExt as _};
+use futures_util::stream::FuturesOrdered;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep, timeout};
+use transaction::Bracket;
 
 /// Commands of one connection that are under way at once. A multiple of what keeps a cluster busy,
 /// and little enough that no connection crowds out the others.
@@ -54,6 +64,12 @@ pub(crate) struct Connection {
     output: BytesMut,
     /// Whether the stream holds something back.
     unflushed: bool,
+    /// A reply whose bytes still come: from where, and how many.
+    streaming: Option<(Receiver<Bytes>, u64)>,
+    /// The value of a SET that comes, or has come, before the rest of its command.
+    incoming: Option<Result<Incoming, Reply>>,
+    /// A piece of it that waits for those before it to be taken.
+    piece: Option<BoxFuture<'static, ()>>,
     /// A command that cannot be started yet.
     next: Option<Vec<Bytes>>,
     running: FuturesOrdered<BoxFuture<'static, Ended>>,
@@ -61,6 +77,9 @@ pub(crate) struct Connection {
     keys: VecDeque<Bytes>,
     /// Whether what is under way cannot overlap with anything.
     alone: bool,
+    bracket: Bracket,
+    /// Why nothing is read at the moment, as it was counted.
+    held: Option<HeldBack>,
     /// Until when commands wait because of CLIENT PAUSE.
     paused: Option<Pin<Box<Sleep>>>,
     /// No command is started any more; until when the last replies can be written.
@@ -73,18 +92,8 @@ struct Ended {
     number: usize,
     began: Instant,
     args: Vec<Bytes>,
-}
-
-/// What a connection waits for.
-enum Event {
-    Ended(Box<Ended>),
-    Read,
-    Wrote,
-    Resumed,
-    /// The gateway ends.
-    Drain,
-    /// Nothing more can be done for this client.
-    Over,
+    /// Keys that are watched from now on.
+    watched: Option<Watched>,
 }
 
 impl Connection {
@@ -101,10 +110,15 @@ impl Connection {
             input_ended: false,
             output: BytesMut::new(),
             unflushed: false,
+            streaming: None,
+            incoming: None,
+            piece: None,
             next: None,
             running: FuturesOrdered::new(),
             keys: VecDeque::new(),
             alone: false,
+            bracket: Bracket::default(),
+            held: None,
             paused: None,
             closing: None,
         }
@@ -122,7 +136,7 @@ impl Connection {
                 return self.end().await;
             }
             match poll_fn(|context| self.poll_event(context)).await {
-                Event::Ended(ended) => self.finish(&ended),
+                Event::Ended(mut ended) => self.finish(&mut ended),
                 Event::Read | Event::Wrote => {}
                 Event::Resumed => self.paused = None,
                 Event::Drain => self.close(),
@@ -133,7 +147,7 @@ impl Connection {
 
     /// Whether no command is under way or waits.
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.next.is_none()
+        self.running.is_empty() && self.next.is_none() && self.streaming.is_none()
     }
 
     fn is_written(&self) -> bool {
@@ -146,89 +160,12 @@ impl Connection {
         self.closing.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME_MAX)));
     }
 
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
-        let entry = &self.peer.entry;
-        entry.waker.register(context.waker());
-        if entry.is_killed() {
-            return Poll::Ready(Event::Over);
-        }
-        if entry.is_draining() && self.closing.is_none() {
-            return Poll::Ready(Event::Drain);
-        }
-        if self.paused.is_some() && entry.takes_resumed() {
-            return Poll::Ready(Event::Resumed);
-        }
-        if !self.running.is_empty()
-            && let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(context)
-        {
-            return Poll::Ready(Event::Ended(Box::new(ended)));
-        }
-        if let Poll::Ready(event) = self.poll_write(context) {
-            return Poll::Ready(event);
-        }
-        if let Poll::Ready(event) = self.poll_read(context) {
-            return Poll::Ready(event);
-        }
-        let over = |sleep: &mut Pin<Box<Sleep>>, context: &mut Context<'_>| {
-            sleep.as_mut().poll(context).is_ready()
-        };
-        if self.closing.as_mut().is_some_and(|sleep| over(sleep, context)) {
-            return Poll::Ready(Event::Over);
-        }
-        if self.paused.as_mut().is_some_and(|sleep| over(sleep, context)) {
-            return Poll::Ready(Event::Resumed);
-        }
-        Poll::Pending
-    }
-
-    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Event> {
-        if !self.output.is_empty() {
-            let Poll::Ready(written) = self.stream.poll_write(context, &self.output) else {
-                return Poll::Pending;
-            };
-            let Ok(len @ 1..) = written else { return Poll::Ready(Event::Over) };
-            self.output.advance(len);
-            self.unflushed = matches!(self.stream, Stream::Tls(_));
-            give_back(&mut self.output);
-            self.peer.entry.output.store(self.output.len(), Ordering::Relaxed);
-            let written = u64::try_from(len).unwrap_or(u64::MAX);
-            self.shared.stats.bytes_out.fetch_add(written, Ordering::Relaxed);
-            return Poll::Ready(Event::Wrote);
-        }
-        if self.unflushed
-            && let Poll::Ready(flushed) = self.stream.poll_flush(context)
-        {
-            self.unflushed = false;
-            return Poll::Ready(if flushed.is_ok() { Event::Wrote } else { Event::Over });
-        }
-        Poll::Pending
-    }
-
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Event> {
-        let wanted = self.next.is_none()
-            && self.closing.is_none()
-            && !self.input_ended
-            && !self.alone
-            && self.running.len() < OVERLAP_MAX
-            && self.output.len() < OUTPUT_MAX;
-        if !wanted {
-            return Poll::Pending;
-        }
-        let Poll::Ready(read) = self.stream.poll_read_to(context, &mut self.input) else {
-            return Poll::Pending;
-        };
-        let Ok(len) = read else { return Poll::Ready(Event::Over) };
-        self.input_ended = len == 0;
-        let read = u64::try_from(len).unwrap_or(u64::MAX);
-        self.shared.stats.bytes_in.fetch_add(read, Ordering::Relaxed);
-        Poll::Ready(Event::Read)
-    }
-
     /// Starts every command that is whole and may be started.
     fn start_commands(&mut self) {
         while self.closing.is_none()
             && self.paused.is_none()
             && !self.alone
+            && self.streaming.is_none()
             && self.running.len() < OVERLAP_MAX
             && self.output.len() < OUTPUT_MAX
         {
@@ -240,10 +177,15 @@ impl Connection {
         }
         give_back(&mut self.input);
         self.peer.entry.input.store(self.input.len(), Ordering::Relaxed);
+        self.note_pressure();
     }
 
     fn read_command(&mut self) -> Option<Vec<Bytes>> {
-        if self.input.is_empty() {
+        if self.parser.is_in_value() {
+            if !self.feed() {
+                return None;
+            }
+        } else if self.input.is_empty() {
             return None;
         }
         let limits =
@@ -252,6 +194,9 @@ impl Connection {
             Ok(args) => {
                 if args.is_some() {
                     self.peer.entry.note_active(self.shared.now());
+                } else if let Some((key, len)) = self.parser.begin_long_set(&mut self.input) {
+                    self.begin_value(key, len);
+                    return if self.feed() { self.read_command() } else { None };
                 }
                 args
             }
@@ -261,7 +206,8 @@ impl Connection {
                 // Behind the replies of what is under way.
                 let text = format!("ERR {error}");
                 let (reply, number) = (Reply::Error(text.into()), usize::MAX);
-                let ended = Ended { reply, number, began: Instant::now(), args: Vec::new() };
+                let (began, args, watched) = (Instant::now(), Vec::new(), None);
+                let ended = Ended { reply, number, began, args, watched };
                 self.push(Bytes::new(), Box::pin(std::future::ready(ended)));
                 self.input.clear();
                 self.close();
@@ -281,13 +227,14 @@ impl Connection {
             }
         };
         let now = self.shared.now();
-        if let Some(until) = self.shared.pause.holds(found.spec, now) {
+        let held = self.shared.pause.holds(found.spec, now).or_else(|| self.pauses_exec(found));
+        if let Some(until) = held {
             self.paused = Some(Box::pin(sleep(until.saturating_sub(now))));
             return Some(args);
         }
         let key = match found.spec.run {
-            Run::Keyed(_) => found.spec.only_key(&args).cloned(),
-            Run::Session(_) => None,
+            Run::Keyed(_) if !self.bracket.is_open() => found.spec.only_key(&args).cloned(),
+            Run::Keyed(_) | Run::Session(_) => None,
         };
         let waits = match &key {
             Some(key) => self.keys.contains(key),
@@ -296,6 +243,7 @@ impl Connection {
         if waits {
             return Some(args);
         }
+        let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
         let (number, began) = (found.number, Instant::now());
@@ -303,21 +251,34 @@ impl Connection {
             Run::Keyed(command) => {
                 self.alone = key.is_none();
                 let store = self.store.clone();
+                let incoming = self.incoming.take();
                 let run = async move {
-                    let reply = store.run(command, &args).await;
-                    Ended { reply, number, began, args }
+                    let reply = match incoming {
+                        None => store.run(command, &args).await,
+                        Some(Ok(value)) => store.set_incoming(value, &args).await,
+                        Some(Err(why)) => why,
+                    };
+                    Ended { reply, number, began, args, watched: None }
                 };
                 self.push(key.unwrap_or_default(), Box::pin(run));
             }
+            Run::Session(Session::Transaction(step)) => self.bracket(step, number, args),
             Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
-                Answer::Now(reply) => self.finish_now(Ended { reply, number, began, args }),
+                Answer::Now(reply) => {
+                    if command == Session::Reset {
+                        self.bracket = Bracket::default();
+                    }
+                    self.finish_now(Ended { reply, number, began, args, watched: None });
+                }
                 Answer::Last(reply) => {
-                    self.finish_now(Ended { reply, number, began, args });
+                    self.finish_now(Ended { reply, number, began, args, watched: None });
                     self.close();
                 }
                 Answer::Later(reply) => {
                     self.alone = true;
-                    let run = async move { Ended { reply: reply.await, number, began, args } };
+                    let run = async move {
+                        Ended { reply: reply.await, number, began, args, watched: None }
+                    };
                     self.push(Bytes::new(), Box::pin(run));
                 }
             },
@@ -327,7 +288,9 @@ impl Connection {
 
     /// What the command is, or why it is not carried out.
     fn admit(&self, args: &[Bytes]) -> Result<Found, (Option<usize>, Reply)> {
-        let found = command::resolve(args).map_err(|reply| (None, reply))?;
+        // One of its commands it is all the same, if only the rest does not fit.
+        let named = || command::number_of(command::find(args.first()?)?.name);
+        let found = command::resolve(args).map_err(|reply| (named(), reply))?;
         if found.spec.is_for_all() {
             return Ok(found);
         }
@@ -349,6 +312,7 @@ impl Connection {
     }
 
     fn reject(&mut self, args: &[Bytes], number: Option<usize>, reply: Reply) {
+        self.incoming = None;
         let name = args.first().map(Bytes::as_ref).unwrap_or_default();
         // A browser that was talked into sending commands to this port begins with one of these.
         if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
@@ -357,6 +321,7 @@ impl Connection {
             self.close();
             return;
         }
+        self.bracket.note_refusal();
         if let Reply::Error(text) = &reply {
             self.shared.stats.note_rejection(number, text);
         }
@@ -369,13 +334,16 @@ impl Connection {
     }
 
     /// What was under way first is done.
-    fn finish(&mut self, ended: &Ended) {
+    fn finish(&mut self, ended: &mut Ended) {
         self.keys.pop_front();
         self.alone = false;
         if self.running.is_empty() {
             // What they have grown to is not kept for a client that may never need it again.
             self.running = FuturesOrdered::new();
             self.keys = VecDeque::new();
+        }
+        if let Some(watched) = ended.watched.take() {
+            self.bracket.watch(watched);
         }
         self.note(ended);
         self.reply(&ended.reply);
@@ -405,7 +373,12 @@ impl Connection {
 
     fn reply(&mut self, reply: &Reply) {
         match self.peer.replies {
-            Replies::On => encode(reply, self.peer.protocol, &mut self.output),
+            Replies::On => {
+                encode(reply, self.peer.protocol, &mut self.output);
+                if let Reply::Long(long) = reply {
+                    self.streaming = long.take().map(|pieces| (pieces, long.len()));
+                }
+            }
             Replies::Off => {}
             Replies::SkipThis => self.peer.replies = Replies::SkipNext,
             Replies::SkipNext => self.peer.replies = Replies::On,

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc::Receiver;
 
 /// One reply. RESP3 has types that RESP2 lacks; what those become there is said with each.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +16,8 @@ pub enum Reply {
     Integer(i64),
     /// Bytes, a value most of the time.
     Bulk(Bytes),
+    /// The same, which come piece by piece. Only as a reply of its own, not inside another.
+    Long(Long),
     /// Nothing there. In RESP2 a null bulk string.
     Null,
     /// No array there, as of an aborted transaction. In RESP3 like [`Null`](Self::Null).
@@ -46,5 +50,45 @@ impl Reply {
     #[must_use]
     pub fn bulk(bytes: impl AsRef<[u8]>) -> Self {
         Self::Bulk(Bytes::copy_from_slice(bytes.as_ref()))
+    }
+}
+
+/// Bytes that come piece by piece, as fast as they are taken.
+#[derive(Clone, Debug)]
+pub struct Long {
+    len: u64,
+    /// Taken by the one that writes them.
+    pieces: Arc<Mutex<Option<Receiver<Bytes>>>>,
+}
+
+impl Long {
+    /// So many bytes, out of there. If there are fewer, the connection they are for is ended.
+    #[must_use]
+    pub fn new(len: u64, pieces: Receiver<Bytes>) -> Self {
+        Self { len, pieces: Arc::new(Mutex::new(Some(pieces))) }
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where they come from; nobody can take them twice.
+    #[must_use]
+    pub fn take(&self) -> Option<Receiver<Bytes>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl PartialEq for Long {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.pieces, &other.pieces)
     }
 }

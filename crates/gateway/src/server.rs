@@ -3,6 +3,8 @@
 use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::connection::Connection;
+use crate::hot::HotKeys;
+use crate::metrics;
 use crate::pause::Pause;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
 use crate::shared::Shared;
@@ -16,6 +18,7 @@ use client::asynchronous::Client;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use runtime::clock::Clock;
 use runtime::entropy;
+use runtime::metrics::Source;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::SocketAddr;
@@ -50,6 +53,8 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// Who may do what.
     pub acl: Acl,
+    /// Who knows the hot keys: for HOTKEYS and OBJECT FREQ.
+    pub hot: Option<HotKeys>,
 }
 
 /// Most clients at once unless somebody says otherwise: what Redis takes.
@@ -134,6 +139,12 @@ impl Gateway {
         self.shared.listen
     }
 
+    /// What it counts, for `/metrics`.
+    #[must_use]
+    pub fn metrics(&self) -> Source {
+        metrics::source(&self.shared)
+    }
+
     /// Ends it: what is under way is finished and answered first, within some seconds.
     pub fn stop(self) {
         drop(self);
@@ -166,7 +177,7 @@ impl Drop for Gateway {
 }
 
 async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener), StartError> {
-    let Options { services, keyspace, deadline, listen, workers, .. } = options;
+    let Options { services, keyspace, deadline, listen, workers, hot, .. } = options;
     let workers = workers.max(1);
     let mut spaces = Vec::new();
     for _ in 0..workers {
@@ -188,10 +199,11 @@ async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener),
     let maxclients = clients_possible(options.maxclients);
     let fixed = Fixed { listen, tls, workers };
     let shared = Shared {
-        stores: spaces.into_iter().map(Store::new).collect(),
+        stores: spaces.into_iter().map(|space| Store::new(space).with_hot(hot.clone())).collect(),
         keyspace,
         replicas: options.replicas,
         services,
+        hot,
         listen,
         acl: options.acl,
         settings: Settings::new(maxclients, options.idle_timeout, fixed),
@@ -309,7 +321,7 @@ async fn tick(shared: Arc<Shared>) {
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         seconds.tick().await;
-        shared.stats.take_rate();
+        shared.stats.take_rates();
         let Some(longest) = shared.settings.timeout() else { continue };
         let now = shared.now();
         for entry in shared.clients.list() {

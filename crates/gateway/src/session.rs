@@ -5,6 +5,7 @@ mod clients;
 mod commands;
 mod config;
 mod handshake;
+mod hotkeys;
 mod info;
 mod latency;
 mod users;
@@ -79,6 +80,7 @@ impl Peer {
             Session::Echo => Reply::Bulk(arg(args, 1)).into(),
             Session::FunctionFlush => Reply::OK.into(),
             Session::Hello => self.hello(shared, args).into(),
+            Session::HotKeysGet => hotkeys::get(shared),
             Session::Info => info::run(shared, args),
             Session::Latency(command) => latency::run_latency(shared, command, args).into(),
             Session::Ping => ping(args).into(),
@@ -87,6 +89,7 @@ impl Peer {
             Session::Select => select(args).into(),
             Session::Slowlog(command) => latency::run_slowlog(shared, command, args).into(),
             Session::Time => time(shared).into(),
+            Session::Transaction(_) => unreachable!("the connection carries these out"),
             Session::Wait => wait(shared, args).into(),
         }
     }

@@ -3,6 +3,7 @@
 use crate::Store;
 use crate::acl::Acl;
 use crate::clients::Clients;
+use crate::hot::HotKeys;
 use crate::pause::Pause;
 use crate::settings::Settings;
 use crate::slowlog::SlowLog;
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     /// Nodes that hold each key, if that is known.
     pub(crate) replicas: Option<u8>,
     pub(crate) services: Vec<SocketAddr>,
+    /// Who knows the hot keys, if somebody does.
+    pub(crate) hot: Option<HotKeys>,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,

@@ -21,8 +21,48 @@ pub(crate) struct Stats {
     pub(crate) bytes_out: AtomicU64,
     /// Connections ended because of what they sent.
     pub(crate) protocol_errors: AtomicU64,
-    /// Commands that were done when the rate was last taken, and the rate.
-    rate: Mutex<(u64, u64)>,
+    held_back: [AtomicU64; HeldBack::ALL.len()],
+    /// What there was when the rates were last taken, and the rates.
+    rates: Mutex<(Rates, Rates)>,
+}
+
+/// What happens in a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rates {
+    pub(crate) calls: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+/// Why nothing is read from a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldBack {
+    /// A command waits for those before it.
+    Order,
+    /// As many commands are under way as may be.
+    Overlap,
+    /// It does not read its replies.
+    Replies,
+    /// CLIENT PAUSE.
+    Pause,
+}
+
+impl HeldBack {
+    pub(crate) const ALL: [Self; 4] = [Self::Order, Self::Overlap, Self::Replies, Self::Pause];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Order => "order",
+            Self::Overlap => "overlap",
+            Self::Replies => "replies",
+            Self::Pause => "pause",
+        }
+    }
+}
+
+/// How many calls took less than so many microseconds.
+pub(crate) fn within(latency: &Histogram<u64>, micros: u64) -> u64 {
+    latency.count_between(0, micros.saturating_sub(1)).min(latency.len())
 }
 
 #[derive(Debug, Default)]
@@ -63,12 +103,16 @@ impl Stats {
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
             protocol_errors: AtomicU64::new(0),
-            rate: Mutex::default(),
+            held_back: Default::default(),
+            rates: Mutex::default(),
         }
     }
 
     /// A command was carried out; `error` is the text of its reply, if that was one.
     pub(crate) fn note_call(&self, number: usize, took: Duration, error: Option<&str>) {
+        if let Some(text) = error {
+            self.note_error(text);
+        }
         let Some(stats) = self.commands.get(number) else { return };
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         stats.micros.fetch_add(micros, Ordering::Relaxed);
@@ -78,9 +122,8 @@ impl Stats {
         });
         histogram.saturating_record(micros);
         drop(latency);
-        if let Some(text) = error {
+        if error.is_some() {
             stats.failed.fetch_add(1, Ordering::Relaxed);
-            self.note_error(text);
         }
     }
 
@@ -130,16 +173,46 @@ impl Stats {
         self.commands.iter().map(calls).sum()
     }
 
-    /// To be called once a second.
-    pub(crate) fn take_rate(&self) {
-        let calls = self.calls();
-        let mut rate = lock(&self.rate);
-        *rate = (calls, calls.saturating_sub(rate.0));
+    /// A client has to wait from now on.
+    pub(crate) fn note_held_back(&self, why: HeldBack) {
+        self.held_back_counter(why).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Commands in the last second.
-    pub(crate) fn rate(&self) -> u64 {
-        lock(&self.rate).1
+    /// How often clients had to wait.
+    pub(crate) fn held_back(&self, why: HeldBack) -> u64 {
+        self.held_back_counter(why).load(Ordering::Relaxed)
+    }
+
+    fn held_back_counter(&self, why: HeldBack) -> &AtomicU64 {
+        let [order, overlap, replies, pause] = &self.held_back;
+        match why {
+            HeldBack::Order => order,
+            HeldBack::Overlap => overlap,
+            HeldBack::Replies => replies,
+            HeldBack::Pause => pause,
+        }
+    }
+
+    /// To be called once a second.
+    pub(crate) fn take_rates(&self) {
+        let now = Rates {
+            calls: self.calls(),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+        };
+        let mut rates = lock(&self.rates);
+        let (before, _) = *rates;
+        let rate = Rates {
+            calls: now.calls.saturating_sub(before.calls),
+            bytes_in: now.bytes_in.saturating_sub(before.bytes_in),
+            bytes_out: now.bytes_out.saturating_sub(before.bytes_out),
+        };
+        *rates = (now, rate);
+    }
+
+    /// What happened in the last second.
+    pub(crate) fn rates(&self) -> Rates {
+        lock(&self.rates).1
     }
 
     /// Begins at zero again.
@@ -151,7 +224,8 @@ impl Stats {
             *lock(&stats.latency) = None;
         }
         lock(&self.errors).clear();
-        *lock(&self.rate) = (0, 0);
+        *lock(&self.rates) = Default::default();
+        self.held_back.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         let Self { connections, rejected, bytes_in, bytes_out, protocol_errors, .. } = self;
         for counter in [connections, rejected, bytes_in, bytes_out, protocol_errors] {
             counter.store(0, Ordering::Relaxed);

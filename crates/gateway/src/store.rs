@@ -1,6 +1,8 @@
 //! What carries out commands about keys, with requests of the native client.
 
 mod access;
+mod atomic;
+mod big;
 mod errors;
 mod expiry;
 mod extended;
@@ -12,27 +14,47 @@ mod ranges;
 mod scan;
 mod strings;
 
+pub(crate) use big::Incoming;
+pub(crate) use limits::too_long_together;
+
 use crate::Reply;
 use crate::command::Keyed;
+use crate::hot::HotKeys;
 use access::Turns;
+use atomic::View;
+pub use atomic::{Queued, Watched};
 use bytes::Bytes;
 use client::asynchronous::Space;
 use errors::{Answer, arity};
 use expiry::When;
+use keys::copy_replaces;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// One keyspace of a cluster, as the keys of a Redis server. Clones share its client.
 #[derive(Clone, Debug)]
 pub struct Store {
     space: Space,
     turns: Arc<Turns>,
+    /// What the commands of a transaction have read and written so far, within one.
+    view: Option<Arc<View>>,
+    /// For long values that are read to be changed, in KiB.
+    room: Arc<Semaphore>,
+    hot: Option<HotKeys>,
 }
 
 impl Store {
     /// The keys of that keyspace, which is a hash keyspace.
     #[must_use]
     pub fn new(space: Space) -> Self {
-        Self { space, turns: Arc::new(Turns::new()) }
+        let room = Arc::new(Semaphore::new(limits::CHANGED_KIB_MAX as usize));
+        Self { space, turns: Arc::new(Turns::new()), view: None, room, hot: None }
+    }
+
+    /// The same, where OBJECT FREQ is answered if somebody knows the hot keys.
+    #[must_use]
+    pub fn with_hot(self, hot: Option<HotKeys>) -> Self {
+        Self { hot, ..self }
     }
 
     /// Carries out a command whose arguments (the name first) are as many as its table entry says.
@@ -71,7 +93,7 @@ impl Store {
             (Keyed::IncrByFloat, [_, key, delta]) => self.add_float(key, delta).await,
             (Keyed::MGet, [_, keys @ ..]) => self.values(keys).await,
             (Keyed::MSet, [_, pairs @ ..]) => self.set_all(pairs).await,
-            (Keyed::MSetNx, [_, pairs @ ..]) => self.set_all_new(pairs).await,
+            (Keyed::MSetNx, _) => self.set_all_new(args).await,
             _ => self.carry_out_generic(command, args).await,
         }
     }
@@ -98,10 +120,17 @@ impl Store {
             (Keyed::ExpireTime, [_, key]) => self.time_left(key, When::EXAT).await,
             (Keyed::PExpireTime, [_, key]) => self.time_left(key, When::PXAT).await,
             (Keyed::Persist, [_, key]) => self.persist(key).await,
-            (Keyed::Rename | Keyed::RenameNx, [_, from, to]) => {
+            (Keyed::Rename | Keyed::RenameNx, [_, from, to]) if self.view.is_some() => {
                 self.rename(command, from, to).await
             }
-            (Keyed::Copy, [_, from, to, options @ ..]) => self.copy(from, to, options).await,
+            (Keyed::Copy, [_, from, to, options @ ..]) => {
+                let replaces = copy_replaces(from, to, options)?;
+                match self.view {
+                    Some(_) => self.copy(from, to, replaces).await,
+                    None => self.atomically(command, args).await,
+                }
+            }
+            (Keyed::Rename | Keyed::RenameNx, _) => self.atomically(command, args).await,
             (Keyed::Object, [_, name, arguments @ ..]) => self.object(name, arguments).await,
             (Keyed::Memory, [_, name, arguments @ ..]) => self.memory(name, arguments).await,
             (Keyed::Scan, [_, cursor, options @ ..]) => self.scan(cursor, options).await,

@@ -88,6 +88,12 @@ impl<T> Service<T> {
         Some(Served { request, waiting })
     }
 
+    /// How many requests wait, or are being served.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     /// When the next service ends.
     #[must_use]
     pub fn next_end(&self) -> Option<Instant> {
@@ -172,7 +178,7 @@ mod tests {
         let served: Vec<Op> = Op::ALL.into_iter().filter(|op| work(*op)).collect();
         let requests = [Op::Get, Op::Put, Op::Del, Op::Cas, Op::Incr, Op::Mget, Op::Range];
         let mut expected = requests.to_vec();
-        expected.extend([Op::Describe, Op::ChainWrite, Op::HotCopy]);
+        expected.extend([Op::Describe, Op::Batch, Op::ChainWrite, Op::HotCopy]);
         assert_eq!(served, expected);
         assert!(!is_work(b"no packet"));
     }

@@ -81,6 +81,10 @@ impl Bug {
                 Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
                 Plant::AnswerUnsynced
                 | Plant::DeleteAnyway
+                | Plant::SplitBatch
+                | Plant::CheckCommitted
+                | Plant::OvertakeBatch
+                | Plant::ShowBatchUncovered
                 | Plant::AnswerBelowFloor
                 | Plant::ShowUncovered
                 | Plant::ProveUnmarked
@@ -96,6 +100,9 @@ impl Bug {
                 | Plant::RunAgain
                 | Plant::TakeLatecomers
                 | Plant::ProveAway
+                | Plant::SealUnchecked
+                | Plant::AbandonSealed
+                | Plant::KeepParts
                 | Plant::NodesBeforeSwitch
                 | Plant::TrustHints
                 | Plant::RepeatHints

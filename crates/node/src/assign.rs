@@ -122,6 +122,9 @@ impl<E: Engine> Node<E> {
             if is_new && replica.is_joiner() {
                 ctx.engine.hide_found(id);
             }
+            if !is_new {
+                replica.begin_patrol();
+            }
             replica.enter(&mut ctx);
             replica
         };
@@ -178,6 +181,9 @@ pub(crate) fn sweep<E: Engine>(
         let keyhash = keyspace.keyhash(&due.key);
         let header = Header { match_value: at.0, keyhash, ..Header::default() };
         replica.handle_due(ctx, &header, due);
+    }
+    for replica in replicas.values_mut() {
+        replica.look_after_parts(ctx);
     }
 }
 

@@ -11,10 +11,11 @@
 
 use crate::engine::{Engine, KeyRef, Record};
 use crate::notes::session_name;
-use crate::replica::{Context, Replica, Write};
+use crate::replica::{Context, Pending, Replica, Write};
 use crate::session::Outcome;
 use cluster::{NodeId, Plant};
-use wire::{Body, DropReason, Effect, Endpoint, Header, Op};
+use std::collections::BTreeSet;
+use wire::{Body, DropReason, Effect, Endpoint, Header, Op, PartKey};
 
 impl Replica {
     /// Takes a message of another member. The caller has found the replica by the partition id.
@@ -35,6 +36,10 @@ impl Replica {
                 self.successor().map(|(_, id)| id)
             }
             Body::ChainStable if !self.is_head() => self.partition.head(),
+            Body::ChainExpire { key } if self.is_head() && PartKey::parse(key).is_some() => {
+                let id = NodeId(header.node);
+                self.partition.chain.contains(&id).then_some(id)
+            }
             Body::ChainExpire { .. } if self.is_head() => self.partition.tail(),
             _ => None,
         };
@@ -90,7 +95,7 @@ impl Replica {
             self.tell_predecessor(ctx, Op::ChainAck, &write.header);
             return Ok(());
         }
-        if write.fixed.ordered != 0 && !self.knows_base(ctx, write) {
+        if !self.knows_bases(ctx, write) {
             return Err(DropReason::OutOfOrder);
         }
         if self.is_last() {
@@ -103,13 +108,16 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether the write that this one was computed from has arrived here. After a restart the
+    /// Whether the writes that this one was computed from have arrived here. After a restart the
     /// versions above `stable` that were committed are known by their records only.
-    fn knows_base<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
-        let base = write.fixed.base;
-        let at = self.key_ref(&write.header, write.key);
+    fn knows_bases<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
+        let on_record = |key: &[u8], base: u64| {
+            let Some(at) = self.place_of(ctx, key) else { return false };
+            ctx.engine.version_written(&self.key_ref(&at, key)) == Some(base)
+        };
         let ignores = ctx.plant == Some(Plant::IgnoreBase);
-        ignores || self.knows(base) || ctx.engine.version_written(&at) == Some(base)
+        let mut of_keys = write.keys().zip(write.bases());
+        ignores || of_keys.all(|(key, base)| self.knows(base) || on_record(key, base))
     }
 
     fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
@@ -127,6 +135,27 @@ impl Replica {
         ctx.timers.insert((pending.due, id, version));
         let dependents = self.held_up_by(version);
         self.send_held_up(ctx, dependents);
+    }
+
+    /// Pending writes that were computed from the pending write `base`, and of which a copy may
+    /// have come to the successor before it: either was sent more than once.
+    fn held_up_by(&self, base: u64) -> Vec<u64> {
+        let Some(before) = self.pending.get(&base) else { return Vec::new() };
+        let held_up = |version: &u64| {
+            self.pending.get(version).is_some_and(|p| {
+                let depends = p.write().bases().any(|it| it == base);
+                depends && !p.acknowledged && before.resends + p.resends > 0
+            })
+        };
+        let mut found = Vec::new();
+        for key in before.write().keys() {
+            let later = self.versions_pending(key).iter().skip_while(|version| **version <= base);
+            found.extend(later.copied().filter(held_up));
+        }
+        // Several keys of one batch may be in another.
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Sends at once what was computed from a write that the successor now has. It dropped the
@@ -152,13 +181,15 @@ impl Replica {
         }
         let dependents = self.held_up_by(version);
         let ignores = ctx.plant == Some(Plant::IgnoreBase);
-        let base_of = |version: &u64| {
-            let fixed = self.pending.get(version)?.write().fixed;
-            let waits = fixed.ordered != 0 && self.pending.contains_key(&fixed.base);
-            (waits && !ignores).then_some(fixed.base)
-        };
-        let mut line: Vec<u64> = std::iter::successors(Some(version), base_of).collect();
-        while let Some(next) = line.pop() {
+        let (mut line, mut at) = (BTreeSet::from([version]), Some(version));
+        while let Some(next) = at.filter(|_| !ignores) {
+            let write = self.pending.get(&next).map(Pending::write);
+            let bases = write.iter().flat_map(Write::bases);
+            line.extend(bases.filter(|base| self.pending.contains_key(base)));
+            // Bases are older than what was computed from them.
+            at = line.range(..next).next_back().copied();
+        }
+        for next in line {
             self.commit_pending(ctx, next);
         }
         self.send_held_up(ctx, dependents);
@@ -181,6 +212,8 @@ impl Replica {
             Some(Effect::Mark | Effect::Unmark) => self.commit_mark(ctx, write),
             Some(Effect::Leave) => self.commit_leave(ctx, write),
             Some(Effect::Return) => self.commit_return(ctx, write),
+            Some(Effect::Batch) => self.commit_batch(ctx, write),
+            Some(Effect::Abandon) => self.commit_abandon(ctx, write),
             Some(Effect::None) | None => {}
         }
         self.mark_committed(version);
@@ -195,13 +228,14 @@ impl Replica {
         self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
     }
 
-    fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+    pub(crate) fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
         let at = self.key_ref(&write.header, write.key);
         let version = write.version();
         if self.is_superseded(ctx, &at, version) {
             ctx.counters.superseded += 1;
             return;
         }
+        self.replace_parts(ctx, &at, write);
         let tombstone = write.effect() == Some(Effect::Delete);
         if tombstone && ctx.plant == Some(Plant::CollectAtOnce) {
             ctx.engine.remove(&at);
@@ -209,6 +243,7 @@ impl Replica {
             let expiry_ms = write.fixed.expiry_ms;
             let value = if tombstone { &[] } else { write.value };
             ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
+            self.see_part(ctx, &at);
         }
         self.spread_state(ctx, write.key, version);
     }

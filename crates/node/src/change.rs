@@ -29,8 +29,13 @@ impl Replica {
         }
         self.enter_spreads(ctx);
         self.homecomings.clear();
+        self.kept_back.clear();
         let versions: Vec<u64> = self.pending.keys().copied().collect();
         for version in versions {
+            if self.is_last() && self.is_head() && ctx.plant != Some(Plant::DropPending) {
+                self.commit_ready(ctx);
+                break;
+            }
             if ctx.plant == Some(Plant::DropPending) {
                 self.unpend(ctx, version);
             } else if self.is_last() {

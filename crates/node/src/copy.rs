@@ -384,7 +384,7 @@ impl Replica {
     }
 
     fn take_record<E: Engine>(
-        &self,
+        &mut self,
         ctx: &mut Context<'_, E>,
         key: &[u8],
         record: &Record<'_>,
@@ -396,6 +396,7 @@ impl Replica {
         if overwrites || have.is_none_or(|have| have < record.version) {
             ctx.engine.write(&at, record);
         }
+        self.see_part(ctx, &at);
         Ok(())
     }
 

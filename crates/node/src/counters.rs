@@ -18,6 +18,8 @@ pub struct Counters {
     pub expired: u64,
     /// `keyway_node_collected`.
     pub collected: u64,
+    /// `keyway_node_parts_dropped`.
+    pub parts_dropped: u64,
     /// `keyway_node_syncs`.
     pub syncs: u64,
     /// `keyway_node_hot_reads`.
@@ -39,6 +41,7 @@ impl Default for Counters {
             superseded: 0,
             expired: 0,
             collected: 0,
+            parts_dropped: 0,
             syncs: 0,
             hot_reads: 0,
             hot_copies_sent: 0,

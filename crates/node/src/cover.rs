@@ -93,6 +93,7 @@ impl Replica {
         for key in self.marks.with_hash(header.keyhash) {
             self.release(ctx, &key);
         }
+        self.let_batches_go(ctx);
     }
 
     /// Whether a read that the switch does not look into may show what is committed of a key.

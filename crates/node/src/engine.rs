@@ -34,8 +34,8 @@ pub struct KeyRef<'a> {
 pub struct Record<'a> {
     /// Version of the write that made it.
     pub version: u64,
-    /// For a value: absolute expiry in Unix milliseconds, 0 for never. For a tombstone: when it may
-    /// be collected at the earliest.
+    /// For a value: absolute expiry in Unix milliseconds, 0 for never, and the bit
+    /// `wire::big::EXPIRY_BIG`. For a tombstone: when it may be collected at the earliest.
     pub expiry_ms: u64,
     /// Whether this is the mark of a deleted key; `value` is then empty.
     pub tombstone: bool,
@@ -139,6 +139,9 @@ pub trait Engine {
     /// Whether it gains from [`fetch_ahead`](Self::fetch_ahead).
     const FETCHES: bool = false;
 
+    /// Whether big values can be kept: it must give every bit of an expiry back.
+    const BIG: bool = true;
+
     /// Looks a key up.
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R;
 
@@ -183,8 +186,9 @@ pub trait Engine {
         visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     );
 
-    /// Visits (keyspace, key, record) of every record with `0 < expiry_ms <= until_ms`, the
-    /// earliest first, until told to break. Values may be left out.
+    /// Visits (keyspace, key, record) of every record with `0 < time <= until_ms`, the
+    /// earliest first, until told to break; the time is `wire::big::time_of` its expiry. Values may
+    /// be left out.
     fn due(
         &self,
         until_ms: u64,

@@ -2,7 +2,8 @@
 
 use crate::engine::Engine;
 use crate::replica::{Context, PENDING_MAX, Replica};
-use wire::{ChainWriteBody, Effect, Header, Op};
+use wire::big::time_of;
+use wire::{ChainWriteBody, Effect, Header, Op, PartKey};
 
 /// A record whose time has come.
 pub(crate) struct Due {
@@ -33,19 +34,24 @@ impl Replica {
         }
     }
 
-    /// The tail says that somebody asked for a value whose time has come by its clock.
+    /// The tail says that somebody asked for a value whose time has come by its clock; or a member,
+    /// that it has a part of a big value that nobody will ask for.
     pub(crate) fn handle_expire<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         header: &Header,
         key: &[u8],
     ) {
+        if let Some(part) = PartKey::parse(key) {
+            self.handle_stray(ctx, part);
+            return;
+        }
         let now_ms = ctx.now.unix_ms();
         let over = ctx.engine.read(&self.key_ref(header, key), |record| {
             record.is_some_and(|r| {
                 r.version == header.object_version
                     && !r.tombstone
-                    && (1..=now_ms).contains(&r.expiry_ms)
+                    && (1..=now_ms).contains(&time_of(r.expiry_ms))
             })
         });
         if over && self.may_expire(key) {

@@ -96,7 +96,7 @@ impl Replica {
         }
         // What time ends has to be ended at home.
         let ends = |expiry_ms: u64, tombstone: bool| expiry_ms != 0 && !tombstone;
-        let pending = self.newest_pending(key).map(|pending| pending.write());
+        let pending = self.newest_pending(key);
         let pending_ends = pending
             .is_some_and(|write| ends(write.fixed.expiry_ms, write.effect() != Some(Effect::Put)));
         let Some(at) = self.place_of(ctx, key) else { return false };

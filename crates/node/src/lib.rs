@@ -14,6 +14,8 @@
 mod announce;
 mod assign;
 mod away;
+mod batch;
+mod big;
 mod chain;
 mod change;
 mod copies;
@@ -30,6 +32,7 @@ mod hot;
 mod marks;
 mod node;
 mod notes;
+mod piece;
 mod read;
 mod replica;
 mod reply;
@@ -43,6 +46,7 @@ mod tests;
 mod trips;
 mod write;
 
+pub use big::PartTimes;
 pub use counters::Counters;
 pub use heat::HOT_MAX;
 pub use node::{Node, NodeConfig};

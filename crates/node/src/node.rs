@@ -1,6 +1,7 @@
 //! The node of one shard: checks what every packet needs and hands it to its replica.
 
 use crate::assign::sweep;
+use crate::big::PartTimes;
 use crate::copies::{handle_hot_copy, is_for_reader, read_copy};
 use crate::copy::{Budget, Copy};
 use crate::counters::Counters;
@@ -65,6 +66,7 @@ pub struct Node<E: Engine> {
     pub(crate) counters: Counters,
     pub(crate) heat: Heat,
     pub(crate) hot: Hot,
+    pub(crate) part_times: PartTimes,
     pub(crate) plant: Option<Plant>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -100,6 +102,7 @@ macro_rules! context {
             heat: &mut $node.heat,
             hot: &mut $node.hot,
             directory: $directory,
+            part_times: $node.part_times,
             plant: $node.plant,
             scratch: &mut $node.scratch,
         }
@@ -131,6 +134,7 @@ impl<E: Engine> Node<E> {
             ready: Outbox::default(),
             counters: Counters::default(),
             heat: Heat::new(now),
+            part_times: PartTimes::default(),
             plant: None,
             scratch: Vec::new(),
         }
@@ -382,6 +386,8 @@ impl<E: Engine> Node<E> {
             homecoming: self.homecoming(),
             requests: self.counters.requests_total(),
             pending: self.pending() as u64,
+            waiting: 0,
+            busy_us: 0,
         }
     }
 
@@ -427,6 +433,16 @@ impl<E: Engine> Node<E> {
     /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
     pub fn hot_roaming(&self) -> usize {
         self.hot.roaming.len()
+    }
+
+    /// How long parts of big values stay that are those of none.
+    pub fn set_part_times(&mut self, times: PartTimes) {
+        self.part_times = times;
+    }
+
+    /// Uploads whose parts are held here, and that are not values, or not any more.
+    pub fn uploads(&self) -> usize {
+        self.replicas.values().map(Replica::strays_of_uploads).sum()
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.

@@ -5,15 +5,17 @@ use crate::copies::read_copy_of_mget;
 use crate::engine::{Engine, Interval, Record};
 use crate::heat::Use;
 use crate::node::Lookup;
+use crate::piece::Piece;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use crate::serve::matches_key;
 use cluster::{Keyspace, KeyspaceId, Match, Plant};
 use machine::Instant;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
+use wire::big::time_of;
 use wire::{
     Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
-    MgetEntryBody, MgetKey, MgetKeys, Op, RangeEntryBody, flag, hop_flag,
+    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
 };
 
 /// What a read of one key is told about its record.
@@ -36,7 +38,7 @@ pub(crate) fn is_too_large(key: &[u8], record: &Record<'_>) -> bool {
 
 /// Whether the time of a value has come.
 pub(crate) fn is_over(record: &Record<'_>, now: Instant) -> bool {
-    record.expiry_ms != 0 && record.expiry_ms <= now.unix_ms()
+    (1..=now.unix_ms()).contains(&time_of(record.expiry_ms))
 }
 
 pub(crate) fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
@@ -111,9 +113,7 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) -> bool {
-        let Some(write) = self.newest_pending(key).map(|pending| pending.write()) else {
-            return false;
-        };
+        let Some(write) = self.newest_pending(key) else { return false };
         if write.effect() != Some(Effect::Put) {
             return false;
         }
@@ -139,6 +139,11 @@ impl Replica {
             self.ask_to_expire(ctx, at, key, version);
         }
         over.is_some()
+    }
+
+    /// Tells the head of a part that belongs to nothing.
+    pub(crate) fn tell_stray<E: Engine>(&self, ctx: &mut Context<'_, E>, at: &Header, key: &[u8]) {
+        self.ask_to_expire(ctx, at, key, 0);
     }
 
     /// Tells the head that somebody asked for a value whose time has come.
@@ -195,7 +200,7 @@ impl Replica {
         let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)), keys_only);
         let now = ctx.now;
         if interval.first <= interval.last {
-            ctx.engine.scan(&interval, |key, record| piece.take(now, key, &record));
+            piece.fill(&*ctx.engine, now, interval);
         }
         if !self.may_show_all(ctx, &piece.covered(interval)) {
             refuse(ctx, request, Op::Range, Code::NotHere);
@@ -228,72 +233,6 @@ fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
     match bound {
         Bound::Included(key) | Bound::Excluded(key) => Some(key),
         Bound::Unbounded => None,
-    }
-}
-
-/// The answer to a piece of a RANGE while it is being filled.
-struct Piece {
-    payload: Vec<u8>,
-    count: u8,
-    limit: u32,
-    keys_only: bool,
-    examined: usize,
-    /// Where the last entry begins.
-    last_at: usize,
-    /// The scan stopped before the end of its interval.
-    partial: bool,
-}
-
-impl Piece {
-    fn new(mut payload: Vec<u8>, limit: u32, keys_only: bool) -> Self {
-        payload.clear();
-        Self { payload, count: 0, limit, keys_only, examined: 0, last_at: 0, partial: false }
-    }
-
-    fn take(&mut self, now: Instant, key: &[u8], record: &Record<'_>) -> ControlFlow<()> {
-        let visible = !record.tombstone && !is_over(record, now);
-        self.examined += 1;
-        let value = if visible && !self.keys_only { record.value } else { &[] };
-        let fits =
-            self.payload.len() + RangeEntryBody::LEN + key.len() + value.len() <= PAYLOAD_MAX;
-        // An empty piece has room for any entry, so a partial one always has a key to go on from.
-        if !fits || u32::from(self.count) == self.limit {
-            self.partial = true;
-            return ControlFlow::Break(());
-        }
-        let out_of_steps = self.examined >= SCAN_STEPS_MAX;
-        if visible || out_of_steps {
-            self.last_at = self.payload.len();
-        }
-        if visible {
-            let entry = Entry { value, ..entry(record) };
-            wire::push_range_entry(&mut self.payload, key, Some(&entry));
-            self.count += 1;
-        } else if out_of_steps {
-            wire::push_range_entry(&mut self.payload, key, None);
-            self.count += 1;
-        }
-        if out_of_steps {
-            self.partial = true;
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// The part of the interval of which this is all that there is.
-    fn covered<'a>(&'a self, interval: Interval<'a>) -> Interval<'a> {
-        if !self.partial {
-            return interval;
-        }
-        let last = self.payload.get(self.last_at..).and_then(RangeEntryBody::split);
-        let key = last.and_then(|(fixed, rest)| rest.get(..usize::from(fixed.key_len)));
-        let key = key.expect("a partial piece has an entry");
-        let (at, here) = (interval.keyspace.match_value(key), Bound::Included(key));
-        if interval.reverse {
-            Interval { first: at, start: here, ..interval }
-        } else {
-            Interval { last: at, end: here, ..interval }
-        }
     }
 }
 
@@ -477,8 +416,4 @@ impl MgetAnswer {
 }
 
 /// Bytes of payload: what a datagram has room for after the header.
-const PAYLOAD_MAX: usize = DATAGRAM_MAX - HEADER_LEN;
-
-/// Records that one piece examines at most, visible or not: about 100 µs of work, so that a scan
-/// over many deleted keys does not hold up the requests behind it.
-const SCAN_STEPS_MAX: usize = 512;
+pub(crate) const PAYLOAD_MAX: usize = DATAGRAM_MAX - HEADER_LEN;

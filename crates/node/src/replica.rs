@@ -1,5 +1,6 @@
 //! One partition on this node: its place in the chain, its pending writes, its sessions.
 
+use crate::big::{PartTimes, Uploads};
 use crate::change::ANNOUNCEMENTS;
 use crate::counters::Counters;
 use crate::directory::Directory;
@@ -32,6 +33,7 @@ pub(crate) struct Context<'a, E> {
     pub(crate) heat: &'a mut Heat,
     pub(crate) hot: &'a mut Hot,
     pub(crate) directory: &'a Directory,
+    pub(crate) part_times: PartTimes,
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
@@ -98,7 +100,11 @@ impl Write<'_> {
         let code = Code::from_wire(self.header.code).filter(|code| code.is_decided())?;
         // A write without effect tells the version that it found, not its own.
         let found = self.effect()? == Effect::None;
-        let version = if found { self.fixed.result } else { self.version() };
+        let version = match (found, origin) {
+            (true, Op::Batch) => 0,
+            (true, _) => self.fixed.result,
+            (false, _) => self.version(),
+        };
         Some(Outcome { origin, code, version, result: self.fixed.result })
     }
 
@@ -116,7 +122,9 @@ impl Write<'_> {
     }
 
     fn emit(&self, out: &mut Vec<u8>) {
-        wire::emit(out, &self.header, &[&self.fixed.to_bytes(), self.key, self.value]);
+        // The value of a batch says its keys.
+        let key = if self.is_batch() { &[] } else { self.key };
+        wire::emit(out, &self.header, &[&self.fixed.to_bytes(), key, self.value]);
     }
 }
 
@@ -130,7 +138,14 @@ impl Pending {
 pub(crate) fn changes_state(effect: Effect) -> bool {
     match effect {
         Effect::Put | Effect::Delete => true,
-        Effect::None | Effect::Mark | Effect::Unmark | Effect::Leave | Effect::Return => false,
+        // What a batch does is asked of each of its keys.
+        Effect::None
+        | Effect::Mark
+        | Effect::Unmark
+        | Effect::Leave
+        | Effect::Return
+        | Effect::Abandon
+        | Effect::Batch => false,
     }
 }
 
@@ -161,6 +176,10 @@ pub(crate) struct Replica {
     by_key: BTreeMap<Box<[u8]>, Vec<u64>>,
     /// Version pending per request id.
     by_request: BTreeMap<(u64, u64), u64>,
+    /// Batches among the pending writes.
+    pub(crate) batches: BTreeSet<u64>,
+    /// What this node, as the head, keeps back until the switch knows of it.
+    pub(crate) kept_back: BTreeSet<u64>,
     /// Versions above `stable` that are committed here.
     committed: BTreeSet<u64>,
     pub(crate) sessions: Sessions,
@@ -172,6 +191,8 @@ pub(crate) struct Replica {
     pub(crate) trips: TripTable,
     /// Those of them that this node, as the head, brings home.
     pub(crate) homecomings: Homecomings,
+    /// Parts of big values without a manifest.
+    pub(crate) uploads: Uploads,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -198,12 +219,15 @@ impl Replica {
             pending: BTreeMap::new(),
             by_key: BTreeMap::new(),
             by_request: BTreeMap::new(),
+            batches: BTreeSet::new(),
+            kept_back: BTreeSet::new(),
             committed: BTreeSet::new(),
             sessions: Sessions::default(),
             marks: Marks::default(),
             spreads: Spreads::default(),
             trips: TripTable::default(),
             homecomings: Homecomings::default(),
+            uploads: Uploads::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             announcements_left: 0,
@@ -286,20 +310,30 @@ impl Replica {
         }
     }
 
-    /// The newest pending write of this key with an effect that `counts`.
-    fn newest_pending_with(&self, key: &[u8], counts: impl Fn(Effect) -> bool) -> Option<&Pending> {
-        let versions = self.by_key.get(key)?;
-        let mut pending = versions.iter().rev().filter_map(|version| self.pending.get(version));
-        pending.find(|p| p.write().effect().is_some_and(&counts))
+    /// Versions pending of this key, ascending.
+    pub(crate) fn versions_pending(&self, key: &[u8]) -> &[u64] {
+        self.by_key.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The newest pending write of this key that changes its state.
-    pub(crate) fn newest_pending(&self, key: &[u8]) -> Option<&Pending> {
+    /// The newest pending write of this key with an effect on it that `counts`.
+    fn newest_pending_with(
+        &self,
+        key: &[u8],
+        counts: impl Fn(Effect) -> bool,
+    ) -> Option<Write<'_>> {
+        let versions = self.versions_pending(key).iter().rev();
+        let pending = versions.filter_map(|version| self.pending.get(version));
+        let mut writes = pending.filter_map(|pending| pending.write().on(key));
+        writes.find(|write| write.effect().is_some_and(&counts))
+    }
+
+    /// The newest pending write of this key that changes its state; of a batch this key's part.
+    pub(crate) fn newest_pending(&self, key: &[u8]) -> Option<Write<'_>> {
         self.newest_pending_with(key, changes_state)
     }
 
     /// A pending change of this key's mark or trips. The head has at most one of a key.
-    pub(crate) fn pending_mark(&self, key: &[u8]) -> Option<&Pending> {
+    pub(crate) fn pending_mark(&self, key: &[u8]) -> Option<Write<'_>> {
         self.newest_pending_with(key, changes_mark)
     }
 
@@ -309,24 +343,15 @@ impl Replica {
         writes.filter(|write| write.effect().is_some_and(changes_mark)).map(|write| write.key)
     }
 
-    /// Version of the newest pending write of this key, whatever it does.
-    pub(crate) fn newest_version_pending(&self, key: &[u8]) -> Option<u64> {
-        self.by_key.get(key)?.last().copied()
+    /// The pending writes of this key, the oldest first.
+    pub(crate) fn pending_of_key(&self, key: &[u8]) -> impl Iterator<Item = Write<'_>> {
+        let versions = self.by_key.get(key).into_iter().flatten();
+        versions.filter_map(|version| self.pending.get(version)).map(Pending::write)
     }
 
-    /// Pending writes that were computed from the pending write `base`, and of which a copy may
-    /// have come to the successor before it: either was sent more than once.
-    pub(crate) fn held_up_by(&self, base: u64) -> Vec<u64> {
-        let Some(before) = self.pending.get(&base) else { return Vec::new() };
-        let versions = self.by_key.get(&before.key).map_or(&[][..], Vec::as_slice);
-        let later = versions.iter().copied().skip_while(|version| *version <= base);
-        let held_up = |version: &u64| {
-            self.pending.get(version).is_some_and(|p| {
-                let depends = p.fixed.ordered != 0 && p.fixed.base == base;
-                depends && !p.acknowledged && before.resends + p.resends > 0
-            })
-        };
-        later.filter(held_up).collect()
+    /// Version of the newest pending write of this key, whatever it does.
+    pub(crate) fn newest_version_pending(&self, key: &[u8]) -> Option<u64> {
+        self.versions_pending(key).last().copied()
     }
 
     pub(crate) fn pending_of(&self, client: u64, seq: u64) -> Option<u64> {
@@ -360,9 +385,14 @@ impl Replica {
     ) {
         let version = write.version();
         self.last_version = self.last_version.max(version);
-        let versions = self.by_key.entry(write.key.into()).or_default();
-        let at = versions.partition_point(|v| *v < version);
-        versions.insert(at, version);
+        for key in write.keys() {
+            let versions = self.by_key.entry(key.into()).or_default();
+            let at = versions.partition_point(|v| *v < version);
+            versions.insert(at, version);
+        }
+        if write.is_batch() {
+            self.batches.insert(version);
+        }
         if write.header.client != 0 {
             self.by_request.insert((write.header.client, write.header.seq), version);
             self.sessions.raise_floor(now, write.header.client, write.floor());
@@ -382,10 +412,14 @@ impl Replica {
         ctx.timers.remove(&(pending.due, self.partition.id, version));
         ctx.engine.note(self.id(), &pending_name(version), None);
         self.by_request.remove(&(pending.header.client, pending.header.seq));
-        if let Some(versions) = self.by_key.get_mut(&pending.key) {
-            versions.retain(|v| *v != version);
-            if versions.is_empty() {
-                self.by_key.remove(&pending.key);
+        self.batches.remove(&version);
+        self.kept_back.remove(&version);
+        for key in pending.write().keys() {
+            if let Some(versions) = self.by_key.get_mut(key) {
+                versions.retain(|v| *v != version);
+                if versions.is_empty() {
+                    self.by_key.remove(key);
+                }
             }
         }
         Some(pending)
@@ -424,12 +458,15 @@ impl Replica {
         }
     }
 
-    /// Sends a pending write to the successor.
+    /// Sends a pending write to the successor, if it may go on; commits it if there is none.
     pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        if !ctx.leased {
+        if !ctx.leased || !self.may_go_on(ctx, version) {
             return;
         }
-        let Some((next, successor)) = self.successor() else { return };
+        let Some((next, successor)) = self.successor() else {
+            self.commit_ready(ctx);
+            return;
+        };
         let Some(to) = ctx.directory.endpoint(successor, self.partition.id) else { return };
         let Some(pending) = self.pending.get_mut(&version) else { return };
         pending.fixed.stable = self.stable;

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::replica::{Context, Replica};
 use crate::session::Outcome;
-use wire::{Code, Header, IncrReplyBody, Op, hop_flag};
+use wire::{BatchReplyBody, Code, Header, IncrReplyBody, Op, hop_flag};
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
 pub(crate) fn reply_header<E>(
@@ -90,6 +90,11 @@ pub(crate) fn answer_write<E: Engine>(
         ..reply_header(ctx, request, outcome.origin, outcome.code)
     };
     let sum = IncrReplyBody { result: outcome.result }.to_bytes();
-    let parts: &[&[u8]] = if outcome.origin == Op::Incr { &[&sum] } else { &[] };
+    let step = BatchReplyBody { step: u8::try_from(outcome.result).unwrap_or(0) }.to_bytes();
+    let parts: &[&[u8]] = match outcome.origin {
+        Op::Incr => &[&sum],
+        Op::Batch => &[&step],
+        _ => &[],
+    };
     send(ctx, &header, parts);
 }

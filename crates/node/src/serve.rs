@@ -71,6 +71,13 @@ pub(crate) fn serve<E: Engine>(
         };
         ctx.heat.see(keyspace.id, header.keyhash, key, of);
     }
+    if let Body::Batch(steps) = body {
+        for step in steps.iter().skip(1) {
+            let keyhash = keyspace.keyhash(step.key);
+            ctx.heat.see(keyspace.id, keyhash, step.key, Use::BoundWrite);
+        }
+        return replica.handle_batch(ctx, header, steps);
+    }
     match *body {
         Body::Get { key } => replica.handle_get(ctx, header, key),
         Body::Range { limit, start, end } => {
@@ -112,7 +119,7 @@ pub(crate) fn matches_key(keyspace: &Keyspace, at: u128, keyhash: u64, key: &[u8
     keyspace.match_value(key).0 == at && keyspace.keyhash(key) == keyhash
 }
 
-/// The one key that a request is about.
+/// The one key that a request is about; of a batch the first.
 pub(crate) fn key_of<'a>(body: &Body<'a>) -> Option<&'a [u8]> {
     match *body {
         Body::Get { key }
@@ -120,6 +127,7 @@ pub(crate) fn key_of<'a>(body: &Body<'a>) -> Option<&'a [u8]> {
         | Body::Del { key }
         | Body::Cas { key, .. }
         | Body::Incr { key, .. } => Some(key),
+        Body::Batch(ref steps) => Some(steps.first_key()),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
     pub(crate) code: Code,
     /// What `object_version` of the reply says.
     pub(crate) version: u64,
-    /// The sum of an INCR.
+    /// The sum of an INCR; the step at which a batch failed.
     pub(crate) result: u64,
 }
 

@@ -13,7 +13,7 @@ use cluster::{Life, NodeId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Endpoint, Header};
+use wire::{Endpoint, Header, Op};
 
 /// The hot keys of a partition that this node is the tail of.
 #[derive(Debug, Default)]
@@ -314,11 +314,15 @@ impl Replica {
         write: &Write<'_>,
         outcome: &Outcome,
     ) -> Option<Until> {
+        if outcome.origin == Op::Batch {
+            return None; // What it shows was covered before it was sent down the chain.
+        }
         let newest = self.newest_spread(write.key)?;
         if outcome.version == 0 {
-            // Version 0 says that there is no value, and tells the switch nothing.
+            // Version 0 says that there is no value, and tells the switch nothing. A base that is
+            // no version of the key, but of a batch that only checked it, is above all there is.
             let base = write.fixed.base;
-            let version = if base == 0 { newest } else { base };
+            let version = if base == 0 { newest } else { base.min(newest) };
             let covered = self.covers(ctx, &write.header, version);
             return (!covered).then_some(Until::Covered(version));
         }

@@ -1,5 +1,6 @@
 //! Scripts against a chain of three nodes on a network that does what it is told.
 
+mod batch;
 mod directory;
 mod hot;
 mod reconfigure;

@@ -220,7 +220,7 @@ impl Replica {
     }
 
     fn is_leaving(&self, key: &[u8]) -> bool {
-        let change = self.pending_mark(key).and_then(|pending| pending.write().effect());
+        let change = self.pending_mark(key).and_then(|write| write.effect());
         change == Some(Effect::Leave)
     }
 

@@ -8,6 +8,7 @@ use crate::session::{Outcome, Standing};
 use crate::trips::{Arrival, SPAN};
 use cluster::Plant;
 use std::time::Duration;
+use wire::big::{EXPIRY_BIG, is_big, time_of};
 use wire::{
     Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, New, Op, flag,
     hop_flag,
@@ -15,12 +16,12 @@ use wire::{
 
 /// The newest state of a key that the head knows, committed or pending.
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     /// Version of the write that made it; 0 if nothing is known of the key.
-    version: u64,
+    pub(crate) version: u64,
     expiry_ms: u64,
     /// `None` if the key has no value.
-    value: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 /// What a write will do.
@@ -52,23 +53,8 @@ impl Replica {
             refuse(ctx, request, op, Code::NotHere);
             return Ok(());
         }
-        let forgets = ctx.plant == Some(Plant::ForgetRequests);
-        match self.sessions.standing(request.client, request.seq) {
-            _ if forgets => {}
-            Standing::Known(outcome) => {
-                ctx.counters.duplicates += 1;
-                let absent = outcome.version == 0 && self.is_hot(key);
-                if !absent || self.may_tell_absence(ctx, request, key) {
-                    answer_write(ctx, request, &outcome);
-                }
-                return Ok(());
-            }
-            Standing::Ended => return Err(DropReason::StaleRequest),
-            Standing::New => {}
-        }
-        if !forgets && self.pending_of(request.client, request.seq).is_some() {
-            ctx.counters.duplicates += 1;
-            return Ok(()); // The tail will answer, or the session will once it is committed.
+        if !self.is_news(ctx, request, key)? {
+            return Ok(());
         }
         if !self.may_take(ctx, op, request, key, roams)? {
             return Ok(());
@@ -79,10 +65,16 @@ impl Replica {
             refuse(ctx, request, op, Code::Overloaded);
             return Ok(());
         }
+        let sealed = self.may_take_big(ctx, op, request, key, body);
+        if let Some(code) = sealed.err().filter(|code| !code.is_decided()) {
+            refuse(ctx, request, op, code);
+            return Ok(());
+        }
         let keeps = request.flags & flag::KEEP_EXPIRY != 0 && matches!(op, Op::Put | Op::Cas);
         let ordered = op != Op::Put || keeps;
         let state = ordered.then(|| self.state_for_update(ctx, request, key));
-        let decision = decide(body, keeps, state.as_ref(), ctx.plant);
+        let decided = |()| decide(body, keeps, state.as_ref(), ctx.plant);
+        let decision = sealed.map_or_else(|code| Decision::none(code, 0), decided);
         if key.len() + decision.value.len() > ENTRY_MAX {
             refuse(ctx, request, op, Code::TooLarge);
             return Ok(());
@@ -99,6 +91,36 @@ impl Replica {
         let header = Header { code: decision.code as u8, ..*request };
         self.order(ctx, &header, fixed, key, &decision.value);
         Ok(())
+    }
+
+    /// Whether neither sessions nor pending know a write. If they do, it is answered, unless that
+    /// is for the tail to do.
+    pub(crate) fn is_news<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) -> Result<bool, DropReason> {
+        if ctx.plant == Some(Plant::ForgetRequests) {
+            return Ok(true);
+        }
+        match self.sessions.standing(request.client, request.seq) {
+            Standing::Known(outcome) => {
+                ctx.counters.duplicates += 1;
+                let absent = outcome.version == 0 && outcome.origin != Op::Batch;
+                let covered = !absent || !self.is_hot(key);
+                if covered || self.may_tell_absence(ctx, request, key) {
+                    answer_write(ctx, request, &outcome);
+                }
+                return Ok(false);
+            }
+            Standing::Ended => return Err(DropReason::StaleRequest),
+            Standing::New => {}
+        }
+        let pending = self.pending_of(request.client, request.seq).is_some();
+        // The tail will answer, or the session will once it is committed.
+        ctx.counters.duplicates += u64::from(pending);
+        Ok(!pending)
     }
 
     /// Whether a write that neither sessions nor pending know is to be taken here and now. If not,
@@ -151,6 +173,7 @@ impl Replica {
         } else {
             fixed
         };
+        let fixed = self.behind_batches(ctx, key, fixed);
         let header = Header {
             hop_flags: request.hop_flags & hop_flag::DIRECT,
             partition: self.id().0,
@@ -163,7 +186,7 @@ impl Replica {
             ..*request
         };
         let write = Write { header, fixed, key, value };
-        if self.is_last() {
+        if self.is_last() && !self.must_wait(ctx, &write) {
             self.commit(ctx, &write);
         } else {
             self.pend(ctx, &write);
@@ -179,7 +202,7 @@ impl Replica {
 
     /// The newest state of a key, to compute from. A value whose time has come is turned into a
     /// tombstone first, so that its end has a place in the order of the key's writes.
-    fn state_for_update<E: Engine>(
+    pub(crate) fn state_for_update<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         request: &Header,
@@ -187,7 +210,7 @@ impl Replica {
     ) -> State {
         let state = self.newest_state(ctx, request, key);
         let now_ms = ctx.now.unix_ms();
-        let gone = state.value.is_some() && (1..=now_ms).contains(&state.expiry_ms);
+        let gone = state.value.is_some() && (1..=now_ms).contains(&time_of(state.expiry_ms));
         if !gone {
             return state;
         }
@@ -202,7 +225,8 @@ impl Replica {
                 State { version, expiry_ms, value: (!tombstone).then(|| value.to_vec()) }
             }
         });
-        match self.newest_pending(key).map(|pending| pending.write()) {
+        let pending = self.newest_pending(key);
+        match pending.filter(|_| ctx.plant != Some(Plant::CheckCommitted)) {
             Some(write) if write.version() > committed.version => State {
                 version: write.version(),
                 expiry_ms: write.fixed.expiry_ms,
@@ -222,7 +246,10 @@ fn decide<'a>(
 ) -> Decision<'a> {
     let absent = State { version: 0, expiry_ms: 0, value: None };
     let state = state.unwrap_or(&absent);
-    let kept = |expiry_ms: u64| if keeps_expiry { state.expiry_of_value() } else { expiry_ms };
+    let kept = |expiry_ms: u64| {
+        let kept = time_of(state.expiry_of_value()) | expiry_ms & EXPIRY_BIG;
+        if keeps_expiry { kept } else { expiry_ms }
+    };
     match *body {
         Body::Put { expiry_ms, value, .. } => Decision::put(value, kept(expiry_ms)),
         Body::Del { .. } if state.value.is_none() => Decision::none(Code::NotFound, 0),
@@ -231,13 +258,15 @@ fn decide<'a>(
             let found = if state.value.is_some() { state.version } else { 0 };
             let holds = match expect {
                 Expect::Version(version) => version == found,
+                Expect::Value(_) if is_big(state.expiry_ms) => false,
                 Expect::Value(expected) => state.value.as_deref() == Some(expected),
             };
             match (holds, new) {
                 (true, New::Value(value)) => Decision::put(value, kept(expiry_ms)),
                 (true, New::Same) => {
                     let value = state.value.clone().unwrap_or_default().into();
-                    Decision { value, ..Decision::put(&[], kept(expiry_ms)) }
+                    let big = state.expiry_of_value() & EXPIRY_BIG;
+                    Decision { value, ..Decision::put(&[], kept(expiry_ms) | big) }
                 }
                 (true, New::Nothing) => Decision::delete(),
                 (false, New::Nothing) if found != 0 && plant == Some(Plant::DeleteAnyway) => {
@@ -252,7 +281,9 @@ fn decide<'a>(
 }
 
 fn decide_incr<'a>(delta: i64, state: &State) -> Decision<'a> {
-    let Some(number) = state.value.as_deref().map_or(Some(0), parse_number) else {
+    let value = state.value.as_deref();
+    let is_big = value.is_some() && is_big(state.expiry_ms);
+    let Some(number) = value.map_or(Some(0), parse_number).filter(|_| !is_big) else {
         return Decision::none(Code::NotANumber, state.version);
     };
     let Some(sum) = number.checked_add(delta) else {
@@ -301,7 +332,7 @@ fn parse_number(value: &[u8]) -> Option<i64> {
 /// How long a tombstone stays after its delete. Safety does not need it (versions at or below
 /// `stable` are never taken again); it gives a copy of the partition that is being made time to see
 /// the delete rather than find nothing.
-const TOMBSTONE_GRACE: Duration = Duration::from_secs(60);
+pub(crate) const TOMBSTONE_GRACE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

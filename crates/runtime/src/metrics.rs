@@ -1,19 +1,17 @@
 //! `/metrics`: what the roles of this process count, under the names of `spec/layout.toml`.
 
+mod samples;
+
 use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
 use crate::mailbox::MailError;
 use crate::roles::Roles;
 use cluster::{HotCount, Member, NodeId};
 use controller::{CopyStatus, MemberState, Status};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
-use std::fmt;
 use wire::layout::metric;
-use wire::metric::{Kind, Metric};
+use wire::metric::Metric;
 use wire::{Code, DropReason, Op};
+
+pub use samples::{Distribution, Sample, Samples, Source, Sources};
 
 /// The content type of what [`expose`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -27,63 +25,47 @@ pub fn expose(roles: &Roles) -> Result<String, MailError> {
     let mut samples = Samples::default();
     if let Some(switch) = &roles.switch {
         samples.add_switch(&switch.snapshot()?);
-        samples.add(&metric::SWITCH_OVERFLOWED, [plain(switch.overflowed())]);
+        samples.add(&metric::SWITCH_OVERFLOWED, [Sample::plain(switch.overflowed())]);
     }
     if !roles.nodes.is_empty() {
         let snapshots = roles.nodes.iter().map(|node| Ok((node.spec().id, node.snapshot()?)));
         samples.add_nodes(&snapshots.collect::<Result<Vec<_>, MailError>>()?);
-        let row = |node: &NodeHandle| labelled([node.spec().id.to_string()], node.overflowed());
+        let row =
+            |node: &NodeHandle| Sample::labelled([node.spec().id.to_string()], node.overflowed());
         samples.add(&metric::NODE_OVERFLOWED, roles.nodes.iter().map(row));
     }
     if let Some(controller) = &roles.controller {
         let active = controller.is_active();
-        samples.add(&metric::CONTROLLER_ACTIVE, [plain(active.into())]);
+        samples.add(&metric::CONTROLLER_ACTIVE, [Sample::plain(active.into())]);
         if active {
             samples.add_controller(&controller.status()?);
         }
     }
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(samples));
-    let mut text = String::new();
-    encode(&mut text, &registry).expect("writing to a string does not fail");
-    Ok(text)
-}
-
-/// Every metric with its present values, one for each set of label values.
-#[derive(Debug, Default)]
-struct Samples(Vec<(&'static Metric, Vec<Sample>)>);
-
-#[derive(Debug)]
-struct Sample {
-    /// In the order of the metric's label names.
-    labels: Vec<String>,
-    value: u64,
+    roles.others.fill(&mut samples);
+    Ok(samples.expose())
 }
 
 impl Samples {
-    fn add(&mut self, metric: &'static Metric, rows: impl IntoIterator<Item = Sample>) {
-        self.0.push((metric, rows.into_iter().collect()));
-    }
-
     fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
         let SwitchSnapshot { revision, counters, leased, unsent, in_kernel, .. } = snapshot;
         self.add_hot(snapshot);
-        let ops = counters.packets().map(|(op, value)| labelled([op.name()], value));
+        let ops = counters.packets().map(|(op, value)| Sample::labelled([op.name()], value));
         self.add(&metric::SWITCH_PACKETS, ops);
-        self.add(&metric::SWITCH_EMITTED, [plain(counters.emitted())]);
-        let drops = counters.dropped().map(|(reason, value)| labelled([reason.name()], value));
+        self.add(&metric::SWITCH_EMITTED, [Sample::plain(counters.emitted())]);
+        let drops =
+            counters.dropped().map(|(reason, value)| Sample::labelled([reason.name()], value));
         self.add(&metric::SWITCH_DROPPED, drops);
-        self.add(&metric::SWITCH_UNSENT, [plain(*unsent)]);
-        self.add(&metric::SWITCH_IN_KERNEL, [plain(*in_kernel)]);
+        self.add(&metric::SWITCH_UNSENT, [Sample::plain(*unsent)]);
+        self.add(&metric::SWITCH_IN_KERNEL, [Sample::plain(*in_kernel)]);
         let partitions = || counters.partitions().iter();
         let place =
             |load: &switch::PartitionLoad| [load.keyspace.to_string(), load.partition.to_string()];
-        let reads = partitions().map(|load| labelled(place(load), load.reads));
+        let reads = partitions().map(|load| Sample::labelled(place(load), load.reads));
         self.add(&metric::SWITCH_PARTITION_READS, reads);
-        let writes = partitions().map(|load| labelled(place(load), load.writes));
+        let writes = partitions().map(|load| Sample::labelled(place(load), load.writes));
         self.add(&metric::SWITCH_PARTITION_WRITES, writes);
-        self.add(&metric::SWITCH_TABLE_REVISION, [plain(*revision)]);
-        self.add(&metric::SWITCH_LEASED, [plain((*leased).into())]);
+        self.add(&metric::SWITCH_TABLE_REVISION, [Sample::plain(*revision)]);
+        self.add(&metric::SWITCH_LEASED, [Sample::plain((*leased).into())]);
     }
 
     fn add_hot(&mut self, snapshot: &SwitchSnapshot) {
@@ -93,19 +75,25 @@ impl Samples {
             let (keyspace, keyhash) = name(&it);
             let home = it.reads.saturating_sub(it.spread);
             [("copy", it.spread), ("home", home)]
-                .map(|(to, value)| labelled([&keyspace, &keyhash, to], value))
+                .map(|(to, value)| Sample::labelled([&keyspace, &keyhash, to], value))
         });
         self.add(&metric::SWITCH_HOT_READS, reads);
         let writes = counts().map(|it| {
             let (keyspace, keyhash) = name(&it);
-            labelled([keyspace, keyhash], it.writes)
+            Sample::labelled([keyspace, keyhash], it.writes)
         });
         self.add(&metric::SWITCH_HOT_WRITES, writes);
         let roamed = ["new", "again"].into_iter().zip(snapshot.counters.roamed());
-        self.add(&metric::SWITCH_HOT_ROAMED, roamed.map(|(stamp, value)| labelled([stamp], value)));
+        self.add(
+            &metric::SWITCH_HOT_ROAMED,
+            roamed.map(|(stamp, value)| Sample::labelled([stamp], value)),
+        );
         let keys = ["home", "copy"].into_iter().zip(snapshot.counters.hot_keys());
-        self.add(&metric::SWITCH_HOT_MULTIGET_KEYS, keys.map(|(to, value)| labelled([to], value)));
-        self.add(&metric::SWITCH_HOT_REVISION, [plain(snapshot.hot_revision)]);
+        self.add(
+            &metric::SWITCH_HOT_MULTIGET_KEYS,
+            keys.map(|(to, value)| Sample::labelled([to], value)),
+        );
+        self.add(&metric::SWITCH_HOT_REVISION, [Sample::plain(snapshot.hot_revision)]);
     }
 
     fn add_nodes(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
@@ -124,9 +112,13 @@ impl Samples {
         self.add_single(&metric::NODE_SUPERSEDED, nodes, |shard| shard.counters.superseded);
         self.add_single(&metric::NODE_EXPIRED, nodes, |shard| shard.counters.expired);
         self.add_single(&metric::NODE_COLLECTED, nodes, |shard| shard.counters.collected);
+        self.add_single(&metric::NODE_PARTS_DROPPED, nodes, |shard| shard.counters.parts_dropped);
+        self.add_single(&metric::NODE_UPLOADS, nodes, |shard| shard.uploads as u64);
         self.add_single(&metric::NODE_PENDING, nodes, |shard| shard.report.pending);
         self.add_single(&metric::NODE_SESSIONS, nodes, |shard| shard.sessions as u64);
         self.add_single(&metric::NODE_SYNCS, nodes, |shard| shard.counters.syncs);
+        self.add_single(&metric::NODE_BUSY_MICROS, nodes, |shard| shard.report.busy_us);
+        self.add_single(&metric::NODE_WAITING, nodes, |shard| shard.report.waiting);
         self.add_single(&metric::NODE_PARTITIONS, nodes, |shard| shard.partitions as u64);
         self.add_single(&metric::NODE_HOT_KEYS, nodes, |shard| shard.hot_keys as u64);
         self.add_single(&metric::NODE_HOT_COPIES, nodes, |shard| shard.hot_copies as u64);
@@ -137,7 +129,8 @@ impl Samples {
             shard.counters.hot_copies_sent
         });
         let leased = |node: &NodeSnapshot| node.shards.iter().all(|shard| shard.leased);
-        let rows = nodes.iter().map(|(id, node)| labelled([id.to_string()], leased(node).into()));
+        let rows =
+            nodes.iter().map(|(id, node)| Sample::labelled([id.to_string()], leased(node).into()));
         self.add(&metric::NODE_LEASED, rows);
     }
 
@@ -151,7 +144,7 @@ impl Samples {
         let rows = nodes.iter().flat_map(|(id, node)| {
             values.iter().map(move |(label, value)| {
                 let sum = node.shards.iter().map(value).sum();
-                labelled([id.to_string(), (*label).to_owned()], sum)
+                Sample::labelled([id.to_string(), (*label).to_owned()], sum)
             })
         });
         self.add(metric, rows);
@@ -164,25 +157,25 @@ impl Samples {
         value: impl Fn(&Shard) -> u64,
     ) {
         let sum = |node: &NodeSnapshot| node.shards.iter().map(&value).sum();
-        let rows = nodes.iter().map(|(id, node)| labelled([id.to_string()], sum(node)));
+        let rows = nodes.iter().map(|(id, node)| Sample::labelled([id.to_string()], sum(node)));
         self.add(metric, rows);
     }
 
     fn add_controller(&mut self, status: &Status) {
-        self.add(&metric::CONTROLLER_MAP_REVISION, [plain(status.revision)]);
+        self.add(&metric::CONTROLLER_MAP_REVISION, [Sample::plain(status.revision)]);
         let ready = |role: fn(&Member) -> bool| {
             let members = status.members.iter().filter(|member| role(&member.member));
             members.filter(|member| member.state == MemberState::Ready).count() as u64
         };
         let switches = ready(|member| matches!(member, Member::Switch(_)));
         let nodes = ready(|member| matches!(member, Member::Node(_)));
-        let rows = [labelled(["switch"], switches), labelled(["node"], nodes)];
+        let rows = [Sample::labelled(["switch"], switches), Sample::labelled(["node"], nodes)];
         self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
-        self.add(&metric::CONTROLLER_ORDERS, [plain(status.orders)]);
-        self.add(&metric::CONTROLLER_ACTIVE_SWITCH, [plain(status.active_switch.into())]);
+        self.add(&metric::CONTROLLER_ORDERS, [Sample::plain(status.orders)]);
+        self.add(&metric::CONTROLLER_ACTIVE_SWITCH, [Sample::plain(status.active_switch.into())]);
         let hot = status.hot.iter().filter(|key| key.stay.is_some()).count() as u64;
         let pinned = status.hot.iter().filter(|key| key.pinned).count() as u64;
-        let rows = [labelled(["hot"], hot), labelled(["pinned"], pinned)];
+        let rows = [Sample::labelled(["hot"], hot), Sample::labelled(["pinned"], pinned)];
         self.add(&metric::CONTROLLER_HOT_KEYS, rows);
         self.add_partitions(status);
     }
@@ -190,57 +183,25 @@ impl Samples {
     fn add_partitions(&mut self, status: &Status) {
         let partitions = || status.keyspaces.iter().flat_map(|keyspace| &keyspace.partitions);
         let epochs = partitions().map(|partition| u64::from(partition.epoch.0)).sum();
-        self.add(&metric::CONTROLLER_EPOCHS, [plain(epochs)]);
+        self.add(&metric::CONTROLLER_EPOCHS, [Sample::plain(epochs)]);
         let rows = [
             ("open", partitions().count() - status.closed),
             ("closed", status.closed),
             ("under_replicated", status.under_replicated),
             ("joining", status.copies.len()),
         ];
-        let rows = rows.map(|(state, count)| labelled([state], count as u64));
+        let rows = rows.map(|(state, count)| Sample::labelled([state], count as u64));
         self.add(&metric::CONTROLLER_PARTITIONS, rows);
         let place =
             |copy: &CopyStatus| [copy.partition.0, copy.from.0.into(), copy.to.0.into()].map(text);
         let copies = || status.copies.iter();
-        let rows = copies().map(|copy| labelled(place(copy), copy.permille.into()));
+        let rows = copies().map(|copy| Sample::labelled(place(copy), copy.permille.into()));
         self.add(&metric::CONTROLLER_COPY_PERMILLE, rows);
-        let rows = copies().map(|copy| labelled(place(copy), copy.bytes));
+        let rows = copies().map(|copy| Sample::labelled(place(copy), copy.bytes));
         self.add(&metric::CONTROLLER_COPY_BYTES, rows);
     }
 }
 
 fn text(number: u32) -> String {
     number.to_string()
-}
-
-fn plain(value: u64) -> Sample {
-    Sample { labels: Vec::new(), value }
-}
-
-fn labelled<const N: usize>(labels: [impl Into<String>; N], value: u64) -> Sample {
-    Sample { labels: labels.into_iter().map(Into::into).collect(), value }
-}
-
-impl Collector for Samples {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for (metric, samples) in &self.0 {
-            let kind = match metric.kind {
-                Kind::Counter => MetricType::Counter,
-                Kind::Gauge => MetricType::Gauge,
-            };
-            let mut family = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
-            for sample in samples {
-                let labels = metric.labels.iter().copied().zip(sample.labels.iter().cloned());
-                let labels: Vec<(&str, String)> = labels.collect();
-                let mut encoder = family.encode_family(&labels)?;
-                match metric.kind {
-                    Kind::Counter => {
-                        encoder.encode_counter::<NoLabelSet, _, u64>(&sample.value, None)?;
-                    }
-                    Kind::Gauge => encoder.encode_gauge(&sample.value)?,
-                }
-            }
-        }
-        Ok(())
-    }
 }

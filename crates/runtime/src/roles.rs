@@ -2,6 +2,7 @@
 
 use crate::driver::{ControllerHandle, MemberHandle, NodeHandle, SwitchHandle};
 use crate::mailbox::MailError;
+use crate::metrics::Sources;
 
 /// Handles to the roles of this process.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,8 @@ pub struct Roles {
     pub nodes: Vec<NodeHandle>,
     /// The controller.
     pub controller: Option<ControllerHandle>,
+    /// Who else counts things here.
+    pub others: Sources,
 }
 
 impl Roles {

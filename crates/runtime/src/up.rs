@@ -18,6 +18,7 @@ use crate::driver::{
 };
 use crate::entropy;
 use crate::mailbox::MailError;
+use crate::metrics::Sources;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::server::{
@@ -142,6 +143,7 @@ impl Embedded {
             switch: Some(switch.handle()),
             nodes: nodes.iter().map(NodeDriver::handle).collect(),
             controller: None,
+            others: Sources::default(),
         };
         let (keyspaces, members) = (keyspaces(options), members(&roles));
         let plan = ControllerPlan { config, keyspaces, members };

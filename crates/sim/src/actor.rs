@@ -1,5 +1,7 @@
 //! A simulated user: keeps a few requests in flight and writes down what it saw.
 
+mod batch;
+mod big;
 mod conclude;
 mod draw;
 mod many;
@@ -11,7 +13,7 @@ use crate::clock::nanos;
 use crate::options::Options;
 use crate::role::{client_endpoint, service};
 use client::{
-    Client, ClientConfig, Coordination, Directory, Outcome, Request, Ticket, UnknownReason,
+    Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request, Ticket, UnknownReason,
 };
 use cluster::{Keyspace, Map, Plant};
 use machine::{Instant, Rng};
@@ -38,6 +40,10 @@ pub(crate) struct Actor {
     registers: u64,
     plain_percent: u64,
     many_percent: u64,
+    batch_percent: u64,
+    big_percent: u64,
+    /// Uploads begun, over all lives.
+    uploads: u64,
     reads_percent: u64,
     focus_percent: u64,
     agenda: Agenda,
@@ -88,8 +94,12 @@ struct Asked {
 enum What {
     One(Key, OpKind),
     Many(Vec<Key>),
+    /// A step of an operation on a big value.
+    Big(big::Step),
     /// Each on its own.
     Writes(Vec<(Key, OpKind)>),
+    /// All at once.
+    Batch(Vec<batch::Planned>),
     Scan {
         first: u64,
         last: u64,
@@ -129,6 +139,9 @@ impl Actor {
             registers: options.load.registers,
             plain_percent: options.load.plain_percent,
             many_percent: options.load.many_percent,
+            batch_percent: options.load.batch_percent,
+            big_percent: options.load.big_percent,
+            uploads: 0,
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,
             agenda: Agenda::Work,
@@ -212,7 +225,8 @@ impl Actor {
     ) {
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             let asked = self.waiting.remove(&ticket).expect("outcomes are of what was started");
-            self.conclude(now, asked, outcome, history);
+            let ask = Ask { now, local, keyspaces };
+            self.take(&ask, asked, outcome, history);
         }
         while self.wants_at().is_some_and(|at| at <= now) {
             let wait = Duration::from_nanos(self.rng.below(2 * nanos(self.think) + 1));
@@ -235,6 +249,33 @@ impl Actor {
                     self.submit(&ask, Request::Get { key: &key.key }, what);
                 }
             }
+        }
+    }
+
+    /// Takes an outcome, which may only be a step of what was asked.
+    fn take(
+        &mut self,
+        ask: &Ask<'_>,
+        asked: Asked,
+        outcome: Outcome<Reply>,
+        history: &mut History,
+    ) {
+        let Asked { at, sure, what } = asked;
+        let went_on = match (what, outcome) {
+            (What::Big(step), outcome) => self.go_on_with_big(ask, (at, sure), step, outcome),
+            (What::One(key, OpKind::Read(_)), Outcome::Done(Reply::Get(Some(found))))
+                if found.big =>
+            {
+                self.fetch(ask, (at, sure), (key, 0), found).map(|()| None)
+            }
+            (what, outcome) => Ok(Some((what, outcome))),
+        };
+        match went_on {
+            Ok(None) => {}
+            Ok(Some((what, outcome))) => {
+                self.conclude(ask.now, Asked { at, sure, what }, outcome, history);
+            }
+            Err(why) => history.violation(format!("client {}: {why}", self.index)),
         }
     }
 

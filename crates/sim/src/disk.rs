@@ -4,6 +4,7 @@ use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use wire::big::{is_big, time_of};
 
 /// The store of one shard, on a disk of the simulated world.
 #[derive(Clone, Debug)]
@@ -66,6 +67,13 @@ impl Disk {
     pub(crate) fn values(&self) -> impl Iterator<Item = (&RecordKey, u64, &[u8])> {
         let values = self.live.records.iter().filter(|(_, stored)| !stored.tombstone);
         values.map(|(key, stored)| (key, stored.version, stored.value.as_slice()))
+    }
+
+    /// Manifests and parts of big values.
+    pub(crate) fn big_values(&self) -> impl Iterator<Item = (&RecordKey, &[u8])> {
+        let big = |stored: &Stored| !stored.tombstone && is_big(stored.expiry_ms);
+        let values = self.live.records.iter().filter(move |(_, stored)| big(stored));
+        values.map(|(key, stored)| (key, stored.value.as_slice()))
     }
 
     /// The records of a keyspace from this key to this match value.
@@ -169,9 +177,9 @@ impl Engine for Disk {
         until_ms: u64,
         mut visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        let is_due = |stored: &Stored| (1..=until_ms).contains(&stored.expiry_ms);
+        let is_due = |stored: &Stored| (1..=until_ms).contains(&time_of(stored.expiry_ms));
         let mut due: Vec<_> = self.live.records.iter().filter(|(_, s)| is_due(s)).collect();
-        due.sort_by_key(|(_, stored)| stored.expiry_ms);
+        due.sort_by_key(|(_, stored)| time_of(stored.expiry_ms));
         for ((keyspace, _, key), stored) in due {
             if visit(*keyspace, key, stored.as_record()).is_break() {
                 return;

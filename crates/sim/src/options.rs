@@ -77,6 +77,11 @@ pub struct Load {
     pub plain_percent: u64,
     /// Requests for many keys, of those that are left: reads and writes of up to 40 at once.
     pub many_percent: u64,
+    /// Nine requests in ten are about keys that lie together, and so many of these are batches; the
+    /// others read or write one of them. 0: there are no such keys.
+    pub batch_percent: u64,
+    /// Requests that write a register's value in parts, of those that are left.
+    pub big_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
@@ -201,13 +206,14 @@ impl fmt::Display for Options {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
-        let Self { plain_percent, many_percent, reads_percent, focus_percent, .. } = self;
+        let Self { plain_percent, many_percent, batch_percent, big_percent, .. } = self;
+        let Self { reads_percent, focus_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
-             {many_percent} % for many keys, {reads_percent} % more reads, {focus_percent} % for \
-             two keys{}{}{}",
+             {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
+             {focus_percent} % for two keys, {batch_percent} % of batches{}{}{}",
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },
             if self.by_hints { ", split by them" } else { "" }

@@ -2,6 +2,8 @@
 //! worlds with some faults on and others off, in different strength, covers more than one careful
 //! choice.
 
+mod hot;
+
 use crate::options::{Faults, Links, Load, Options};
 use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy};
 use machine::Rng;
@@ -34,11 +36,15 @@ pub enum Profile {
     Everything,
     /// Requests for many keys at once, and anything fails meanwhile.
     Many,
+    /// Batches of keys that lie together, hot or not, and anything fails meanwhile.
+    Batches,
+    /// Values in parts, and anything fails meanwhile.
+    Big,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -50,6 +56,8 @@ impl Profile {
         Self::Hot,
         Self::Everything,
         Self::Many,
+        Self::Batches,
+        Self::Big,
     ];
 
     /// Its name, in one word.
@@ -67,6 +75,8 @@ impl Profile {
             Self::Hot => "hot",
             Self::Everything => "everything",
             Self::Many => "many",
+            Self::Batches => "batches",
+            Self::Big => "big",
         }
     }
 }
@@ -106,6 +116,8 @@ impl Options {
             Profile::Hot => draw.hot(&mut options),
             Profile::Everything => draw.everything(&mut options),
             Profile::Many => draw.many(&mut options),
+            Profile::Batches => draw.batches(&mut options),
+            Profile::Big => draw.big(&mut options),
         }
         options
     }
@@ -146,6 +158,8 @@ impl Draw {
                 flood: 0,
                 plain_percent: 0,
                 many_percent: 0,
+                batch_percent: 0,
+                big_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
                 blind: false,
@@ -272,6 +286,16 @@ impl Draw {
         }
     }
 
+    /// Parts and manifests come apart, while chains change.
+    fn big(&mut self, options: &mut Options) {
+        self.everything(options);
+        options.load.big_percent = self.pick(&[20, 40, 60]);
+        options.load.registers = self.pick(&[1, 2]);
+        options.load.reads_percent = self.pick(&[0, 20, 40]);
+        options.load.plain_percent = options.load.plain_percent.min(30);
+        options.faults.hot_every = self.ms(&[0, 300, 1_000]);
+    }
+
     /// Sub-requests and replies get lost, doubled and overtaken, while chains change.
     fn many(&mut self, options: &mut Options) {
         self.network(options);
@@ -292,131 +316,32 @@ impl Draw {
         options.load.by_hints = options.load.assisted && self.0.chance(2, 3);
     }
 
-    fn hot_policy(&mut self) -> HotPolicy {
-        self.pick(&[HotPolicy::Replicate, HotPolicy::Replicate, HotPolicy::Reads])
-    }
-
-    /// Few keys and many reads, so that a stale one would be seen. In a quarter of the worlds
-    /// anything fails, in the others nothing but what brings switch and nodes apart.
-    fn hot(&mut self, options: &mut Options) {
-        options.load = Load {
-            clients: self.pick(&[2, 4, 6]),
-            in_flight: self.pick(&[1, 3, 8]),
-            think: self.ms(&[3, 6, 12]),
-            registers: self.pick(&[1, 2]),
-            reads_percent: self.pick(&[20, 40, 60, 80]),
-            focus_percent: self.pick(&[0, 90, 90]),
-            blind: self.0.chance(5, 6),
-            ..options.load
-        };
-        options.span = self.ms(&[2_000, 3_000]);
-        options.faults.hot_every = self.ms(&[15, 30, 60, 300]);
-        options.hot = self.hot_policy();
-        let trips = self.0.chance(1, 2);
-        match self.between(1, 28) {
-            1 => self.network(options),
-            2 => self.partitions(options),
-            3 => self.crashes(options),
-            4 => self.amnesia(options),
-            5 => self.pauses(options),
-            6 => self.switches(options),
-            7 => self.membership(options),
-            _ => self.discord(options),
+    /// Keys that are read and written alone and together, most of them hot, while nodes and chains
+    /// change: what is seen of one key then tells what must be seen of another.
+    fn batches(&mut self, options: &mut Options) {
+        if self.0.chance(1, 3) {
+            self.network(options);
+        } else {
+            self.some_noise(options);
         }
-        options.load.flood = 0;
-        options.nodes = options.nodes.max(self.small(3, 5));
-        if trips {
-            self.trips(options);
-        }
-    }
-
-    /// Few keys that are written much, for as long as it takes to send them on trips: in a third of
-    /// the worlds nothing else is asked, so that they stay away; in the others something asks for
-    /// what only their homes can do, now and then or often, and they come and go.
-    fn trips(&mut self, options: &mut Options) {
-        options.hot = HotPolicy::Replicate;
-        options.lead = Duration::from_millis(2_200);
-        options.span = self.ms(&[3_000, 5_000]);
-        options.nodes = options.nodes.max(self.small(3, 5));
-        options.load.plain_percent = self.pick(&[100, 98, 80]);
-        options.load.reads_percent = self.pick(&[0, 20, 50, 80]);
-        options.load.registers = self.pick(&[1, 1, 2]);
+        options.load.batch_percent = self.pick(&[10, 30, 60]);
         options.load.clients = self.pick(&[2, 4, 6]);
         options.load.in_flight = self.pick(&[1, 3, 8]);
-        options.load.think = self.ms(&[3, 6, 12]);
-        options.load.blind = self.0.chance(1, 2);
-        // A key that is pinned and unpinned has a new stay each time.
-        options.faults.hot_every = self.ms(&[100, 300, 1_000]);
-        options.links.stray_permille = self.pick(&[0, 20, 100]);
-        options.links.stray_max = self.ms(&[50, 150, 500]);
-        options.links.duplicate_permille = self.pick(&[0, 50, 200]);
-        options.links.loss_permille = self.pick(&[0, 10, 50]);
-    }
-
-    /// Replies that stray, so that nodes have shown what the switch does not know of; orders that
-    /// do not arrive; members and switches that take turns. Beside that, nothing: keys are to be
-    /// served from their copies most of the time.
-    fn discord(&mut self, options: &mut Options) {
-        options.lead = Duration::from_millis(2_200);
-        options.replicas = u8::try_from(self.small(1, 3)).expect("at most 3");
-        options.nodes = self.small(3, 5);
-        options.links.stray_reply_permille = self.pick(&[200, 400]);
-        options.links.stray_max = self.ms(&[50, 150, 500]);
-        options.faults.deaf_every = self.ms(&[50, 150]);
-        options.faults.length_max = self.ms(&[100, 450]);
-        match self.between(0, 7) {
-            0 => self.flicker(options),
-            1 => {
-                options.faults.crash_every = self.ms(&[400, 800]);
-                options.faults.amnesia_percent = 100;
-            }
-            2 => {
-                options.spares = 2;
-                options.faults.operator_every = self.ms(&[100, 300]);
-            }
-            3 => {
-                options.faults.deaf_every = Duration::ZERO;
-                self.flicker(options);
-            }
-            4 => {
-                options.faults.crash_every = self.ms(&[200, 500]);
-                options.faults.amnesia_percent = 100;
-                self.joiners(options);
-            }
-            5 => {
-                options.spares = 2;
-                options.faults.operator_every = self.ms(&[50, 150]);
-                self.joiners(options);
-            }
-            _ => {
-                options.switches = 2;
-                options.lease = Duration::from_millis(200);
-                options.poll = Duration::from_millis(40);
-                options.links.stray_permille = self.pick(&[0, 20, 100]);
-                options.faults.deaf_every = self.ms(&[100, 200]);
-                options.faults.length_max = Duration::from_millis(500);
-                self.flicker(options);
-            }
-        }
-    }
-
-    /// The same key turns hot and cold all the time, and is asked for so rarely that what is late
-    /// comes before what is not.
-    fn flicker(&mut self, options: &mut Options) {
-        options.faults.hot_every = self.ms(&[15, 25, 40]);
         options.load.think = self.ms(&[3, 6, 12, 25]);
-        options.load.clients = self.pick(&[2, 4]);
-        options.load.reads_percent = self.pick(&[0, 30, 60]);
-        options.load.focus_percent = 90;
-        options.span = Duration::from_secs(10);
-    }
-
-    /// Chains change while keys stay hot.
-    fn joiners(&mut self, options: &mut Options) {
-        options.replicas = u8::try_from(self.small(2, 3)).expect("at most 3");
-        options.copy_bytes_per_s = 1 << 24;
-        options.faults.hot_every = self.ms(&[60, 150, 400]);
-        options.faults.deaf_every = Duration::ZERO;
+        options.load.blind = self.0.chance(1, 2);
+        options.span = self.ms(&[2_000, 3_000]);
+        options.partitions = self.pick(&[1, 3]);
+        options.hot = self.hot_policy();
+        options.faults.hot_every = self.ms(&[0, 20, 60, 300]);
+        let every = &[0, 0, 600, 1_500];
+        options.faults.crash_every = self.ms(every);
+        options.faults.amnesia_percent = self.pick(&[0, 30]);
+        options.faults.power_cut_every = self.ms(&[0, 0, 0, 1_500]);
+        options.faults.operator_every = self.ms(every);
+        options.faults.switch_every = self.ms(every);
+        options.faults.cut_every = self.ms(every);
+        options.faults.deaf_every = self.ms(every);
+        options.faults.client_every = self.ms(&[0, 0, 500]);
     }
 
     fn between(&mut self, least: u64, most: u64) -> u64 {

@@ -88,7 +88,7 @@ fn profiles_do_what_they_are_for() {
             Profile::Switches => crashes > 100,
             Profile::Hot => spread > 2_000 && crashes > 20 && trips > 100,
             Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
-            Profile::Many => crashes > 10 && disturbances > 10,
+            Profile::Many | Profile::Batches | Profile::Big => crashes > 10 && disturbances > 10,
         };
         assert!(needs, "{profile}: {total:?}");
     }

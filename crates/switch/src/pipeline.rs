@@ -168,6 +168,7 @@ impl Pipeline {
             | Op::MgetReply
             | Op::RangeReply
             | Op::DescribeReply
+            | Op::BatchReply
             | Op::HotCopied
             | Op::HotCover => self.forward_reply(op, leased, now, from, datagram, out),
             Op::ChainWrite
@@ -181,7 +182,7 @@ impl Pipeline {
             | Op::RoamFetch
             | Op::RoamFound
             | Op::RoamEnd => Err(DropReason::BadOp),
-            Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr => {
+            Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch => {
                 self.admit(leased, now, from, datagram, out)?.single(op, datagram)
             }
             Op::Mget => self.admit(leased, now, from, datagram, out)?.mget(datagram),

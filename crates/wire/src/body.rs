@@ -1,11 +1,12 @@
 //! Payloads as their operations mean them. Only nodes and clients look this deep.
 
+use crate::batch::{ChainSteps, Steps};
 use crate::copy::CopyEntries;
 use crate::layout::{
-    CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX, Effect, Fields,
-    GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX,
-    MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeEntryBody, ReturnBody, RoamEndBody,
-    RoamFetchBody, RoamFoundBody, flag,
+    BatchReplyBody, CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX,
+    Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX,
+    MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeEntryBody, ReturnBody,
+    RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -43,6 +44,8 @@ pub enum Body<'a> {
     Describe {
         name: &'a [u8],
     },
+    Batch(Steps<'a>),
+    /// Of a BATCH the key is that of its first step, and the value is all [`ChainSteps`].
     ChainWrite {
         fixed: ChainWriteBody,
         key: &'a [u8],
@@ -90,6 +93,10 @@ pub enum Body<'a> {
     DescribeReply {
         fixed: DescribeReplyBody,
         prefix: &'a [u8],
+    },
+    BatchReply {
+        /// The first step whose condition did not hold; 0 if all did.
+        step: u8,
     },
     /// A reply that decides nothing or refuses: its code is 16 or above, and it has no payload.
     Refusal(Code),
@@ -207,8 +214,13 @@ impl<'a> Body<'a> {
                 Self::Range { limit: fixed.limit, start, end }
             }
             Op::Describe => Self::Describe { name: whole_key(payload, key_len)? },
+            Op::Batch => Self::Batch(Steps::parse(key_len, payload)?),
             Op::ChainWrite => {
                 let (fixed, rest) = ChainWriteBody::split(payload)?;
+                if fixed.effect == Effect::Batch as u8 {
+                    let key = ChainSteps::parse(key_len, rest)?.first_key();
+                    return Some(Self::ChainWrite { fixed, key, value: rest });
+                }
                 let (key, value) = rest.split_at_checked(key_len)?;
                 let returns = fixed.effect == Effect::Return as u8;
                 let most = if returns { ENTRY_MAX + ReturnBody::LEN } else { ENTRY_MAX };
@@ -276,6 +288,10 @@ impl<'a> Body<'a> {
             Op::DescribeReply => {
                 let (fixed, prefix) = DescribeReplyBody::split(payload)?;
                 Self::DescribeReply { fixed, prefix }
+            }
+            Op::BatchReply => {
+                let (BatchReplyBody { step }, rest) = BatchReplyBody::split(payload)?;
+                rest.is_empty().then_some(Self::BatchReply { step })?
             }
             Op::HotCopied => payload.is_empty().then_some(Self::HotCopied)?,
             Op::HotCover => payload.is_empty().then_some(Self::HotCover)?,

@@ -16,12 +16,24 @@ pub const DATAGRAM_MAX: usize = 1472;
 pub const KEY_MAX: usize = 1024;
 /// Bytes of key and value together: the largest that fits a chain write (35 bytes of body) and a RANGE entry (21), with room for fields to come.
 pub const ENTRY_MAX: usize = 1280;
+/// Bytes of a big value.
+pub const VALUE_MAX: usize = 536870912;
+/// Zero bytes between the key of a big value and the rest of a part's key: with them the match value of a part in a range keyspace is that of the key, and the order of (match value, key) is the order of the keys.
+pub const PART_ZEROS: usize = 16;
+/// What the rest of a part's key begins with. Other keys must not have it in that place after PART_ZEROS zeros.
+pub const PART_MARK: usize = 21340093393195603;
+/// Bit of every expiry that says that the value is the manifest of a big value, or a part of one. The other bits are the time.
+pub const EXPIRY_BIG_BIT: usize = 63;
 /// Nodes in a chain; the header has room for as many.
 pub const CHAIN_MAX: usize = 8;
 /// Keys of one MGET datagram, one bit each in `bitmap`.
 pub const MGET_KEYS_MAX: usize = 32;
 /// Groups that the hints of one MGET can name; what a switch that goes by hints sends at most.
 pub const MGET_GROUPS_MAX: usize = 16;
+/// Steps of one BATCH.
+pub const BATCH_STEPS_MAX: usize = 16;
+/// Bytes of all steps of a BATCH, their keys and values together: what fits a chain write, whose steps are no longer than a request's.
+pub const BATCH_BYTES_MAX: usize = 1312;
 /// Pieces that the switch makes of one RANGE at most, so that its work per packet is bounded.
 pub const RANGE_PIECES_MAX: usize = 32;
 /// Entries of the coherence directory.
@@ -73,6 +85,8 @@ pub enum Op {
     Range = 0x07,
     /// Ask any node what a keyspace name means: id, kind, seed, prefix.
     Describe = 0x08,
+    /// Write, delete or only check several keys of one partition at once, if what is there is what is expected of each.
+    Batch = 0x09,
     /// Node to successor: record this write and pass it on.
     ChainWrite = 0x40,
     /// Node to predecessor: recorded here.
@@ -111,6 +125,8 @@ pub enum Op {
     RangeReply = 0x87,
     /// Answer to Describe.
     DescribeReply = 0x88,
+    /// Answer to Batch.
+    BatchReply = 0x89,
     /// Reader to tail, through the switch: a hot key is held here in this version.
     HotCopied = 0xc7,
     /// Tail to itself, through the switch: readers are to answer with no less than this version.
@@ -119,7 +135,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -128,6 +144,7 @@ impl Op {
         Self::Mget,
         Self::Range,
         Self::Describe,
+        Self::Batch,
         Self::ChainWrite,
         Self::ChainAck,
         Self::ChainCommit,
@@ -147,6 +164,7 @@ impl Op {
         Self::MgetReply,
         Self::RangeReply,
         Self::DescribeReply,
+        Self::BatchReply,
         Self::HotCopied,
         Self::HotCover,
     ];
@@ -163,6 +181,7 @@ impl Op {
             0x06 => Some(Self::Mget),
             0x07 => Some(Self::Range),
             0x08 => Some(Self::Describe),
+            0x09 => Some(Self::Batch),
             0x40 => Some(Self::ChainWrite),
             0x41 => Some(Self::ChainAck),
             0x42 => Some(Self::ChainCommit),
@@ -182,6 +201,7 @@ impl Op {
             0x86 => Some(Self::MgetReply),
             0x87 => Some(Self::RangeReply),
             0x88 => Some(Self::DescribeReply),
+            0x89 => Some(Self::BatchReply),
             0xc7 => Some(Self::HotCopied),
             0xc8 => Some(Self::HotCover),
             _ => None,
@@ -200,6 +220,7 @@ impl Op {
             Self::Mget => "mget",
             Self::Range => "range",
             Self::Describe => "describe",
+            Self::Batch => "batch",
             Self::ChainWrite => "chain_write",
             Self::ChainAck => "chain_ack",
             Self::ChainCommit => "chain_commit",
@@ -219,6 +240,7 @@ impl Op {
             Self::MgetReply => "mget_reply",
             Self::RangeReply => "range_reply",
             Self::DescribeReply => "describe_reply",
+            Self::BatchReply => "batch_reply",
             Self::HotCopied => "hot_copied",
             Self::HotCover => "hot_cover",
         }
@@ -233,12 +255,14 @@ pub enum Code {
     Ok = 0x00,
     /// Done: there is (or was) no such key.
     NotFound = 0x01,
-    /// Done without effect: the value is not the expected one; `object_version` is the version found.
+    /// Done without effect: the value is not the expected one; `object_version` is the version found (BATCH: 0, and the body says which step).
     CasMismatch = 0x02,
     /// Done without effect: the value is not a decimal 64-bit number.
     NotANumber = 0x03,
     /// Done without effect: the sum leaves the 64-bit range.
     Overflow = 0x04,
+    /// Done without effect: not all parts of this big value are there; it must be sent again, as another upload.
+    PartsMissing = 0x05,
     /// Ask again: the packet was stamped in another epoch than this node's.
     StaleEpoch = 0x10,
     /// Ask again: this node does not hold that role for that partition.
@@ -257,6 +281,8 @@ pub enum Code {
     Away = 0x17,
     /// Ask again in vain: an earlier copy may have been applied where nobody remembers it.
     Uncertain = 0x18,
+    /// Ask again, soon: parts of this big value are still on their way down the chain, or still being counted.
+    Settling = 0x19,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -265,16 +291,19 @@ pub enum Code {
     BadMatch = 0x22,
     /// Refused: no keyspace of that id or name.
     UnknownKeyspace = 0x23,
+    /// Refused: the keys of a batch are not all in one partition.
+    NotTogether = 0x24,
 }
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
         Self::NotANumber,
         Self::Overflow,
+        Self::PartsMissing,
         Self::StaleEpoch,
         Self::NotOwner,
         Self::Overloaded,
@@ -284,10 +313,12 @@ impl Code {
         Self::NotHere,
         Self::Away,
         Self::Uncertain,
+        Self::Settling,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
         Self::UnknownKeyspace,
+        Self::NotTogether,
     ];
 
     /// The value that this byte stands for, if any.
@@ -299,6 +330,7 @@ impl Code {
             0x02 => Some(Self::CasMismatch),
             0x03 => Some(Self::NotANumber),
             0x04 => Some(Self::Overflow),
+            0x05 => Some(Self::PartsMissing),
             0x10 => Some(Self::StaleEpoch),
             0x11 => Some(Self::NotOwner),
             0x12 => Some(Self::Overloaded),
@@ -308,10 +340,12 @@ impl Code {
             0x16 => Some(Self::NotHere),
             0x17 => Some(Self::Away),
             0x18 => Some(Self::Uncertain),
+            0x19 => Some(Self::Settling),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
             0x23 => Some(Self::UnknownKeyspace),
+            0x24 => Some(Self::NotTogether),
             _ => None,
         }
     }
@@ -325,6 +359,7 @@ impl Code {
             Self::CasMismatch => "cas_mismatch",
             Self::NotANumber => "not_a_number",
             Self::Overflow => "overflow",
+            Self::PartsMissing => "parts_missing",
             Self::StaleEpoch => "stale_epoch",
             Self::NotOwner => "not_owner",
             Self::Overloaded => "overloaded",
@@ -334,10 +369,12 @@ impl Code {
             Self::NotHere => "not_here",
             Self::Away => "away",
             Self::Uncertain => "uncertain",
+            Self::Settling => "settling",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
             Self::UnknownKeyspace => "unknown_keyspace",
+            Self::NotTogether => "not_together",
         }
     }
 }
@@ -512,12 +549,25 @@ pub enum Effect {
     Leave = 0x05,
     /// The key is home again, with the newest write of its trip.
     Return = 0x06,
+    /// Changes several keys at once, or none of some that it depends on: the value is a list of `chain_step`.
+    Batch = 0x07,
+    /// The parts of an upload that no manifest names are dropped; the key's state stays as it is.
+    Abandon = 0x08,
 }
 
 impl Effect {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 7] =
-        [Self::None, Self::Put, Self::Delete, Self::Mark, Self::Unmark, Self::Leave, Self::Return];
+    pub const ALL: [Self; 9] = [
+        Self::None,
+        Self::Put,
+        Self::Delete,
+        Self::Mark,
+        Self::Unmark,
+        Self::Leave,
+        Self::Return,
+        Self::Batch,
+        Self::Abandon,
+    ];
 
     /// The value that this byte stands for, if any.
     #[must_use]
@@ -530,6 +580,8 @@ impl Effect {
             0x04 => Some(Self::Unmark),
             0x05 => Some(Self::Leave),
             0x06 => Some(Self::Return),
+            0x07 => Some(Self::Batch),
+            0x08 => Some(Self::Abandon),
             _ => None,
         }
     }
@@ -545,6 +597,8 @@ impl Effect {
             Self::Unmark => "unmark",
             Self::Leave => "leave",
             Self::Return => "return",
+            Self::Batch => "batch",
+            Self::Abandon => "abandon",
         }
     }
 }
@@ -1321,6 +1375,58 @@ impl RangeBody {
     }
 }
 
+/// BATCH: one step for each key, at most BATCH_STEPS_MAX, no key twice; the header is about the first. What must be there: condition 0 anything, 1 no value, 2 a value, 3 a value of this version (else `version` is 0). What is left there: effect None, Put (with an absolute expiry in Unix milliseconds, 0 for never) or Delete. Then key, value (only of a Put).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchStepBody {
+    /// 1 bytes, big-endian on the wire.
+    pub condition: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub effect: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+    /// 2 bytes, big-endian on the wire.
+    pub value_len: u16,
+}
+
+impl BatchStepBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 22;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<22>()?;
+        Some((
+            Self {
+                condition: u8::from_be_bytes(crate::bytes::get::<0, 1, 22>(fixed)),
+                effect: u8::from_be_bytes(crate::bytes::get::<1, 1, 22>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<2, 8, 22>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<10, 8, 22>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<18, 2, 22>(fixed)),
+                value_len: u16::from_be_bytes(crate::bytes::get::<20, 2, 22>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 22] {
+        let mut out = [0; 22];
+        crate::bytes::put::<0, 1, 22>(&mut out, self.condition.to_be_bytes());
+        crate::bytes::put::<1, 1, 22>(&mut out, self.effect.to_be_bytes());
+        crate::bytes::put::<2, 8, 22>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<10, 8, 22>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<18, 2, 22>(&mut out, self.key_len.to_be_bytes());
+        crate::bytes::put::<20, 2, 22>(&mut out, self.value_len.to_be_bytes());
+        out
+    }
+}
+
 /// GET reply: then the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GetReplyBody {
@@ -1371,6 +1477,33 @@ impl IncrReplyBody {
     pub fn to_bytes(&self) -> [u8; 8] {
         let mut out = [0; 8];
         crate::bytes::put::<0, 8, 8>(&mut out, self.result.to_be_bytes());
+        out
+    }
+}
+
+/// BATCH reply: with `cas_mismatch` the first step whose condition did not hold, else 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchReplyBody {
+    /// 1 bytes, big-endian on the wire.
+    pub step: u8,
+}
+
+impl BatchReplyBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 1;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<1>()?;
+        Some((Self { step: u8::from_be_bytes(crate::bytes::get::<0, 1, 1>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 1] {
+        let mut out = [0; 1];
+        crate::bytes::put::<0, 1, 1>(&mut out, self.step.to_be_bytes());
         out
     }
 }
@@ -1467,6 +1600,54 @@ impl ChainWriteBody {
         crate::bytes::put::<32, 1, 35>(&mut out, self.origin.to_be_bytes());
         crate::bytes::put::<33, 1, 35>(&mut out, self.effect.to_be_bytes());
         crate::bytes::put::<34, 1, 35>(&mut out, self.ordered.to_be_bytes());
+        out
+    }
+}
+
+/// Value of a CHAIN_WRITE with the effect BATCH, for each key: effect None, Put or Delete; base: a version that must have arrived before, and of a key that is only checked the one found. Then key, value. The key of the CHAIN_WRITE is the first one's and not there a second time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainStepBody {
+    /// 1 bytes, big-endian on the wire.
+    pub effect: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub base: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+    /// 2 bytes, big-endian on the wire.
+    pub value_len: u16,
+}
+
+impl ChainStepBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 21;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<21>()?;
+        Some((
+            Self {
+                effect: u8::from_be_bytes(crate::bytes::get::<0, 1, 21>(fixed)),
+                base: u64::from_be_bytes(crate::bytes::get::<1, 8, 21>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 21>(fixed)),
+                key_len: u16::from_be_bytes(crate::bytes::get::<17, 2, 21>(fixed)),
+                value_len: u16::from_be_bytes(crate::bytes::get::<19, 2, 21>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 21] {
+        let mut out = [0; 21];
+        crate::bytes::put::<0, 1, 21>(&mut out, self.effect.to_be_bytes());
+        crate::bytes::put::<1, 8, 21>(&mut out, self.base.to_be_bytes());
+        crate::bytes::put::<9, 8, 21>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<17, 2, 21>(&mut out, self.key_len.to_be_bytes());
+        crate::bytes::put::<19, 2, 21>(&mut out, self.value_len.to_be_bytes());
         out
     }
 }
@@ -2050,6 +2231,134 @@ impl CopyEndBody {
     }
 }
 
+/// Last bytes of a part's key, after the key of its big value and PART_ZEROS zeros: PART_MARK; the upload, which is the id of a client and a number that this client gives to no other; the index of the part, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartBody {
+    /// 8 bytes, big-endian on the wire.
+    pub mark: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub client: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub number: u64,
+    /// 4 bytes, big-endian on the wire.
+    pub index: u32,
+}
+
+impl PartBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 28;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<28>()?;
+        Some((
+            Self {
+                mark: u64::from_be_bytes(crate::bytes::get::<0, 8, 28>(fixed)),
+                client: u64::from_be_bytes(crate::bytes::get::<8, 8, 28>(fixed)),
+                number: u64::from_be_bytes(crate::bytes::get::<16, 8, 28>(fixed)),
+                index: u32::from_be_bytes(crate::bytes::get::<24, 4, 28>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 28] {
+        let mut out = [0; 28];
+        crate::bytes::put::<0, 8, 28>(&mut out, self.mark.to_be_bytes());
+        crate::bytes::put::<8, 8, 28>(&mut out, self.client.to_be_bytes());
+        crate::bytes::put::<16, 8, 28>(&mut out, self.number.to_be_bytes());
+        crate::bytes::put::<24, 4, 28>(&mut out, self.index.to_be_bytes());
+        out
+    }
+}
+
+/// Value of a CHAIN_WRITE with the effect ABANDON: the upload whose parts are dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UploadBody {
+    /// 8 bytes, big-endian on the wire.
+    pub client: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub number: u64,
+}
+
+impl UploadBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 16;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                client: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                number: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.client.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.number.to_be_bytes());
+        out
+    }
+}
+
+/// What stands under the key of a big value, with the bit EXPIRY_BIG_BIT in its expiry: bytes of the value (at least 1), of each of its parts but the last, CRC32C of the value, and the upload that its parts belong to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ManifestBody {
+    /// 8 bytes, big-endian on the wire.
+    pub len: u64,
+    /// 2 bytes, big-endian on the wire.
+    pub part_len: u16,
+    /// 4 bytes, big-endian on the wire.
+    pub checksum: u32,
+    /// 8 bytes, big-endian on the wire.
+    pub client: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub number: u64,
+}
+
+impl ManifestBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 30;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<30>()?;
+        Some((
+            Self {
+                len: u64::from_be_bytes(crate::bytes::get::<0, 8, 30>(fixed)),
+                part_len: u16::from_be_bytes(crate::bytes::get::<8, 2, 30>(fixed)),
+                checksum: u32::from_be_bytes(crate::bytes::get::<10, 4, 30>(fixed)),
+                client: u64::from_be_bytes(crate::bytes::get::<14, 8, 30>(fixed)),
+                number: u64::from_be_bytes(crate::bytes::get::<22, 8, 30>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 30] {
+        let mut out = [0; 30];
+        crate::bytes::put::<0, 8, 30>(&mut out, self.len.to_be_bytes());
+        crate::bytes::put::<8, 2, 30>(&mut out, self.part_len.to_be_bytes());
+        crate::bytes::put::<10, 4, 30>(&mut out, self.checksum.to_be_bytes());
+        crate::bytes::put::<14, 8, 30>(&mut out, self.client.to_be_bytes());
+        crate::bytes::put::<22, 8, 30>(&mut out, self.number.to_be_bytes());
+        out
+    }
+}
+
 /// MGET: what the switch reads of one key. Not under the tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MgetSlotBody {
@@ -2360,6 +2669,20 @@ pub mod metric {
         labels: &["node"],
         help: "Tombstones removed.",
     };
+    /// Parts of big values removed: of values that were replaced, and of uploads that were given up.
+    pub const NODE_PARTS_DROPPED: Metric = Metric {
+        name: "keyway_node_parts_dropped",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Parts of big values removed: of values that were replaced, and of uploads that were given up.",
+    };
+    /// Uploads of big values of which parts are held and that are not values, or not any more.
+    pub const NODE_UPLOADS: Metric = Metric {
+        name: "keyway_node_uploads",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Uploads of big values of which parts are held and that are not values, or not any more.",
+    };
     /// Writes recorded and not yet committed.
     pub const NODE_PENDING: Metric = Metric {
         name: "keyway_node_pending",
@@ -2380,6 +2703,20 @@ pub mod metric {
         kind: Kind::Counter,
         labels: &["node"],
         help: "Times the engine made a batch durable.",
+    };
+    /// Microseconds of processor time that the threads of the node's shards have used.
+    pub const NODE_BUSY_MICROS: Metric = Metric {
+        name: "keyway_node_busy_micros",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Microseconds of processor time that the threads of the node's shards have used.",
+    };
+    /// Requests that wait in the node's queues, as of the last batch of each shard.
+    pub const NODE_WAITING: Metric = Metric {
+        name: "keyway_node_waiting",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Requests that wait in the node's queues, as of the last batch of each shard.",
     };
     /// Partitions the node has a role in.
     pub const NODE_PARTITIONS: Metric = Metric {
@@ -2506,5 +2843,103 @@ pub mod metric {
         kind: Kind::Gauge,
         labels: &["partition", "from", "to"],
         help: "Bytes of the partition that its tail has copied to the node that is taken in.",
+    };
+    /// Clients that are connected to the gateway.
+    pub const GATEWAY_CONNECTIONS: Metric = Metric {
+        name: "keyway_gateway_connections",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Clients that are connected to the gateway.",
+    };
+    /// Clients that may be connected to the gateway at once.
+    pub const GATEWAY_CONNECTIONS_MAX: Metric = Metric {
+        name: "keyway_gateway_connections_max",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Clients that may be connected to the gateway at once.",
+    };
+    /// Connections that the gateway let in.
+    pub const GATEWAY_ACCEPTED: Metric = Metric {
+        name: "keyway_gateway_accepted",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Connections that the gateway let in.",
+    };
+    /// Connections that the gateway turned away because it had too many.
+    pub const GATEWAY_REJECTED: Metric = Metric {
+        name: "keyway_gateway_rejected",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Connections that the gateway turned away because it had too many.",
+    };
+    /// Commands of Redis clients, by outcome: ok, error (carried out, and answered with an error), or refused (not carried out).
+    pub const GATEWAY_COMMANDS: Metric = Metric {
+        name: "keyway_gateway_commands",
+        kind: Kind::Counter,
+        labels: &["command", "outcome"],
+        help: "Commands of Redis clients, by outcome: ok, error (carried out, and answered with an error), or refused (not carried out).",
+    };
+    /// Time from when a command of a Redis client was begun to its reply.
+    pub const GATEWAY_LATENCY_SECONDS: Metric = Metric {
+        name: "keyway_gateway_latency_seconds",
+        kind: Kind::Histogram,
+        labels: &["command"],
+        help: "Time from when a command of a Redis client was begun to its reply.",
+    };
+    /// Error replies, by their first word.
+    pub const GATEWAY_ERRORS: Metric = Metric {
+        name: "keyway_gateway_errors",
+        kind: Kind::Counter,
+        labels: &["code"],
+        help: "Error replies, by their first word.",
+    };
+    /// Connections that the gateway ended because what they sent is no command.
+    pub const GATEWAY_PROTOCOL_ERRORS: Metric = Metric {
+        name: "keyway_gateway_protocol_errors",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Connections that the gateway ended because what they sent is no command.",
+    };
+    /// Bytes that Redis clients sent, without what TLS adds.
+    pub const GATEWAY_RECEIVED_BYTES: Metric = Metric {
+        name: "keyway_gateway_received_bytes",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Bytes that Redis clients sent, without what TLS adds.",
+    };
+    /// Bytes sent to Redis clients, without what TLS adds.
+    pub const GATEWAY_SENT_BYTES: Metric = Metric {
+        name: "keyway_gateway_sent_bytes",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Bytes sent to Redis clients, without what TLS adds.",
+    };
+    /// Commands that are under way.
+    pub const GATEWAY_RUNNING: Metric = Metric {
+        name: "keyway_gateway_running",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Commands that are under way.",
+    };
+    /// Bytes that the gateway holds for its connections: in, read and not understood yet; out, replies not written yet.
+    pub const GATEWAY_BUFFERED_BYTES: Metric = Metric {
+        name: "keyway_gateway_buffered_bytes",
+        kind: Kind::Gauge,
+        labels: &["direction"],
+        help: "Bytes that the gateway holds for its connections: in, read and not understood yet; out, replies not written yet.",
+    };
+    /// Times that the gateway stopped reading from a client: a command waits for those before it (order), as many are under way as may be (overlap), it does not read its replies (replies), or CLIENT PAUSE.
+    pub const GATEWAY_HELD_BACK: Metric = Metric {
+        name: "keyway_gateway_held_back",
+        kind: Kind::Counter,
+        labels: &["why"],
+        help: "Times that the gateway stopped reading from a client: a command waits for those before it (order), as many are under way as may be (overlap), it does not read its replies (replies), or CLIENT PAUSE.",
+    };
+    /// Memory that the gateway's process has, as the kernel counts it.
+    pub const GATEWAY_RESIDENT_BYTES: Metric = Metric {
+        name: "keyway_gateway_resident_bytes",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Memory that the gateway's process has, as the kernel counts it.",
     };
 }

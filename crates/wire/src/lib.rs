@@ -12,6 +12,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod batch;
+pub mod big;
 mod body;
 mod bytes;
 mod copy;
@@ -23,6 +25,8 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step};
+pub use big::PartKey;
 pub use body::{
     Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam,
 };

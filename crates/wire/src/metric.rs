@@ -5,7 +5,7 @@
 pub struct Metric {
     /// Full name, without the suffix that the exposition format gives to counters.
     pub name: &'static str,
-    /// Whether it only grows.
+    /// How its values are to be understood.
     pub kind: Kind,
     /// Label names, in order.
     pub labels: &'static [&'static str],
@@ -13,11 +13,13 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// Whether a metric only grows.
+/// How the values of a metric are to be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Starts at 0 with the process and only grows.
     Counter,
     /// Goes up and down.
     Gauge,
+    /// Counts how often values up to each of some bounds occurred.
+    Histogram,
 }

@@ -109,7 +109,7 @@ impl Op {
     /// Whether this changes a key and therefore enters at the head of its chain.
     #[must_use]
     pub const fn is_write(self) -> bool {
-        matches!(self, Self::Put | Self::Del | Self::Cas | Self::Incr)
+        matches!(self, Self::Put | Self::Del | Self::Cas | Self::Incr | Self::Batch)
     }
 
     /// The operation that answers this request; a reply or a chain message is its own.
@@ -124,6 +124,7 @@ impl Op {
             Self::Mget => Self::MgetReply,
             Self::Range => Self::RangeReply,
             Self::Describe => Self::DescribeReply,
+            Self::Batch => Self::BatchReply,
             Self::HotCopy => Self::HotCopied,
             other => other,
         }
@@ -179,8 +180,8 @@ pub fn chain_bytes(ids: impl IntoIterator<Item = u16>) -> ([u8; 2 * CHAIN_MAX], 
     (bytes, len)
 }
 
-/// Node id that no node has: in the chain of a PUT with the hop flag ROAM, a place for a reader that
-/// there is none in.
+/// Node id that no node has: in the chain of a PUT with the hop flag ROAM, a place for a reader
+/// that there is none in.
 pub const NOBODY: u16 = u16::MAX;
 
 /// The chain of a PUT with the hop flag ROAM as the header holds it: its nodes, then those that it

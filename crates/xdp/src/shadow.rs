@@ -68,8 +68,8 @@ impl Shadow {
         Self { program, service, nodes, totals }
     }
 
-    /// What the maps now say about a request for one key: a GET, PUT, DEL, CAS or INCR. (MGETs and
-    /// RANGEs are cut up by the tc program, which would send the pieces.)
+    /// What the maps now say about a GET, PUT, DEL, CAS, INCR or BATCH. (MGETs and RANGEs are cut
+    /// up by the tc program, which would send the pieces.)
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Shadow {
     ///
     /// If it is for another operation.
     pub fn ask(&self, op: Op, keyspace: KeyspaceId, at: Match) -> Result<Fate, Error> {
-        let single = matches!(op, Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr);
+        let single = op == Op::Get || op.is_write();
         assert!(single, "{op:?} is not for one key");
         maps::zero(&self.totals, 0)?;
         let frame = request(self.service, op, keyspace, at);

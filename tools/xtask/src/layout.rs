@@ -147,6 +147,7 @@ fn one() -> usize {
 pub(crate) enum MetricKind {
     Counter,
     Gauge,
+    Histogram,
 }
 
 impl Layout {

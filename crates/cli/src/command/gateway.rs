@@ -8,8 +8,12 @@ use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::{out, parse};
 use anyhow::Context;
+use bytes::Bytes;
 use client::{LookupError, NotDone};
-use gateway::{Acl, Gateway, MAXCLIENTS, Options, StartError, TlsFiles};
+use controller::{HotStatus, Status};
+use gateway::{Acl, Gateway, HotKey, HotKeys, MAXCLIENTS, Options, StartError, TlsFiles};
+use runtime::admin::Admin as AdminServer;
+use runtime::roles::Roles;
 use runtime::signals::Signals;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,6 +28,7 @@ Examples:
   keyway gateway
   redis-cli get greeting                                        in another shell
   keyway gateway --listen 127.0.0.1:0 --json                    for scripts and tests
+  keyway gateway --metrics 127.0.0.1:9121                       for Prometheus
   keyway gateway --listen 10.0.0.1:6379 --password-file secret
   keyway gateway --listen 10.0.0.1:6379 --acl-file users.acl --tls-cert a.pem --tls-key a.key")]
 pub(crate) struct Args {
@@ -31,6 +36,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
     #[arg(value_parser = parse::address)]
     listen: SocketAddr,
+    /// Where /metrics and /healthz are served over HTTP; port 0 for any. For operators only: nobody
+    /// is asked for a password.
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse::address)]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     rules: Rules,
     #[command(flatten)]
@@ -74,13 +83,22 @@ impl Args {
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
         let replicas = replicas(shared);
-        let options = self.rules.options(shared, shared.services.clone(), replicas, self.listen)?;
+        let mut options =
+            self.rules.options(shared, shared.services.clone(), replicas, self.listen)?;
+        let (admin, keyspace) = (Admin::new(&shared.admins, HOT_WAIT_MAX), shared.keyspace.clone());
+        options.hot = Some(HotKeys::new(move || {
+            let status = admin.status().map_err(|failure| failure.message())?;
+            Ok(hot_keys(&status, &keyspace))
+        }));
         let gateway = start(options)?;
+        let server = self.metrics.map(|at| serve_metrics(at, &gateway)).transpose()?;
         let listen = gateway.local();
         if shared.json {
+            let metrics = server.as_ref().map(|server| server.local().to_string());
             Answer::new("ready")
                 .with("redis", listen)
                 .with("keyspace", shared.keyspace.as_str())
+                .with("metrics", metrics)
                 .with("pid", std::process::id())
                 .print();
         } else {
@@ -126,6 +144,7 @@ impl Rules {
             idle_timeout: self.idle_timeout,
             tls,
             acl: self.acl()?,
+            hot: None,
         })
     }
 
@@ -155,6 +174,30 @@ fn replicas(shared: &Shared) -> Option<u8> {
     let keyspaces = map.ok()?.keyspaces;
     let keyspace = keyspaces.into_iter().find(|keyspace| keyspace.name == shared.keyspace);
     keyspace.map(|keyspace| keyspace.replicas)
+}
+
+/// How long HOTKEYS and OBJECT FREQ wait for a controller.
+const HOT_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// The hot keys of a keyspace, as the controller has them.
+pub(crate) fn hot_keys(status: &Status, keyspace: &str) -> Vec<HotKey> {
+    let known = status.keyspaces.iter().find(|it| it.name == keyspace);
+    let id = known.map(|keyspace| keyspace.id);
+    let of_keyspace = status.hot.iter().filter(|it| Some(it.key.keyspace) == id);
+    let key = |it: &HotStatus| HotKey {
+        key: Bytes::copy_from_slice(&it.key.key),
+        reads: it.key.reads,
+        writes: it.key.writes,
+        copies: it.stay.map_or(0, |stay| stay.readers),
+    };
+    of_keyspace.map(key).collect()
+}
+
+fn serve_metrics(at: SocketAddr, gateway: &Gateway) -> Result<AdminServer, Failure> {
+    let roles = Roles::default();
+    roles.others.add(gateway.metrics());
+    let server = AdminServer::start(at, roles);
+    server.with_context(|| format!("cannot serve metrics at {at}")).map_err(Failure::Other)
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

@@ -6,11 +6,16 @@ use crate::cli::Shared;
 use crate::command::ttl::Ttl;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
+use crate::file;
 use crate::out;
+use client::NotDone;
+use std::path::PathBuf;
 
 /// Write one key.
 ///
-/// Key and value together are at most 1280 bytes, the key at most 1024.
+/// The key is at most 1024 bytes. A value that does not fit a datagram with its key (1280 bytes
+/// together) is sent in parts, up to 512 MiB, and becomes the key's value at once and whole; its
+/// key is at most 980 bytes. With --file no more of it is in memory than is on its way.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,16 +23,21 @@ Examples:
   keyway put session:7 'logged in' --ttl 30m
   keyway put config @config.toml
   date | keyway put now -
+  keyway put photo --file photo.jpg
+  tar c music | keyway put backup --file - --ttl 24h
   keyway put --hex 00ff01 cafe")]
 pub(crate) struct Args {
     /// The key.
     key: String,
     /// The value: text, @FILE, - for standard input, @@... for text that begins with @.
-    #[arg(allow_hyphen_values = true)]
-    value: String,
+    #[arg(allow_hyphen_values = true, required_unless_present = "file")]
+    value: Option<String>,
+    /// Read the value from this file, - for standard input.
+    #[arg(long, value_name = "PATH", conflicts_with = "value")]
+    file: Option<PathBuf>,
     #[command(flatten)]
     ttl: Ttl,
-    /// Key and value are given as hexadecimal digits.
+    /// Key and value (but for what is in a file) are given as hexadecimal digits.
     #[arg(long)]
     hex: bool,
 }
@@ -35,9 +45,19 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
-        let value = bytes::value(&self.value, self.hex)?;
-        let space = connect::space(shared)?;
-        let version = space.put(&key, &value, self.ttl.options()).into_result()?;
+        let version = match (&self.value, &self.file) {
+            (Some(value), _) => {
+                let value = bytes::value(value, self.hex)?;
+                connect::space(shared)?.put(&key, &value, self.ttl.options()).into_result()?
+            }
+            (None, Some(path)) => {
+                let mut file = file::open(path)?;
+                let mut upload = connect::space(shared)?.upload(&key).map_err(NotDone::Refused)?;
+                file::send(&mut file, path, &mut upload)?;
+                upload.finish(self.ttl.options()).into_result()?
+            }
+            (None, None) => unreachable!("a value or a file is required"),
+        };
         if shared.json {
             let style = Style { hex: self.hex };
             Answer::new("done").bytes(style, "key", &key).with("version", version).print();

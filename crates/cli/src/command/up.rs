@@ -8,7 +8,7 @@ use crate::command::logs::Logs;
 use crate::command::status::kind;
 use crate::exit::{Failure, Verdict};
 use crate::{out, parse};
-use ::gateway::Gateway;
+use ::gateway::{Gateway, HotKeys};
 use anyhow::{Context, anyhow};
 use cluster::Map;
 use runtime::signals::Signals;
@@ -73,7 +73,7 @@ impl Args {
         let (service, admin) = (embedded.service(), embedded.admin());
         let gateway = match self.redis_at(service_wanted) {
             Redis::Off => None,
-            Redis::At(at) => Some(self.start_gateway(shared, service, at)?),
+            Redis::At(at) => Some(self.start_gateway(shared, &embedded, at)?),
         };
         let redis = gateway.as_ref().map(Gateway::local);
         if shared.json {
@@ -97,11 +97,22 @@ impl Args {
     fn start_gateway(
         &self,
         shared: &Shared,
-        service: SocketAddr,
+        embedded: &Embedded,
         at: SocketAddr,
     ) -> Result<Gateway, Failure> {
-        let replicas = Some(self.size.replicas);
-        gateway::start(self.rules.options(shared, vec![service], replicas, at)?)
+        let (services, replicas) = (vec![embedded.service()], Some(self.size.replicas));
+        let mut options = self.rules.options(shared, services, replicas, at)?;
+        let (roles, keyspace) = (embedded.roles(), shared.keyspace.clone());
+        let controller = roles.controller.clone();
+        options.hot = controller.map(|controller| {
+            HotKeys::new(move || {
+                let status = controller.status().map_err(|error| error.to_string())?;
+                Ok(gateway::hot_keys(&status, &keyspace))
+            })
+        });
+        let gateway = gateway::start(options)?;
+        roles.others.add(gateway.metrics());
+        Ok(gateway)
     }
 
     fn ready_screen(

@@ -70,6 +70,11 @@ impl Cluster {
         cluster
     }
 
+    /// Hosts for clients.
+    pub(crate) fn clients(&self) -> u8 {
+        self.size.clients
+    }
+
     /// All processes that there are to be.
     pub(crate) fn roles(&self) -> Vec<Role> {
         let first = [Role::Controller(0), Role::Controller(1), Role::Switch(0), Role::Switch(1)];
@@ -116,6 +121,13 @@ impl Cluster {
 
     fn admins(&self) -> [SocketAddr; 2] {
         [ADMIN, STANDBY_ADMIN].map(|port| self.rack.at(Place::Controllers, port))
+    }
+
+    /// Where its switches and controllers are, as arguments of the binary.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let join = |all: [SocketAddr; 2]| all.map(|at| at.to_string()).join(",");
+        let services = [0, 1].map(|index| self.rack.at(Place::Switch(index), SERVICE));
+        ["--service".into(), join(services), "--admin".into(), join(self.admins())].into()
     }
 
     /// A client of its own on this host.

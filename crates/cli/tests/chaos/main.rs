@@ -2,6 +2,8 @@
 //! write down what they see.
 
 #[cfg(test)]
+mod appended;
+#[cfg(test)]
 mod ballast;
 #[cfg(test)]
 mod cluster;
@@ -10,6 +12,8 @@ mod faults;
 #[cfg(test)]
 mod folder;
 #[cfg(test)]
+mod front;
+#[cfg(test)]
 mod link;
 #[cfg(test)]
 mod outage;
@@ -17,6 +21,10 @@ mod outage;
 mod process;
 #[cfg(test)]
 mod rack;
+#[cfg(test)]
+mod redis_run;
+#[cfg(test)]
+mod redis_user;
 #[cfg(test)]
 mod run;
 #[cfg(test)]
@@ -33,6 +41,8 @@ mod tests {
     use crate::folder::Folder;
     use crate::outage;
     use crate::process::Plane;
+    use crate::redis_run::{self, Trouble};
+    use crate::redis_user::Plant;
     use crate::run::run;
     use crate::skip;
     use std::sync::{Mutex, PoisonError};
@@ -83,6 +93,32 @@ mod tests {
         match Program::load("10.0.0.1:7700".parse().unwrap(), None) {
             Ok(_) => runs(test, Plane::Xdp),
             Err(why) => skip::report(test, &why.to_string()),
+        }
+    }
+
+    /// Time of faults of a run with Redis clients.
+    const REDIS_FAULTS_FOR: Duration = Duration::from_secs(25);
+
+    #[test]
+    fn redis_clients_of_two_gateways_see_linearizable_histories_whatever_fails() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = setting("CHAOS_SEED").unwrap_or(1);
+        let lasts = setting("CHAOS_SECS").map_or(REDIS_FAULTS_FOR, Duration::from_secs);
+        for seed in (first..).take(setting("CHAOS_RUNS").map_or(1, |runs| runs as usize)) {
+            let report = redis_run::run(seed, Trouble::Faults, lasts);
+            println!("{report}");
+            assert!(report.failures.is_empty(), "CHAOS_SEED={seed} failed:\n{report}");
+        }
+    }
+
+    #[test]
+    fn bugs_that_a_gateway_might_have_are_found_in_what_its_clients_saw() {
+        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        for plant in [Plant::CachedReads, Plant::BlindRetry] {
+            let report = redis_run::run(1, Trouble::Planted(plant), Duration::from_secs(4));
+            println!("{plant:?}: {:?}", report.failures.first());
+            let found = report.failures.iter().filter(|it| it.starts_with("key "));
+            assert!(found.count() > 0, "{plant:?} was not found:\n{report}");
         }
     }
 

@@ -30,7 +30,7 @@ const PATIENCE_WHEN_MENDED: Duration = Duration::from_secs(30);
 /// Requests of each user once all is mended.
 const REQUESTS_WHEN_MENDED: u32 = 30;
 /// What the issue of every failure is held to: full replication within a minute.
-const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// What a run was like.
 #[derive(Debug)]
@@ -122,9 +122,9 @@ fn spaces(cluster: &Cluster, host: u8, deadline: Duration) -> Spaces {
 }
 
 /// Round after round, until the time is over. Everything is mended then.
-fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
+pub(crate) fn play(cluster: &mut Cluster, faults_for: Duration, report: &mut Report) {
     let links = cluster.rack.has_links().is_ok();
-    let cast = Cast { nodes: NODES, clients: CLIENTS, links };
+    let cast = Cast { nodes: NODES, clients: cluster.clients(), links };
     let (mut script, mut faults) = (Script::new(report.seed, cast), Faults::default());
     let begun = cluster.watch.now();
     let mut forgot = false;
@@ -182,7 +182,7 @@ fn judge(history: History, folder: &Folder, report: &mut Report) {
 }
 
 impl Report {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             done: 0,
@@ -193,7 +193,7 @@ impl Report {
         }
     }
 
-    fn demand_activity(&mut self, faults_for: Duration) {
+    pub(crate) fn demand_activity(&mut self, faults_for: Duration) {
         let faults: usize = self.faults.values().sum();
         let (faults, done) = (faults as u64, self.done as u128);
         if faults * SECS_PER_FAULT_MAX < faults_for.as_secs()

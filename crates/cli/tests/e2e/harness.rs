@@ -112,6 +112,11 @@ impl Daemon {
         (daemon, line)
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Kills it as `kill -9` does, and returns what it had to complain about.
     pub(crate) fn kill(mut self) -> String {
         self.end();
@@ -192,6 +197,11 @@ impl Up {
         stdin.write_all(input).ok();
         drop(stdin);
         Ran::from(child.wait_with_output().expect("our own child"))
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.daemon.id()
     }
 
     pub(crate) fn kill(self) -> String {

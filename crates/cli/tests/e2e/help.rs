@@ -20,6 +20,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "keyspace",
         "cluster",
         "hot",
+        "top",
         "explain",
         "bench",
         "sim",

@@ -5,6 +5,8 @@ mod backends;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod big;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod crash;
@@ -22,6 +24,8 @@ mod help;
 mod hot;
 #[cfg(test)]
 mod keys;
+#[cfg(test)]
+mod observed;
 #[cfg(test)]
 mod paper;
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use super::{Answered, Limits, Many, Part};
 use crate::machine::Client;
 use crate::window::{Owner, Pending};
-use crate::{NotDone, Outcome, Reply, Request, StartError, Ticket, UnknownReason};
+use crate::{Expiry, NotDone, Outcome, Reply, Request, StartError, Ticket, UnknownReason};
 use cluster::{Keyspace, Plant};
 use machine::Instant;
 use std::sync::Arc;
-use wire::{DropReason, MgetEntries};
+use wire::{DropReason, MgetEntries, PartKey};
 
 impl Client {
     /// Starts a request for many keys.
@@ -21,6 +21,21 @@ impl Client {
         let many = match request {
             Request::Mget { keys, within } => {
                 Many::get(keyspace, keys, &self.config.coordination, limits(within))
+            }
+            Request::GetParts { key, upload, first, count } => {
+                let named = (first..first.saturating_add(count))
+                    .map(|index| PartKey { key, upload, index }.to_bytes());
+                let named: Vec<Vec<u8>> = named.collect();
+                let keys: Vec<&[u8]> = named.iter().map(Vec::as_slice).collect();
+                Many::get(keyspace, &keys, &self.config.coordination, limits(None))
+            }
+            Request::PutParts { key, upload, first, part_len, bytes } => {
+                let parts = (first..).zip(bytes.chunks(part_len.max(1)));
+                let named = |(index, part)| (PartKey { key, upload, index }.to_bytes(), part);
+                let named: Vec<(Vec<u8>, &[u8])> = parts.map(named).collect();
+                let entries: Vec<(&[u8], &[u8])> =
+                    named.iter().map(|(key, part)| (&key[..], *part)).collect();
+                Many::put(keyspace, &entries, Expiry::Never, limits(None))
             }
             Request::Mdel { keys, within } => Many::del(keyspace, keys, limits(within)),
             Request::Mset { entries, expiry, within } => {

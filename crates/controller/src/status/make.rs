@@ -120,7 +120,10 @@ fn partition_status(partition: &Partition, replicas: usize, counts: &Counts) -> 
 
 fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
     let map = &view.state.map;
-    let empty = map.nodes.iter().map(|n| (n.id, NodeLoad { node: n.id, ..NodeLoad::default() }));
+    let empty = map.nodes.iter().map(|n| {
+        let (node, shards) = (n.id, n.shards);
+        (node, NodeLoad { node, shards, ..NodeLoad::default() })
+    });
     let mut load: BTreeMap<NodeId, NodeLoad> = empty.collect();
     for partition in &map.partitions {
         let (reads, writes) = counts.get(&partition.id).copied().unwrap_or_default();
@@ -139,10 +142,10 @@ fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
     }
     for node in load.values_mut() {
         let report = view.peers.get(&Member::Node(node.node)).and_then(|p| p.report.as_ref());
-        if let Some(MemberReport::Node(NodeReport { requests, pending, .. })) =
-            report.map(|r| &r.state)
-        {
-            (node.requests, node.pending) = (*requests, *pending);
+        if let Some(MemberReport::Node(report)) = report.map(|r| &r.state) {
+            let NodeReport { requests, pending, waiting, busy_us, .. } = *report;
+            (node.requests, node.pending) = (requests, pending);
+            (node.waiting, node.busy_us) = (waiting, busy_us);
         }
     }
     load.into_values().collect()

@@ -243,6 +243,8 @@ impl Obedient {
             hot_revision: self.hot.revision,
             requests: self.requests,
             pending: 1,
+            waiting: 0,
+            busy_us: 0,
         }
     }
 }

@@ -108,8 +108,13 @@ pub enum Keyed {
 impl Keyed {
     /// Its name, as the table has it.
     pub(crate) fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// What the table says of it.
+    pub(crate) fn spec(self) -> &'static Spec {
         let named = all().find(|spec| spec.run == Run::Keyed(self));
-        named.expect("every command is in the table").name
+        named.expect("every command is in the table")
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Session {
     Hello,
     /// The HELP of a command with subcommands.
     Help,
+    /// HOTKEYS GET.
+    HotKeysGet,
     /// INFO.
     Info,
     /// LATENCY.
@@ -45,8 +47,25 @@ pub enum Session {
     Slowlog(Slowlog),
     /// TIME.
     Time,
+    /// MULTI and its kin.
+    Transaction(Transaction),
     /// WAIT.
     Wait,
+}
+
+/// Commands about transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transaction {
+    /// DISCARD.
+    Discard,
+    /// EXEC.
+    Exec,
+    /// MULTI.
+    Multi,
+    /// UNWATCH.
+    Unwatch,
+    /// WATCH.
+    Watch,
 }
 
 /// Subcommands of ACL.

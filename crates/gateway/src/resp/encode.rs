@@ -33,6 +33,8 @@ pub fn encode(reply: &Reply, version: Version, out: &mut BytesMut) {
         Reply::Error(text) => put_line(out, b'-', text),
         Reply::Integer(number) => put_text(out, format_args!(":{number}\r\n")),
         Reply::Bulk(bytes) => put_bulk(out, bytes),
+        // Its bytes, and the end of the line, are written as they come.
+        Reply::Long(long) => put_text(out, format_args!("${}\r\n", long.len())),
         Reply::Null | Reply::NullArray if three => out.put_slice(b"_\r\n"),
         Reply::Null => out.put_slice(b"$-1\r\n"),
         Reply::NullArray => out.put_slice(b"*-1\r\n"),

@@ -113,7 +113,14 @@ pub struct Parser {
     bulk: Option<usize>,
     /// Where the arguments lie that are whole.
     args: Vec<Range<usize>>,
+    /// Arguments of this command that are not in the buffer any more.
+    early: Vec<Bytes>,
+    /// Bytes of an argument that is taken out of the buffer as it comes.
+    coming: usize,
 }
+
+/// A value of more bytes is taken piece by piece.
+const COMING_MIN: usize = 64 << 10;
 
 impl Parser {
     /// Takes the first command out of the buffer, if it is whole. Empty ones are skipped.
@@ -126,8 +133,8 @@ impl Parser {
         buffer: &mut BytesMut,
         limits: &Limits,
     ) -> Result<Option<Vec<Bytes>>, ProtocolError> {
-        while let Some(first) = buffer.first() {
-            let taken = if self.missing.is_some() || *first == b'*' {
+        while self.missing == Some(0) || !buffer.is_empty() {
+            let taken = if self.missing.is_some() || buffer.first() == Some(&b'*') {
                 self.parse_array(buffer, limits)?
             } else {
                 self.parse_inline(buffer)?
@@ -169,6 +176,9 @@ impl Parser {
                 },
             };
             let end = self.at + length;
+            if buffer.len() < end + 2 && self.is_long_set(buffer) {
+                return Ok(None);
+            }
             if buffer.len() < end + 2 {
                 let whole = end.saturating_add(2);
                 return if whole > limits.command_max {
@@ -182,9 +192,53 @@ impl Parser {
             self.bulk = None;
             missing -= 1;
         }
-        let mut command = std::mem::take(self);
+        let command = std::mem::take(self);
         let bytes = buffer.split_to(command.at).freeze();
-        Ok(Some(command.args.drain(..).map(|range| bytes.slice(range)).collect()))
+        let mut args = command.early;
+        args.extend(command.args.into_iter().map(|range| bytes.slice(range)));
+        Ok(Some(args))
+    }
+
+    /// Whether the argument that is incomplete is the value of a SET, and long.
+    fn is_long_set(&self, buffer: &BytesMut) -> bool {
+        let [name, _] = self.args.as_slice() else { return false };
+        let is_set = buffer.get(name.clone()).is_some_and(|it| it.eq_ignore_ascii_case(b"set"));
+        is_set && self.early.is_empty() && self.bulk.is_some_and(|length| length > COMING_MIN)
+    }
+
+    /// If the command that is not whole yet is a SET of a long value, its key and the length of the
+    /// value, which is from now on taken piece by piece ([`piece`](Self::piece)) and then empty in
+    /// the command.
+    pub fn begin_long_set(&mut self, buffer: &mut BytesMut) -> Option<(Bytes, usize)> {
+        if !self.is_long_set(buffer) {
+            return None;
+        }
+        let bytes = buffer.split_to(self.at).freeze();
+        self.early = self.args.drain(..).map(|range| bytes.slice(range)).collect();
+        self.early.push(Bytes::new());
+        let length = self.bulk.take()?;
+        (self.at, self.coming) = (0, length + 2);
+        self.missing = self.missing.map(|missing| missing - 1);
+        Some((self.early.get(1)?.clone(), length))
+    }
+
+    /// Whether pieces of a long value are still to come.
+    #[must_use]
+    pub fn is_in_value(&self) -> bool {
+        self.coming > 0
+    }
+
+    /// The next piece of a long value, if any is there. The end of its line is no part of it.
+    pub fn piece(&mut self, buffer: &mut BytesMut) -> Option<Bytes> {
+        let value = self.coming.saturating_sub(2).min(buffer.len());
+        if value > 0 {
+            self.coming -= value;
+            return Some(buffer.split_to(value).freeze());
+        }
+        let end = self.coming.min(buffer.len());
+        self.coming -= end;
+        buffer.advance(end);
+        None
     }
 
     fn bulk_length(

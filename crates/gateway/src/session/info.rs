@@ -3,7 +3,9 @@
 use super::handshake::REDIS_VERSION;
 use super::{Answer, quoted};
 use crate::Reply;
+use crate::clients::Entry;
 use crate::command::{self, Run};
+use crate::memory;
 use crate::shared::Shared;
 use crate::stats::CommandFigures;
 use bytes::Bytes;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Sections that are told without being asked for.
-const DEFAULT: [&str; 9] = [
+const DEFAULT: [&str; 10] = [
     "server",
     "clients",
     "memory",
@@ -23,6 +25,7 @@ const DEFAULT: [&str; 9] = [
     "replication",
     "cpu",
     "errorstats",
+    "cluster",
     "keyspace",
 ];
 /// Sections that are told besides when everything is asked for.
@@ -64,12 +67,14 @@ fn write(shared: &Shared, sections: &[&str], keys: Option<i64>) -> Reply {
     let texts = sections.iter().map(|name| match *name {
         "server" => server(shared),
         "clients" => clients(shared),
-        "memory" => memory(),
+        "memory" => memory(shared),
         "persistence" => persistence(),
         "stats" => stats(shared),
         "replication" => replication(shared),
         "cpu" => cpu(),
         "errorstats" => errors(shared),
+        // Redis' way of saying that clients need not know where keys lie.
+        "cluster" => section("Cluster", &[("cluster_enabled", "0".into())]),
         "commandstats" => command_stats(shared),
         "latencystats" => latency_stats(shared),
         _ => keyspace(keys),
@@ -110,7 +115,7 @@ fn server(shared: &Shared) -> String {
 
 fn clients(shared: &Shared) -> String {
     let entries = shared.clients.list();
-    let most = |figure: fn(&crate::clients::Entry) -> usize| {
+    let most = |figure: fn(&Entry) -> usize| {
         entries.iter().map(|entry| figure(entry)).max().unwrap_or_default().to_string()
     };
     section(
@@ -127,19 +132,22 @@ fn clients(shared: &Shared) -> String {
 }
 
 /// What the kernel counts for the gateway's process; what the nodes use is not known here.
-fn memory() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());
-    let resident = kilobytes.unwrap_or_default() << 10;
-    let peak = getrusage(UsageWho::RUSAGE_SELF)
-        .map_or(0, |usage| u64::try_from(usage.max_rss()).unwrap_or_default() << 10);
+fn memory(shared: &Shared) -> String {
+    let (resident, peak) = (memory::resident(), memory::peak());
+    let held = |entry: &Arc<Entry>| {
+        entry.input.load(Ordering::Relaxed) + entry.output.load(Ordering::Relaxed)
+    };
+    let buffers: usize = shared.clients.list().iter().map(held).sum();
     section(
         "Memory",
         &[
             ("used_memory", resident.to_string()),
+            ("used_memory_human", human(resident)),
             ("used_memory_rss", resident.to_string()),
-            ("used_memory_peak", peak.max(resident).to_string()),
+            ("used_memory_rss_human", human(resident)),
+            ("used_memory_peak", peak.to_string()),
+            ("used_memory_peak_human", human(peak)),
+            ("mem_clients_normal", buffers.to_string()),
             ("maxmemory", "0".into()),
             ("maxmemory_policy", "noeviction".into()),
         ],
@@ -162,20 +170,42 @@ fn persistence() -> String {
 fn stats(shared: &Shared) -> String {
     let stats = &shared.stats;
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed).to_string();
+    let rates = stats.rates();
     let errors: u64 = stats.errors().iter().map(|(_, count)| count).sum();
     section(
         "Stats",
         &[
             ("total_connections_received", load(&stats.connections)),
             ("total_commands_processed", stats.calls().to_string()),
-            ("instantaneous_ops_per_sec", stats.rate().to_string()),
+            ("instantaneous_ops_per_sec", rates.calls.to_string()),
             ("total_net_input_bytes", load(&stats.bytes_in)),
             ("total_net_output_bytes", load(&stats.bytes_out)),
+            ("instantaneous_input_kbps", kbps(rates.bytes_in)),
+            ("instantaneous_output_kbps", kbps(rates.bytes_out)),
             ("rejected_connections", load(&stats.rejected)),
             ("total_error_replies", errors.to_string()),
             ("client_protocol_errors", load(&stats.protocol_errors)),
         ],
     )
+}
+
+/// Kilobytes with two decimals.
+fn kbps(bytes: u64) -> String {
+    let hundredths = bytes.saturating_mul(100) >> 10;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// Bytes in the unit that fits, with two decimals, as Redis writes them.
+fn human(bytes: u64) -> String {
+    let mut unit = (0, 'B');
+    for (power, name) in [(10, 'K'), (20, 'M'), (30, 'G'), (40, 'T')] {
+        if bytes >> power > 0 {
+            unit = (power, name);
+        }
+    }
+    let (power, name) = unit;
+    let hundredths = (u128::from(bytes) * 100) >> power;
+    format!("{}.{:02}{name}", hundredths / 100, hundredths % 100)
 }
 
 fn replication(shared: &Shared) -> String {

@@ -5,6 +5,7 @@ use crate::Reply;
 use crate::command::{Latency, Slowlog};
 use crate::shared::Shared;
 use crate::slowlog::Slow;
+use crate::stats::within;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 
@@ -44,7 +45,7 @@ fn doublings(latency: &Histogram<u64>) -> Vec<(Reply, Reply)> {
     let mut rows = Vec::new();
     let mut last = 0;
     for bound in (0..u64::BITS).map(|power| 1u64 << power) {
-        let below = latency.count_between(0, bound.saturating_sub(1)).min(latency.len());
+        let below = within(latency, bound);
         if below > last {
             rows.push((count(bound), count(below)));
             last = below;

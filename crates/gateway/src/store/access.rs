@@ -10,9 +10,8 @@
 //! partition's head has ended it, and then it is not. The gateway's own clock makes absolute times
 //! out of relative ones and says how long a value still has, and no more.
 
-use super::Store;
 use super::errors::{Answer, not_read, not_written};
-use super::limits;
+use super::{Store, limits};
 use crate::Reply;
 use client::{CasReply, Expect, Expiry, New, NotDone, Outcome, PutOptions, Value};
 use std::borrow::Cow;
@@ -38,14 +37,14 @@ pub(super) type Step<'a> = (Change<'a>, Reply);
 
 /// Tries before a command gives up. Commands that come through this gateway wait for each other, so
 /// that this many failures are as many changes made through others, or by plain writes.
-const TRIES_MAX: u32 = 100;
+pub(super) const TRIES_MAX: u32 = 100;
 
 /// Longest random pause before the second try: about the time of a request.
 const PAUSE: Duration = Duration::from_micros(100);
 /// How often that is doubled, to some 6 ms: longer than a crowd of clients needs to thin out.
 const PAUSE_DOUBLED_MAX: u32 = 6;
 
-const CONTENDED: Reply = Reply::error(
+pub(super) const CONTENDED: Reply = Reply::error(
     "ERR other clients changed this key again and again; nothing was changed, try again",
 );
 
@@ -53,18 +52,41 @@ impl Store {
     /// Reads a key.
     pub(super) async fn get(&self, key: &[u8]) -> Answer<Option<Value>> {
         limits::key(key)?;
+        if let Some(view) = &self.view {
+            return view.get(&self.space, key).await;
+        }
         self.space.get(key).await.into_result().map_err(not_read)
     }
 
     /// Writes a key, whatever is there.
     pub(super) async fn put(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Answer<()> {
         limits::entry(key, value.len())?;
+        if let Some(view) = &self.view {
+            return view.put(&self.space, key, value, expiry).await;
+        }
         let written = self.space.put(key, value, PutOptions { expiry }).await;
         written.into_result().map(drop).map_err(not_written)
     }
 
+    /// Deletes a key; whether there was a value.
+    pub(super) async fn remove(&self, key: &[u8]) -> Answer<bool> {
+        limits::key(key)?;
+        let Some(view) = &self.view else {
+            let deleted = self.space.del(key).await.into_result().map_err(not_written)?;
+            return Ok(deleted.existed);
+        };
+        let existed = view.get(&self.space, key).await?.is_some();
+        if existed {
+            view.write(key, None);
+        }
+        Ok(existed)
+    }
+
     /// Writes a key if it does not exist; whether it did so.
     pub(super) async fn put_new(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Answer<bool> {
+        if self.view.is_some() && self.get(key).await?.is_some() {
+            return Ok(false);
+        }
         self.swap(key, None, Change::Write(value.into(), expiry)).await
     }
 
@@ -74,12 +96,47 @@ impl Store {
         key: &[u8],
         decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
     ) -> Answer {
-        let _turn = self.turns.take(key).await;
+        self.step(key, true, decide).await
+    }
+
+    /// The same of a command that does not ask what the value is: a long one is not read, and has
+    /// no bytes in what `decide` is given.
+    pub(super) async fn update_unread<'a>(
+        &self,
+        key: &[u8],
+        decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
+    ) -> Answer {
+        self.step(key, false, decide).await
+    }
+
+    async fn step<'a>(
+        &self,
+        key: &[u8],
+        reads: bool,
+        decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
+    ) -> Answer {
+        // A transaction has a turn of its own.
+        let _turn = match self.view {
+            Some(_) => None,
+            None => Some(self.turns.take(key).await),
+        };
         for tries in 0..TRIES_MAX {
             pause(tries).await;
-            let found = self.get(key).await?;
+            let looked = self.look(key).await?;
+            let mut room = None;
+            let found = match looked {
+                Some(long) if long.is_long() && reads => {
+                    limits::changed(key, usize::try_from(long.len()).unwrap_or(usize::MAX))?;
+                    room = self.room(long.len()).await;
+                    self.get(key).await?
+                }
+                Some(short) => Some(short.at_once().await?),
+                None => None,
+            };
             let (change, reply) = decide(found.as_ref())?;
-            if self.swap(key, found.as_ref(), change).await? {
+            let swapped = self.swap(key, found.as_ref(), change).await?;
+            drop(room);
+            if swapped {
                 return Ok(reply);
             }
         }
@@ -97,6 +154,15 @@ impl Store {
         };
         if let New::Value(value) = new {
             limits::entry(key, value.len())?;
+        }
+        if let Some(view) = &self.view {
+            let same = found.map_or(&[][..], |found| &found.value);
+            match new {
+                New::Value(value) => view.put(&self.space, key, value, expiry).await?,
+                New::Same => view.put(&self.space, key, same, expiry).await?,
+                New::Nothing => view.write(key, None),
+            }
+            return Ok(true);
         }
         let expect = Expect::Version(found.map_or(0, |found| found.version));
         match self.space.cas(key, expect, new, PutOptions { expiry }).await {
@@ -126,7 +192,7 @@ impl Turns {
     }
 
     /// Waits for the key's turn, which lasts until what is returned is dropped.
-    async fn take(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+    pub(super) async fn take(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         let hash = usize::try_from(self.hashes.hash_one(key) % QUEUES as u64);
         let queue = hash.ok().and_then(|index| self.queues.get(index));
         queue.expect("the remainder is below the number of queues").lock().await
@@ -134,7 +200,7 @@ impl Turns {
 }
 
 /// Waits before a try that is not the first, for a random time that others do not draw too.
-async fn pause(tries: u32) {
+pub(super) async fn pause(tries: u32) {
     if tries > 0 {
         let most = PAUSE * (1 << tries.min(PAUSE_DOUBLED_MAX));
         let draw = RandomState::new().build_hasher().finish() % 1024;

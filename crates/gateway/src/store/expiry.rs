@@ -107,7 +107,7 @@ impl Store {
         let demands = Demands::parse(options)?;
         let now = now_ms();
         let at = when.at(command, time, now)?;
-        self.update(key, |found| {
+        self.update_unread(key, |found| {
             if !found.is_some_and(|found| demands.hold(found.expiry_ms, at)) {
                 return Ok((Change::None, Reply::Integer(0)));
             }
@@ -122,7 +122,7 @@ impl Store {
 
     /// PERSIST.
     pub(super) async fn persist(&self, key: &[u8]) -> Answer {
-        self.update(key, |found| {
+        self.update_unread(key, |found| {
             Ok(match found {
                 Some(Value { expiry_ms: 1.., .. }) => {
                     (Change::Expire(Expiry::Never), Reply::Integer(1))
@@ -135,11 +135,11 @@ impl Store {
 
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
     pub(super) async fn time_left(&self, key: &[u8], shown_as: When) -> Answer {
-        let Some(found) = self.get(key).await? else { return Ok(Reply::Integer(-2)) };
-        if found.expiry_ms == 0 {
+        let Some(found) = self.look(key).await? else { return Ok(Reply::Integer(-2)) };
+        if found.expiry_ms() == 0 {
             return Ok(Reply::Integer(-1));
         }
-        let at = i64::try_from(found.expiry_ms).unwrap_or(i64::MAX);
+        let at = i64::try_from(found.expiry_ms()).unwrap_or(i64::MAX);
         // Still there, though its time has come: the cluster will say so in a moment.
         let ms = if shown_as.from_now { at.saturating_sub(now_ms()).max(0) } else { at };
         Ok(Reply::Integer(if shown_as.seconds { ms.saturating_add(500) / 1000 } else { ms }))

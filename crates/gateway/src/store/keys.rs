@@ -1,16 +1,11 @@
-//! Keys as such: TYPE, OBJECT, MEMORY, and what of RENAME and COPY can be done exactly.
-//!
-//! Renaming and copying read one key and write another. There is no request that does both at one
-//! moment, and done one after the other they would show others a state that never was: both names,
-//! or neither, or a copy older than what was already read elsewhere. So they are refused, except
-//! where one read of one key is the whole answer.
+//! Keys as such: TYPE, OBJECT, MEMORY, and the options of COPY.
 
 use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, shown};
 use super::numbers::integer;
 use super::ranges::length;
 use crate::Reply;
-use crate::command::Keyed;
+use crate::hot::HotKey;
 use bytes::Bytes;
 
 /// What Redis says of a number that is too large for a database's.
@@ -20,44 +15,11 @@ const NO_INT: Reply =
 /// Bytes of the name of a subcommand that an error repeats, as many as in Redis.
 const SHOWN_MAX: usize = 128;
 
-const NO_SUCH_KEY: Reply = Reply::error("ERR no such key");
-
 impl Store {
     /// TYPE.
     pub(super) async fn type_of(&self, key: &[u8]) -> Answer {
-        let name = if self.get(key).await?.is_some() { "string" } else { "none" };
+        let name = if self.look(key).await?.is_some() { "string" } else { "none" };
         Ok(Reply::Status(name.into()))
-    }
-
-    /// RENAME and RENAMENX: exact if there is nothing to rename, or from a key to itself.
-    pub(super) async fn rename(&self, command: Keyed, from: &[u8], to: &[u8]) -> Answer {
-        if self.get(from).await?.is_none() {
-            return Err(NO_SUCH_KEY);
-        }
-        match (from == to, command) {
-            (true, Keyed::RenameNx) => Ok(Reply::Integer(0)),
-            (true, _) => Ok(Reply::OK),
-            (false, _) => Err(Reply::error(
-                "ERR renaming would not be atomic here; GET the value, SET it under the new name, \
-                 then DEL the old one",
-            )),
-        }
-    }
-
-    /// COPY: exact if there is nothing to copy, or nothing may be overwritten and there is
-    /// something.
-    pub(super) async fn copy(&self, from: &[u8], to: &[u8], options: &[Bytes]) -> Answer {
-        let replace = copy_replaces(options)?;
-        if from == to {
-            return Err(Reply::error("ERR source and destination objects are the same"));
-        }
-        if self.get(from).await?.is_none() || !replace && self.get(to).await?.is_some() {
-            return Ok(Reply::Integer(0));
-        }
-        Err(Reply::error(
-            "ERR a copy would not be atomic here; GET the value, then SET it under the other name \
-             (with NX, not to overwrite)",
-        ))
     }
 
     /// OBJECT and its subcommands.
@@ -75,12 +37,23 @@ impl Store {
                 self.if_present(key, Err(untold)).await
             }
             (b"freq", [key]) => {
-                let untold =
-                    Reply::error("ERR access frequencies of single keys are not kept here");
-                self.if_present(key, Err(untold)).await
+                let found = self.if_present(key, Ok(Reply::Integer(0))).await?;
+                if found == Reply::Null { Ok(found) } else { self.frequency(key).await }
             }
             _ => Err(arity_of("object", &name)),
         }
+    }
+
+    /// How often a key that is there is asked for.
+    async fn frequency(&self, key: &[u8]) -> Answer {
+        let Some(hot) = &self.hot else {
+            let text = "ERR access frequencies are known to controllers, and this gateway was told \
+                        of none";
+            return Err(Reply::error(text));
+        };
+        let list = hot.list().await?;
+        let requests = list.iter().find(|it| it.key == key).map_or(0, HotKey::requests);
+        Ok(Reply::Integer(i64::try_from(requests).unwrap_or(i64::MAX)))
     }
 
     /// MEMORY and its subcommands.
@@ -90,8 +63,9 @@ impl Store {
             (b"help", []) => Ok(help(MEMORY_HELP)),
             (b"usage", [key, options @ ..]) => {
                 samples(options)?;
-                let found = self.get(key).await?;
-                Ok(found.map_or(Reply::Null, |found| length(key.len() + found.value.len())))
+                let found = self.look(key).await?;
+                let len = |len| usize::try_from(len).unwrap_or(usize::MAX);
+                Ok(found.map_or(Reply::Null, |found| length(key.len() + len(found.len()))))
             }
             (b"help" | b"usage", _) => Err(arity_of("memory", &name)),
             _ => Err(unknown("MEMORY", subcommand)),
@@ -100,12 +74,12 @@ impl Store {
 
     /// That reply if the key exists, and else nothing.
     async fn if_present(&self, key: &[u8], reply: Answer) -> Answer {
-        if self.get(key).await?.is_some() { reply } else { Ok(Reply::Null) }
+        if self.look(key).await?.is_some() { reply } else { Ok(Reply::Null) }
     }
 }
 
-/// Whether the options of COPY say to overwrite.
-fn copy_replaces(options: &[Bytes]) -> Answer<bool> {
+/// Whether COPY is to overwrite.
+pub(super) fn copy_replaces(from: &[u8], to: &[u8], options: &[Bytes]) -> Answer<bool> {
     let mut replace = false;
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
@@ -120,6 +94,9 @@ fn copy_replaces(options: &[Bytes]) -> Answer<bool> {
             }
             _ => return Err(SYNTAX),
         }
+    }
+    if from == to {
+        return Err(Reply::error("ERR source and destination objects are the same"));
     }
     Ok(replace)
 }
@@ -156,6 +133,8 @@ const OBJECT_HELP: &[&str] = &[
     "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "ENCODING <key>",
     "    Return how the value is kept, which is always raw: the bytes as they came.",
+    "FREQ <key>",
+    "    Return the requests per second for <key> lately; 0 if it is not among the hottest keys.",
     "REFCOUNT <key>",
     "    Return the number of references to the value, which is always 1.",
     "HELP",

@@ -1,12 +1,29 @@
-//! How large keys and values may be. Redis takes any up to 512 MB, and the empty key; one datagram
-//! holds less. This is the one place that says so to clients.
+//! How large keys and values may be. Redis takes any up to 512 MB, and the empty key. Here keys
+//! have less, and a value that is read to be changed, as by APPEND, has to have room in the
+//! gateway. This is the one place that says so to clients.
 
 use super::errors::Answer;
 use crate::Reply;
-use wire::{ENTRY_MAX, KEY_MAX};
+use wire::big::BIG_KEY_MAX;
+use wire::{BATCH_BYTES_MAX, ENTRY_MAX, KEY_MAX};
 
 /// Bytes of a value in Redis (`proto-max-bulk-len`); commands that make values longer say so.
-const STRING_MAX: usize = 512 << 20;
+const STRING_MAX: usize = wire::VALUE_MAX;
+
+/// Bytes of a value that is read and written again by one command; SET takes longer ones.
+pub(super) const CHANGED_MAX: usize = 64 << 20;
+
+/// KiB of all such values together, of all connections: four of the longest. More have to wait.
+pub(super) const CHANGED_KIB_MAX: u32 = 256 << 10;
+
+/// Bytes of all values that one MGET replies.
+pub(super) const MANY_MAX: usize = 256 << 20;
+
+/// There are more.
+pub(super) fn too_many_bytes() -> Reply {
+    let text = format!("ERR the values have more than {MANY_MAX} bytes; ask for fewer at once");
+    Reply::Error(text.into())
+}
 
 /// Whether there can be such a key.
 pub(super) fn key(key: &[u8]) -> Answer<()> {
@@ -22,16 +39,37 @@ pub(super) fn key(key: &[u8]) -> Answer<()> {
 pub(super) fn entry(key: &[u8], value_len: usize) -> Answer<()> {
     self::key(key)?;
     let len = key.len();
-    if len + value_len <= ENTRY_MAX {
+    if len + value_len <= ENTRY_MAX || (len <= BIG_KEY_MAX && value_len <= STRING_MAX) {
         return Ok(());
     }
     Err(Reply::Error(
         format!(
-            "ERR key and value have at most {ENTRY_MAX} bytes together here, and these have \
-             {len} and {value_len}"
+            "ERR values have at most {STRING_MAX} bytes here, and keys of values that are long \
+             {BIG_KEY_MAX}; these have {value_len} and {len}"
         )
         .into(),
     ))
+}
+
+/// Whether a value of so many bytes can be read and written again by one command.
+pub(super) fn changed(key: &[u8], value_len: usize) -> Answer<()> {
+    entry(key, value_len)?;
+    if value_len <= CHANGED_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "ERR commands that change a part of a value take values of at most {CHANGED_MAX} bytes \
+         here; GET it and SET it anew"
+    );
+    Err(Reply::Error(text.into()))
+}
+
+/// Why a value cannot be among those that are written together: all of them are one batch.
+pub(crate) fn too_long_together() -> Reply {
+    let text = format!(
+        "ERR a transaction writes at most {BATCH_BYTES_MAX} bytes; write a long value by itself"
+    );
+    Reply::Error(text.into())
 }
 
 /// Whether a value may become so long, by Redis' rule. `None` stands for a length beyond counting.

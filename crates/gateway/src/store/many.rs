@@ -1,6 +1,6 @@
 //! Commands that name any number of keys, which lie anywhere. Each key is read or written for
 //! itself, all at the same time: such a command is not one step, and what it says of each key was
-//! true at some moment while it ran.
+//! true at some moment while it ran. In a transaction, it is one with that; and MSETNX always is.
 
 use super::Store;
 use super::errors::{Answer, arity, not_read, not_written};
@@ -21,7 +21,20 @@ impl Store {
     /// MGET.
     pub(super) async fn values(&self, keys: &[Bytes]) -> Answer {
         let found = self.read_all(keys).await?;
-        Ok(Reply::Array(found.iter().map(|it| value_or_null(it.as_ref())).collect()))
+        let (mut replies, mut bytes) = (Vec::with_capacity(found.len()), 0);
+        for (key, found) in keys.iter().zip(found) {
+            let found = match found {
+                Some(long) if long.big => self.get(key).await?,
+                short => short,
+            };
+            // Of short values the client has its own limit.
+            bytes += found.as_ref().map_or(0, |found| found.value.len());
+            if bytes > limits::MANY_MAX {
+                return Err(limits::too_many_bytes());
+            }
+            replies.push(value_or_null(found.as_ref()));
+        }
+        Ok(Reply::Array(replies))
     }
 
     /// EXISTS and TOUCH: a key that is named twice counts twice.
@@ -34,6 +47,13 @@ impl Store {
     pub(super) async fn delete(&self, keys: &[Bytes]) -> Answer {
         keys.iter().try_for_each(|key| limits::key(key))?;
         let keys: Vec<&Bytes> = keys.iter().collect::<BTreeSet<_>>().into_iter().collect();
+        if self.view.is_some() {
+            let mut existed = 0;
+            for key in keys {
+                existed += usize::from(self.remove(key).await?);
+            }
+            return Ok(length(existed));
+        }
         let done = all_done(self.space.mdel(&keys).await)?;
         Ok(length(done.iter().filter(|deleted| deleted.existed).count()))
     }
@@ -42,26 +62,55 @@ impl Store {
     pub(super) async fn set_all(&self, arguments: &[Bytes]) -> Answer {
         let pairs = pairs(Keyed::MSet, arguments)?;
         pairs.iter().try_for_each(|(key, value)| limits::entry(key, value.len()))?;
-        let pairs: Vec<(Bytes, Bytes)> = pairs.into_iter().collect();
+        if self.view.is_some() {
+            return self.put_all(&pairs).await.map(|()| Reply::OK);
+        }
+        let short = |key: &[u8], value: &[u8]| key.len() + value.len() <= wire::ENTRY_MAX;
+        let (pairs, long): (Vec<(Bytes, Bytes)>, Vec<_>) =
+            pairs.into_iter().partition(|(key, value)| short(key, value));
+        for (key, value) in long {
+            self.put(&key, &value, Expiry::Never).await?;
+        }
         all_done(self.space.mset(&pairs, PutOptions { expiry: Expiry::Never }).await)?;
         Ok(Reply::OK)
     }
 
-    /// MSETNX, of one key.
-    pub(super) async fn set_all_new(&self, arguments: &[Bytes]) -> Answer {
-        let mut pairs = pairs(Keyed::MSetNx, arguments)?.into_iter();
-        match (pairs.next(), pairs.next()) {
-            (Some((key, value)), None) => self.set_new(&key, &value).await,
-            _ => Err(Reply::error(
-                "ERR MSETNX of more than one key would not be atomic here; use SET with NX for \
-                 each key",
-            )),
+    /// MSETNX: all keys at one instant, if there is none of them.
+    pub(super) async fn set_all_new(&self, args: &[Bytes]) -> Answer {
+        let pairs = pairs(Keyed::MSetNx, args.get(1..).unwrap_or_default())?;
+        pairs.iter().try_for_each(|(key, value)| limits::entry(key, value.len()))?;
+        if let (1, Some((key, value))) = (pairs.len(), pairs.first_key_value()) {
+            return self.set_new(key, value).await;
         }
+        if self.view.is_none() {
+            return self.atomically(Keyed::MSetNx, args).await;
+        }
+        for key in pairs.keys() {
+            if self.get(key).await?.is_some() {
+                return Ok(Reply::Integer(0));
+            }
+        }
+        self.put_all(&pairs).await.map(|()| Reply::Integer(1))
+    }
+
+    /// Writes keys one after the other, in a transaction.
+    async fn put_all(&self, pairs: &BTreeMap<Bytes, Bytes>) -> Answer<()> {
+        for (key, value) in pairs {
+            self.put(key, value, Expiry::Never).await?;
+        }
+        Ok(())
     }
 
     /// The values of keys, in their order.
-    async fn read_all(&self, keys: &[Bytes]) -> Answer<Vec<Option<Value>>> {
+    pub(super) async fn read_all(&self, keys: &[Bytes]) -> Answer<Vec<Option<Value>>> {
         keys.iter().try_for_each(|key| limits::key(key))?;
+        if self.view.is_some() {
+            let mut found = Vec::new();
+            for key in keys {
+                found.push(self.get(key).await?);
+            }
+            return Ok(found);
+        }
         let outcomes = self.space.mget(keys).await.into_iter();
         outcomes.map(|outcome| outcome.into_result().map_err(not_read)).collect()
     }

@@ -20,10 +20,24 @@ impl Store {
     /// INCR, DECR, INCRBY and DECRBY: the cluster has an operation for that, with the same rules.
     pub(super) async fn add(&self, key: &[u8], delta: i64) -> Answer {
         limits::key(key)?;
+        let overflow = Reply::error("ERR increment or decrement would overflow");
+        if self.view.is_some() {
+            return self
+                .update(key, |found| {
+                    let before = match found {
+                        Some(found) => integer(&found.value).ok_or(NOT_AN_INTEGER)?,
+                        None => 0,
+                    };
+                    let sum = before.checked_add(delta).ok_or_else(|| overflow.clone())?;
+                    let text = sum.to_string().into_bytes();
+                    Ok((Change::Write(text.into(), Expiry::Keep), Reply::Integer(sum)))
+                })
+                .await;
+        }
         match self.space.incr(key, delta).await.into_result().map_err(not_written)? {
             IncrReply::Sum { sum, .. } => Ok(Reply::Integer(sum)),
             IncrReply::NotANumber => Err(NOT_AN_INTEGER),
-            IncrReply::Overflow => Err(Reply::error("ERR increment or decrement would overflow")),
+            IncrReply::Overflow => Err(overflow),
         }
     }
 

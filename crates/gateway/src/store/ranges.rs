@@ -12,14 +12,16 @@ use client::Expiry;
 impl Store {
     /// STRLEN.
     pub(super) async fn len(&self, key: &[u8]) -> Answer {
-        Ok(length(self.get(key).await?.map_or(0, |found| found.value.len())))
+        let len = self.look(key).await?.map_or(0, |found| found.len());
+        Ok(length(usize::try_from(len).unwrap_or(usize::MAX)))
     }
 
     /// APPEND.
     pub(super) async fn append(&self, key: &[u8], tail: &[u8]) -> Answer {
         self.update(key, |found| {
             let mut value = found.map_or_else(Vec::new, |found| found.value.clone());
-            limits::string(value.len().checked_add(tail.len()))?;
+            let len = limits::string(value.len().checked_add(tail.len()))?;
+            limits::changed(key, len)?;
             value.extend_from_slice(tail);
             Ok(written(value))
         })
@@ -30,10 +32,12 @@ impl Store {
     pub(super) async fn part(&self, key: &[u8], first: &[u8], last: &[u8]) -> Answer {
         let first = integer(first).ok_or(NOT_AN_INTEGER)?;
         let last = integer(last).ok_or(NOT_AN_INTEGER)?;
-        let mut value = Bytes::from(self.get(key).await?.unwrap_or_default().value);
-        let (start, end) = bounds(first, last, value.len());
-        value.truncate(end);
-        Ok(Reply::Bulk(value.split_off(start.min(end))))
+        let wanted = |len| {
+            let (start, end) = bounds(first, last, usize::try_from(len).unwrap_or(usize::MAX));
+            start.min(end) as u64..end as u64
+        };
+        let found = self.bytes(key, wanted).await?;
+        Ok(found.unwrap_or(Reply::Bulk(Bytes::new())))
     }
 
     /// SETRANGE: what lies between the end and the offset becomes zeros.
@@ -48,7 +52,7 @@ impl Store {
             }
             let end = limits::string(offset.checked_add(part.len()))?;
             // Before room is made for it.
-            limits::entry(key, end.max(before.len()))?;
+            limits::changed(key, end.max(before.len()))?;
             let mut value = before.to_vec();
             value.resize(end.max(before.len()), 0);
             let place = value.get_mut(offset..end).expect("the value was made as long");

@@ -94,20 +94,44 @@ impl<'a> Options<'a> {
     }
 }
 
+impl Condition<'_> {
+    /// Whether SET may write over what was found, and what it replies, with GET or without.
+    pub(super) fn judge(self, get: bool, found: Option<&Value>) -> (bool, Reply) {
+        let holds = match self {
+            Self::None => true,
+            Self::Absent => found.is_none(),
+            Self::Present => found.is_some(),
+            Self::Equal(expected) => found.is_some_and(|it| it.value == *expected),
+        };
+        let reply = match (get, holds) {
+            (true, _) => value_or_null(found),
+            (false, true) => Reply::OK,
+            (false, false) => Reply::Null,
+        };
+        (holds, reply)
+    }
+}
+
+/// What the options of SET say: on what condition, whether to reply what was there, and until when.
+pub(super) fn set_terms(options: &[Bytes]) -> Answer<(Condition<'_>, bool, Expiry)> {
+    let Options { condition, get, life } = Options::parse(Keyed::Set, options)?;
+    let expiry = match life {
+        None | Some(Life::Persist) => Expiry::Never,
+        Some(Life::Keep) => Expiry::Keep,
+        Some(Life::Until(when, time)) => Expiry::AtMs(when.of_value(Keyed::Set, time)?),
+    };
+    Ok((condition, get, expiry))
+}
+
 impl Store {
     /// GET.
     pub(super) async fn get_value(&self, key: &[u8]) -> Answer {
-        Ok(value_or_null(self.get(key).await?.as_ref()))
+        Ok(self.bytes(key, |len| 0..len).await?.unwrap_or(Reply::Null))
     }
 
     /// SET with its options.
     pub(super) async fn set(&self, key: &[u8], value: &[u8], arguments: &[Bytes]) -> Answer {
-        let Options { condition, get, life } = Options::parse(Keyed::Set, arguments)?;
-        let expiry = match life {
-            None | Some(Life::Persist) => Expiry::Never,
-            Some(Life::Keep) => Expiry::Keep,
-            Some(Life::Until(when, time)) => Expiry::AtMs(when.of_value(Keyed::Set, time)?),
-        };
+        let (condition, get, expiry) = set_terms(arguments)?;
         if !get {
             match condition {
                 Condition::None => return self.put(key, value, expiry).await.map(|()| Reply::OK),
@@ -119,17 +143,7 @@ impl Store {
             }
         }
         self.update(key, |found| {
-            let holds = match condition {
-                Condition::None => true,
-                Condition::Absent => found.is_none(),
-                Condition::Present => found.is_some(),
-                Condition::Equal(expected) => found.is_some_and(|it| it.value == *expected),
-            };
-            let reply = match (get, holds) {
-                (true, _) => value_or_null(found),
-                (false, true) => Reply::OK,
-                (false, false) => Reply::Null,
-            };
+            let (holds, reply) = condition.judge(get, found);
             let change = if holds { Change::Write(value.into(), expiry) } else { Change::None };
             Ok((change, reply))
         })

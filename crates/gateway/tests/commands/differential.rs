@@ -3,10 +3,11 @@
 use crate::draw::Draw;
 use crate::redis::{Connection, Server};
 use crate::setup::{Gateway, run};
+use crate::transactions::{exec, queued};
 use bytes::Bytes;
 use gateway::Reply;
 use gateway::command::{Keys, find};
-use gateway::store::Store;
+use gateway::store::{Queued, Store, Watched};
 use machine::Rng;
 use std::fmt::Write as _;
 use std::thread;
@@ -35,9 +36,13 @@ fn replies_are_those_of_a_redis_server() {
     let lanes: Vec<Lane<'_>> = (0..LANES)
         .map(|lane| {
             let rng = Rng::new(seed).fork(&format!("lane {lane}"));
-            let draw = Draw::new(rng, &format!("k{lane}:"));
+            // The keys of every other lane lie together.
+            let tagged = lane % 2 == 0;
+            let prefix = if tagged { format!("{{k{lane}}}:") } else { format!("k{lane}:") };
+            let draw = Draw::new(rng, &prefix);
             let (redis, store) = (server.connect(), store.clone());
-            Lane { draw, redis, store, gateway: &gateway, last: Vec::new(), refused: 0 }
+            let (last, refused) = (Vec::new(), 0);
+            Lane { draw, redis, store, gateway: &gateway, tagged, last, refused }
         })
         .collect();
     let refused: u64 = thread::scope(|scope| {
@@ -62,6 +67,8 @@ struct Lane<'a> {
     redis: Connection,
     store: Store,
     gateway: &'a Gateway,
+    /// Whether all its keys have one tag.
+    tagged: bool,
     last: Vec<String>,
     /// Commands that the gateway refuses and Redis does not.
     refused: u64,
@@ -69,23 +76,89 @@ struct Lane<'a> {
 
 impl Lane<'_> {
     fn step(&mut self) {
-        let args = self.draw.command();
-        let theirs = self.redis.run(&as_redis_has_it(&args));
-        let ours = self.run(&args);
-        self.last.push(format!("{args:?}\n    Redis:  {theirs:?}\n    Keyway: {ours:?}"));
+        if self.tagged && self.draw.rng.chance(1, 8) {
+            self.transaction();
+        } else {
+            self.one();
+        }
+    }
+
+    /// A transaction, perhaps with keys that are watched, and perhaps with something in between.
+    fn transaction(&mut self) {
+        let mut watched = Watched::new();
+        if self.draw.rng.chance(1, 2) {
+            let keys: Vec<Bytes> = (0..=self.draw.rng.below(2)).map(|_| self.draw.key()).collect();
+            self.redis.run(&[vec!["watch".into()], keys.clone()].concat());
+            watched = self.gateway.runtime.block_on(self.store.watch(&keys)).unwrap();
+            if self.draw.rng.chance(1, 2) {
+                self.one();
+            }
+        }
+        let count = 1 + self.draw.rng.below(5);
+        let drawn = (0..count).map(|_| self.draw.command());
+        // As a script, Redis would undo nothing of it either, but queue it under another name.
+        let commands: Vec<Vec<Bytes>> =
+            drawn.filter(|args| args[0] != "delifeq" && queued(args).is_some()).collect();
+        self.redis.run(&["multi".into()]);
+        for args in &commands {
+            assert_eq!(self.redis.run(args), Reply::Status("QUEUED".into()));
+        }
+        let theirs = self.redis.run(&["exec".into()]);
+        let all: Vec<Queued> = commands.iter().filter_map(|args| queued(args)).collect();
+        let ours = self.gateway.runtime.block_on(exec(&self.store, &all, &watched));
+        self.tell(format!("{watched:?} {commands:?}"), &theirs, &ours);
+        let same = match (&theirs, &ours) {
+            (Reply::Array(theirs), Reply::Array(ours)) => {
+                let limited = |it: &Reply| matches!(it, Reply::Error(text) if is_ours_alone(text));
+                if ours.iter().any(limited) {
+                    return self.follow(&commands);
+                }
+                let pairs = theirs.iter().zip(ours);
+                theirs.len() == ours.len()
+                    && commands.iter().zip(pairs).all(|(args, (a, b))| alike(args, a, b))
+            }
+            (Reply::Array(_), Reply::Error(text)) if is_ours_alone(text) => {
+                return self.follow(&commands);
+            }
+            _ => theirs == ours,
+        };
+        self.expect_same(same);
+    }
+
+    /// The gateway has done less than Redis, because of its limits.
+    fn follow(&mut self, commands: &[Vec<Bytes>]) {
+        self.refused += 1;
+        commands.iter().for_each(|args| self.copy_from_redis(args));
+    }
+
+    fn tell(&mut self, what: String, theirs: &Reply, ours: &Reply) {
+        self.last.push(format!("{what}\n    Redis:  {theirs:?}\n    Keyway: {ours:?}"));
         if self.last.len() > SHOWN {
             self.last.remove(0);
         }
+    }
+
+    fn expect_same(&self, same: bool) {
+        if !same {
+            let mut told = String::new();
+            self.last.iter().for_each(|step| writeln!(told, "{step}").unwrap());
+            panic!("a difference, at the end of\n{told}");
+        }
+    }
+
+    fn one(&mut self) {
+        let args = self.draw.command();
+        let theirs = self.redis.run(&as_redis_has_it(&args));
+        let ours = self.run(&args);
+        self.tell(format!("{args:?}"), &theirs, &ours);
         if let Reply::Error(text) = &ours
             && is_ours_alone(text)
         {
             self.check_refusal(&args, &theirs, text);
             self.refused += 1;
             self.copy_from_redis(&args);
-        } else if !alike(&args, &theirs, &ours) {
-            let mut told = String::new();
-            self.last.iter().for_each(|step| writeln!(told, "{step}").unwrap());
-            panic!("a difference, at the end of\n{told}");
+        } else {
+            self.expect_same(alike(&args, &theirs, &ours));
         }
     }
 
@@ -97,7 +170,7 @@ impl Lane<'_> {
     fn check_refusal(&mut self, args: &[Bytes], theirs: &Reply, text: &str) {
         let due = match args[0].as_ref() {
             b"rename" | b"renamenx" => !matches!(theirs, Reply::Error(_)),
-            b"copy" => *theirs == Reply::Integer(1),
+            b"copy" => matches!(theirs, Reply::Integer(_)),
             b"msetnx" => args[1..].chunks(2).any(|pair| pair[0] != args[1]),
             _ => {
                 let Reply::Integer(len) = self.redis.run(&["strlen".into(), args[1].clone()])
@@ -136,7 +209,8 @@ impl Lane<'_> {
 
 /// What the gateway refuses by rules of its own.
 fn is_ours_alone(text: &str) -> bool {
-    text.starts_with("ERR key and value have at most") || text.contains("would not be atomic here")
+    let own = ["CROSSSLOT", "ERR this would take", "ERR a transaction writes"];
+    own.iter().any(|own| text.starts_with(own))
 }
 
 /// Redis 7 has no DELIFEQ, but scripts.

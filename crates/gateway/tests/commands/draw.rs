@@ -126,7 +126,7 @@ impl Draw {
         }
     }
 
-    fn key(&mut self) -> Bytes {
+    pub(crate) fn key(&mut self) -> Bytes {
         let number = self.below(6);
         format!("{}{number}", self.prefix).into()
     }

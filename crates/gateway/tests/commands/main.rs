@@ -12,6 +12,8 @@ mod history;
 #[cfg(test)]
 mod keyspace;
 #[cfg(test)]
+mod long;
+#[cfg(test)]
 mod meanings;
 #[cfg(test)]
 mod redis;
@@ -22,3 +24,5 @@ mod setup;
 mod skip;
 #[cfg(test)]
 mod table;
+#[cfg(test)]
+mod transactions;

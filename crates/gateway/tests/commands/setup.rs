@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use client::Options;
 use client::asynchronous::Client;
-use gateway::Reply;
 use gateway::command::{Run, resolve};
 use gateway::store::Store;
+use gateway::{Long, Reply};
 use runtime::config::EngineKind;
 use runtime::store::SyncPolicy;
 use runtime::up::{Embedded, HASH_KEYSPACE, UpOptions};
@@ -73,7 +73,21 @@ pub(crate) async fn run(store: &Store, args: &[Bytes]) -> Reply {
         Err(reply) => return reply,
     };
     let Run::Keyed(command) = spec.run else { panic!("{} is not about keys", spec.name) };
-    store.run(command, args).await
+    match store.run(command, args).await {
+        Reply::Long(long) => Reply::Bulk(whole(&long).await),
+        reply => reply,
+    }
+}
+
+/// All bytes of a long reply.
+async fn whole(long: &Long) -> Bytes {
+    let mut pieces = long.take().expect("nobody else takes them");
+    let mut all = Vec::new();
+    while let Some(piece) = pieces.recv().await {
+        all.extend_from_slice(&piece);
+    }
+    assert_eq!(all.len() as u64, long.len(), "all that were said to come");
+    all.into()
 }
 
 /// The word of an integer.

@@ -1,9 +1,13 @@
 //! A gateway before a cluster in this process, driven as clients drive it: with bytes.
 
 #[cfg(test)]
+mod crowds;
+#[cfg(test)]
 mod handshakes;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod observed;
 #[cfg(test)]
 mod pipeline;
 #[cfg(test)]
@@ -12,5 +16,7 @@ mod programs;
 mod server;
 #[cfg(test)]
 mod setup;
+#[cfg(test)]
+mod transactions;
 #[cfg(test)]
 mod users;

@@ -42,6 +42,7 @@ pub(crate) fn options() -> Options {
         idle_timeout: Duration::ZERO,
         tls: None,
         acl: Acl::open(),
+        hot: None,
     }
 }
 

@@ -39,6 +39,7 @@ use order::{Place, Placed};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use wire::big::time_of;
 
 /// The store of one shard, in memory.
 pub struct MemoryEngine {
@@ -211,10 +212,9 @@ impl MemoryEngine {
     }
 
     fn unschedule(&mut self, key: &KeyRef<'_>, expiry_ms: u64) {
-        if expiry_ms == 0 {
-            return;
+        if time_of(expiry_ms) != 0 {
+            self.remove_due(&Due::new(key, expiry_ms));
         }
-        self.remove_due(&Due::new(key, expiry_ms));
     }
 
     fn remove_due(&mut self, due: &Due) {
@@ -261,7 +261,7 @@ impl Due {
             DuePlace::Hashed(key.keyhash)
         };
         let (keyspace, partition) = (key.keyspace, key.partition);
-        Self { expiry_ms, keyspace, partition, place, key: key.key.into() }
+        Self { expiry_ms: time_of(expiry_ms), keyspace, partition, place, key: key.key.into() }
     }
 }
 
@@ -284,11 +284,11 @@ impl Engine for MemoryEngine {
         if before_ms.is_none() {
             self.len += 1;
         }
-        if before_ms.unwrap_or(0) == record.expiry_ms {
+        if time_of(before_ms.unwrap_or(0)) == time_of(record.expiry_ms) {
             return;
         }
         self.unschedule(key, before_ms.unwrap_or(0));
-        if record.expiry_ms != 0 {
+        if time_of(record.expiry_ms) != 0 {
             self.due.insert(Due::new(key, record.expiry_ms));
         }
     }

@@ -32,7 +32,12 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
 impl Chain {
     /// A chain of three with a hot key, all of whose readers hold it.
     fn hot() -> Self {
-        let mut chain = Self::new(3);
+        Self::hot_of(3)
+    }
+
+    /// The same with so many members.
+    pub(super) fn hot_of(members: u16) -> Self {
+        let mut chain = Self::new(members);
         chain.put(HOT, b"1");
         chain.settle();
         chain.order_hot(STAY, &[(HOT, STAY)]);
@@ -133,7 +138,7 @@ impl Chain {
     }
 
     /// Delivers what is on the way, but nothing of this kind: that is lost.
-    fn settle_without(&mut self, lost: Op) {
+    pub(super) fn settle_without(&mut self, lost: Op) {
         while let Some((_, _, bytes)) = self.wires.front() {
             if Packet::parse(bytes).unwrap().op() == lost {
                 self.wires.pop_front();

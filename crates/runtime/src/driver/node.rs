@@ -7,6 +7,8 @@ use crate::net::{Overflow, Received, Socket};
 use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
 use machine::{Datagram, Full, Instant, Served, Service, is_work, mix};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
@@ -66,6 +68,8 @@ pub struct ShardSnapshot {
     pub hot_keys: usize,
     /// Copies of hot keys it holds to answer reads from.
     pub hot_copies: usize,
+    /// Uploads of big values that are not values, or not any more.
+    pub uploads: usize,
     /// Hot keys on trips of which it holds a write.
     pub hot_roaming: usize,
     /// Whether it has a lease.
@@ -126,7 +130,7 @@ impl NodeDriver {
             workers.push(spawn(&name, clock.clone(), socket, move |now| {
                 let node = Node::new(config, engine, now);
                 let service = max_rate.map(Service::new);
-                Shard { node, service, asked: Vec::new(), persist_at: None, unsent: 0 }
+                Shard { node, service, asked: Vec::new(), persist_at: None, unsent: 0, waiting: 0 }
             })?);
         }
         Ok(Self { spec, life, store, workers, overflow })
@@ -242,6 +246,13 @@ fn sum(shards: &[ShardSnapshot]) -> NodeReport {
     NodeReport::of_shards(reports, store, node::HOT_MAX)
 }
 
+/// Microseconds of processor time that this thread has used.
+fn busy_us() -> u64 {
+    let used = getrusage(UsageWho::RUSAGE_THREAD)
+        .map(|usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds());
+    used.ok().and_then(|micros| u64::try_from(micros).ok()).unwrap_or(0)
+}
+
 /// Identity of the memory of all shards together, so that one shard without its memory shows.
 fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
     StoreId(stores.fold(0, |hash, store| mix(hash ^ store.0)))
@@ -285,6 +296,8 @@ struct Shard<E: Engine> {
     asked: Vec<SyncSender<ShardSnapshot>>,
     persist_at: Option<Instant>,
     unsent: u64,
+    /// Requests found waiting in the batch in hand.
+    waiting: u16,
 }
 
 /// A datagram that waits to be served.
@@ -318,6 +331,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
+        self.waiting = self.waiting.max(received.waiting);
         match &mut self.service {
             Some(service) if is_work(received.payload) => {
                 let (from, payload) = (received.from, Box::from(&*received.payload));
@@ -364,19 +378,23 @@ impl<E: ShardEngine> Shard<E> {
             // Whoever asked may have given up waiting; then nobody needs the answer.
             drop(sender.try_send(self.snapshot(now)));
         }
+        self.waiting = 0;
         self.persist_at = self.node.engine_mut().persist_due(now)?;
         Ok(())
     }
 
     fn snapshot(&self, now: Instant) -> ShardSnapshot {
+        let queued = self.service.as_ref().map_or(0, |service| service.waiting() as u64);
+        let (waiting, busy_us) = (queued + u64::from(self.waiting), busy_us());
         ShardSnapshot {
             at: now,
-            report: self.node.report(),
+            report: NodeReport { waiting, busy_us, ..self.node.report() },
             counters: self.node.counters().clone(),
             sessions: self.node.sessions(),
             partitions: self.node.partitions(),
             hot_keys: self.node.hot_keys(),
             hot_copies: self.node.hot_copies(),
+            uploads: self.node.uploads(),
             hot_roaming: self.node.hot_roaming(),
             leased: self.node.is_leased(now),
             unsent: self.unsent,

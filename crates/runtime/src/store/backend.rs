@@ -197,6 +197,9 @@ impl<B: Backend> Engine for BackendEngine<B> {
 
     const FETCHES: bool = true;
 
+    /// What others find in the store has to be the value.
+    const BIG: bool = false;
+
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
         self.fetch(self.wanted(key).into_iter().collect());
         self.index.read(key, |record| match record {

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use tree::{Direction, Tree};
+use wire::big::time_of;
 
 /// The store of one shard, in a directory of its own.
 pub struct FjallEngine {
@@ -175,6 +176,7 @@ impl FjallEngine {
     }
 
     fn reschedule(&mut self, at: &[u8], before_ms: u64, after_ms: u64) {
+        let (before_ms, after_ms) = (time_of(before_ms), time_of(after_ms));
         if before_ms == after_ms {
             return;
         }
@@ -274,8 +276,8 @@ impl FjallEngine {
             }
             self.len = self.len.saturating_sub(1);
             self.len_on_disk = self.len_on_disk.saturating_sub(1);
-            if expiry_ms != 0 {
-                self.due.remove_on_disk(codec::due_key(expiry_ms, &at), &mut batch);
+            if time_of(expiry_ms) != 0 {
+                self.due.remove_on_disk(codec::due_key(time_of(expiry_ms), &at), &mut batch);
             }
             self.records.remove_on_disk(at, &mut batch);
         }

@@ -25,7 +25,7 @@ const SWITCH_METRICS: [Metric; 13] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 21] = [
+const NODE_METRICS: [Metric; 25] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -36,9 +36,13 @@ const NODE_METRICS: [Metric; 21] = [
     metric::NODE_SUPERSEDED,
     metric::NODE_EXPIRED,
     metric::NODE_COLLECTED,
+    metric::NODE_PARTS_DROPPED,
+    metric::NODE_UPLOADS,
     metric::NODE_PENDING,
     metric::NODE_SESSIONS,
     metric::NODE_SYNCS,
+    metric::NODE_BUSY_MICROS,
+    metric::NODE_WAITING,
     metric::NODE_PARTITIONS,
     metric::NODE_HOT_KEYS,
     metric::NODE_HOT_COPIES,
@@ -73,6 +77,7 @@ fn sample_of(metric: &Metric) -> (String, Vec<String>) {
     let suffix = match metric.kind {
         Kind::Counter => "_total",
         Kind::Gauge => "",
+        Kind::Histogram => "_count",
     };
     let labels = metric.labels.iter().map(|label| format!("{label}=\"")).collect();
     (format!("{}{suffix}", metric.name), labels)
@@ -82,6 +87,7 @@ fn assert_exposed(text: &str, metric: &Metric) {
     let kind = match metric.kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
+        Kind::Histogram => "histogram",
     };
     let header = format!("# TYPE {} {kind}\n", metric.name);
     assert_eq!(text.matches(&header).count(), 1, "{header} once in\n{text}");

@@ -1,5 +1,6 @@
 //! What a simulated user makes of the outcome of a request: operations on single keys.
 
+use super::big::Step;
 use super::many::Told;
 use super::{Actor, Answered, Asked, What};
 use crate::check::{History, Op, OpKind, Scan, complete};
@@ -69,13 +70,16 @@ impl Actor {
                 };
             }
             What::Many(keys) => {
-                let Some(reply) = reply else { return };
-                told.reads(&keys, reply, history);
+                reply.into_iter().for_each(|reply| told.reads(&keys, reply, history));
             }
             What::Writes(writes) => match reply {
                 Some(reply) => told.writes(&writes, reply, history),
                 None => told.unknown(&writes, history),
             },
+            What::Batch(parts) => told.batch(&parts, reply, history),
+            // Only a client that went away does not go on. What became of its manifest is unknown.
+            What::Big(Step::Seal { key, kind, .. }) => history.record(&key, op(kind, 0)),
+            What::Big(_) => {}
             What::Scan { first, last, limit, reverse } => {
                 let Some(Reply::Range(entries)) = reply else { return };
                 let scan = Scan { first, last, limit, reverse };

@@ -1,5 +1,6 @@
 //! Which requests a simulated user makes.
 
+use super::batch::grouped_keys;
 use super::many::wide_keys;
 use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
 use crate::check::{Key, OpKind};
@@ -15,7 +16,10 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     let hashed = hashed.map(|name| Key { ordered: false, key: name.into_bytes() });
     let wide = wide_keys().filter(|_| load.many_percent > 0);
     let wide = wide.map(|name| Key { ordered: false, key: name.into_bytes() });
-    hashed.chain(wide).chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
+    let grouped = grouped_keys().filter(|_| load.batch_percent > 0);
+    let grouped = grouped.map(|name| Key { ordered: false, key: name.into_bytes() });
+    let hashed = hashed.chain(wide).chain(grouped);
+    hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
 }
 
 /// The two keys that most requests may be about.
@@ -33,7 +37,13 @@ impl Actor {
         if self.many_percent > 0 && self.rng.chance(self.many_percent, 100) {
             return self.many(ask);
         }
+        if self.batch_percent > 0 && self.rng.chance(9, 10) {
+            return self.together(ask);
+        }
         let register = self.register();
+        if self.big_percent > 0 && self.rng.chance(self.big_percent, 100) {
+            return self.put_big(ask, register);
+        }
         if self.reads_percent > 0 && self.rng.chance(self.reads_percent, 100) {
             return match self.rng.below(8) {
                 0 => self.mget(ask),
@@ -91,7 +101,7 @@ impl Actor {
         }
     }
 
-    fn get(&mut self, ask: &Ask<'_>, key: Key) {
+    pub(super) fn get(&mut self, ask: &Ask<'_>, key: Key) {
         let bytes = key.key.clone();
         self.submit(ask, Request::Get { key: &bytes }, What::One(key, OpKind::Read(None)));
     }
@@ -108,7 +118,8 @@ impl Actor {
     /// another end.
     fn cas(&mut self, ask: &Ask<'_>, register: &Key) {
         let (value, text) = self.value_and_text();
-        let by_version = self.rng.chance(1, 2);
+        // A big value is never the expected one.
+        let by_version = self.rng.chance(1, 2) || self.big_percent > 0;
         let seen = self.seen.get(&register.key).copied();
         let expected = seen.map_or(String::new(), |(value, _)| value.to_string());
         let (expect, at) = match seen {
@@ -157,7 +168,9 @@ impl Actor {
         let [hashed, in_order] = ask.keyspaces;
         let keyspace = match &what {
             What::One(Key { ordered: true, .. }, _) | What::Scan { .. } => in_order,
-            What::One(..) | What::Many(_) | What::Writes(_) => hashed,
+            What::One(..) | What::Many(_) | What::Writes(_) | What::Batch(_) | What::Big(_) => {
+                hashed
+            }
         };
         let ticket = self.machine.start(ask.local, keyspace, request).expect("a sound request");
         self.waiting.insert(ticket, Asked { at: ask.now, sure: self.is_sure(), what });
@@ -188,14 +201,14 @@ impl Actor {
         Key { ordered: false, key: format!("c{}", self.rng.below(COUNTERS)).into_bytes() }
     }
 
-    fn value_and_text(&self) -> (i64, String) {
+    pub(super) fn value_and_text(&self) -> (i64, String) {
         let value = self.value();
         (value, value.to_string())
     }
 
     /// Now and then a value that goes by itself; not where it would be scanned, since a scan leaves
     /// out a value whose time has come without waiting for its tombstone.
-    fn draw_expiry(&mut self, ask: &Ask<'_>, key: &Key) -> (Expiry, u64) {
+    pub(super) fn draw_expiry(&mut self, ask: &Ask<'_>, key: &Key) -> (Expiry, u64) {
         if !key.ordered && self.rng.chance(1, 5) {
             let at = ask.now.unix_ms() + 1 + self.rng.below(400);
             (Expiry::AtMs(at), at)

@@ -3,7 +3,7 @@
 
 use super::{Actor, Ask, What};
 use crate::check::{History, Key, Op, OpKind, complete, read};
-use client::{Expiry, NotDone, Outcome, Refusal, Reply, Request, UnknownReason};
+use client::{Expiry, NotDone, Outcome, Refusal, Reply, Request, UnknownReason, Value};
 use machine::Instant;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Actor {
 }
 
 impl Told {
-    fn op(&self, answered: bool, kind: OpKind, version: u64) -> Op {
+    pub(super) fn op(&self, answered: bool, kind: OpKind, version: u64) -> Op {
         let returned = answered.then_some(self.now);
         Op { client: self.client, called: self.called, returned, kind, version }
     }
@@ -79,7 +79,12 @@ impl Told {
         let Reply::Mget(values) = reply else { return };
         self.count(keys.len(), values.len(), history);
         for (key, outcome) in keys.iter().zip(values) {
+            // What its parts are, a multiget does not say.
+            let is_big = |value: &Option<Value>| value.as_ref().is_some_and(|value| value.big);
             if let Outcome::Done(value) = outcome {
+                if is_big(&value) {
+                    continue;
+                }
                 let (kind, version) = read(value.as_ref(), history);
                 history.record(key, self.op(true, kind, version));
             } else if self.sure {

@@ -1,5 +1,6 @@
 //! What the clients asked and saw, key by key, and whether it keeps the promises.
 
+use super::atomic::{self, Batch};
 use super::draw::Violation;
 use super::linear::{self, Verdict};
 use super::op::Op;
@@ -20,6 +21,7 @@ pub struct Key {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     keys: BTreeMap<Key, Vec<Op>>,
+    batches: Vec<Batch>,
     violations: Vec<String>,
 }
 
@@ -40,6 +42,12 @@ impl History {
         self.keys.entry(key.clone()).or_default().push(op);
     }
 
+    /// Writes down what keys have in common that were in one batch, each of which is recorded as
+    /// well.
+    pub fn batch(&mut self, batch: Batch) {
+        self.batches.push(batch);
+    }
+
     /// Something that needs no look at an order.
     pub fn violation(&mut self, what: String) {
         self.violations.push(what);
@@ -57,11 +65,17 @@ impl History {
         self.keys.is_empty()
     }
 
+    /// Every key with its operations.
+    pub fn keys(&self) -> impl Iterator<Item = (&Key, &[Op])> {
+        self.keys.iter().map(|(key, ops)| (key, ops.as_slice()))
+    }
+
     /// Takes in what somebody else recorded.
     pub fn merge(&mut self, other: Self) {
         for (key, ops) in other.keys {
             self.keys.entry(key).or_default().extend(ops);
         }
+        self.batches.extend(other.batches);
         self.violations.extend(other.violations);
     }
 
@@ -70,6 +84,7 @@ impl History {
     #[must_use]
     pub fn check(self, skew_ms: u64) -> Judgement {
         let mut judgement = Judgement { violations: self.violations, ..Judgement::default() };
+        judgement.violations.extend(atomic::breaches(&self.batches, &self.keys));
         for (key, ops) in &self.keys {
             let name = String::from_utf8_lossy(&key.key);
             for breach in breaches(ops) {

@@ -4,7 +4,9 @@
 use super::{Unit, World};
 use crate::actor::{Actor, keys};
 use cluster::{Map, Match, NodeId, NodeReport, Partition};
+use std::collections::BTreeSet;
 use std::time::Duration;
+use wire::{ManifestBody, PartKey};
 
 impl World {
     /// Heals the world and looks at what becomes of it: replication is back, everybody agrees,
@@ -37,6 +39,8 @@ impl World {
         // What came back from trips since is as it was there.
         self.read_all();
         self.come_to_rest();
+        self.wait_for_parts();
+        self.check_parts();
         self.check_switches();
         self.check_replicas();
         self.count_epochs();
@@ -63,6 +67,43 @@ impl World {
         if !self.settles_within(QUIET_MAX, rests) {
             let why = self.status_in_words();
             self.history.violation(format!("no rest in a healed world: {why}"));
+        }
+    }
+
+    /// Waits until nobody holds parts of what is no value.
+    fn wait_for_parts(&mut self) {
+        let gone = |world: &Self| {
+            let machines = world.shards.iter().filter_map(|shard| shard.machine.as_ref());
+            world.is_quiet() && machines.map(node::Node::uploads).sum::<usize>() == 0
+        };
+        if !self.settles_within(PARTS_MAX, gone) {
+            self.history.violation("parts of what is no value are never dropped".into());
+        }
+    }
+
+    /// Whoever has a part has the manifest that names it, and the other way round.
+    fn check_parts(&mut self) {
+        let mut wrong = Vec::new();
+        for shard in self.shards.iter().filter_map(|shard| shard.machine.as_ref()) {
+            let (mut wanted, mut there) = (BTreeSet::new(), BTreeSet::new());
+            for ((keyspace, at, key), value) in shard.engine().big_values() {
+                if PartKey::parse(key).is_some() {
+                    there.insert((*keyspace, *at, key.clone()));
+                } else if let Some(manifest) = ManifestBody::parse(key, value) {
+                    let upload = manifest.upload();
+                    let parts = (0..manifest.parts()).map(|index| PartKey { key, upload, index });
+                    wanted.extend(parts.map(|part| (*keyspace, *at, part.to_bytes())));
+                }
+            }
+            let lost: Vec<_> = wanted.difference(&there).collect();
+            let left: Vec<_> = there.difference(&wanted).collect();
+            if !lost.is_empty() || !left.is_empty() {
+                wrong
+                    .push(format!("parts that are missing: {lost:?}; that nobody needs: {left:?}"));
+            }
+        }
+        for text in wrong {
+            self.history.violation(text);
         }
     }
 
@@ -265,5 +306,8 @@ const FLOODED_BYTES: u64 = 64;
 const ANSWERED_MAX: Duration = Duration::from_secs(15);
 /// For what is pending to be committed.
 const QUIET_MAX: Duration = Duration::from_secs(10);
+/// For parts of what is no value to go: they are given up after a while, asked for again now and
+/// then, and dropped some time later.
+const PARTS_MAX: Duration = Duration::from_secs(30);
 /// How often to look whether the world has recovered.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

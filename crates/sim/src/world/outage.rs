@@ -116,6 +116,8 @@ fn options(seed: u64) -> Options {
             registers: 2,
             plain_percent: 0,
             many_percent: 0,
+            batch_percent: 0,
+            big_percent: 0,
             reads_percent: 0,
             focus_percent: 0,
             blind: false,

@@ -15,8 +15,9 @@ use crate::role::{Cast, Role, node_spec, service};
 use cluster::{ClusterId, Life, NodeId, Selection, StoreId};
 use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
-use node::{Node, NodeConfig};
+use node::{Node, NodeConfig, PartTimes};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use switch::Pipeline;
 
 impl World {
@@ -125,6 +126,7 @@ impl World {
             let (shards, rate) = (self.options.shards, 0);
             let config = NodeConfig { shard: shard.index, shards, life, rate };
             let mut machine = Node::new(config, disk, local);
+            machine.set_part_times(PART_TIMES);
             if let Some(plant) = self.options.plant {
                 machine.plant(plant);
             }
@@ -225,3 +227,7 @@ fn shards(options: &Options, node: u16) -> Vec<Shard> {
     };
     (0..spec.shards).map(shard).collect()
 }
+
+/// Short, so that uploads are given up and readers come too late while there are faults.
+const PART_TIMES: PartTimes =
+    PartTimes { idle: Duration::from_millis(1_000), grace: Duration::from_millis(20) };

@@ -43,9 +43,18 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         | Body::Cas { key, new: New::Value(value), .. }
         | Body::RoamFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
         Body::ChainWrite { fixed, key, value } => {
+            if fixed.effect == Effect::Batch as u8 {
+                let steps = wire::ChainSteps::of(value);
+                assert_eq!(steps.iter().next().map(|step| step.key), Some(key));
+                return;
+            }
             let returns = fixed.effect == Effect::Return as u8;
             let most = wire::ENTRY_MAX + if returns { ReturnBody::LEN } else { 0 };
             assert!(!key.is_empty() && key.len() + value.len() <= most);
+        }
+        Body::Batch(steps) => {
+            let count = steps.iter().inspect(|step| entry_fits(step.key, &[])).count();
+            assert!((1..=wire::BATCH_STEPS_MAX).contains(&count));
         }
         Body::RoamFetch { key, .. } | Body::RoamFound { key, .. } | Body::RoamEnd { key, .. } => {
             entry_fits(key, &[]);
@@ -81,7 +90,10 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         }
         Body::HotCopied | Body::HotCover => assert!(packet.op().is_reply()),
         Body::HotCopy { key, .. } => entry_fits(key, &[]),
-        Body::GetReply(_) | Body::IncrReply { .. } | Body::DescribeReply { .. } => {
+        Body::GetReply(_)
+        | Body::IncrReply { .. }
+        | Body::BatchReply { .. }
+        | Body::DescribeReply { .. } => {
             assert!(packet.op().is_reply());
         }
     }

@@ -180,7 +180,7 @@ fn what_depends_on_the_state_goes_home_unstamped() {
     let mut pipeline = on_trip(None);
     away(&mut pipeline, 1, 2);
     let home = Went::Home { version: 0, moment: BEGUN, old: false };
-    for op in [Op::Del, Op::Cas, Op::Incr] {
+    for op in [Op::Del, Op::Cas, Op::Incr, Op::Batch] {
         assert_eq!(ask(&mut pipeline, at(0), Ask { op, moment: BEGUN, ..PUT }), home);
     }
     let keeps = Ask { flags: flag::KEEP_EXPIRY, moment: BEGUN, ..PUT };

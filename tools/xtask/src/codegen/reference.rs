@@ -46,6 +46,7 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
         let (name, suffix) = match m.kind {
             MetricKind::Counter => ("counter", "_total"),
             MetricKind::Gauge => ("gauge", ""),
+            MetricKind::Histogram => ("histogram", ""),
         };
         writeln!(out, "| `{}{suffix}` | {name} | {} | {} |", m.name, m.labels.join(", "), m.doc)?;
     }

@@ -188,6 +188,7 @@ fn metrics(out: &mut String, layout: &Layout) -> Result<()> {
         let kind = match m.kind {
             MetricKind::Counter => "Counter",
             MetricKind::Gauge => "Gauge",
+            MetricKind::Histogram => "Histogram",
         };
         writeln!(out, "/// {}\npub const {}: Metric = Metric {{", m.doc, short.to_uppercase())?;
         writeln!(

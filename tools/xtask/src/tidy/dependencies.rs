@@ -12,7 +12,7 @@ const FLOORS: [(&str, u32, Foreign); 17] = [
     ("wire", 0, Foreign::Only(&["crc32c"])),
     ("machine", 1, Foreign::Only(&[])),
     ("cluster", 2, Foreign::Only(&["serde", "xxhash-rust"])),
-    ("switch", 3, Foreign::Only(&["arrayvec", "hashbrown"])),
+    ("switch", 3, Foreign::Only(&["arrayvec", "hashbrown", "serde"])),
     ("node", 3, Foreign::Only(&["arrayvec", "hashbrown"])),
     ("controller", 3, Foreign::Only(&["serde"])),
     // Its two faces open sockets; purity.rs says which files those are.

@@ -164,7 +164,7 @@ pub(super) static TABLE: &[Spec] = &[
         keys: PAIRS,
         access: Access::Write,
         categories: &["string"],
-        summary: "Writes a key that does not exist; refuses several keys.",
+        summary: "Writes many keys with the same tag at once, if none of them exists.",
         since: "1.0.1",
         group: "string",
         run: Run::Keyed(Keyed::MSetNx),

@@ -1,6 +1,6 @@
 //! The table of commands about the connection and the server.
 
-use super::{Acl, Client, Command, Config, Latency, Session, Slowlog};
+use super::{Acl, Client, Command, Config, Latency, Session, Slowlog, Transaction};
 use crate::command::{Access, Keys, Run, Spec};
 
 /// Who may use what: categories of Redis.
@@ -56,6 +56,29 @@ const fn server(
     entry(name, run, categories, ("server", since), summary)
 }
 
+const fn transaction(
+    (name, arity): (&'static str, i32),
+    run: Transaction,
+    since: &'static str,
+    summary: &'static str,
+) -> Spec {
+    let fast: Categories = &["fast", "transaction"];
+    let slow: Categories = &["transaction"];
+    let categories = if matches!(run, Transaction::Exec) { slow } else { fast };
+    let keys = match run {
+        Transaction::Watch => Keys::Range { first: 1, last: -1, step: 1 },
+        _ => Keys::None,
+    };
+    let spec = entry(
+        (name, arity),
+        Session::Transaction(run),
+        categories,
+        ("transactions", since),
+        summary,
+    );
+    Spec { keys, ..spec }
+}
+
 /// Commands about the connection and the server.
 pub(in crate::command) static TABLE: &[Spec] = &[
     server(("acl", -2), Session::Container, PLAIN, "6.0.0", "Tells who may do what."),
@@ -70,7 +93,14 @@ pub(in crate::command) static TABLE: &[Spec] = &[
     ),
     server(("config", -2), Session::Container, PLAIN, "2.0.0", "Asks of and changes parameters."),
     server(("debug", -2), Session::Container, ADMIN, "1.0.0", "Makes tests possible."),
+    transaction(("discard", 1), Transaction::Discard, "2.0.0", "Discards a transaction."),
     connection(("echo", 2), Session::Echo, "1.0.0", "Returns the given string."),
+    transaction(
+        ("exec", 1),
+        Transaction::Exec,
+        "1.2.0",
+        "Carries out a transaction, all of it at one instant.",
+    ),
     entry(
         ("function", -2),
         Session::Container,
@@ -86,19 +116,33 @@ pub(in crate::command) static TABLE: &[Spec] = &[
         "1.0.0",
         "Returns information and statistics about the server.",
     ),
+    server(("hotkeys", -2), Session::Container, PLAIN, "8.6.0", "Tells which keys are hot."),
     server(("latency", -2), Session::Container, PLAIN, "2.8.13", "Tells how long commands take."),
+    transaction(("multi", 1), Transaction::Multi, "1.2.0", "Starts a transaction."),
     connection(("ping", -1), Session::Ping, "1.0.0", "Returns the server's liveliness response."),
     connection(("quit", -1), Session::Quit, "1.0.0", "Closes the connection."),
     connection(("reset", 1), Session::Reset, "6.2.0", "Resets the connection."),
     connection(("select", 2), Session::Select, "1.0.0", "Changes the selected database."),
     server(("slowlog", -2), Session::Container, PLAIN, "2.2.12", "Tells which commands were slow."),
     server(("time", 1), Session::Time, &["fast"], "2.6.0", "Returns the server time."),
+    transaction(
+        ("unwatch", 1),
+        Transaction::Unwatch,
+        "2.2.0",
+        "Forgets about watched keys of a transaction.",
+    ),
     entry(
         ("wait", 3),
         Session::Wait,
         &["blocking"],
         ("generic", "3.0.0"),
         "Tells on how many replicas the writes of this connection are.",
+    ),
+    transaction(
+        ("watch", -2),
+        Transaction::Watch,
+        "2.2.0",
+        "Has the next transaction done only if keys have not changed till then.",
     ),
 ];
 
@@ -221,6 +265,14 @@ static OTHERS: &[Spec] = &[
         ("scripting", "7.0.0"),
         "Deletes all functions, of which there are none.",
     ),
+    server(
+        ("hotkeys|get", 2),
+        Session::HotKeysGet,
+        ADMIN,
+        "8.6.0",
+        "Lists the keys that clients of the whole cluster ask for most.",
+    ),
+    server(("hotkeys|help", 2), Session::Help, PLAIN, "8.6.0", "Shows this help."),
     server(("latency|help", 2), Session::Help, PLAIN, "2.8.13", "Shows this help."),
     latency(
         ("latency|histogram", -2),

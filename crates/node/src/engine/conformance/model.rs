@@ -6,6 +6,7 @@ use cluster::{KeyspaceId, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
+use wire::big::time_of;
 
 /// Whether the engine under test keeps notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +190,7 @@ impl Model {
 
     /// The records that have an expiry, with their versions.
     pub(super) fn due(&self) -> impl Iterator<Item = ((KeyspaceId, Vec<u8>), u64)> {
-        let due = self.records.iter().filter(|(_, record)| record.expiry_ms != 0);
+        let due = self.records.iter().filter(|(_, record)| time_of(record.expiry_ms) != 0);
         due.map(|(key, record)| ((key.keyspace, key.bytes.clone()), record.version))
     }
 
@@ -234,16 +235,16 @@ impl Model {
         engine.due(until_ms, |keyspace, key, record| {
             // An engine may leave values out here.
             let record = Owned::new(Record { value: &[], ..record });
-            found.push((record.expiry_ms, keyspace, key.to_vec(), record));
+            found.push((time_of(record.expiry_ms), keyspace, key.to_vec(), record));
             until(found.len() >= visits)
         });
         let mut due: Vec<_> = self
             .records
             .iter()
-            .filter(|(_, record)| (1..=until_ms).contains(&record.expiry_ms))
+            .filter(|(_, record)| (1..=until_ms).contains(&time_of(record.expiry_ms)))
             .map(|(key, record)| {
                 let record = Owned { value: Vec::new(), ..*record };
-                (record.expiry_ms, key.keyspace, key.bytes.clone(), record)
+                (time_of(record.expiry_ms), key.keyspace, key.bytes.clone(), record)
             })
             .collect();
         due.sort();

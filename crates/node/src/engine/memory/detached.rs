@@ -5,6 +5,7 @@ use super::{Block, Due, DuePlace, Slot};
 use cluster::{KeyspaceId, PartitionId};
 use hashbrown::{HashTable, hash_table};
 use std::collections::{BTreeMap, btree_map};
+use wire::big::time_of;
 
 /// What is left of a partition.
 pub(super) struct Detached {
@@ -47,7 +48,7 @@ impl Detached {
                 (DuePlace::Ordered(at), Some(key), block)
             }
         };
-        let (keyspace, expiry_ms) = (self.keyspace, block.expiry_ms());
+        let (keyspace, expiry_ms) = (self.keyspace, time_of(block.expiry_ms()));
         Some((expiry_ms != 0).then(|| {
             let key = key.unwrap_or_else(|| block.key().into());
             Due { expiry_ms, keyspace, partition, place, key }

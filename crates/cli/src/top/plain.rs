@@ -1,0 +1,142 @@
+//! The view as text, and as JSON for scripts.
+
+use super::view::{KeyView, NodeView, View};
+use crate::answer::Answer;
+use crate::bytes::Style;
+use crate::chart::{bar, grouped, table};
+use serde_json::{Map, Value, json};
+
+const STYLE: Style = Style { hex: false };
+/// Keys that text lists; JSON has all that the controller tells of.
+const KEYS_MAX: usize = 20;
+const BAR_WIDTH: usize = 20;
+
+pub(super) const NODES_HEAD: [&str; 8] =
+    ["node", "requests/s", "busy", "waiting", "uncommitted", "head of", "tail of", ""];
+pub(super) const KEYS_HEAD: [&str; 9] =
+    ["key", "keyspace", "reads/s", "writes/s", "copies", "spread/s", "hot for", "on a trip", ""];
+
+/// For people who read on, or without a terminal.
+pub(crate) fn text(view: &View) -> String {
+    let head = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let mut nodes = vec![head(&NODES_HEAD)];
+    nodes.extend(node_rows(view));
+    let mut text = format!("{}\n\n{}", summary(view), table(&nodes));
+    let mut keys = vec![head(&KEYS_HEAD)];
+    keys.extend(key_rows(view).take(KEYS_MAX));
+    if keys.len() > 1 {
+        text.push_str(&format!("\n{}", table(&keys)));
+    }
+    text
+}
+
+/// All in one line.
+pub(super) fn summary(view: &View) -> String {
+    let uncovered = if view.covered { "" } else { "NOT ALL KEYS ARE SERVED; " };
+    let imbalance = view.imbalance.map_or_else(
+        || "nodes idle".to_owned(),
+        |it| format!("the busiest node gets {} times the mean", decimal(it)),
+    );
+    format!(
+        "{uncovered}switch: {} reads/s, {} of them to copies, {} writes/s; {imbalance}",
+        known(view.reads),
+        grouped(view.spread),
+        known(view.writes),
+    )
+}
+
+pub(super) fn node_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
+    let most = view.nodes.iter().filter_map(|node| node.requests).max().unwrap_or(0);
+    view.nodes.iter().map(move |node| {
+        let NodeView { id, ready, requests, busy, waiting, pending, heads, tails } = node;
+        let bar = bar(requests.unwrap_or(0), most, BAR_WIDTH);
+        vec![
+            id.to_string(),
+            known(*requests),
+            busy.map_or_else(|| "-".to_owned(), |it| format!("{} %", it / 10)),
+            grouped(*waiting),
+            grouped(*pending),
+            heads.to_string(),
+            tails.to_string(),
+            if *ready { format!("{bar:<BAR_WIDTH$}") } else { "not ready".to_owned() },
+        ]
+    })
+}
+
+pub(super) fn key_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
+    view.keys.iter().map(|it| {
+        let KeyView { keyspace, key, pinned, stay } = it;
+        let mut row = vec![STYLE.line(&key.key), keyspace.clone()];
+        row.extend([key.reads, key.writes].map(grouped));
+        let seconds = |ms: u64| format!("{} s", ms / 1_000);
+        match stay {
+            Some(stay) => {
+                row.extend([stay.readers, stay.spread].map(grouped));
+                row.push(seconds(stay.age_ms));
+                row.push(stay.trip.map_or_else(String::new, |trip| seconds(trip.age_ms)));
+            }
+            None => row.extend(["-", "", "", ""].map(str::to_owned)),
+        }
+        row.push(if *pinned { "pinned" } else { "" }.to_owned());
+        row
+    })
+}
+
+fn known(rate: Option<u64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), grouped)
+}
+
+/// Thousandths with two decimals.
+fn decimal(thousandths: u64) -> String {
+    format!("{}.{:02}", thousandths / 1_000, thousandths % 1_000 / 10)
+}
+
+/// One object with everything.
+pub(crate) fn json(view: &View) -> Answer {
+    let nodes: Vec<Value> = view.nodes.iter().map(node_json).collect();
+    let keys: Vec<Value> = view.keys.iter().map(key_json).collect();
+    Answer::new("done")
+        .with("at_ms", view.at_ms)
+        .with("covered", view.covered)
+        .with("reads_per_s", view.reads)
+        .with("writes_per_s", view.writes)
+        .with("spread_per_s", view.spread)
+        .with("imbalance_permille", view.imbalance)
+        .with("nodes", nodes)
+        .with("keys", keys)
+}
+
+fn node_json(node: &NodeView) -> Value {
+    json!({
+        "id": node.id,
+        "ready": node.ready,
+        "requests_per_s": node.requests,
+        "busy_permille": node.busy,
+        "waiting": node.waiting,
+        "pending": node.pending,
+        "heads": node.heads,
+        "tails": node.tails,
+    })
+}
+
+fn key_json(it: &KeyView) -> Value {
+    let mut object = Map::new();
+    STYLE.put(&mut object, "key", &it.key.key);
+    let mut put = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
+    put("keyspace", json!(it.keyspace));
+    put("reads_per_s", json!(it.key.reads));
+    put("writes_per_s", json!(it.key.writes));
+    put("pinned", json!(it.pinned));
+    put("hot", json!(it.stay.is_some()));
+    if let Some(stay) = it.stay {
+        put("copies", json!(stay.readers));
+        put("spread_per_s", json!(stay.spread));
+        put("home_per_s", json!(stay.home));
+        put("age_ms", json!(stay.age_ms));
+        if let Some(trip) = stay.trip {
+            put("trip_age_ms", json!(trip.age_ms));
+            put("trip_replicas", json!(trip.replicas));
+        }
+    }
+    Value::Object(object)
+}

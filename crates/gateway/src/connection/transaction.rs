@@ -1,0 +1,209 @@
+//! MULTI, EXEC and their kin: what a connection queues, and what it watches.
+
+use super::{Connection, Ended};
+use crate::Reply;
+use crate::command::{Found, Keys, Run, Session, Transaction};
+use crate::session::Answer;
+use crate::store::{Queued, Watched};
+use bytes::Bytes;
+use tokio::time::Instant;
+
+/// Commands of one transaction: far more than change the 16 keys that one can be about.
+const COMMANDS_MAX: usize = 1024;
+/// Bytes of their arguments: more than one batch could carry, and what a connection may keep.
+const BYTES_MAX: usize = 1 << 20;
+
+/// What a connection has queued and watches.
+#[derive(Debug, Default)]
+pub(super) struct Bracket {
+    /// After MULTI.
+    queue: Option<Queue>,
+    watched: Watched,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    commands: Vec<(Found, Vec<Bytes>)>,
+    bytes: usize,
+    /// A command was refused: EXEC will be.
+    broken: bool,
+}
+
+/// A command of a transaction, or the reply of one that is not about keys.
+enum Slot {
+    Keyed(Queued),
+    Ready(Reply),
+}
+
+impl Bracket {
+    pub(super) fn is_open(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// A command within it was refused.
+    pub(super) fn note_refusal(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.broken = true;
+        }
+    }
+
+    /// Keys that were read for WATCH. Of one that is watched already the first version counts.
+    pub(super) fn watch(&mut self, read: Watched) {
+        for (key, version) in read {
+            self.watched.entry(key).or_insert(version);
+        }
+    }
+}
+
+/// Whether a command is carried out at once, also within a transaction.
+fn is_never_queued(run: Run) -> bool {
+    let Run::Session(session) = run else { return false };
+    match session {
+        Session::Quit | Session::Reset => true,
+        Session::Transaction(step) => step != Transaction::Unwatch,
+        _ => false,
+    }
+}
+
+/// Why a command cannot be part of a transaction.
+fn why_not(found: Found) -> Option<Reply> {
+    match found.spec.run {
+        Run::Keyed(_) if matches!(found.spec.keys, Keys::None) => {
+            let name = found.spec.name;
+            let text = format!("ERR '{name}' is about all keys, and no part of a transaction here");
+            Some(Reply::Error(text.into()))
+        }
+        Run::Keyed(_)
+        | Run::Session(
+            Session::Ping
+            | Session::Echo
+            | Session::Time
+            | Session::Select
+            | Session::Transaction(Transaction::Unwatch),
+        ) => None,
+        Run::Session(_) => Some(Reply::error("ERR Command not allowed inside a transaction")),
+    }
+}
+
+impl Connection {
+    /// Queues a command if a transaction is open and it is to be part of it; else gives its
+    /// arguments back. The caller has seen that nothing is under way.
+    pub(super) fn queue(&mut self, found: Found, args: Vec<Bytes>) -> Option<Vec<Bytes>> {
+        let Some(queue) = self.bracket.queue.as_mut().filter(|_| !is_never_queued(found.spec.run))
+        else {
+            return Some(args);
+        };
+        queue.bytes += args.iter().map(Bytes::len).sum::<usize>();
+        let full = queue.commands.len() == COMMANDS_MAX || queue.bytes > BYTES_MAX;
+        let long = Reply::error("ERR the transaction has too many commands");
+        let refused = self.incoming.take().and_then(Result::err);
+        if let Some(reply) = refused.or_else(|| why_not(found)).or(full.then_some(long)) {
+            self.reject(&args, Some(found.number), reply);
+        } else {
+            queue.commands.push((found, args));
+            self.reply(&Reply::Status("QUEUED".into()));
+        }
+        None
+    }
+
+    /// Whether a command that is queued has to wait for CLIENT PAUSE, and until when.
+    pub(super) fn pauses_exec(&self, found: Found) -> Option<std::time::Duration> {
+        let exec = Run::Session(Session::Transaction(Transaction::Exec));
+        let queue = self.bracket.queue.as_ref().filter(|_| found.spec.run == exec)?;
+        let now = self.shared.now();
+        queue.commands.iter().find_map(|(found, _)| self.shared.pause.holds(found.spec, now))
+    }
+
+    /// Carries out one of the commands about transactions. Nothing is under way.
+    pub(super) fn bracket(&mut self, step: Transaction, number: usize, args: Vec<Bytes>) {
+        let now = |reply| Ended { reply, number, began: Instant::now(), args, watched: None };
+        let reply = match (step, self.bracket.is_open()) {
+            (Transaction::Multi, true) => Reply::error("ERR MULTI calls can not be nested"),
+            (Transaction::Multi, false) => {
+                self.bracket.queue = Some(Queue::default());
+                Reply::OK
+            }
+            (Transaction::Discard, false) => Reply::error("ERR DISCARD without MULTI"),
+            (Transaction::Discard, true) => {
+                self.bracket = Bracket::default();
+                Reply::OK
+            }
+            (Transaction::Unwatch, _) => {
+                self.bracket.watched = Watched::new();
+                Reply::OK
+            }
+            (Transaction::Watch, true) => Reply::error("ERR WATCH inside MULTI is not allowed"),
+            (Transaction::Watch, false) => return self.watch(now(Reply::OK)),
+            (Transaction::Exec, false) => Reply::error("ERR EXEC without MULTI"),
+            (Transaction::Exec, true) => match self.take_transaction() {
+                Some((slots, watched)) => return self.exec(now(Reply::NullArray), slots, watched),
+                None => {
+                    let text = "EXECABORT Transaction discarded because of previous errors.";
+                    Reply::error(text)
+                }
+            },
+        };
+        self.finish_now(now(reply));
+    }
+
+    /// What is to be done together; `None` if a part of it was refused.
+    fn take_transaction(&mut self) -> Option<(Vec<Slot>, Watched)> {
+        let Bracket { queue, watched } = std::mem::take(&mut self.bracket);
+        let queue = queue.filter(|queue| !queue.broken)?;
+        let mut slots = Vec::new();
+        for (found, args) in queue.commands {
+            slots.push(match found.spec.run {
+                Run::Keyed(command) => Slot::Keyed((command, args)),
+                // What it has watched is forgotten in any case.
+                Run::Session(Session::Transaction(_)) => Slot::Ready(Reply::OK),
+                Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
+                    Answer::Now(reply) => Slot::Ready(reply),
+                    Answer::Last(_) | Answer::Later(_) => return None,
+                },
+            });
+        }
+        Some((slots, watched))
+    }
+
+    fn watch(&mut self, mut ended: Ended) {
+        let store = self.store.clone();
+        self.alone = true;
+        let run = async move {
+            let keys = ended.args.get(1..).unwrap_or_default();
+            match store.watch(keys).await {
+                Ok(watched) => ended.watched = Some(watched),
+                Err(error) => ended.reply = error,
+            }
+            ended
+        };
+        self.push(Bytes::new(), Box::pin(run));
+    }
+
+    fn exec(&mut self, mut ended: Ended, slots: Vec<Slot>, watched: Watched) {
+        let store = self.store.clone();
+        self.alone = true;
+        let run = async move {
+            let commands: Vec<Queued> = slots
+                .iter()
+                .filter_map(|slot| match slot {
+                    Slot::Keyed(queued) => Some(queued.clone()),
+                    Slot::Ready(_) => None,
+                })
+                .collect();
+            ended.reply = match store.transact(&commands, &watched).await {
+                Ok(None) => Reply::NullArray,
+                Err(error) => error,
+                Ok(Some(replies)) => {
+                    let mut replies = replies.into_iter();
+                    let in_place = |slot| match slot {
+                        Slot::Keyed(_) => replies.next().unwrap_or(Reply::Null),
+                        Slot::Ready(reply) => reply,
+                    };
+                    Reply::Array(slots.into_iter().map(in_place).collect())
+                }
+            };
+            ended
+        };
+        self.push(Bytes::new(), Box::pin(run));
+    }
+}

@@ -1,0 +1,265 @@
+//! What a gateway tells of itself: each figure is held against what was done.
+
+use crate::setup::{Raw, command, options, put, start};
+use gateway::{Gateway, HotKey, HotKeys, Options};
+use runtime::admin::Admin;
+use runtime::roles::Roles;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use wire::layout::metric;
+use wire::metric::{Kind, Metric};
+
+const METRICS: [Metric; 14] = [
+    metric::GATEWAY_CONNECTIONS,
+    metric::GATEWAY_CONNECTIONS_MAX,
+    metric::GATEWAY_ACCEPTED,
+    metric::GATEWAY_REJECTED,
+    metric::GATEWAY_COMMANDS,
+    metric::GATEWAY_LATENCY_SECONDS,
+    metric::GATEWAY_ERRORS,
+    metric::GATEWAY_PROTOCOL_ERRORS,
+    metric::GATEWAY_RECEIVED_BYTES,
+    metric::GATEWAY_SENT_BYTES,
+    metric::GATEWAY_RUNNING,
+    metric::GATEWAY_BUFFERED_BYTES,
+    metric::GATEWAY_HELD_BACK,
+    metric::GATEWAY_RESIDENT_BYTES,
+];
+
+/// The admin server of a gateway, as `keyway gateway --metrics` starts it.
+fn serve(gateway: &Gateway) -> Admin {
+    let roles = Roles::default();
+    roles.others.add(gateway.metrics());
+    Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap()
+}
+
+fn http(at: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(at).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    answer
+}
+
+/// The value of a sample, by all of its line but that.
+#[track_caller]
+fn sample(text: &str, name: &str) -> f64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{name} in\n{text}")).trim().parse().unwrap()
+}
+
+/// A figure of INFO.
+#[track_caller]
+fn figure(info: &str, name: &str) -> u64 {
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("{name} in\n{info}")).trim().parse().unwrap()
+}
+
+#[test]
+fn every_metric_of_a_gateway_is_exposed_and_no_other() {
+    let gateway = start();
+    let admin = serve(&gateway);
+    Raw::connect(gateway.local()).ask("PING\r\nnosuch\r\n", "+PONG\r\n");
+    let text = http(admin.local(), "/metrics");
+    for metric in METRICS {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let header = format!("# TYPE {} {kind}\n", metric.name);
+        assert_eq!(text.matches(&header).count(), 1, "{header} once in\n{text}");
+    }
+    assert_eq!(text.matches("# TYPE ").count(), METRICS.len());
+    assert!(http(admin.local(), "/healthz").contains("\"ok\""));
+    // The figures go with the gateway.
+    gateway.stop();
+    assert!(!http(admin.local(), "/metrics").contains("keyway_gateway_"));
+}
+
+#[test]
+fn metrics_and_latencies_are_those_of_what_was_done() {
+    put("seen", "12345");
+    let gateway = Gateway::start(Options { maxclients: 2, ..options() }).unwrap();
+    let admin = serve(&gateway);
+    let mut client = Raw::connect(gateway.local());
+    let get = command(&["GET", "seen"]);
+    client.ask(get.repeat(5), "$5\r\n12345\r\n".repeat(5));
+    let wrong = "-ERR value is not an integer or out of range\r\n";
+    client.ask(command(&["INCRBY", "seen", "x"]), wrong);
+    client.ask("GET\r\n", "-ERR wrong number of arguments for 'get' command\r\n");
+    let mut broken = Raw::connect(gateway.local());
+    assert_eq!(Raw::connect(gateway.local()).rest(), "-ERR max number of clients reached\r\n");
+    broken.send("*x\r\n");
+    broken.rest();
+    crate::setup::eventually(|| http(admin.local(), "/metrics").contains("_connections{} 1\n"));
+    let text = http(admin.local(), "/metrics");
+    let is = |name: &str, value: f64| {
+        let name = format!("keyway_gateway_{name}");
+        assert!((sample(&text, &name) - value).abs() < 1e-9, "{name} is to be {value}:\n{text}");
+    };
+    is("accepted_total{}", 2.0);
+    is("rejected_total{}", 1.0);
+    is("connections_max{}", 2.0);
+    is("protocol_errors_total{}", 1.0);
+    is("commands_total{command=\"get\",outcome=\"ok\"}", 5.0);
+    is("commands_total{command=\"get\",outcome=\"refused\"}", 1.0);
+    is("commands_total{command=\"incrby\",outcome=\"error\"}", 1.0);
+    is("errors_total{code=\"ERR\"}", 3.0);
+    is("latency_seconds_count{command=\"get\"}", 5.0);
+    is("latency_seconds_bucket{le=\"+Inf\",command=\"get\"}", 5.0);
+    let incrby = command(&["INCRBY", "seen", "x"]).len();
+    is("received_bytes_total{}", (get.len() * 5 + incrby + "GET\r\n*x\r\n".len()) as f64);
+    is("running{}", 0.0);
+    is("buffered_bytes{direction=\"in\"}", 0.0);
+    assert!(sample(&text, "keyway_gateway_latency_seconds_sum{command=\"get\"}") > 0.0);
+    assert!(sample(&text, "keyway_gateway_resident_bytes{}") > 1e6);
+    // INFO and LATENCY tell the same.
+    let info = client.text("INFO everything\r\n");
+    assert!(info.contains("\r\ncmdstat_get:calls=5,usec="), "{info}");
+    assert_eq!(figure(&info, "total_commands_processed"), 6);
+    client.ask(
+        "LATENCY HISTOGRAM incrby\r\n",
+        "*2\r\n$6\r\nincrby\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n",
+    );
+}
+
+#[test]
+fn figures_of_info_are_true() {
+    put("told", "1");
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    let _other = Raw::connect(gateway.local());
+    client.ask("PING\r\n", "+PONG\r\n");
+    crate::setup::eventually(|| figure(&client.text("INFO clients\r\n"), "connected_clients") == 2);
+    client.ask("CONFIG RESETSTAT\r\n", "+OK\r\n");
+    // What the reset itself was answered with is counted after it.
+    let before = client.text("INFO stats\r\n");
+    let sent_before = figure(&before, "total_net_output_bytes");
+    let read_before = figure(&before, "total_net_input_bytes");
+    client.ask("PING\r\n", "+PONG\r\n");
+    let info = client.text("INFO everything\r\n");
+    assert_eq!(figure(&info, "process_id"), u64::from(std::process::id()));
+    assert_eq!(figure(&info, "tcp_port"), u64::from(gateway.local().port()));
+    let length = |text: &str| format!("${}\r\n{text}\r\n", text.len()).len() as u64;
+    let sent = figure(&info, "total_net_output_bytes") - sent_before;
+    assert_eq!(sent, length(&before) + "+PONG\r\n".len() as u64);
+    let read = figure(&info, "total_net_input_bytes") - read_before;
+    assert_eq!(read, "PING\r\nINFO everything\r\n".len() as u64);
+    let memory = figure(&info, "used_memory");
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let resident: u64 = resident.trim().split(' ').next().unwrap().parse().unwrap();
+    assert!(memory.abs_diff(resident << 10) < memory / 2, "{memory} and {resident} kB");
+    assert!(figure(&info, "used_memory_peak") >= memory);
+    assert!(info.contains("\r\ncluster_enabled:0\r\n") && info.contains("\r\nrole:master\r\n"));
+    let human = info.lines().find_map(|it| it.strip_prefix("used_memory_human:")).unwrap();
+    assert!(human.ends_with('M') || human.ends_with('G'), "{human}");
+    // The keys are those of the cluster, counted.
+    client.send("DBSIZE\r\n");
+    let keys = client.line();
+    let keys = keys.strip_prefix(':').unwrap();
+    assert!(client.text("INFO keyspace\r\n").starts_with("# Keyspace\r\ndb0:keys="), "{keys}");
+}
+
+/// A gateway whose controller tells of these keys; how often it was asked.
+fn with_hot_keys() -> (Gateway, Arc<AtomicU32>) {
+    let key = |key: &'static str, reads, writes, copies| HotKey {
+        key: key.into(),
+        reads,
+        writes,
+        copies,
+    };
+    let asked = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    let hot = HotKeys::new(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(vec![key("cool", 1, 0, 0), key("hot", 70, 30, 2), key("warm", 0, 40, 0)])
+    });
+    (Gateway::start(Options { hot: Some(hot), ..options() }).unwrap(), asked)
+}
+
+#[test]
+fn hot_keys_are_told_in_the_form_of_redis() {
+    let (gateway, _) = with_hot_keys();
+    let mut client = Raw::connect(gateway.local());
+    let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
+    let ranking = |name: &str, rows: &[(&str, u64)]| {
+        let words: String =
+            rows.iter().map(|(key, figure)| format!("{}:{figure}\r\n", bulk(key))).collect();
+        format!("{}*{}\r\n{words}", bulk(name), rows.len() * 2)
+    };
+    let lists = ranking("by-requests-per-second", &[("hot", 100), ("warm", 40), ("cool", 1)])
+        + &ranking("by-reads-per-second", &[("hot", 70), ("cool", 1)])
+        + &ranking("by-writes-per-second", &[("warm", 40), ("hot", 30)])
+        + &ranking("copies", &[("hot", 2)]);
+    let mut fields = |head: &str| {
+        let three = [("tracking-active", ":1\r\n"), ("sample-ratio", ":1\r\n")]
+            .map(|(name, value)| bulk(name) + value)
+            .concat();
+        client.ask("HOTKEYS GET\r\n", format!("{head}{three}{}*0\r\n", bulk("selected-slots")));
+        client.expect(bulk("collection-start-time-unix-ms"));
+        let since: u64 = client.line()[1..].parse().unwrap();
+        assert!(since > 1_500_000_000_000, "{since}");
+        client.expect(bulk("collection-duration-ms"));
+        assert!(client.line().starts_with(':'));
+        client.expect(&lists);
+    };
+    fields("*18\r\n");
+    let mut client = Raw::connect(gateway.local());
+    client.send("HELLO 3\r\nHOTKEYS GET\r\n");
+    while client.line() != "%9" {}
+}
+
+#[test]
+fn the_frequency_of_a_key_is_what_is_asked_of_it() {
+    put("hot", "v");
+    put("unasked", "v");
+    let (gateway, asked) = with_hot_keys();
+    let mut client = Raw::connect(gateway.local());
+    client.ask("OBJECT FREQ hot\r\nOBJECT FREQ unasked\r\n", ":100\r\n:0\r\n");
+    client.ask("OBJECT FREQ nosuch\r\n", "$-1\r\n");
+    client.ask("OBJECT FREQ hot\r\n".repeat(100), ":100\r\n".repeat(100));
+    assert!(asked.load(Ordering::Relaxed) < 50, "an answer serves for a while");
+    let without = start();
+    let mut client = Raw::connect(without.local());
+    let told_of_none = "and this gateway was told of none\r\n";
+    let text = format!("-ERR access frequencies are known to controllers, {told_of_none}");
+    client.ask("OBJECT FREQ hot\r\n", text);
+    let text = format!("-ERR the hot keys are known to controllers, {told_of_none}");
+    client.ask("HOTKEYS GET\r\n", text);
+}
+
+#[test]
+fn what_holds_clients_back_is_counted() {
+    put("held", &"v".repeat(1_000));
+    let gateway = start();
+    let admin = serve(&gateway);
+    let held = |why: &str| {
+        let text = http(admin.local(), "/metrics");
+        sample(&text, &format!("keyway_gateway_held_back_total{{why=\"{why}\"}}"))
+    };
+    let mut client = Raw::connect(gateway.local());
+    client.ask("PING\r\n", "+PONG\r\n");
+    assert_eq!(["order", "overlap", "replies", "pause"].map(held), [0.0; 4]);
+    // A command about several keys lets none in behind it.
+    let mget = command(&["MGET", "held", "nosuch"]);
+    client.send([mget.as_slice(), b"PING\r\n"].concat().repeat(20));
+    crate::setup::eventually(|| held("order") > 0.0);
+    let mut deaf = TcpStream::connect(gateway.local()).unwrap();
+    deaf.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
+    let part = command(&["GET", "held"]).repeat(1_000);
+    let sent = (0..1_000).take_while(|_| deaf.write_all(&part).is_ok()).count();
+    assert!(sent < 1_000);
+    crate::setup::eventually(|| held("replies") > 0.0);
+    Raw::connect(gateway.local()).ask("CLIENT PAUSE 100000\r\n", "+OK\r\n");
+    let mut paused = Raw::connect(gateway.local());
+    paused.send("GET held\r\n");
+    crate::setup::eventually(|| held("pause") > 0.0);
+    drop(paused);
+    Raw::connect(gateway.local()).ask("CLIENT UNPAUSE\r\n", "+OK\r\n");
+}

@@ -1,0 +1,135 @@
+//! Worlds with hot keys.
+
+use super::Draw;
+use crate::options::{Load, Options};
+use cluster::HotPolicy;
+use std::time::Duration;
+
+impl Draw {
+    pub(super) fn hot_policy(&mut self) -> HotPolicy {
+        self.pick(&[HotPolicy::Replicate, HotPolicy::Replicate, HotPolicy::Reads])
+    }
+
+    /// Few keys and many reads, so that a stale one would be seen. In a quarter of the worlds
+    /// anything fails, in the others nothing but what brings switch and nodes apart.
+    pub(super) fn hot(&mut self, options: &mut Options) {
+        options.load = Load {
+            clients: self.pick(&[2, 4, 6]),
+            in_flight: self.pick(&[1, 3, 8]),
+            think: self.ms(&[3, 6, 12]),
+            registers: self.pick(&[1, 2]),
+            reads_percent: self.pick(&[20, 40, 60, 80]),
+            focus_percent: self.pick(&[0, 90, 90]),
+            blind: self.0.chance(5, 6),
+            ..options.load
+        };
+        options.span = self.ms(&[2_000, 3_000]);
+        options.faults.hot_every = self.ms(&[15, 30, 60, 300]);
+        options.hot = self.hot_policy();
+        let trips = self.0.chance(1, 2);
+        match self.between(1, 28) {
+            1 => self.network(options),
+            2 => self.partitions(options),
+            3 => self.crashes(options),
+            4 => self.amnesia(options),
+            5 => self.pauses(options),
+            6 => self.switches(options),
+            7 => self.membership(options),
+            _ => self.discord(options),
+        }
+        options.load.flood = 0;
+        options.nodes = options.nodes.max(self.small(3, 5));
+        if trips {
+            self.trips(options);
+        }
+    }
+
+    /// Few keys that are written much, for as long as it takes to send them on trips: in a third of
+    /// the worlds nothing else is asked, so that they stay away; in the others something asks for
+    /// what only their homes can do, now and then or often, and they come and go.
+    pub(super) fn trips(&mut self, options: &mut Options) {
+        options.hot = HotPolicy::Replicate;
+        options.lead = Duration::from_millis(2_200);
+        options.span = self.ms(&[3_000, 5_000]);
+        options.nodes = options.nodes.max(self.small(3, 5));
+        options.load.plain_percent = self.pick(&[100, 98, 80]);
+        options.load.reads_percent = self.pick(&[0, 20, 50, 80]);
+        options.load.registers = self.pick(&[1, 1, 2]);
+        options.load.clients = self.pick(&[2, 4, 6]);
+        options.load.in_flight = self.pick(&[1, 3, 8]);
+        options.load.think = self.ms(&[3, 6, 12]);
+        options.load.blind = self.0.chance(1, 2);
+        // A key that is pinned and unpinned has a new stay each time.
+        options.faults.hot_every = self.ms(&[100, 300, 1_000]);
+        options.links.stray_permille = self.pick(&[0, 20, 100]);
+        options.links.stray_max = self.ms(&[50, 150, 500]);
+        options.links.duplicate_permille = self.pick(&[0, 50, 200]);
+        options.links.loss_permille = self.pick(&[0, 10, 50]);
+    }
+
+    /// Replies that stray, so that nodes have shown what the switch does not know of; orders that
+    /// do not arrive; members and switches that take turns. Beside that, nothing: keys are to be
+    /// served from their copies most of the time.
+    fn discord(&mut self, options: &mut Options) {
+        options.lead = Duration::from_millis(2_200);
+        options.replicas = u8::try_from(self.small(1, 3)).expect("at most 3");
+        options.nodes = self.small(3, 5);
+        options.links.stray_reply_permille = self.pick(&[200, 400]);
+        options.links.stray_max = self.ms(&[50, 150, 500]);
+        options.faults.deaf_every = self.ms(&[50, 150]);
+        options.faults.length_max = self.ms(&[100, 450]);
+        match self.between(0, 7) {
+            0 => self.flicker(options),
+            1 => {
+                options.faults.crash_every = self.ms(&[400, 800]);
+                options.faults.amnesia_percent = 100;
+            }
+            2 => {
+                options.spares = 2;
+                options.faults.operator_every = self.ms(&[100, 300]);
+            }
+            3 => {
+                options.faults.deaf_every = Duration::ZERO;
+                self.flicker(options);
+            }
+            4 => {
+                options.faults.crash_every = self.ms(&[200, 500]);
+                options.faults.amnesia_percent = 100;
+                self.joiners(options);
+            }
+            5 => {
+                options.spares = 2;
+                options.faults.operator_every = self.ms(&[50, 150]);
+                self.joiners(options);
+            }
+            _ => {
+                options.switches = 2;
+                options.lease = Duration::from_millis(200);
+                options.poll = Duration::from_millis(40);
+                options.links.stray_permille = self.pick(&[0, 20, 100]);
+                options.faults.deaf_every = self.ms(&[100, 200]);
+                options.faults.length_max = Duration::from_millis(500);
+                self.flicker(options);
+            }
+        }
+    }
+
+    /// The same key turns hot and cold all the time, and is asked for so rarely that what is late
+    /// comes before what is not.
+    fn flicker(&mut self, options: &mut Options) {
+        options.faults.hot_every = self.ms(&[15, 25, 40]);
+        options.load.think = self.ms(&[3, 6, 12, 25]);
+        options.load.clients = self.pick(&[2, 4]);
+        options.load.reads_percent = self.pick(&[0, 30, 60]);
+        options.load.focus_percent = 90;
+        options.span = Duration::from_secs(10);
+    }
+
+    /// Chains change while keys stay hot.
+    fn joiners(&mut self, options: &mut Options) {
+        options.replicas = u8::try_from(self.small(2, 3)).expect("at most 3");
+        options.copy_bytes_per_s = 1 << 24;
+        options.faults.hot_every = self.ms(&[60, 150, 400]);
+        options.faults.deaf_every = Duration::ZERO;
+    }
+}
