@@ -145,7 +145,7 @@ impl Policy {
     /// How many nodes are to hold each version of a key on a trip, of which so many do now (0: none
     /// yet): changed only if it is off by more than one, and by more than a quarter.
     pub(crate) fn holders(self, rates: Rates, now: u64) -> u64 {
-        let pays = self.pays(rates).clamp(2, self.readers_max().max(2));
+        let pays = self.pays(rates).clamp(1, self.readers_max().max(1));
         let near = now > 0 && pays.abs_diff(now) <= (now / 4).max(1);
         if near { now } else { pays }
     }
