@@ -9,11 +9,10 @@
 #include "hot.h"
 #include "trip.h"
 
-/* Codes above the decided ones that are known: others are taken for decided. */
+/* Whether nothing was decided: the codes from the first one that asks again, known or not. */
 static __always_inline bool kw_is_undecided(__u8 code)
 {
-	return (code >= KW_CODE_STALE_EPOCH && code <= KW_CODE_UNCERTAIN) ||
-	       (code >= KW_CODE_BAD_REQUEST && code <= KW_CODE_UNKNOWN_KEYSPACE);
+	return code >= KW_CODE_STALE_EPOCH;
 }
 
 /*

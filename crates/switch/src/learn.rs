@@ -21,8 +21,7 @@ pub(crate) fn is_about_one_key(op: Op) -> bool {
 
 /// Whether the answer to a write is of a trip, and decided.
 pub(crate) fn is_roamed(header: &[u8; HEADER_LEN]) -> bool {
-    let decided = Code::from_wire(header.code()).is_none_or(|code| code.is_decided());
-    decided && header.hop_flags() & hop_flag::ROAM != 0
+    Code::says_decided(header.code()) && header.hop_flags() & hop_flag::ROAM != 0
 }
 
 /// Takes note of what a node says of a hot key.
@@ -57,7 +56,7 @@ pub(crate) fn from_reply(
                 row.entry.prove();
             }
         }
-        Some(code) if !code.is_decided() => {}
+        _ if !Code::says_decided(header.code()) => {}
         _ => {
             if is_get || plant != Some(Plant::FloorFromReads) {
                 row.entry.raise(version);

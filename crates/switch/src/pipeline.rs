@@ -290,7 +290,7 @@ impl Pipeline {
             return Err(DropReason::Contended);
         }
         learn::from_reply(self.hot.table(), op, sender, header, self.plant);
-        if op == Op::PutReply && self.hot.table().roams() {
+        if op == Op::PutReply && !self.hot.table().is_empty() {
             self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_put(sender, header));
         }
         if !matches!(op, Op::HotCopied | Op::HotCover) {

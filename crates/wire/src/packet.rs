@@ -135,7 +135,14 @@ impl Code {
     /// Whether the request ended at a node that could decide it.
     #[must_use]
     pub const fn is_decided(self) -> bool {
-        (self as u8) < 16
+        Self::says_decided(self as u8)
+    }
+
+    /// Whether a byte in the place of a code says so, also if it is of a code that only newer nodes
+    /// know.
+    #[must_use]
+    pub const fn says_decided(byte: u8) -> bool {
+        byte < 16
     }
 
     /// Whether nothing was decided and the same request may be sent again.

@@ -306,6 +306,26 @@ fn who_answers_for_a_trip_holds_the_newest() {
 }
 
 #[test]
+fn an_answer_that_outlives_the_last_trip_still_says_who_holds_the_newest() {
+    let mut pipeline = on_trip(None);
+    pipeline.install_hot(&order_on(3, None, 4)).unwrap();
+    prove(&mut pipeline, 1, 7);
+    answer(&mut pipeline, 2, Says { node: 3, version: 42, newest: true, ..NOTHING });
+    assert_eq!(get(&mut pipeline, at(0)).node, 3);
+}
+
+#[test]
+fn every_code_above_the_decided_ones_leaves_the_floor_alone() {
+    let mut pipeline = on_trip(None);
+    prove(&mut pipeline, 1, 7);
+    away(&mut pipeline, 1, 2);
+    for code in Code::ALL.into_iter().filter(|code| !code.is_decided() && *code != Code::Away) {
+        answer(&mut pipeline, 2, Says { node: 3, version: 42, newest: true, code, ..NOTHING });
+        assert_eq!(get(&mut pipeline, at(0)).floor, 7, "{code:?}");
+    }
+}
+
+#[test]
 fn reads_of_a_key_on_a_trip_ask_home_for_the_floor() {
     let mut pipeline = on_trip(None);
     let unproven = get(&mut pipeline, at(0));

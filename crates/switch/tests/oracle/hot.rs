@@ -150,9 +150,7 @@ impl Hot {
             }
             "hot_cover" => entry.floor = entry.floor.max(version),
             "get_reply" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
-                // Codes that nobody knows yet are taken for decided: too high a floor harms nobody.
-                let known_undecided = matches!(header.code, 16..=24 | 32..=35);
-                if !known_undecided {
+                if header.code < 16 {
                     entry.floor = entry.floor.max(version);
                     let proof = op == "get_reply" && header.hop_flags & hop_flag::NEWEST != 0;
                     entry.proven |= proof && own_stay;
