@@ -81,6 +81,8 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 
 	if (!kw_is_leased(own))
 		return KW_DROP_NO_LEASE;
+	if (rule.installed && !rule.active)
+		return KW_DROP_STANDBY;
 	sender = kw_sender(p);
 	if (sender < 0)
 		return KW_DROP_REPLY_NOT_FROM_NODE;

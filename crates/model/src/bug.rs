@@ -92,6 +92,7 @@ impl Bug {
                 | Plant::BelieveAnyProof
                 | Plant::FloorFromReads
                 | Plant::KeepDirectory
+                | Plant::PassStandingBy
                 | Plant::ForgetStamps
                 | Plant::StampUnborn
                 | Plant::KeepTrips
@@ -99,6 +100,7 @@ impl Bug {
                 | Plant::TrustTheYoung
                 | Plant::RunAgain
                 | Plant::TakeLatecomers
+                | Plant::TrustOldStamps
                 | Plant::ProveAway
                 | Plant::SealUnchecked
                 | Plant::AbandonSealed

@@ -270,7 +270,12 @@ impl Pipeline {
         if !leased {
             return Err(DropReason::NoLease);
         }
-        let sender = self.tables.as_ref().and_then(|tables| tables.sender(from));
+        let tables = self.tables.as_ref();
+        let stands_by = tables.is_some_and(|tables| !tables.active());
+        if stands_by && self.plant != Some(Plant::PassStandingBy) {
+            return Err(DropReason::Standby);
+        }
+        let sender = tables.and_then(|tables| tables.sender(from));
         let sender = sender.ok_or(DropReason::ReplyNotFromNode)?;
         let (header, _) = split_header(datagram);
         let to = Endpoint { addr: header.reply_addr(), port: header.reply_port() };

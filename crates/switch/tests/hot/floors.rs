@@ -1,8 +1,8 @@
 //! What holds of floors and marks, whatever comes.
 
 use crate::rack::{
-    KEYHASH, KEYSPACE, LIFE, NOTHING, Says, TAIL, at, copied, get, get_at_home, lease, mget, new,
-    order, prove, reply, tables, warm,
+    KEYHASH, KEYSPACE, LIFE, NOTHING, Says, TAIL, at, copied, endpoint, get, get_at_home, lease,
+    mget, new, order, prove, reply, tables, warm,
 };
 use cluster::{NodeId, Plant, Selection, SwitchControl as _};
 use proptest::collection::vec;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switch::{Directory, HotExplanation, Pipeline, explain_hot};
-use wire::{Code, Op};
+use wire::{Code, DropReason, Header, Op};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -249,6 +249,23 @@ fn a_switch_that_stands_by_forgets() {
         pipeline.install(&tables(3, 3, &[TAIL])).unwrap();
         assert_eq!(get(&mut pipeline, at(0)).hot, kept);
         assert_eq!(pipeline.hot_revision(), u64::from(kept), "nor does it take an order");
+    }
+}
+
+#[test]
+fn a_switch_that_stands_by_passes_no_replies_on() {
+    let reply = Header { op: Op::PutReply as u8, node: 1, reply_port: 1, ..Header::default() };
+    let mut bytes = Vec::new();
+    wire::emit(&mut bytes, &reply, &[]);
+    let refused = Err(DropReason::Standby);
+    for (plant, result) in [(None, refused), (Some(Plant::PassStandingBy), Ok(()))] {
+        let mut pipeline = planted(plant);
+        let mut standby = tables(2, 3, &[TAIL]);
+        standby.active = false;
+        pipeline.install(&standby).unwrap();
+        let mut out = machine::Outbox::default();
+        let said = pipeline.process(at(0), endpoint(1), &mut bytes.clone(), &mut out);
+        assert_eq!(said, result, "{plant:?}");
     }
 }
 

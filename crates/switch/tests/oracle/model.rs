@@ -55,6 +55,9 @@ impl Model {
             if !self.leased {
                 return self.drop("no_lease");
             }
+            if self.tables.is_some() && !tables.active {
+                return self.drop("standby");
+            }
             let Some(node) = sender else { return self.drop("reply_not_from_node") };
             if header.reply_port == 0 {
                 return self.drop("bad_reply_address");
