@@ -77,7 +77,8 @@ pub enum Plant {
     RunAgain,
     /// Node: whatever a write that comes home was stamped with or when, it is taken for new.
     TakeLatecomers,
-    /// Node: of a write that was stamped on a trip it is taken for certain that no later trip had it.
+    /// Node: of a write that was stamped on a trip it is taken for certain that no later trip had
+    /// it.
     TrustOldStamps,
     /// Node: the tail of a key that is away says that what it has is the newest.
     ProveAway,
