@@ -65,6 +65,10 @@ pub enum Plant {
     ForgetStamps,
     /// Switch: a write is stamped though it may have been applied before the trip began.
     StampUnborn,
+    /// Switch: a reader of a key on a trip is taken at its mark: what it is asked carries no floor.
+    TrustMarks,
+    /// Node: the first of the chain of a write on a trip takes it for committed.
+    CopyUncommitted,
     /// Node: writes of a trip that is over are taken.
     KeepTrips,
     /// Node: a key returns with what the first node to answer has found.
@@ -101,7 +105,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 47] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -131,6 +135,8 @@ impl Plant {
         Self::KeepDirectory,
         Self::ForgetStamps,
         Self::StampUnborn,
+        Self::TrustMarks,
+        Self::CopyUncommitted,
         Self::KeepTrips,
         Self::ReturnEarly,
         Self::TrustTheYoung,

@@ -94,6 +94,8 @@ impl Bug {
                 | Plant::KeepDirectory
                 | Plant::ForgetStamps
                 | Plant::StampUnborn
+                | Plant::TrustMarks
+                | Plant::CopyUncommitted
                 | Plant::KeepTrips
                 | Plant::ReturnEarly
                 | Plant::TrustTheYoung
