@@ -87,7 +87,8 @@ pub struct Trip {
     pub number: u64,
     /// Nodes in the chain of a write: the replicas of the keyspace.
     pub replicas: u8,
-    /// More nodes that each write is copied to, for reads.
+    /// Nodes beside the last of its chain that each write is copied to, for reads: the others of
+    /// the chain first.
     pub copies: u16,
 }
 
@@ -96,7 +97,7 @@ impl Trip {
     /// copied to as many as it has room to name.
     #[must_use]
     pub fn chosen(&self) -> u8 {
-        let wanted = u16::from(self.replicas).saturating_add(self.copies);
+        let wanted = self.copies.saturating_add(1).max(self.replicas.into());
         u8::try_from(wanted).unwrap_or(u8::MAX).min(wire::CHAIN_MAX as u8)
     }
 }

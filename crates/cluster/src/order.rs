@@ -171,7 +171,8 @@ pub struct NodeReport {
     /// more), or may be: other nodes may hold their newest writes.
     #[serde(default)]
     pub homecoming: u64,
-    /// Client requests and chain messages taken since it started.
+    /// Requests of clients, writes that came down a chain and copies of hot keys, all of which cost
+    /// a node about the same, taken since it started.
     pub requests: u64,
     /// Writes recorded and not yet committed.
     pub pending: u64,

@@ -67,6 +67,10 @@ pub enum Plant {
     ForgetStamps,
     /// Switch: a write is stamped though it may have been applied before the trip began.
     StampUnborn,
+    /// Switch: a reader of a key on a trip is taken at its mark: what it is asked carries no floor.
+    TrustMarks,
+    /// Node: the first of the chain of a write on a trip takes it for committed.
+    CopyUncommitted,
     /// Node: writes of a trip that is over are taken.
     KeepTrips,
     /// Node: a key returns with what the first node to answer has found.
@@ -106,7 +110,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 49] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -137,6 +141,8 @@ impl Plant {
         Self::PassStandingBy,
         Self::ForgetStamps,
         Self::StampUnborn,
+        Self::TrustMarks,
+        Self::CopyUncommitted,
         Self::KeepTrips,
         Self::ReturnEarly,
         Self::TrustTheYoung,

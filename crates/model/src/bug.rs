@@ -95,6 +95,8 @@ impl Bug {
                 | Plant::PassStandingBy
                 | Plant::ForgetStamps
                 | Plant::StampUnborn
+                | Plant::TrustMarks
+                | Plant::CopyUncommitted
                 | Plant::KeepTrips
                 | Plant::ReturnEarly
                 | Plant::TrustTheYoung

@@ -1,5 +1,6 @@
 //! What a node counts. Plain numbers: a shard is one thread, and its driver publishes them.
 
+use machine::op_is_work;
 use wire::{Code, DropReason, Op};
 
 /// Counts since the node started, under the names of the layout's metrics.
@@ -70,10 +71,11 @@ impl Counters {
         self.dropped[usize::from(reason as u8)]
     }
 
-    /// Packets of any operation that the node took.
+    /// Packets taken that are work for a node, as [`machine::op_is_work`] has it.
     #[must_use]
-    pub fn requests_total(&self) -> u64 {
-        self.requests.iter().sum()
+    pub fn work_total(&self) -> u64 {
+        let work = Op::ALL.into_iter().filter(|op| op_is_work(*op));
+        work.map(|op| self.requests(op)).sum()
     }
 
     pub(crate) fn count_request(&mut self, op: Op) {

@@ -384,7 +384,7 @@ impl<E: Engine> Node<E> {
             hot: self.heat.hot().to_vec(),
             hot_revision: self.hot.revision(),
             homecoming: self.homecoming(),
-            requests: self.counters.requests_total(),
+            requests: self.counters.work_total(),
             pending: self.pending() as u64,
             waiting: 0,
             busy_us: 0,

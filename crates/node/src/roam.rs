@@ -183,17 +183,18 @@ pub(crate) fn handle_roaming<E: Engine>(
         return Ok(());
     }
     let next = member(place + 1);
-    let news = keep(ctx, keyspace.id, header, (key, value), next.is_none());
-    if let Some(next) = next {
-        return pass_on(ctx, next, packet, header);
-    }
+    let commits = next.is_none() || ctx.plant == Some(Plant::CopyUncommitted);
+    let news = keep(ctx, keyspace.id, header, (key, value), commits);
     let version = header.object_version;
-    if news {
+    if news && commits {
         ctx.counters.hot_roamed += 1;
         let record = Record { version, expiry_ms: 0, tombstone: false, value };
         ctx.hot.copies.keep((keyspace.id, header.keyhash), key, &record);
         // Before the answer: when that has passed the switch, reads come for the copies.
         spread(ctx, packet, header, trip, key, &record);
+    }
+    if let Some(next) = next {
+        return pass_on(ctx, next, packet, header);
     }
     let reply = Header { object_version: version, ..reply_header(ctx, header, Op::Put, Code::Ok) };
     send(ctx, &reply, &[]);
@@ -249,8 +250,8 @@ fn pass_on<E>(
     Ok(())
 }
 
-/// Copies a committed write to the others of its chain, who do not know yet that it is, to the
-/// readers that the switch has chosen, and to more nodes of the key's row if its trip says so.
+/// Copies a committed write to as many nodes as its trip says: the others of its chain, who do not
+/// know yet that it is, the readers that the switch has chosen, and more nodes of the key's row.
 fn spread<E>(
     ctx: &mut Context<'_, E>,
     packet: &Packet<'_>,
@@ -266,10 +267,13 @@ fn spread<E>(
     // Who is written to anew each time hands its copies to those behind it: so all have their turn.
     let behind = row.iter().copied().cycle().skip(mine + 1).take(row.len().saturating_sub(1));
     let chosen: Vec<NodeId> = packet.chain().chain(packet.readers()).map(NodeId).collect();
-    let wanted = trip.map_or(0, |trip| usize::from(trip.replicas) + usize::from(trip.copies));
+    let copies = trip.map_or(0, |trip| usize::from(trip.copies));
     let others = behind.filter(|node| !chosen.contains(node));
-    let more = others.take(wanted.saturating_sub(chosen.len()));
     let mates = chosen.iter().copied().filter(|node| *node != me);
+    // Whoever chose readers takes all of the stamp for holders.
+    let told = if packet.readers().next().is_some() { chosen.len() } else { copies };
+    let more = others.take(copies.saturating_sub(chosen.len() - 1));
+    let mates = mates.take(told);
     let id = PartitionId(header.partition);
     let copy = Header {
         partition: header.partition,

@@ -71,18 +71,20 @@ impl Key {
     /// Sees to it that it is on a trip if it is to be.
     fn travel(&mut self, seen: &Seen<'_>, name: &KeyName, bound: u64, log: &mut HotLog) {
         let (now, policy) = (seen.now, seen.policy);
+        let replicas = seen.roaming(name.keyspace).map(|keyspace| keyspace.replicas);
+        // Of none that may roam, nothing is worth a trip.
+        let worth = |worth: fn(Policy, Rates, u8, bool) -> bool| {
+            replicas.is_some_and(|replicas| worth(policy, self.rates, replicas, self.pinned))
+        };
         let outlook = Outlook {
             now,
             revision: seen.revision,
-            replicas: seen.roaming(name.keyspace).map(|keyspace| keyspace.replicas),
+            replicas,
             places: seen.places,
             first: self.first,
             informed: &seen.informed,
             holders: policy.holders(self.rates, self.trips.holders()),
-            worth: [
-                policy.is_worth_trip(self.rates, self.pinned),
-                policy.keeps_trip(self.rates, self.pinned),
-            ],
+            worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
             bound,
         };
@@ -126,14 +128,14 @@ impl Seen<'_> {
 
     /// Whether a key is to be taken in: for its reads, or for a trip.
     fn is_wanted(&self, id: KeyspaceId, rates: Rates, pinned: bool) -> bool {
-        let trip = self.policy.is_worth_trip(rates, pinned) && self.roaming(id).is_some();
-        self.policy.is_hot(rates) || trip
+        let worth = |it: &Keyspace| self.policy.is_worth_trip(rates, it.replicas, pinned);
+        self.policy.is_hot(rates) || self.roaming(id).is_some_and(worth)
     }
 
     /// Whether a key that nobody has pinned is too cold to stay.
     fn is_cold(&self, id: KeyspaceId, rates: Rates) -> bool {
-        let trip = self.policy.keeps_trip(rates, false) && self.roaming(id).is_some();
-        self.policy.is_cold(rates) && !trip
+        let keeps = |it: &Keyspace| self.policy.keeps_trip(rates, it.replicas, false);
+        self.policy.is_cold(rates) && !self.roaming(id).is_some_and(keeps)
     }
 }
 

@@ -103,15 +103,16 @@ impl Policy {
         cheap.max(rates.readers(READS_PER_COPY_NEEDED).min(needed))
     }
 
-    /// What the tail of a key's chain has to do for it, in requests per second, if its writes stay
-    /// at home: the writes, and of each a copy for every reader that pays, which costs as much as a
-    /// request; or the reads, if no copies pay. Never more than reads and writes together.
-    fn work(self, rates: Rates) -> u64 {
+    /// What the nodes of a key's home, so many `replicas`, have to do for it together, in requests
+    /// per second, if its writes stay there: each write, and the tail of each a copy for every
+    /// reader that pays, which costs as much as a request; or the reads, if no copies pay. Never
+    /// more than what clients ask of it comes to at its home.
+    fn work(self, rates: Rates, replicas: u64) -> u64 {
         let others = match self.pays(rates) {
             0 | 1 => rates.reads,
             pays => rates.writes.saturating_mul(pays.min(self.readers_max())),
         };
-        rates.writes.saturating_add(others)
+        rates.writes.saturating_mul(replicas).saturating_add(others)
     }
 
     /// Whether a key is worth a trip.
@@ -119,19 +120,21 @@ impl Policy {
     /// On one, its home has nothing to do for it. But a key that is only a small part of what a
     /// node does finds room at home as well as anywhere, and a trip is not for nothing: whatever is
     /// not a plain write, or not on a copy, has to wait for its end. So a key goes from half of the
-    /// mean load of a node on, by [`Self::work`]: if no copies pay that is reads and writes
-    /// together, with 16 reads per write, which pay two copies, a sixth of the mean in writes.
+    /// mean load of a node on, by [`Self::work`]: if no copies pay and there is one replica, that
+    /// is reads and writes together, with 16 reads per write, which pay two copies, a sixth of the
+    /// mean in writes. With three replicas each node has a part in three times as many keys.
     /// There are then at most twice as many such keys as nodes. So does one that
     /// [crowds](Self::crowds) its readers. One that an operator has pinned goes from [`RATE_MIN`]
     /// on, however much the nodes have to do: bursts are expected of it.
-    pub(crate) fn is_worth_trip(self, rates: Rates, pinned: bool) -> bool {
-        let much = self.work(rates) >= self.trip_from(pinned) || self.crowds(rates, 1);
+    pub(crate) fn is_worth_trip(self, rates: Rates, replicas: u8, pinned: bool) -> bool {
+        let much =
+            self.work(rates, replicas.into()) >= self.trip_from(pinned) || self.crowds(rates, 1);
         rates.writes >= TRIP_WRITES_MIN && much
     }
 
     /// Whether a key that goes on trips may go on doing so: half of what it took to begin.
-    pub(crate) fn keeps_trip(self, rates: Rates, pinned: bool) -> bool {
-        self.work(rates) >= self.trip_from(pinned) / 2 || self.crowds(rates, 2)
+    pub(crate) fn keeps_trip(self, rates: Rates, replicas: u8, pinned: bool) -> bool {
+        self.work(rates, replicas.into()) >= self.trip_from(pinned) / 2 || self.crowds(rates, 2)
     }
 
     /// Whether each reader of a key has more to do for it than is good for who has only a few that
@@ -278,20 +281,22 @@ mod tests {
             (9_000, 1_000, 4_000),
             (1_000_000, 1, 5),
         ] {
-            assert_eq!(Policy::new(4, 0).work(rates(reads, writes)), work, "{reads} / {writes}");
+            assert_eq!(Policy::new(4, 0).work(rates(reads, writes), 1), work, "{reads} / {writes}");
         }
         let policy = Policy::new(4, 1_000);
-        assert!(policy.is_worth_trip(rates(0, 500), false));
-        assert!(!policy.is_worth_trip(rates(0, 499), false));
-        assert!(policy.is_worth_trip(rates(250, 250), false));
-        assert!(policy.is_worth_trip(rates(0, RATE_MIN), true));
-        assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), true));
-        assert!(policy.keeps_trip(rates(0, 250), false));
-        assert!(!policy.keeps_trip(rates(0, 249), false));
+        assert!(policy.is_worth_trip(rates(0, 500), 1, false));
+        assert!(!policy.is_worth_trip(rates(0, 499), 1, false));
+        assert!(policy.is_worth_trip(rates(250, 250), 1, false));
+        assert!(policy.is_worth_trip(rates(0, RATE_MIN), 1, true));
+        assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), 1, true));
+        assert!(policy.keeps_trip(rates(0, 250), 1, false));
+        assert!(!policy.keeps_trip(rates(0, 249), 1, false));
+        assert!(policy.is_worth_trip(rates(0, 167), 3, false), "each write is three visits");
+        assert!(!policy.is_worth_trip(rates(0, 166), 3, false));
         let many = Policy::new(64, 0);
-        assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), false));
-        assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), false));
-        assert!(!Policy::new(4, 0).is_worth_trip(rates(0, RATE_MIN - 1), false), "idle nodes");
+        assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), 1, false));
+        assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), 1, false));
+        assert!(!Policy::new(4, 0).is_worth_trip(rates(0, RATE_MIN - 1), 1, false), "idle nodes");
     }
 
     #[test]
@@ -339,10 +344,12 @@ mod tests {
 
         /// So keys on trips need no room of their own.
         #[test]
-        fn no_key_is_more_work_than_is_asked_of_it(nodes: u16, reads: u32, writes: u32) {
+        fn no_key_is_more_work_than_is_asked_of_it(
+            nodes: u16, reads: u32, writes: u32, replicas in 1u8..=8,
+        ) {
             let rates = rates(reads.into(), writes.into());
-            let work = Policy::new(nodes.into(), 0).work(rates);
-            prop_assert!(work <= rates.reads + rates.writes);
+            let work = Policy::new(nodes.into(), 0).work(rates, replicas.into());
+            prop_assert!(work <= rates.reads + rates.writes * u64::from(replicas));
         }
 
         #[test]

@@ -68,8 +68,7 @@ impl Trips {
 
     /// How many nodes hold each version; 0: it is on none.
     pub(crate) fn holders(&self) -> u64 {
-        let of = |trip: Trip| u64::from(trip.replicas) + u64::from(trip.copies);
-        self.away.as_ref().map_or(0, |away| of(away.trip))
+        self.away.as_ref().map_or(0, |away| 1 + u64::from(away.trip.copies))
     }
 
     /// Ends the present trip, if there is one, because all of them end.
@@ -87,9 +86,9 @@ impl Trips {
             let why = format!("its home has {} requests per second or more to do for it", it.from);
             (HotAction::TripBegun, why)
         });
-        if let Some((away, replicas)) = self.away.as_mut().zip(it.replicas) {
-            // Those of the chain hold copies in any case.
-            let copies = it.holders.saturating_sub(replicas.into());
+        if let Some(away) = &mut self.away {
+            // The last of the chain holds what it has committed in any case.
+            let copies = it.holders.saturating_sub(1);
             away.trip.copies = u16::try_from(copies).unwrap_or(u16::MAX);
         }
         [ended, begun]

@@ -254,7 +254,7 @@ fn home_takes_no_write_that_another_copy_of_may_have_taken_effect() {
 
 #[test]
 fn a_key_returns_when_all_but_the_spare_members_of_a_chain_have_told() {
-    let (mut chain, left) = Chain::on_trip(2, 0);
+    let (mut chain, left) = Chain::on_trip(2, 1);
     let seq = chain.next();
     chain.roam(seq, left + 1, &[1, 2], b"one");
     assert!(chain.replies.is_empty(), "the second has to have it, too");
@@ -305,6 +305,32 @@ fn more_copies_are_made_of_each_write_as_the_trip_says() {
     let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
     assert_eq!(codes[1..], [Code::Ok, Code::Ok], "the node behind it in the row has a copy");
     assert_eq!(codes[0], Code::NotHere);
+}
+
+#[test]
+fn copies_go_to_the_others_of_the_chain_first_and_to_nobody_if_none_are_wanted() {
+    let no = Code::NotHere;
+    for (copies, first, other) in [(0, no, no), (1, Code::Ok, no), (2, Code::Ok, Code::Ok)] {
+        let (mut chain, left) = Chain::on_trip(2, copies);
+        let seq = chain.next();
+        chain.roam(seq, left + 1, &[1, 2], b"one");
+        chain.settle();
+        chain.replies.clear();
+        let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
+        assert_eq!(codes, [other, first, Code::Ok], "{copies} copies");
+        assert_eq!(chain.holds(), [0, 1, 1], "the chain has it on record in any case");
+    }
+}
+
+#[test]
+fn readers_that_were_chosen_are_sent_copies_whatever_the_order_says_by_now() {
+    let (mut chain, left) = Chain::on_trip(2, 0);
+    let seq = chain.next();
+    chain.roam_by(seq, left + 1, (&[1, 2, 0], 2), b"one");
+    chain.settle();
+    chain.replies.clear();
+    let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
+    assert_eq!(codes, [Code::Ok; 3]);
 }
 
 #[test]

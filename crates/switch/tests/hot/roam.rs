@@ -349,7 +349,7 @@ fn reads_of_a_key_on_a_trip_ask_home_for_the_floor() {
 
 #[test]
 fn readers_are_chosen_with_the_chain_and_are_asked_when_the_write_is_acknowledged() {
-    for (copies, asked) in [(0, 1), (1, 3), (2, 4), (9, 4)] {
+    for (copies, asked) in [(0, 1), (1, 1), (2, 3), (3, 4), (9, 4)] {
         let mut pipeline = new(4, Selection::Random);
         let mut order = order_on(2, Some(2), 4);
         order.keys[0].trip = Some(Trip { number: 2, replicas: 2, copies });
