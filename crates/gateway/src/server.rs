@@ -13,6 +13,7 @@ use crate::stats::Stats;
 use crate::store::Store;
 use crate::stream::Stream;
 use crate::tls::{self, TlsError, TlsFiles};
+use crate::tracking::Tracking;
 use client::LookupError;
 use client::asynchronous::Client;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -204,6 +205,7 @@ async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener),
         replicas: options.replicas,
         services,
         hot,
+        tracking: Tracking::default(),
         listen,
         acl: options.acl,
         settings: Settings::new(maxclients, options.idle_timeout, fixed),

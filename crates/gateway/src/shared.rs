@@ -8,6 +8,7 @@ use crate::pause::Pause;
 use crate::settings::Settings;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
+use crate::tracking::Tracking;
 use runtime::clock::Clock;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) services: Vec<SocketAddr>,
     /// Who knows the hot keys, if somebody does.
     pub(crate) hot: Option<HotKeys>,
+    pub(crate) tracking: Tracking,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,
