@@ -12,6 +12,7 @@ pub mod command;
 mod connection;
 pub mod glob;
 mod hot;
+mod key_count;
 mod memory;
 mod metrics;
 mod pause;

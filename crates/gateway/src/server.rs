@@ -4,6 +4,7 @@ use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::hot::HotKeys;
+use crate::key_count::KeyCount;
 use crate::metrics;
 use crate::pause::Pause;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
@@ -206,6 +207,7 @@ async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener),
         services,
         hot,
         tracking: Tracking::default(),
+        key_count: KeyCount::default(),
         listen,
         acl: options.acl,
         settings: Settings::new(maxclients, options.idle_timeout, fixed),

@@ -4,6 +4,7 @@ use crate::Store;
 use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::hot::HotKeys;
+use crate::key_count::KeyCount;
 use crate::pause::Pause;
 use crate::settings::Settings;
 use crate::slowlog::SlowLog;
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     /// Who knows the hot keys, if somebody does.
     pub(crate) hot: Option<HotKeys>,
     pub(crate) tracking: Tracking,
+    pub(crate) key_count: KeyCount,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,

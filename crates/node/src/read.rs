@@ -201,7 +201,13 @@ impl Replica {
         if interval.first <= interval.last {
             piece.fill(&*ctx.engine, now, interval);
         }
-        if !self.may_show_all(ctx, &piece.covered(interval)) {
+        let covered = piece.covered(interval);
+        let may_say = if flags & flag::COUNT_ONLY == 0 {
+            self.may_show_all(ctx, &covered)
+        } else {
+            self.may_count_all(ctx, &covered)
+        };
+        if !may_say {
             refuse(ctx, request, Op::Range, Code::NotHere);
             *ctx.scratch = piece.payload;
             return;
