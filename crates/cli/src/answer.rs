@@ -30,7 +30,7 @@ impl Answer {
         self
     }
 
-    /// Adds the value of a key and what is known of it; of one that fits no datagram how long it is.
+    /// Adds the value of a key and what is known of it; of a long one its length.
     pub(crate) fn value(self, style: Style, key: &[u8], value: &Value) -> Self {
         let answer = if value.big {
             self.with("bytes", value.whole_len(key))

@@ -198,8 +198,8 @@ fn line(shared: &Shared, entry: &Entry) -> String {
     }
     format!(
         "id={} addr={} laddr={} name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 \
-         multi={queued} watch={} qbuf={} multi-mem={} omem={} events=rw cmd={command} user={} redir=-1 resp={} lib-name={} \
-         lib-ver={}",
+         multi={queued} watch={} qbuf={} multi-mem={} omem={} events=rw cmd={command} user={} \
+         redir=-1 resp={} lib-name={} lib-ver={}",
         entry.id,
         entry.peer,
         entry.local,

@@ -1,8 +1,8 @@
 //! All keys: SCAN, KEYS, RANDOMKEY, DBSIZE, FLUSHDB and FLUSHALL.
 //!
 //! Keys come in the order of their match values, a page at a time, each page from all partitions
-//! that it touches; how many they are, the nodes count. So none of this is one step, and what all of it promises is what SCAN promises
-//! in Redis: a key that is there from beginning to end is met.
+//! that it touches; how many they are, the nodes count. So none of this is one step, and what all
+//! of it promises is what SCAN promises in Redis: a key that is there from beginning to end is met.
 
 use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, not_read};
