@@ -45,6 +45,7 @@
 #define KW_RANGE_LEN	4
 #define KW_BATCH_STEP_LEN	22
 #define KW_GET_REPLY_LEN	8
+#define KW_RANGE_COUNT_LEN	8
 #define KW_INCR_REPLY_LEN	8
 #define KW_BATCH_REPLY_LEN	1
 #define KW_DESCRIBE_REPLY_LEN	11
@@ -219,6 +220,7 @@ enum kw_effect {
 #define KW_FLAG_END_OPEN	(1 << 5)
 #define KW_FLAG_PARTIAL	(1 << 6)
 #define KW_FLAG_KEEP_EXPIRY	(1 << 7)
+#define KW_FLAG_COUNT_ONLY	(1 << 7)
 #define KW_FLAG_AT_HOME	(1 << 7)
 
 /* Bits of `hop_flags`. */

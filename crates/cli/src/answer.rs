@@ -30,9 +30,14 @@ impl Answer {
         self
     }
 
-    /// Adds a value and what is known of it.
-    pub(crate) fn value(self, style: Style, value: &Value) -> Self {
-        let answer = self.bytes(style, "value", &value.value).with("version", value.version);
+    /// Adds the value of a key and what is known of it; of a long one its length.
+    pub(crate) fn value(self, style: Style, key: &[u8], value: &Value) -> Self {
+        let answer = if value.big {
+            self.with("bytes", value.whole_len(key))
+        } else {
+            self.bytes(style, "value", &value.value)
+        };
+        let answer = answer.with("version", value.version);
         if value.expiry_ms == 0 { answer } else { answer.with("expiry_ms", value.expiry_ms) }
     }
 

@@ -185,6 +185,12 @@ impl Space {
         self.ask(request).await.map(|reply| page::of_half(full, face::range(reply)))
     }
 
+    /// Counts the keys of any keyspace that have a value, each as it was at some moment meanwhile.
+    /// The nodes count: this takes time in proportion to the number of keys, and little of it.
+    pub async fn count(&self) -> Outcome<u64> {
+        self.ask(OwnedRequest::Count).await.map(face::count)
+    }
+
     /// Reads the keys of an interval, in order; for range keyspaces.
     pub async fn scan(&self, options: ScanOptions) -> Outcome<Vec<(Vec<u8>, Value)>> {
         self.ask(OwnedRequest::Range(options)).await.map(face::range)

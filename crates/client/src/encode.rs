@@ -1,6 +1,7 @@
 //! Requests as datagrams. Sequence number and `lag` are filled in when a copy is sent.
 
 use crate::interval::{Edge, Interval};
+use crate::scan::Shows;
 use crate::{Change, Condition, Expiry, Request, StartError, Step};
 use cluster::Keyspace;
 use machine::Instant;
@@ -151,7 +152,7 @@ pub(crate) fn describe(out: &mut Vec<u8>, client: u64, name: &str) -> Result<(),
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RangeTerms {
     pub(crate) reverse: bool,
-    pub(crate) keys_only: bool,
+    pub(crate) shows: Shows,
     /// Most entries wanted from a piece.
     pub(crate) limit: u32,
     /// Most pieces wanted.
@@ -191,10 +192,14 @@ pub(crate) fn range(
     let (start, start_flags) = start_bound(start, start_room);
     let (end, end_flags) = end_bound(end, end_room);
     let reverse = if terms.reverse { flag::REVERSE } else { 0 };
-    let keys_only = if terms.keys_only { flag::KEYS_ONLY } else { 0 };
+    let shows = match terms.shows {
+        Shows::Entries => 0,
+        Shows::Keys => flag::KEYS_ONLY,
+        Shows::Count => flag::COUNT_ONLY,
+    };
     let mut header = Header {
         op: Op::Range as u8,
-        flags: reverse | keys_only | start_flags | end_flags,
+        flags: reverse | shows | start_flags | end_flags,
         keyspace: keyspace.id.0,
         key_len: short(start.len()),
         client,

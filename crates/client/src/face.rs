@@ -157,6 +157,7 @@ pub(crate) enum OwnedRequest {
     Seal { key: Vec<u8>, manifest: ManifestBody, expect: Option<OwnedExpect>, expiry: Expiry },
     Range(ScanOptions),
     Scan { first: Match, last: Match, limit: Option<usize>, keys_only: bool },
+    Count,
 }
 
 /// What a caller wants to know.
@@ -322,6 +323,7 @@ impl Driver {
                 let (first, last, limit, keys_only) = (*first, *last, *limit, *keys_only);
                 Request::Scan { first, last, limit, keys_only }
             }
+            OwnedRequest::Count => Request::Count,
         };
         self.machine.start(now, keyspace, request)
     }
@@ -486,4 +488,9 @@ fn slices(keys: &[Vec<u8>]) -> Vec<&[u8]> {
 pub(crate) fn range(reply: Reply) -> Vec<(Vec<u8>, Value)> {
     let Reply::Range(entries) = reply else { unexpected(&reply) };
     entries
+}
+
+pub(crate) fn count(reply: Reply) -> u64 {
+    let Reply::Count(keys) = reply else { unexpected(&reply) };
+    keys
 }

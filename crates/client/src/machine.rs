@@ -10,12 +10,12 @@ use crate::counters::Counters;
 use crate::interval::Interval;
 use crate::many::Many;
 use crate::pace::{Pacer, Path};
-use crate::scan::{Scan, Terms};
+use crate::scan::{Scan, Shows, Terms};
 use crate::service::Route;
 use crate::twice::Twice;
 use crate::window::{Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
-use cluster::{Keyspace, Plant};
+use cluster::{Keyspace, Match, Plant};
 use machine::{Datagram, Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -108,12 +108,17 @@ impl Client {
             | Request::Mset { .. }
             | Request::Mdel { .. } => self.start_many(now, keyspace, request),
             Request::Range { start, end, reverse, limit, keys_only } => {
-                let terms = Terms { reverse, limit, keys_only };
+                let terms = Terms { reverse, limit, shows: Shows::keys_only(keys_only) };
                 self.start_range(now, keyspace, (start, end), terms)
             }
             Request::Scan { first, last, limit, keys_only } => {
-                let terms = Terms { reverse: false, limit, keys_only };
+                let terms = Terms { reverse: false, limit, shows: Shows::keys_only(keys_only) };
                 Ok(self.start_scan(now, keyspace, Interval::of_matches(first, last), terms))
+            }
+            Request::Count => {
+                let terms = Terms { reverse: false, limit: None, shows: Shows::Count };
+                let all = Interval::of_matches(Match::MIN, Match::MAX);
+                Ok(self.start_scan(now, keyspace, all, terms))
             }
             Request::Get { .. }
             | Request::Put { .. }

@@ -255,6 +255,18 @@ pub struct Value {
     pub big: bool,
 }
 
+impl Value {
+    /// Bytes of the whole value of this key, also if it fits no datagram and they are not here;
+    /// `None` if nobody can tell: what was found is not how such a value is kept.
+    #[must_use]
+    pub fn whole_len(&self, key: &[u8]) -> Option<u64> {
+        if !self.big {
+            return u64::try_from(self.value.len()).ok();
+        }
+        wire::ManifestBody::parse(key, &self.value).map(|manifest| manifest.len)
+    }
+}
+
 impl From<wire::Entry<'_>> for Value {
     fn from(entry: wire::Entry<'_>) -> Self {
         let wire::Entry { version, expiry_ms, value } = entry;
@@ -289,6 +301,8 @@ pub enum Reply {
     Mdel(Vec<Outcome<DelReply>>),
     /// All entries of the interval (or the first `limit` of them), in the order of the scan.
     Range(Vec<(Vec<u8>, Value)>),
+    /// How many keys there are.
+    Count(u64),
     /// What the name means.
     Describe(Keyspace),
 }

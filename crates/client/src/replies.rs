@@ -301,8 +301,8 @@ impl Client {
                 None => (u32::MAX, PIECES_ALL),
                 Some(rest) => (u32::try_from(rest).unwrap_or(u32::MAX), 1),
             };
-            let (reverse, keys_only) = (scan.reverse, scan.keys_only);
-            let terms = RangeTerms { reverse, keys_only, limit, pieces };
+            let (reverse, shows) = (scan.reverse, scan.shows);
+            let terms = RangeTerms { reverse, shows, limit, pieces };
             let mut datagram = self.buffers.pop().unwrap_or_default();
             let client = self.config.client_id;
             encode::range(&mut datagram, client, &scan.keyspace, &want.interval, terms);
@@ -323,7 +323,7 @@ impl Client {
         for seq in &scan.in_flight {
             self.end(*seq);
         }
-        let outcome = outcome.unwrap_or_else(|| Outcome::Done(Reply::Range(scan.finish())));
+        let outcome = outcome.unwrap_or_else(|| Outcome::Done(scan.finish()));
         self.conclude(ticket, outcome);
     }
 

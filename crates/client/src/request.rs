@@ -147,6 +147,9 @@ pub enum Request<'a> {
         /// Leave the values out: they come back empty.
         keys_only: bool,
     },
+    /// Count the keys that have a value, each as it was at some moment meanwhile. Nodes count, and
+    /// send no keys.
+    Count,
 }
 
 impl Request<'_> {
@@ -168,7 +171,8 @@ impl Request<'_> {
             Self::PutParts { .. }
             | Self::GetParts { .. }
             | Self::Range { .. }
-            | Self::Scan { .. } => false,
+            | Self::Scan { .. }
+            | Self::Count => false,
         };
         if any { Err(StartError::ReservedKey) } else { Ok(()) }
     }

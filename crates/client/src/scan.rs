@@ -20,7 +20,7 @@ use wire::{DropReason, Fields as _, HEADER_LEN, RangeEntries, flag, hop_flag};
 pub(crate) struct Scan {
     pub(crate) keyspace: Arc<Keyspace>,
     pub(crate) reverse: bool,
-    pub(crate) keys_only: bool,
+    pub(crate) shows: Shows,
     /// Most entries wanted. A scan with a limit goes partition by partition, one ask at a time.
     limit: Option<usize>,
     /// Not asked for yet, from first to last key.
@@ -30,6 +30,8 @@ pub(crate) struct Scan {
     /// Entries of one covered interval each, in the order of the scan.
     chunks: Vec<Vec<(Vec<u8>, Value)>>,
     entries: usize,
+    /// Keys that were counted and not listed.
+    counted: u64,
     bytes: usize,
     bytes_max: usize,
     /// Given up at this time unless there is progress.
@@ -42,8 +44,23 @@ pub(crate) struct Terms {
     pub(crate) reverse: bool,
     /// Most entries wanted.
     pub(crate) limit: Option<usize>,
-    /// Values are not wanted.
-    pub(crate) keys_only: bool,
+    pub(crate) shows: Shows,
+}
+
+/// What a scan is to say of the keys that have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    Entries,
+    /// Without their values.
+    Keys,
+    /// Only how many they are.
+    Count,
+}
+
+impl Shows {
+    pub(crate) fn keys_only(yes: bool) -> Self {
+        if yes { Self::Keys } else { Self::Entries }
+    }
 }
 
 /// A part of the interval that is to be asked for.
@@ -96,7 +113,7 @@ impl Scan {
     pub(crate) fn new(
         keyspace: Arc<Keyspace>,
         interval: Interval,
-        Terms { reverse, limit, keys_only }: Terms,
+        Terms { reverse, limit, shows }: Terms,
         bytes_max: usize,
         deadline: Instant,
     ) -> Self {
@@ -104,12 +121,13 @@ impl Scan {
         Self {
             keyspace,
             reverse,
-            keys_only,
+            shows,
             limit,
             wanted: VecDeque::from([want]),
             in_flight: BTreeSet::new(),
             chunks: Vec::new(),
             entries: 0,
+            counted: 0,
             bytes: 0,
             bytes_max,
             deadline,
@@ -154,6 +172,7 @@ impl Scan {
         piece: Piece,
         entries: &RangeEntries<'_>,
     ) -> Result<bool, DropReason> {
+        let counted = self.check_count(ask, piece, entries)?;
         let farthest = self.check_order(piece, entries)?;
         let stop = match (piece.partial, farthest) {
             (false, _) => None,
@@ -177,8 +196,26 @@ impl Scan {
         if piece.cut {
             self.want_beyond(ask, piece);
         }
+        self.counted = self.counted.saturating_add(counted);
         self.keep(&covered, entries);
         Ok(!covered.is_empty())
+    }
+
+    /// What a count adds. Of a number no part can be left out: all that it is about must be open.
+    fn check_count(
+        &self,
+        ask: &Ask,
+        piece: Piece,
+        entries: &RangeEntries<'_>,
+    ) -> Result<u64, DropReason> {
+        match (self.shows, entries.counted()) {
+            (Shows::Entries | Shows::Keys, None) => Ok(0),
+            (Shows::Entries | Shows::Keys, Some(_)) | (Shows::Count, None) => {
+                Err(DropReason::BadBody)
+            }
+            (Shows::Count, Some(keys)) if ask.is_open(piece) => Ok(keys),
+            (Shows::Count, Some(_)) => Err(DropReason::UnknownRequest),
+        }
     }
 
     /// Checks that keys ascend (or descend) within the piece; gives the last one.
@@ -280,15 +317,18 @@ impl Scan {
         }
     }
 
-    /// The entries in the order of the scan. Chunks come from disjoint intervals, so that their
-    /// order is that of any of their keys.
-    pub(crate) fn finish(mut self) -> Vec<(Vec<u8>, Value)> {
+    /// The result: the entries in the order of the scan. Chunks come from disjoint intervals, so
+    /// that their order is that of any of their keys.
+    pub(crate) fn finish(mut self) -> Reply {
+        if self.shows == Shows::Count {
+            return Reply::Count(self.counted);
+        }
         let place = |(key, _): &(Vec<u8>, Value)| (self.keyspace.match_value(key), key.clone());
         self.chunks.sort_by_cached_key(|chunk| chunk.first().map(place));
         if self.reverse {
             self.chunks.reverse();
         }
-        self.chunks.into_iter().flatten().collect()
+        Reply::Range(self.chunks.into_iter().flatten().collect())
     }
 }
 
@@ -360,6 +400,11 @@ impl Ask {
     /// Whether a scan that has come to `key` has come any way into this.
     fn is_ahead(&self, key: &[u8], at: Match, reverse: bool) -> bool {
         self.interval.split(key, at, reverse).0.is_some()
+    }
+
+    /// Whether the piece lies in what has not been answered.
+    fn is_open(&self, piece: Piece) -> bool {
+        self.open.iter().any(|(first, last)| *first <= piece.first && piece.last <= *last)
     }
 
     /// Whether the piece holds the open end that a scan begins with.

@@ -168,6 +168,24 @@ proptest! {
     }
 
     #[test]
+    fn a_count_counts_every_key_once(
+        data in any_data(),
+        partitions in prop_oneof![1usize..8, 30usize..90],
+        (network, whims) in (any_network(), any_whims()),
+        seed in any::<u64>(),
+    ) {
+        let keyspace = range_keyspace(PREFIX);
+        let mut cluster = Cluster::new(keyspace.clone(), 1, whims, Rng::new(seed).fork("cluster"));
+        cluster.data = data;
+        cluster.split(partitions);
+        let mut client = client(seed);
+        client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), Request::Count).unwrap();
+        let (reply, _) = run(&mut client, &mut cluster, network, seed);
+        let want = cluster.data.values().flatten().count() as u64;
+        prop_assert_eq!(reply, Reply::Count(want));
+    }
+
+    #[test]
     fn a_multiget_answers_every_key_in_the_order_of_the_request(
         data in any_data(),
         partitions in 1usize..20,

@@ -6,7 +6,7 @@ use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -39,6 +39,12 @@ pub(crate) struct Entry {
     pub(crate) output: AtomicUsize,
     /// Commands that are under way.
     pub(crate) running: AtomicUsize,
+    /// Commands that wait for EXEC; below 0 without MULTI.
+    pub(crate) queued: AtomicI64,
+    /// Bytes of their arguments.
+    pub(crate) queued_bytes: AtomicUsize,
+    /// Keys that are watched.
+    pub(crate) watched: AtomicUsize,
     signals: AtomicU8,
     /// Wakes the connection's task.
     pub(crate) waker: AtomicWaker,
@@ -142,6 +148,9 @@ impl Clients {
             input: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
+            queued: AtomicI64::new(-1),
+            queued_bytes: AtomicUsize::new(0),
+            watched: AtomicUsize::new(0),
             signals: AtomicU8::new(0),
             waker: AtomicWaker::new(),
             told: Mutex::new(told),

@@ -7,7 +7,7 @@ mod session;
 
 pub use index::{Found, find, number_of, numbered, resolve, subcommands};
 pub use keyed::Keyed;
-pub use session::{Acl, Client, Command, Config, Latency, Session, Slowlog, Transaction};
+pub use session::{Acl, Client, Command, Config, HotKeys, Latency, Session, Slowlog, Transaction};
 
 /// A command of the table.
 #[derive(Debug)]

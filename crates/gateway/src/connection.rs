@@ -266,7 +266,7 @@ impl Connection {
             Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
                 Answer::Now(reply) => {
                     if command == Session::Reset {
-                        self.bracket = Bracket::default();
+                        self.forget_bracket();
                     }
                     self.finish_now(Ended { reply, number, began, args, watched: None });
                 }
@@ -343,7 +343,7 @@ impl Connection {
             self.keys = VecDeque::new();
         }
         if let Some(watched) = ended.watched.take() {
-            self.bracket.watch(watched);
+            self.watches(watched);
         }
         self.note(ended);
         self.reply(&ended.reply);
@@ -356,11 +356,7 @@ impl Connection {
 
     fn note(&self, ended: &Ended) {
         let took = ended.began.elapsed();
-        let error = match &ended.reply {
-            Reply::Error(text) => Some(text.as_ref()),
-            _ => None,
-        };
-        self.shared.stats.note_call(ended.number, took, error);
+        self.shared.stats.note_call(ended.number, took, ended.reply.error_text());
         let slow = self.shared.settings.slower_than();
         // What everybody may use has passwords among its arguments.
         let spec = command::numbered().get(ended.number).filter(|spec| !spec.is_for_all());

@@ -12,6 +12,7 @@ pub mod command;
 mod connection;
 pub mod glob;
 mod hot;
+mod key_count;
 mod memory;
 mod metrics;
 mod pause;
@@ -26,6 +27,7 @@ mod stats;
 pub mod store;
 mod stream;
 mod tls;
+mod tracking;
 
 pub use acl::Acl;
 pub use hot::{HotKey, HotKeys};

@@ -46,6 +46,14 @@ impl Reply {
         Self::Error(Cow::Borrowed(text))
     }
 
+    /// The text of an error.
+    pub(crate) fn error_text(&self) -> Option<&str> {
+        match self {
+            Self::Error(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Bytes that somebody else owns.
     #[must_use]
     pub fn bulk(bytes: impl AsRef<[u8]>) -> Self {

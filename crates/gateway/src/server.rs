@@ -4,6 +4,7 @@ use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::hot::HotKeys;
+use crate::key_count::KeyCount;
 use crate::metrics;
 use crate::pause::Pause;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
@@ -13,6 +14,7 @@ use crate::stats::Stats;
 use crate::store::Store;
 use crate::stream::Stream;
 use crate::tls::{self, TlsError, TlsFiles};
+use crate::tracking::Tracking;
 use client::LookupError;
 use client::asynchronous::Client;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -204,6 +206,8 @@ async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener),
         replicas: options.replicas,
         services,
         hot,
+        tracking: Tracking::default(),
+        key_count: KeyCount::default(),
         listen,
         acl: options.acl,
         settings: Settings::new(maxclients, options.idle_timeout, fixed),

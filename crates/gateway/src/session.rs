@@ -80,7 +80,7 @@ impl Peer {
             Session::Echo => Reply::Bulk(arg(args, 1)).into(),
             Session::FunctionFlush => Reply::OK.into(),
             Session::Hello => self.hello(shared, args).into(),
-            Session::HotKeysGet => hotkeys::get(shared),
+            Session::HotKeys(command) => hotkeys::run(shared, command, args),
             Session::Info => info::run(shared, args),
             Session::Latency(command) => latency::run_latency(shared, command, args).into(),
             Session::Ping => ping(args).into(),

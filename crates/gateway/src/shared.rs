@@ -4,10 +4,12 @@ use crate::Store;
 use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::hot::HotKeys;
+use crate::key_count::KeyCount;
 use crate::pause::Pause;
 use crate::settings::Settings;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
+use crate::tracking::Tracking;
 use runtime::clock::Clock;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -25,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) services: Vec<SocketAddr>,
     /// Who knows the hot keys, if somebody does.
     pub(crate) hot: Option<HotKeys>,
+    pub(crate) tracking: Tracking,
+    pub(crate) key_count: KeyCount,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,

@@ -173,6 +173,17 @@ impl Stats {
         self.commands.iter().map(calls).sum()
     }
 
+    /// Microseconds that commands took.
+    pub(crate) fn micros(&self) -> u64 {
+        self.commands.iter().map(|stats| stats.micros.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes from and to clients.
+    pub(crate) fn bytes(&self) -> u64 {
+        let (read, written) = (&self.bytes_in, &self.bytes_out);
+        read.load(Ordering::Relaxed).saturating_add(written.load(Ordering::Relaxed))
+    }
+
     /// A client has to wait from now on.
     pub(crate) fn note_held_back(&self, why: HeldBack) {
         self.held_back_counter(why).fetch_add(1, Ordering::Relaxed);

@@ -22,7 +22,7 @@ use crate::command::Keyed;
 use crate::hot::HotKeys;
 use access::Turns;
 use atomic::View;
-pub use atomic::{Queued, Watched};
+pub use atomic::{Queued, Ran, Watched};
 use bytes::Bytes;
 use client::asynchronous::Space;
 use errors::{Answer, arity};

@@ -4,7 +4,7 @@
 //! does that a key has no value when a write is told so with version 0. Such answers wait until
 //! HOT_COVER has come back through the switch.
 
-use crate::engine::{Engine, Interval};
+use crate::engine::{Engine, Interval, Record};
 use crate::replica::{Context, Replica};
 use cluster::{PartitionId, Plant};
 use machine::Instant;
@@ -134,6 +134,29 @@ impl Replica {
             }
         }
         barred == 0
+    }
+
+    /// Whether keys of an interval may be counted. What counts is what is committed here, whatever
+    /// copies show. A key that is away has a value if it had one when it left, for only writes of
+    /// values may go anywhere; if it had none, it has to come home to be counted.
+    pub(crate) fn may_count_all<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        interval: &Interval<'_>,
+    ) -> bool {
+        let mut unknown = 0;
+        for (key, mark) in self.marks.iter().filter(|(key, it)| interval.holds(it.match_value, key))
+        {
+            let place = mark.header();
+            let has_value = |record: Option<Record<'_>>| record.is_some_and(|it| !it.tombstone);
+            if self.trips.present(key).is_some()
+                && !ctx.engine.read(&self.key_ref(&place, key), has_value)
+            {
+                ctx.heat.see_bound(self.partition.keyspace, key);
+                unknown += 1;
+            }
+        }
+        unknown == 0
     }
 
     /// Whether the client may be told how its write ended. That there is no value is said with

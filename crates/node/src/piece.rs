@@ -4,14 +4,37 @@ use crate::engine::{Engine, Interval, Record};
 use crate::read::{PAYLOAD_MAX, entry, is_over};
 use machine::Instant;
 use std::ops::{Bound, ControlFlow};
-use wire::{Entry, PartKey, RangeEntryBody};
+use wire::{Entry, PartKey, RangeEntryBody, flag};
+
+/// What a RANGE is to be told of the keys that have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    Entries,
+    Keys,
+    /// Only how many they are.
+    Count,
+}
+
+impl Shows {
+    pub(crate) fn of(flags: u8) -> Self {
+        if flags & flag::COUNT_ONLY != 0 {
+            Self::Count
+        } else if flags & flag::KEYS_ONLY != 0 {
+            Self::Keys
+        } else {
+            Self::Entries
+        }
+    }
+}
 
 /// The answer to a piece of a RANGE while it is being filled.
 pub(crate) struct Piece {
     pub(crate) payload: Vec<u8>,
     pub(crate) count: u8,
     limit: u32,
-    keys_only: bool,
+    shows: Shows,
+    /// Keys with a value that were counted and not listed.
+    pub(crate) keys: u64,
     examined: usize,
     /// Where the last entry begins.
     last_at: usize,
@@ -20,9 +43,10 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn new(mut payload: Vec<u8>, limit: u32, keys_only: bool) -> Self {
+    pub(crate) fn new(mut payload: Vec<u8>, limit: u32, shows: Shows) -> Self {
         payload.clear();
-        Self { payload, count: 0, limit, keys_only, examined: 0, last_at: 0, partial: false }
+        let (count, keys, examined, last_at, partial) = (0, 0, 0, 0, false);
+        Self { payload, count, limit, shows, keys, examined, last_at, partial }
     }
 
     /// Takes what fits of an interval. Parts of a big value are passed by in one step.
@@ -61,7 +85,8 @@ impl Piece {
 
     fn take_as(&mut self, key: &[u8], record: &Record<'_>, visible: bool) -> ControlFlow<()> {
         self.examined += 1;
-        let value = if visible && !self.keys_only { record.value } else { &[] };
+        let listed = visible && self.shows != Shows::Count;
+        let value = if visible && self.shows == Shows::Entries { record.value } else { &[] };
         let fits =
             self.payload.len() + RangeEntryBody::LEN + key.len() + value.len() <= PAYLOAD_MAX;
         // An empty piece has room for any entry, so a partial one always has a key to go on from.
@@ -70,10 +95,11 @@ impl Piece {
             return ControlFlow::Break(());
         }
         let out_of_steps = self.examined >= SCAN_STEPS_MAX;
-        if visible || out_of_steps {
+        self.keys += u64::from(visible && !listed);
+        if listed || out_of_steps {
             self.last_at = self.payload.len();
         }
-        if visible {
+        if listed {
             let entry = Entry { value, ..entry(record) };
             wire::push_range_entry(&mut self.payload, key, Some(&entry));
             self.count += 1;

@@ -5,7 +5,7 @@ use crate::copies::read_copy_of_mget;
 use crate::engine::{Engine, Interval, Record};
 use crate::heat::Use;
 use crate::node::Lookup;
-use crate::piece::Piece;
+use crate::piece::{Piece, Shows};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use crate::serve::matches_key;
@@ -15,7 +15,7 @@ use std::ops::Bound;
 use wire::big::time_of;
 use wire::{
     Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
-    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
+    MgetEntryBody, MgetKey, MgetKeys, Op, RangeCountBody, flag, hop_flag,
 };
 
 /// What a read of one key is told about its record.
@@ -196,25 +196,32 @@ impl Replica {
             reverse: flags & flag::REVERSE != 0,
         };
         let scratch = std::mem::take(ctx.scratch);
-        let keys_only = flags & flag::KEYS_ONLY != 0;
-        let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)), keys_only);
+        let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)), Shows::of(flags));
         let now = ctx.now;
         if interval.first <= interval.last {
             piece.fill(&*ctx.engine, now, interval);
         }
-        if !self.may_show_all(ctx, &piece.covered(interval)) {
+        let covered = piece.covered(interval);
+        let may_say = if flags & flag::COUNT_ONLY == 0 {
+            self.may_show_all(ctx, &covered)
+        } else {
+            self.may_count_all(ctx, &covered)
+        };
+        if !may_say {
             refuse(ctx, request, Op::Range, Code::NotHere);
             *ctx.scratch = piece.payload;
             return;
         }
         let partial = if piece.partial { flag::PARTIAL } else { 0 };
         let header = Header {
-            flags: flags & flag::REVERSE | partial,
+            flags: flags & (flag::REVERSE | flag::COUNT_ONLY) | partial,
             object_version: request.object_version,
             count: piece.count,
             ..reply_header(ctx, request, Op::Range, Code::Ok)
         };
-        send(ctx, &header, &[&piece.payload]);
+        let keys = RangeCountBody { keys: piece.keys }.to_bytes();
+        let counted: &[u8] = if flags & flag::COUNT_ONLY == 0 { &[] } else { &keys };
+        send(ctx, &header, &[counted, &piece.payload]);
         *ctx.scratch = piece.payload;
     }
 }

@@ -694,6 +694,42 @@ fn a_hash_keyspace_is_scanned_in_the_order_of_match_values() {
     }
 }
 
+#[test]
+fn a_count_is_of_the_keys_that_have_a_value() {
+    let mut chain = Chain::of(2, KeyspaceKind::Hash);
+    for n in 0..1_200u64 {
+        chain.put(format!("k{n:04}").as_bytes(), &[7; 10]);
+    }
+    chain.settle();
+    for n in 0..100u64 {
+        chain.del(format!("k{n:04}").as_bytes());
+    }
+    chain.settle();
+    chain.replies.clear();
+    let (mut keys, mut start, mut pieces) = (0, Vec::new(), 0);
+    let mut flags = flag::COUNT_ONLY | flag::START_OPEN | flag::END_OPEN;
+    loop {
+        let mut header = Header { flags, ..chain.stamped(Op::Range, &start, 1_000) };
+        header.match_value = if start.is_empty() { 0 } else { header.match_value };
+        header.set_match_end(u128::MAX);
+        chain.send(&header, &[&RangeBody { limit: 1 }.to_bytes(), &start]);
+        let reply = chain.only_reply();
+        pieces += 1;
+        assert_ne!(reply.header.flags & flag::COUNT_ONLY, 0);
+        let (counted, rest) = wire::RangeCountBody::split(&reply.payload).unwrap();
+        keys += counted.keys;
+        if reply.header.flags & flag::PARTIAL == 0 {
+            assert!(rest.is_empty() && reply.header.count == 0);
+            break;
+        }
+        let (hole, key) = wire::RangeEntryBody::split(rest).unwrap();
+        assert_eq!((hole.kind, reply.header.count), (1, 1));
+        start = key.to_vec();
+        flags = flag::COUNT_ONLY | flag::START_EXCLUSIVE | flag::END_OPEN;
+    }
+    assert_eq!((keys, pieces), (1_100, 3), "512 records at a time");
+}
+
 fn scan_reply(reply: &Reply, keys: &mut Vec<Vec<u8>>) -> bool {
     let mut datagram = Vec::new();
     let mut count = 0;

@@ -189,6 +189,25 @@ const LEASE: Duration = Duration::from_secs(10);
 const READY_WAIT_MAX: Duration = Duration::from_secs(30);
 
 impl UpOptions {
+    /// A cluster in memory on this machine, at ports that are free, with one thread for each part.
+    #[must_use]
+    pub fn in_memory(nodes: u16, replicas: u8, partitions: u32) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self {
+            nodes,
+            replicas,
+            partitions,
+            shards: 1,
+            switch_threads: 1,
+            engine: EngineKind::Memory,
+            data: None,
+            backends: Vec::new(),
+            sync: SyncPolicy::Always,
+            service: any,
+            admin: any,
+        }
+    }
+
     /// What is wrong with them, in words that say what to do.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {

@@ -5,8 +5,8 @@ use crate::copy::CopyEntries;
 use crate::layout::{
     BatchReplyBody, CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX,
     Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX,
-    MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeEntryBody, ReturnBody,
-    RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
+    MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody,
+    RangeEntryBody, ReturnBody, RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -284,6 +284,12 @@ impl<'a> Body<'a> {
                 rest.is_empty().then_some(Self::IncrReply { result })?
             }
             Op::MgetReply => Self::MgetReply(MgetEntries::parse(header.bitmap(), payload)?),
+            Op::RangeReply if header.flags() & flag::COUNT_ONLY != 0 => {
+                let (RangeCountBody { keys }, rest) = RangeCountBody::split(payload)?;
+                let stop = RangeEntries::parse(header.count(), rest)?;
+                let holes = stop.iter().all(|(_, entry)| entry.is_none());
+                holes.then_some(Self::RangeReply(RangeEntries { counted: Some(keys), ..stop }))?
+            }
             Op::RangeReply => Self::RangeReply(RangeEntries::parse(header.count(), payload)?),
             Op::DescribeReply => {
                 let (fixed, prefix) = DescribeReplyBody::split(payload)?;
@@ -428,11 +434,12 @@ impl<'a> MgetEntries<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeEntries<'a> {
     entries: &'a [u8],
+    counted: Option<u64>,
 }
 
 impl<'a> RangeEntries<'a> {
     fn parse(count: u8, payload: &'a [u8]) -> Option<Self> {
-        let entries = Self { entries: payload };
+        let entries = Self { entries: payload, counted: None };
         let mut used = 0;
         let mut found = 0;
         for (key, entry) in entries.iter() {
@@ -440,6 +447,12 @@ impl<'a> RangeEntries<'a> {
             found += 1;
         }
         (found == usize::from(count) && used == payload.len()).then_some(entries)
+    }
+
+    /// How many keys there are, if only that was asked for: there are holes only then.
+    #[must_use]
+    pub fn counted(&self) -> Option<u64> {
+        self.counted
     }
 
     /// Each key with its value; `None` where the scan came by a key that has none.

@@ -629,6 +629,8 @@ pub mod flag {
     pub const PARTIAL: u8 = 1 << 6;
     /// PUT, CAS: keep the expiry that the present value has.
     pub const KEEP_EXPIRY: u8 = 1 << 7;
+    /// RANGE and its reply: only how many keys have a value.
+    pub const COUNT_ONLY: u8 = 1 << 7;
     /// GET, MGET: only the tail is to answer, though the key is hot.
     pub const AT_HOME: u8 = 1 << 7;
 }
@@ -1450,6 +1452,33 @@ impl GetReplyBody {
     pub fn to_bytes(&self) -> [u8; 8] {
         let mut out = [0; 8];
         crate::bytes::put::<0, 8, 8>(&mut out, self.expiry_ms.to_be_bytes());
+        out
+    }
+}
+
+/// RANGE reply with COUNT_ONLY: how many keys of what it covers have a value. Then, with PARTIAL, a hole: as far as it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeCountBody {
+    /// 8 bytes, big-endian on the wire.
+    pub keys: u64,
+}
+
+impl RangeCountBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { keys: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.keys.to_be_bytes());
         out
     }
 }

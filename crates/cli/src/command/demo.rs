@@ -17,12 +17,10 @@ use cluster::{HotPolicy, KeyspaceKind, Map, NodeId};
 use controller::{KeyspaceSpec, NodeLoad};
 use machine::Instant;
 use runtime::clock::Clock;
-use runtime::config::EngineKind;
 use runtime::logging::{self, LogFormat};
-use runtime::store::SyncPolicy;
 use runtime::up::{Embedded, UpOptions};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 use workload::{Distribution, KeyNames, Mix, OpKind, Sizes, Spec, Values};
 
@@ -107,20 +105,7 @@ struct Step {
 impl Demo {
     fn start(quiet: bool) -> Result<Self, Failure> {
         let say = |text: String| say(quiet, &text);
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let cluster = up::start(&UpOptions {
-            nodes: NODES,
-            replicas: REPLICAS,
-            partitions: PARTITIONS,
-            shards: 1,
-            switch_threads: 1,
-            engine: EngineKind::Memory,
-            data: None,
-            backends: Vec::new(),
-            sync: SyncPolicy::Always,
-            service: any,
-            admin: any,
-        })?;
+        let cluster = up::start(&UpOptions::in_memory(NODES, REPLICAS, PARTITIONS))?;
         let service = cluster.service();
         say(format!("A switch at {service}, {NODES} storage nodes and a controller are up."));
         let admin = Admin::new(&[cluster.admin()], STEP_WAIT_MAX);

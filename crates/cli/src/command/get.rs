@@ -60,7 +60,7 @@ impl Args {
         let found = space.get_range(&key, range).into_result()?;
         match found {
             Some(value) if shared.json => {
-                Answer::new("done").bytes(style, "key", &key).value(style, &value).print();
+                Answer::new("done").bytes(style, "key", &key).value(style, &key, &value).print();
             }
             Some(value) => bytes::print_raw(&value.value, style)?,
             None => return Ok(missing(shared, style, &key)),

@@ -34,10 +34,16 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let keys = many::keys(&self.keys, self.hex)?;
         let style = Style { hex: self.hex };
-        let outcomes = self.within.space(shared)?.mget(&keys);
+        let space = self.within.space(shared)?;
+        let outcomes = space.mget(&keys);
         let mut tally = Tally::new(shared, style);
         for (key, outcome) in keys.iter().zip(outcomes) {
-            match outcome.into_result() {
+            let found = match outcome.into_result() {
+                // It fits no datagram.
+                Ok(Some(value)) if value.big => space.get(key).into_result(),
+                other => other,
+            };
+            match found {
                 Ok(Some(value)) => print_found(shared, style, key, &value)?,
                 Ok(None) => tally.missing(key),
                 Err(not_done) => tally.failed(key, not_done),
@@ -49,7 +55,7 @@ impl Args {
 
 fn print_found(shared: &Shared, style: Style, key: &[u8], value: &Value) -> Result<(), Failure> {
     if shared.json {
-        Answer::new("done").bytes(style, "key", key).value(style, value).print();
+        Answer::new("done").bytes(style, "key", key).value(style, key, value).print();
         return Ok(());
     }
     let line = format!("{}\t{}\n", style.line(key), style.line(&value.value));

@@ -17,7 +17,8 @@ use std::ops::Bound;
 /// time is among those that are printed, whatever is written meanwhile.
 ///
 /// The switch cuts the interval at the partitions' bounds; the client puts the pieces together.
-/// Prints a line for each key: key, tab, value, what is not printable escaped.
+/// Prints a line for each key: key, tab, value, what is not printable escaped. Of a value that fits
+/// no datagram it is said how long it is, in brackets (with --json under bytes).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -67,6 +68,11 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let mut scan = self.options()?;
         let space = connect::space(shared)?;
+        if self.count && scan == self.whole() {
+            let most = self.limit.map_or(u64::MAX, |limit| limit as u64);
+            Self::print_count(shared, space.count().into_result()?.min(most));
+            return Ok(Verdict::Yes);
+        }
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut left = self.limit.unwrap_or(usize::MAX);
         let mut count = 0_u64;
@@ -102,13 +108,19 @@ impl Args {
         }
         let flushed = out.flush();
         drop(out);
-        if self.count && shared.json {
-            Answer::new("done").with("count", count).print();
-        } else if self.count {
-            out::line(&count.to_string());
+        if self.count {
+            Self::print_count(shared, count);
         }
         flushed.map_err(|error| Failure::Other(error.into()))?;
         Ok(Verdict::Yes)
+    }
+
+    fn print_count(shared: &Shared, count: u64) {
+        if shared.json {
+            Answer::new("done").with("count", count).print();
+        } else {
+            out::line(&count.to_string());
+        }
     }
 
     fn print(
@@ -122,10 +134,14 @@ impl Args {
         match (shared.json, self.keys_only) {
             (true, keys_only) => {
                 let answer = Answer::new("done").bytes(style, "key", key);
-                let answer = if keys_only { answer } else { answer.value(style, value) };
+                let answer = if keys_only { answer } else { answer.value(style, key, value) };
                 writeln!(out, "{}", answer.line())
             }
             (false, true) => writeln!(out, "{}", style.line(key)),
+            (false, false) if value.big => {
+                let len = value.whole_len(key).unwrap_or_default();
+                writeln!(out, "{}\t({len} bytes)", style.line(key))
+            }
             (false, false) => {
                 writeln!(out, "{}\t{}", style.line(key), style.line(&value.value))
             }

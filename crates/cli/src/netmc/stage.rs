@@ -260,17 +260,12 @@ impl Setup {
         let Self { lab, plane, nodes, node_rate, redis } = self.clone();
         let directory = state::directory(&lab).join(REDIS);
         let size = UpOptions {
-            nodes,
-            replicas: 1,
-            partitions: u32::from(nodes),
-            shards: 1,
-            switch_threads: 1,
             engine: if redis { EngineKind::Redis } else { EngineKind::Memory },
             backends: if redis { redis::backends(nodes, &directory) } else { Vec::new() },
-            data: None,
             sync: SyncPolicy::Never,
             service: service(),
             admin: admin(Place::Controller),
+            ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
         let rack = Rack { lab, nodes, clients: CLIENTS + 1 };
         Cluster { rack, plane, size, node_rate, slow_nodes: 0 }

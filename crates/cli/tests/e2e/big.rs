@@ -1,6 +1,7 @@
 //! Values that do not fit a datagram: whole, in part, from files and into files.
 
 use crate::harness::{Daemon, Up, keyway};
+use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -76,6 +77,16 @@ fn parts_are_hidden_from_scans() {
         expected.reverse();
     }
     assert_eq!(up.run(&["scan", "-k", "files", "--count"]).expect(0).stdout, "6\n");
+    let some = up.run(&["scan", "-k", "files", "--prefix", "fa", "--count"]).expect(0);
+    assert_eq!(some.stdout, "2\n");
+    // A scan says how long a value is, a multiget brings it.
+    let scan = ["scan", "-k", "files", "--prefix", "fa"];
+    assert_eq!(up.run(&scan).expect(0).stdout, "fa\t(200000 bytes)\nfa1\tx\n");
+    let found = up.run(&[&scan[..], &["--json"]].concat()).expect(0).json_lines();
+    assert_eq!((found[0]["bytes"].as_u64(), &found[0]["value"]), (Some(200_000), &Value::Null));
+    let found = up.run(&["mget", "-k", "files", "6661", "--hex"]).expect(0).stdout;
+    let whole: String = bytes(200_000, 3).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(found, format!("6661\t{whole}\n"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use wire::{Body, Code, Entry, Header, Op, Packet, flag, hop_flag};
+use wire::{Body, Code, Entry, Header, Op, Packet, RangeCountBody, RangeEntryBody, flag, hop_flag};
 
 /// What the fake cluster may do to make a client's life hard; each is a chance in 100.
 #[derive(Clone, Copy, Debug, Default)]
@@ -196,7 +196,31 @@ impl Cluster {
             values += u32::from(entry.is_some());
             count += 1;
         }
+        if header.flags & flag::COUNT_ONLY != 0 {
+            return self.count(&reply, &payload, count);
+        }
         reply.count = count;
+        wire::emit(&mut out, &reply, &[&payload]);
+        out
+    }
+
+    /// How many of the entries have values, and a hole at the last if it went no further.
+    fn count(&mut self, reply: &Header, entries: &[u8], count: u8) -> Vec<u8> {
+        let (mut keys, mut rest, mut last) = (0, entries, &[][..]);
+        while let Some((fixed, after)) = RangeEntryBody::split(rest) {
+            keys += u64::from(fixed.kind == 0);
+            let (key, after) = after.split_at(usize::from(fixed.key_len));
+            (last, rest) = (key, &after[usize::from(fixed.value_len)..]);
+        }
+        let mut payload = RangeCountBody { keys }.to_bytes().to_vec();
+        let partial = reply.flags & flag::PARTIAL != 0;
+        assert!(!partial || count > 0, "a partial piece has an entry");
+        if partial {
+            wire::push_range_entry(&mut payload, last, None);
+        }
+        let flags = reply.flags | flag::COUNT_ONLY;
+        let reply = Header { flags, count: u8::from(partial), ..*reply };
+        let mut out = Vec::new();
         wire::emit(&mut out, &reply, &[&payload]);
         out
     }

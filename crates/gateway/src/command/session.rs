@@ -29,8 +29,8 @@ pub enum Session {
     Hello,
     /// The HELP of a command with subcommands.
     Help,
-    /// HOTKEYS GET.
-    HotKeysGet,
+    /// HOTKEYS.
+    HotKeys(HotKeys),
     /// INFO.
     Info,
     /// LATENCY.
@@ -138,6 +138,19 @@ pub enum Config {
     ResetStat,
     /// CONFIG SET.
     Set,
+}
+
+/// Subcommands of HOTKEYS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HotKeys {
+    /// HOTKEYS GET.
+    Get,
+    /// HOTKEYS RESET.
+    Reset,
+    /// HOTKEYS START.
+    Start,
+    /// HOTKEYS STOP.
+    Stop,
 }
 
 /// Subcommands of LATENCY.

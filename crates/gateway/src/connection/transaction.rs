@@ -2,10 +2,15 @@
 
 use super::{Connection, Ended};
 use crate::Reply;
-use crate::command::{Found, Keys, Run, Session, Transaction};
+use crate::command::{
+    Client, Config, Found, HotKeys, Keys, Latency, Run, Session, Slowlog, Transaction,
+};
 use crate::session::Answer;
-use crate::store::{Queued, Watched};
+use crate::store::{Queued, Ran, Watched};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 /// Commands of one transaction: far more than change the 16 keys that one can be about.
@@ -29,10 +34,11 @@ struct Queue {
     broken: bool,
 }
 
-/// A command of a transaction, or the reply of one that is not about keys.
+/// A command of a transaction, or what comes of one that is not about keys.
 enum Slot {
     Keyed(Queued),
-    Ready(Reply),
+    Ready(Ran),
+    Later(BoxFuture<'static, Reply>),
 }
 
 impl Bracket {
@@ -48,7 +54,7 @@ impl Bracket {
     }
 
     /// Keys that were read for WATCH. Of one that is watched already the first version counts.
-    pub(super) fn watch(&mut self, read: Watched) {
+    fn watch(&mut self, read: Watched) {
         for (key, version) in read {
             self.watched.entry(key).or_insert(version);
         }
@@ -73,15 +79,46 @@ fn why_not(found: Found) -> Option<Reply> {
             let text = format!("ERR '{name}' is about all keys, and no part of a transaction here");
             Some(Reply::Error(text.into()))
         }
-        Run::Keyed(_)
-        | Run::Session(
-            Session::Ping
-            | Session::Echo
-            | Session::Time
-            | Session::Select
-            | Session::Transaction(Transaction::Unwatch),
-        ) => None,
-        Run::Session(_) => Some(Reply::error("ERR Command not allowed inside a transaction")),
+        Run::Session(command) if !only_tells(command) => {
+            Some(Reply::error("ERR Command not allowed inside a transaction"))
+        }
+        Run::Keyed(_) | Run::Session(_) => None,
+    }
+}
+
+/// Whether a command changes nothing, so that no harm is done if the transaction is not.
+fn only_tells(command: Session) -> bool {
+    match command {
+        Session::Acl(_)
+        | Session::Client(Client::GetName | Client::Id | Client::Info | Client::List)
+        | Session::Command(_)
+        | Session::Config(Config::Get)
+        | Session::Container
+        | Session::Echo
+        | Session::FunctionFlush
+        | Session::Help
+        | Session::HotKeys(HotKeys::Get)
+        | Session::Info
+        | Session::Latency(Latency::Histogram | Latency::Latest)
+        | Session::Ping
+        // There is one database.
+        | Session::Select
+        | Session::Slowlog(Slowlog::Get | Slowlog::Len)
+        | Session::Time
+        // What it has watched is forgotten in any case.
+        | Session::Transaction(Transaction::Unwatch)
+        | Session::Wait => true,
+        Session::Auth
+        | Session::Client(_)
+        | Session::Config(_)
+        | Session::DebugSleep
+        | Session::Hello
+        | Session::HotKeys(_)
+        | Session::Latency(_)
+        | Session::Quit
+        | Session::Reset
+        | Session::Slowlog(_)
+        | Session::Transaction(_) => false,
     }
 }
 
@@ -103,7 +140,29 @@ impl Connection {
             queue.commands.push((found, args));
             self.reply(&Reply::Status("QUEUED".into()));
         }
+        self.tell_bracket();
         None
+    }
+
+    /// Lets CLIENT LIST see what is queued and watched.
+    fn tell_bracket(&self) {
+        let (queue, entry) = (self.bracket.queue.as_ref(), &self.peer.entry);
+        let queued = queue.map_or(-1, |it| i64::try_from(it.commands.len()).unwrap_or(i64::MAX));
+        entry.queued.store(queued, Ordering::Relaxed);
+        entry.queued_bytes.store(queue.map_or(0, |it| it.bytes), Ordering::Relaxed);
+        entry.watched.store(self.bracket.watched.len(), Ordering::Relaxed);
+    }
+
+    /// Keys are watched from now on.
+    pub(super) fn watches(&mut self, read: Watched) {
+        self.bracket.watch(read);
+        self.tell_bracket();
+    }
+
+    /// There is no transaction, and nothing is watched.
+    pub(super) fn forget_bracket(&mut self) {
+        self.bracket = Bracket::default();
+        self.tell_bracket();
     }
 
     /// Whether a command that is queued has to wait for CLIENT PAUSE, and until when.
@@ -116,6 +175,11 @@ impl Connection {
 
     /// Carries out one of the commands about transactions. Nothing is under way.
     pub(super) fn bracket(&mut self, step: Transaction, number: usize, args: Vec<Bytes>) {
+        self.take_step(step, number, args);
+        self.tell_bracket();
+    }
+
+    fn take_step(&mut self, step: Transaction, number: usize, args: Vec<Bytes>) {
         let now = |reply| Ended { reply, number, began: Instant::now(), args, watched: None };
         let reply = match (step, self.bracket.is_open()) {
             (Transaction::Multi, true) => Reply::error("ERR MULTI calls can not be nested"),
@@ -147,20 +211,22 @@ impl Connection {
     }
 
     /// What is to be done together; `None` if a part of it was refused.
-    fn take_transaction(&mut self) -> Option<(Vec<Slot>, Watched)> {
+    fn take_transaction(&mut self) -> Option<(Vec<(usize, Slot)>, Watched)> {
         let Bracket { queue, watched } = std::mem::take(&mut self.bracket);
         let queue = queue.filter(|queue| !queue.broken)?;
         let mut slots = Vec::new();
         for (found, args) in queue.commands {
-            slots.push(match found.spec.run {
+            let began = Instant::now();
+            let ready = |reply| Slot::Ready(Ran { reply, took: began.elapsed() });
+            let slot = match found.spec.run {
                 Run::Keyed(command) => Slot::Keyed((command, args)),
-                // What it has watched is forgotten in any case.
-                Run::Session(Session::Transaction(_)) => Slot::Ready(Reply::OK),
+                Run::Session(Session::Transaction(_)) => ready(Reply::OK),
                 Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
-                    Answer::Now(reply) => Slot::Ready(reply),
-                    Answer::Last(_) | Answer::Later(_) => return None,
+                    Answer::Now(reply) | Answer::Last(reply) => ready(reply),
+                    Answer::Later(reply) => Slot::Later(reply),
                 },
-            });
+            };
+            slots.push((found.number, slot));
         }
         Some((slots, watched))
     }
@@ -179,27 +245,32 @@ impl Connection {
         self.push(Bytes::new(), Box::pin(run));
     }
 
-    fn exec(&mut self, mut ended: Ended, slots: Vec<Slot>, watched: Watched) {
-        let store = self.store.clone();
+    fn exec(&mut self, mut ended: Ended, slots: Vec<(usize, Slot)>, watched: Watched) {
+        let (store, shared) = (self.store.clone(), Arc::clone(&self.shared));
         self.alone = true;
         let run = async move {
             let commands: Vec<Queued> = slots
                 .iter()
-                .filter_map(|slot| match slot {
+                .filter_map(|(_, slot)| match slot {
                     Slot::Keyed(queued) => Some(queued.clone()),
-                    Slot::Ready(_) => None,
+                    Slot::Ready(_) | Slot::Later(_) => None,
                 })
                 .collect();
             ended.reply = match store.transact(&commands, &watched).await {
                 Ok(None) => Reply::NullArray,
                 Err(error) => error,
-                Ok(Some(replies)) => {
-                    let mut replies = replies.into_iter();
-                    let in_place = |slot| match slot {
-                        Slot::Keyed(_) => replies.next().unwrap_or(Reply::Null),
-                        Slot::Ready(reply) => reply,
-                    };
-                    Reply::Array(slots.into_iter().map(in_place).collect())
+                Ok(Some(ran)) => {
+                    let (mut ran, mut replies) = (ran.into_iter(), Vec::new());
+                    for (number, slot) in slots {
+                        let done = match slot {
+                            Slot::Keyed(_) => ran.next().expect("each command was carried out"),
+                            Slot::Ready(done) => done,
+                            Slot::Later(reply) => Ran::timed(reply).await,
+                        };
+                        shared.stats.note_call(number, done.took, done.reply.error_text());
+                        replies.push(done.reply);
+                    }
+                    Reply::Array(replies)
                 }
             };
             ended

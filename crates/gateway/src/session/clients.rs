@@ -189,6 +189,8 @@ fn line(shared: &Shared, entry: &Entry) -> String {
     let number = usize::try_from(entry.command.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
     let command = numbered().get(number).map_or("NULL", |spec| spec.name);
     let mut flags = String::new();
+    let queued = entry.queued.load(Ordering::Relaxed);
+    flags.extend((queued >= 0).then_some('x'));
     flags.extend(told.no_evict.then_some('e'));
     flags.extend(told.no_touch.then_some('T'));
     if flags.is_empty() {
@@ -196,15 +198,17 @@ fn line(shared: &Shared, entry: &Entry) -> String {
     }
     format!(
         "id={} addr={} laddr={} name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 \
-         multi=-1 qbuf={} omem={} events=rw cmd={command} user={} redir=-1 resp={} lib-name={} \
-         lib-ver={}",
+         multi={queued} watch={} qbuf={} multi-mem={} omem={} events=rw cmd={command} user={} \
+         redir=-1 resp={} lib-name={} lib-ver={}",
         entry.id,
         entry.peer,
         entry.local,
         text(&told.name),
         now.saturating_sub(entry.since).as_secs(),
         entry.idle(now).as_secs(),
+        entry.watched.load(Ordering::Relaxed),
         entry.input.load(Ordering::Relaxed),
+        entry.queued_bytes.load(Ordering::Relaxed),
         entry.output.load(Ordering::Relaxed),
         told.user,
         told.protocol.number(),

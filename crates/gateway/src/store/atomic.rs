@@ -20,6 +20,8 @@ use client::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 use wire::{BATCH_BYTES_MAX, BATCH_STEPS_MAX};
 
 /// Keys that a client watches, with the version that each had then; 0 if it had no value.
@@ -27,6 +29,23 @@ pub type Watched = BTreeMap<Bytes, u64>;
 
 /// A command that waits for its transaction, with its arguments.
 pub type Queued = (Keyed, Vec<Bytes>);
+
+/// A command of a transaction that was carried out.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its reply.
+    pub reply: Reply,
+    /// How long it took, without what all commands of the transaction waited for.
+    pub took: Duration,
+}
+
+impl Ran {
+    pub(crate) async fn timed(run: impl Future<Output = Reply>) -> Self {
+        let began = Instant::now();
+        let reply = run.await;
+        Self { reply, took: began.elapsed() }
+    }
+}
 
 /// What the commands of a transaction have read and written so far.
 #[derive(Debug, Default)]
@@ -160,7 +179,7 @@ impl Store {
     }
 
     /// Carries out the commands of a transaction: all at one instant, at which the watched keys
-    /// are still as they were. The replies, in the order of the commands; `None` if a watched key
+    /// are still as they were. What they did, in their order; `None` if a watched key
     /// is not as it was, and nothing was done.
     ///
     /// # Errors
@@ -170,7 +189,7 @@ impl Store {
         &self,
         commands: &[Queued],
         watched: &Watched,
-    ) -> Result<Option<Vec<Reply>>, Reply> {
+    ) -> Result<Option<Vec<Ran>>, Reply> {
         let keys = keys_of(commands, watched);
         let _turn = match keys.first() {
             Some(key) => Some(self.turns.take(key).await),
@@ -181,15 +200,15 @@ impl Store {
             let view = Arc::new(View::default());
             view.fetch(&self.space, &keys).await;
             let within = Self { view: Some(Arc::clone(&view)), ..self.clone() };
-            let mut replies = Vec::new();
+            let mut ran = Vec::new();
             for (command, args) in commands {
-                replies.push(within.run(*command, args).await);
+                ran.push(Ran::timed(within.run(*command, args)).await);
             }
             if let Some(error) = view.cells().failed.take() {
                 return Err(error);
             }
             match self.settle(&view, watched).await? {
-                Settled::Done => return Ok(Some(replies)),
+                Settled::Done => return Ok(Some(ran)),
                 Settled::Broken => return Ok(None),
                 Settled::Changed => {}
             }
@@ -200,8 +219,8 @@ impl Store {
     /// One command about several keys.
     pub(super) async fn atomically(&self, command: Keyed, args: &[Bytes]) -> Answer {
         let commands = [(command, args.to_vec())];
-        let replies = Box::pin(self.transact(&commands, &Watched::new())).await?;
-        replies.and_then(|mut replies| replies.pop()).ok_or(CONTENDED)
+        let ran = Box::pin(self.transact(&commands, &Watched::new())).await?;
+        ran.and_then(|mut ran| ran.pop()).map(|it| it.reply).ok_or(CONTENDED)
     }
 
     /// Checks what a view rests on and makes its writes, with one batch.

@@ -15,8 +15,8 @@ use std::thread;
 /// Sequences at a time, each about keys of its own.
 const LANES: u64 = 8;
 
-/// Commands of a usual run, over all lanes.
-const COMMANDS: u64 = 20_000;
+/// Commands of a usual run, over all lanes: twenty of them are a million.
+const COMMANDS: u64 = 50_000;
 
 /// Commands of a lane that are shown with a difference.
 const SHOWN: usize = 12;

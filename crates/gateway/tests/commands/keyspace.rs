@@ -6,6 +6,7 @@ use bytes::Bytes;
 use gateway::Reply;
 use machine::Rng;
 use std::collections::BTreeSet;
+use tokio::time::Instant;
 
 /// Texts of letters that mean something in patterns, and of two that do not.
 fn text(rng: &mut Rng, len_max: u64) -> Bytes {
@@ -82,6 +83,35 @@ fn scan(gateway: &Gateway, store: &gateway::store::Store, options: &str) -> Vec<
             return keys;
         }
     }
+}
+
+/// Prints what it takes to count, and to go through all keys as it was done before: so many are set
+/// by `KEYWAY_DBSIZE_KEYS`.
+#[test]
+fn nodes_count_the_keys_that_have_a_value() {
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let say = |words: &str| gateway.say(&store, words);
+    let keys = std::env::var("KEYWAY_DBSIZE_KEYS").map_or(20_000, |it| it.parse::<i64>().unwrap());
+    let all: Vec<i64> = (0..keys).collect();
+    for some in all.chunks(1_000) {
+        let pairs: Vec<String> = some.iter().map(|it| format!("key:{it} v")).collect();
+        assert_eq!(say(&format!("MSET {}", pairs.join(" "))), Reply::OK);
+    }
+    let began = Instant::now();
+    assert_eq!(say("DBSIZE"), Reply::Integer(keys));
+    let counted = began.elapsed();
+    let met = scan(&gateway, &store, " COUNT 4096").len();
+    assert_eq!(i64::try_from(met).unwrap(), keys);
+    println!("{keys} keys: DBSIZE {counted:.1?}, SCAN of all {:.1?}", began.elapsed() - counted);
+
+    let long = "x".repeat(100_000);
+    assert_eq!(say(&format!("SET long {long}")), Reply::OK);
+    assert_eq!(say("DBSIZE"), Reply::Integer(keys + 1), "and none of its parts");
+    assert_eq!(say("DEL key:0 key:1 nosuch"), Reply::Integer(2));
+    assert_eq!(say("SET key:2 v PX 1"), Reply::OK);
+    while say("EXISTS key:2") != Reply::Integer(0) {}
+    assert_eq!(say("DBSIZE"), Reply::Integer(keys - 2));
 }
 
 #[test]

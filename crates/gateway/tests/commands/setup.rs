@@ -6,8 +6,6 @@ use client::asynchronous::Client;
 use gateway::command::{Run, resolve};
 use gateway::store::Store;
 use gateway::{Long, Reply};
-use runtime::config::EngineKind;
-use runtime::store::SyncPolicy;
 use runtime::up::{Embedded, HASH_KEYSPACE, UpOptions};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -20,19 +18,7 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) fn start() -> Self {
-        let options = UpOptions {
-            nodes: 3,
-            replicas: 2,
-            partitions: 16,
-            shards: 1,
-            switch_threads: 1,
-            engine: EngineKind::Memory,
-            backends: Vec::new(),
-            data: None,
-            sync: SyncPolicy::Always,
-            service: "127.0.0.1:0".parse().unwrap(),
-            admin: "127.0.0.1:0".parse().unwrap(),
-        };
+        let options = UpOptions::in_memory(3, 2, 16);
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         Self { runtime, cluster: Embedded::start(&options).unwrap() }
     }

@@ -20,7 +20,7 @@ fn words(text: &str) -> Vec<Bytes> {
 /// What EXEC replies to these commands.
 pub(crate) async fn exec(store: &Store, commands: &[Queued], watched: &Watched) -> Reply {
     match store.transact(commands, watched).await {
-        Ok(Some(replies)) => Reply::Array(replies),
+        Ok(Some(ran)) => Reply::Array(ran.into_iter().map(|it| it.reply).collect()),
         Ok(None) => Reply::NullArray,
         Err(error) => error,
     }

@@ -183,6 +183,9 @@ fn with_hot_keys() -> (Gateway, Arc<AtomicU32>) {
     (Gateway::start(Options { hot: Some(hot), ..options() }).unwrap(), asked)
 }
 
+/// Milliseconds that two clocks may be apart.
+const APART: u64 = 1_000;
+
 #[test]
 fn hot_keys_are_told_in_the_form_of_redis() {
     let (gateway, _) = with_hot_keys();
@@ -197,22 +200,79 @@ fn hot_keys_are_told_in_the_form_of_redis() {
         + &ranking("by-reads-per-second", &[("hot", 70), ("cool", 1)])
         + &ranking("by-writes-per-second", &[("warm", 40), ("hot", 30)])
         + &ranking("copies", &[("hot", 2)]);
-    let mut fields = |head: &str| {
-        let three = [("tracking-active", ":1\r\n"), ("sample-ratio", ":1\r\n")]
-            .map(|(name, value)| bulk(name) + value)
+    let head = |active: u8| {
+        let two = [("tracking-active", active), ("sample-ratio", 1)]
+            .map(|(name, value)| format!("{}:{value}\r\n", bulk(name)))
             .concat();
-        client.ask("HOTKEYS GET\r\n", format!("{head}{three}{}*0\r\n", bulk("selected-slots")));
-        client.expect(bulk("collection-start-time-unix-ms"));
-        let since: u64 = client.line()[1..].parse().unwrap();
-        assert!(since > 1_500_000_000_000, "{since}");
-        client.expect(bulk("collection-duration-ms"));
-        assert!(client.line().starts_with(':'));
-        client.expect(&lists);
+        format!("{two}{}*1\r\n*2\r\n:0\r\n:16383\r\n", bulk("selected-slots"))
     };
-    fields("*18\r\n");
+    // One server's reply, as an element of an array. Gives the figures before the lists.
+    let told = |client: &mut Raw, active: u8, lists: &str| {
+        client.ask("HOTKEYS GET\r\n", format!("*1\r\n*22\r\n{}", head(active)));
+        let figures = [
+            "all-commands-all-slots-us",
+            "net-bytes-all-commands-all-slots",
+            "collection-start-time-unix-ms",
+            "collection-duration-ms",
+        ]
+        .map(|name| {
+            client.expect(bulk(name));
+            client.line()[1..].parse::<u64>().unwrap()
+        });
+        client.expect(lists);
+        figures
+    };
+    let [.., since, lasted] = told(&mut client, 1, &lists);
+    assert!(since > 1_500_000_000_000, "{since}");
+    client.ask("HOTKEYS STOP\r\nHOTKEYS RESET\r\n", "$-1\r\n+OK\r\n");
+
+    // Somebody wants to know from now on, and the hottest only.
+    client.ask("HOTKEYS START METRICS 2 CPU NET COUNT 1 SAMPLE 5\r\n", "+OK\r\n");
+    let busy = "-ERR hotkey tracking session already in progress\r\n";
+    client.ask("HOTKEYS START METRICS 1 CPU\r\n", busy);
+    let first = ranking("by-requests-per-second", &[("hot", 100)])
+        + &ranking("by-reads-per-second", &[("hot", 70)])
+        + &ranking("by-writes-per-second", &[("warm", 40)])
+        + &ranking("copies", &[("hot", 2)]);
+    let sent = command(&["GET", "nosuch"]);
+    client.ask(&sent, "$-1\r\n");
+    let [micros, bytes, later, _] = told(&mut client, 1, &first);
+    assert!(micros > 0 && bytes >= sent.len() as u64, "{micros} us, {bytes} bytes");
+    assert!(later + APART >= since + lasted, "{since}, {lasted}, then {later}");
+    let active = "-ERR hotkey tracking session in progress, stop tracking first\r\n";
+    client.ask("HOTKEYS RESET\r\nHOTKEYS STOP\r\n", format!("{active}+OK\r\n"));
+    let [micros, bytes, began, lasted] = told(&mut client, 0, &first);
+    assert!(began.abs_diff(later) <= APART, "{began} and {later}");
+    let [micros_then, bytes_then, _, lasted_then] = told(&mut client, 0, &first);
+    assert_eq!([micros_then, bytes_then, lasted_then], [micros, bytes, lasted], "it has ended");
+    client.ask("HOTKEYS RESET\r\n", "+OK\r\n");
+    let [_, _, again, _] = told(&mut client, 1, &lists);
+    assert!(again.abs_diff(since) <= APART, "since the gateway's start again");
+
     let mut client = Raw::connect(gateway.local());
     client.send("HELLO 3\r\nHOTKEYS GET\r\n");
-    while client.line() != "%9" {}
+    while client.line() != "%11" {}
+}
+
+#[test]
+fn what_hotkeys_start_is_to_do_is_checked_as_redis_does() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    for (words, error) in [
+        ("", "METRICS parameter is required"),
+        ("COUNT 3", "METRICS parameter is required"),
+        ("METRICS 0 CPU", "METRICS count must be > 0 and <= 2"),
+        ("METRICS 2 CPU", "METRICS count does not match number of metric types provided"),
+        ("METRICS 2 CPU CPU", "METRICS CPU defined more than once!"),
+        ("METRICS 1 DISK", "METRICS no valid metrics passed. Supported: CPU|NET"),
+        ("METRICS 1 CPU COUNT 65", "COUNT must be between 1 and 64"),
+        ("METRICS 1 CPU DURATION 0", "DURATION must be between 1 and 1000000"),
+        ("METRICS 1 NET SAMPLE x", "SAMPLE ratio must be positive"),
+        ("METRICS 1 NET SLOTS 1 0", "SLOTS parameter cannot be used in non-cluster mode"),
+        ("METRICS 1 NET what", "syntax error"),
+    ] {
+        client.ask(format!("HOTKEYS START {words}\r\n"), format!("-ERR {error}\r\n"));
+    }
 }
 
 #[test]

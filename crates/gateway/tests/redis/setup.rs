@@ -2,8 +2,6 @@
 
 use client::Options as ClientOptions;
 use gateway::{Acl, Gateway, Options};
-use runtime::config::EngineKind;
-use runtime::store::SyncPolicy;
 use runtime::up::{Embedded, HASH_KEYSPACE, UpOptions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,22 +11,8 @@ use std::time::Duration;
 /// Far longer than anything here takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-static CLUSTER: LazyLock<Embedded> = LazyLock::new(|| {
-    Embedded::start(&UpOptions {
-        nodes: 3,
-        replicas: 3,
-        partitions: 16,
-        shards: 1,
-        switch_threads: 1,
-        engine: EngineKind::Memory,
-        backends: Vec::new(),
-        data: None,
-        sync: SyncPolicy::Always,
-        service: "127.0.0.1:0".parse().unwrap(),
-        admin: "127.0.0.1:0".parse().unwrap(),
-    })
-    .unwrap()
-});
+static CLUSTER: LazyLock<Embedded> =
+    LazyLock::new(|| Embedded::start(&UpOptions::in_memory(3, 3, 16)).unwrap());
 
 pub(crate) fn options() -> Options {
     Options {

@@ -1,7 +1,6 @@
 //! Clusters for tests, and requests to their admin servers.
 
 use runtime::config::EngineKind;
-use runtime::store::SyncPolicy;
 use runtime::up::UpOptions;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -10,19 +9,7 @@ use std::time::Duration;
 
 /// Three nodes in memory, on ports that are free.
 pub(crate) fn in_memory() -> UpOptions {
-    UpOptions {
-        nodes: 3,
-        replicas: 3,
-        partitions: 16,
-        shards: 2,
-        switch_threads: 2,
-        engine: EngineKind::Memory,
-        data: None,
-        backends: Vec::new(),
-        sync: SyncPolicy::Always,
-        service: "127.0.0.1:0".parse().unwrap(),
-        admin: "127.0.0.1:0".parse().unwrap(),
-    }
+    UpOptions { shards: 2, switch_threads: 2, ..UpOptions::in_memory(3, 3, 16) }
 }
 
 /// The same on disk.

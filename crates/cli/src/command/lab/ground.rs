@@ -9,7 +9,6 @@ use crate::lab::rack::{NODES_MAX, Place, Rack};
 use crate::lab::site::{Load, Site, Window};
 use crate::parse;
 use cluster::HotPolicy;
-use runtime::config::EngineKind;
 use runtime::store::SyncPolicy;
 use runtime::up::UpOptions;
 use std::num::NonZero;
@@ -105,17 +104,10 @@ impl Ground {
         }
         figure::make_folder(&self.out)?;
         let size = UpOptions {
-            nodes,
-            replicas: 1,
-            partitions: u32::from(nodes),
-            shards: 1,
-            switch_threads: 1,
-            engine: EngineKind::Memory,
-            backends: Vec::new(),
-            data: None,
             sync: SyncPolicy::Never,
             service: service(),
             admin: admin(Place::Controller),
+            ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
         let rack = Rack { lab: self.lab.name.clone(), nodes, clients: 1 };
         let cluster = Cluster { rack, plane, size, node_rate: Some(node_rate), slow_nodes };

@@ -10,7 +10,7 @@ pub(super) static TABLE: &[Spec] = &[
         keys: Keys::None,
         access: Access::Read,
         categories: &["keyspace", "fast"],
-        summary: "Counts all keys, one after the other.",
+        summary: "Counts all keys.",
         since: "1.0.0",
         group: "server",
         run: Run::Keyed(Keyed::DbSize),

@@ -1,6 +1,6 @@
 //! The table of commands about the connection and the server.
 
-use super::{Acl, Client, Command, Config, Latency, Session, Slowlog, Transaction};
+use super::{Acl, Client, Command, Config, HotKeys, Latency, Session, Slowlog, Transaction};
 use crate::command::{Access, Keys, Run, Spec};
 
 /// Who may use what: categories of Redis.
@@ -267,12 +267,33 @@ static OTHERS: &[Spec] = &[
     ),
     server(
         ("hotkeys|get", 2),
-        Session::HotKeysGet,
+        Session::HotKeys(HotKeys::Get),
         ADMIN,
         "8.6.0",
         "Lists the keys that clients of the whole cluster ask for most.",
     ),
     server(("hotkeys|help", 2), Session::Help, PLAIN, "8.6.0", "Shows this help."),
+    server(
+        ("hotkeys|reset", 2),
+        Session::HotKeys(HotKeys::Reset),
+        ADMIN,
+        "8.6.0",
+        "Forgets what START has said.",
+    ),
+    server(
+        ("hotkeys|start", -2),
+        Session::HotKeys(HotKeys::Start),
+        ADMIN,
+        "8.6.0",
+        "Says from when on GET is to tell, and how many keys; requests are always counted.",
+    ),
+    server(
+        ("hotkeys|stop", 2),
+        Session::HotKeys(HotKeys::Stop),
+        ADMIN,
+        "8.6.0",
+        "Says until when GET is to tell.",
+    ),
     server(("latency|help", 2), Session::Help, PLAIN, "2.8.13", "Shows this help."),
     latency(
         ("latency|histogram", -2),
