@@ -5,10 +5,9 @@ mod big;
 
 pub use big::{Download, Upload};
 
-use crate::face::{
-    self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
-};
+use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question};
 use crate::page;
+use crate::port::Port;
 use crate::{
     BatchReply, DelReply, IncrReply, LookupError, Options, Outcome, Page, PutOptions, Refusal,
     Reply, ScanOptions, Services, Step, UnknownReason, Value,
@@ -17,7 +16,8 @@ use cluster::{Keyspace, Match};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UdpSocket;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
 /// A client of one cluster. Clones share its socket and its task, which ends with the last one.
@@ -46,10 +46,10 @@ impl Client {
     #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
     pub async fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
         let services = services.into();
-        let socket = UdpSocket::from_std(face::bind(&services)?)?;
+        let port = AsyncFd::with_interest(Port::bind(&services)?, Interest::READABLE)?;
         let driver = Driver::new(services, options);
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(Io { driver, socket, commands }.run());
+        tokio::spawn(Io { driver, port, commands }.run());
         Ok(Self { commands: sender, known: Arc::default(), options })
     }
 
@@ -203,7 +203,7 @@ impl Space {
 /// What the task owns.
 struct Io {
     driver: Driver,
-    socket: UdpSocket,
+    port: AsyncFd<Port>,
     commands: mpsc::Receiver<Command>,
 }
 
@@ -212,7 +212,7 @@ impl Io {
         loop {
             let now = self.driver.now();
             self.driver.advance(now);
-            self.transmit();
+            self.port.get_mut().transmit(&mut self.driver);
             let idle = self.driver.idle_time();
             let timer = async {
                 match idle {
@@ -220,13 +220,14 @@ impl Io {
                     None => std::future::pending().await,
                 }
             };
+            let readable = async { drop(self.port.readable().await) };
             tokio::select! {
                 command = self.commands.recv(), if self.driver.takes_commands() => {
                     let Some(command) = command else { return };
                     self.take_commands(command);
                 }
                 // An error here comes out of the next attempt to receive as well.
-                _ = self.socket.readable() => self.receive(),
+                () = readable => self.receive(),
                 () = timer => {}
             }
         }
@@ -243,27 +244,10 @@ impl Io {
         }
     }
 
-    /// A datagram that cannot be sent is as good as lost on the way, and sent again.
-    fn transmit(&mut self) {
-        while let Some(datagram) = self.driver.machine.poll_transmit() {
-            drop(self.socket.try_send_to(datagram.payload, datagram.to.into()));
-        }
-    }
-
+    /// Takes a batch, and notes if nothing is left. What the network said about a datagram sent
+    /// earlier is passed over: it will be sent again.
     fn receive(&mut self) {
-        // One byte more than any of ours, so that longer ones are seen to be too long.
-        let mut buffer = [0; wire::DATAGRAM_MAX + 1];
-        for _ in 0..RECEIVE_BATCH_MAX {
-            match self.socket.try_recv_from(&mut buffer) {
-                Ok((len, from)) => {
-                    let now = self.driver.now();
-                    let datagram = buffer.get(..len).unwrap_or_default();
-                    self.driver.machine.handle_packet(now, from.into(), datagram);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // What the network said about a datagram sent earlier: it will be sent again.
-                Err(_) => {}
-            }
-        }
+        let Self { driver, port, .. } = self;
+        drop(port.try_io_mut(Interest::READABLE, |port| port.receive(driver)));
     }
 }
