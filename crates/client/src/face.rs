@@ -319,13 +319,13 @@ impl Driver {
     }
 }
 
-/// 64 bits that no other client has drawn: the standard library seeds its hash keys from the
-/// system's randomness.
 /// A name for an upload that no other has.
 pub(crate) fn upload_id() -> UploadBody {
     UploadBody { client: random(), number: random() }
 }
 
+/// 64 bits that no other client has drawn: the standard library seeds its hash keys from the
+/// system's randomness.
 fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

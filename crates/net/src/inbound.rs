@@ -39,7 +39,7 @@ pub struct Inbound {
     /// The first message with datagrams of the batch.
     first: usize,
     /// One beyond the last message.
-    end: usize,
+    pub(super) end: usize,
     /// Datagrams of the batch.
     len: usize,
     /// Datagrams of the batch and behind it.
