@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
 /// A client of one cluster. Clones share its socket and its task, which ends with the last one.
@@ -46,10 +46,11 @@ impl Client {
     #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
     pub async fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
         let services = services.into();
-        let port = AsyncFd::with_interest(Port::bind(&services)?, Interest::READABLE)?;
+        let port = Port::bind(&services)?;
+        let socket = UdpSocket::from_std(port.socket()?)?;
         let driver = Driver::new(services, options);
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(Io { driver, port, commands }.run());
+        tokio::spawn(Io { driver, port, socket, commands }.run());
         Ok(Self { commands: sender, known: Arc::default(), options })
     }
 
@@ -203,7 +204,9 @@ impl Space {
 /// What the task owns.
 struct Io {
     driver: Driver,
-    port: AsyncFd<Port>,
+    port: Port,
+    /// The port's, to wait on.
+    socket: UdpSocket,
     commands: mpsc::Receiver<Command>,
 }
 
@@ -212,7 +215,7 @@ impl Io {
         loop {
             let now = self.driver.now();
             self.driver.advance(now);
-            self.port.get_mut().transmit(&mut self.driver);
+            self.port.transmit(&mut self.driver);
             let idle = self.driver.idle_time();
             let timer = async {
                 match idle {
@@ -220,14 +223,13 @@ impl Io {
                     None => std::future::pending().await,
                 }
             };
-            let readable = async { drop(self.port.readable().await) };
             tokio::select! {
                 command = self.commands.recv(), if self.driver.takes_commands() => {
                     let Some(command) = command else { return };
                     self.take_commands(command);
                 }
                 // An error here comes out of the next attempt to receive as well.
-                () = readable => self.receive(),
+                _ = self.socket.readable() => self.receive(),
                 () = timer => {}
             }
         }
@@ -247,7 +249,7 @@ impl Io {
     /// Takes a batch, and notes if nothing is left. What the network said about a datagram sent
     /// earlier is passed over: it will be sent again.
     fn receive(&mut self) {
-        let Self { driver, port, .. } = self;
-        drop(port.try_io_mut(Interest::READABLE, |port| port.receive(driver)));
+        let Self { driver, port, socket, .. } = self;
+        drop(socket.try_io(Interest::READABLE, || port.receive(driver)));
     }
 }

@@ -4,8 +4,8 @@ use crate::face::Driver;
 use crate::{SERVICES_MAX, Services};
 use net::{Inbound, Outbound, Socket};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 
 /// A socket to talk to every service address with. It is not connected: replies need not come from
 /// where requests go, and a service that is not up yet must not break it.
@@ -40,6 +40,11 @@ impl Port {
         let (inbound, outbound) =
             (Inbound::new(socket.family()), Outbound::new(socket.family()));
         Ok(Self { socket, inbound, outbound })
+    }
+
+    /// The socket once more, for those who wait on it.
+    pub(crate) fn socket(&self) -> io::Result<UdpSocket> {
+        Ok(self.socket.as_fd().try_clone_to_owned()?.into())
     }
 
     /// Hands the machine a batch of what has arrived. Callers wait for no more than that.

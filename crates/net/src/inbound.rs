@@ -5,12 +5,13 @@
 //! some messages with any number of datagrams, and a batch is as many of these as a receiver takes
 //! in one turn. What is left is the next batch, and only then is the kernel asked again.
 
-use super::batch::Headers;
 use super::socket::KernelAddress;
 use super::{BATCH_MAX, Family, Socket};
 use nix::cmsg_space;
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, recvmmsg,
+};
 use std::array;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
@@ -31,9 +32,6 @@ const PLACE_SIZE: usize = (64 << 10) + 192;
 #[derive(Debug)]
 pub struct Inbound {
     family: Family,
-    headers: Headers,
-    /// Whether the kernel has changed what the headers say about room for control messages.
-    headers_used: bool,
     places: Box<[u8]>,
     messages: [Message; MESSAGES_MAX],
     /// The first message with datagrams of the batch.
@@ -44,6 +42,11 @@ pub struct Inbound {
     len: usize,
     /// Datagrams of the batch and behind it.
     left: usize,
+    /// Messages that the next system call may bring: twice as many as the last one did, since each
+    /// that may come costs a little even if it does not.
+    room: usize,
+    /// Whether the socket was found empty by the last system call.
+    drained: bool,
 }
 
 /// What is left of a message: datagrams of the batch and behind it.
@@ -75,14 +78,14 @@ impl Inbound {
     pub fn new(family: Family) -> Self {
         Self {
             family,
-            headers: new_headers(family),
-            headers_used: false,
             places: vec![0; MESSAGES_MAX * PLACE_SIZE].into_boxed_slice(),
             messages: [Message::default(); MESSAGES_MAX],
             first: 0,
             end: 0,
             len: 0,
             left: 0,
+            room: MESSAGES_MAX,
+            drained: false,
         }
     }
 
@@ -119,25 +122,21 @@ impl Inbound {
 
     /// Fetches messages from the socket; nothing is left of the last ones.
     fn fetch(&mut self, socket: &Socket) -> io::Result<()> {
-        (self.first, self.end) = (0, 0);
-        if self.headers_used && socket.has_bundles() {
-            // A header that was used for a single datagram has no room for a control message any
-            // more, as nix does not restore it: the next bundle there would pass for one datagram.
-            self.headers = new_headers(self.family);
-            self.headers_used = false;
-        }
-        let fd = socket.as_raw_fd();
+        (self.first, self.end, self.drained) = (0, 0, true);
+        let (fd, bundles) = (socket.as_raw_fd(), socket.has_bundles());
         for _ in 0..COMPLAINTS_MAX {
-            let Self { places, messages, .. } = self;
-            let result = match &mut self.headers {
-                Headers::V4(headers) => fill(fd, headers, places, messages),
-                Headers::V6(headers) => fill(fd, headers, places, messages),
+            let Self { places, messages, room, .. } = self;
+            let result = match self.family {
+                Family::V4 => fill::<SockaddrIn>(fd, bundles, *room, places, messages),
+                Family::V6 => fill::<SockaddrIn6>(fd, bundles, *room, places, messages),
             };
             match result {
                 Ok(filled) => {
-                    self.end = filled.messages;
-                    self.left = filled.datagrams;
-                    self.headers_used = filled.singles;
+                    self.end = filled;
+                    let datagrams = messages.iter().take(filled).map(|message| message.count);
+                    self.left = datagrams.sum();
+                    self.drained = filled < *room;
+                    *room = (2 * filled).clamp(ROOM_MIN, MESSAGES_MAX);
                     return Ok(());
                 }
                 Err(Errno::EAGAIN) => return Ok(()),
@@ -147,6 +146,13 @@ impl Inbound {
             }
         }
         Ok(())
+    }
+
+    /// Whether nothing came behind the batch until it was fetched: whatever is there by now has
+    /// come since, and shows as a new event in an edge-triggered poll.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.drained && self.left == self.len
     }
 
     /// What the datagrams of the batch say.
@@ -207,30 +213,30 @@ impl Message {
 /// Complaints of the kernel that are passed over before the socket counts as empty.
 const COMPLAINTS_MAX: usize = 16;
 
-/// With room for the one control message that comes: the size of a bundle's datagrams.
-fn new_headers(family: Family) -> Headers {
-    Headers::new(family, MESSAGES_MAX, Some(cmsg_space!(i32)))
-}
+/// Messages that there is room for however few came before.
+const ROOM_MIN: usize = 4;
 
-/// What a system call has brought.
-struct Filled {
-    messages: usize,
-    datagrams: usize,
-    /// Whether some messages were not bundles.
-    singles: bool,
-}
-
+/// Receives so many messages at most, perhaps bundles; gives how many came.
+///
+/// What the kernel is told about messages is made anew each time: it writes there how much of the
+/// room for control messages it has used, none for a single datagram, and nix does not restore
+/// that. The next bundle in such a place would pass for one datagram.
 fn fill<S: KernelAddress>(
     fd: RawFd,
-    headers: &mut MultiHeaders<S>,
+    bundles: bool,
+    room: usize,
     places: &mut [u8],
     messages: &mut [Message; MESSAGES_MAX],
-) -> nix::Result<Filled> {
+) -> nix::Result<usize> {
+    // The one control message that comes is the size of a bundle's datagrams.
+    let control = bundles.then(|| cmsg_space!(i32));
+    let mut headers = MultiHeaders::<S>::preallocate(room, control);
     let mut places = places.chunks_exact_mut(PLACE_SIZE);
     let mut slices: [[IoSliceMut<'_>; 1]; MESSAGES_MAX] =
         array::from_fn(|_| [IoSliceMut::new(places.next().expect("a place for each message"))]);
-    let results = recvmmsg(fd, headers, slices.iter_mut(), MsgFlags::MSG_DONTWAIT, None)?;
-    let mut filled = Filled { messages: 0, datagrams: 0, singles: false };
+    let slices = slices.iter_mut().take(room);
+    let results = recvmmsg(fd, &mut headers, slices, MsgFlags::MSG_DONTWAIT, None)?;
+    let mut count = 0;
     for (result, message) in results.zip(messages) {
         let from = result.address.map_or_else(Endpoint::default, |from| from.to_endpoint());
         let segment = result.cmsgs()?.find_map(|control| match control {
@@ -238,9 +244,7 @@ fn fill<S: KernelAddress>(
             _ => None,
         });
         *message = Message::new(from, result.bytes, segment);
-        filled.messages += 1;
-        filled.datagrams += message.count;
-        filled.singles |= segment.is_none();
+        count += 1;
     }
-    Ok(filled)
+    Ok(count)
 }

@@ -5,7 +5,6 @@
 //! one message, is cut apart at its end, or not even there: a receiver gets the bundle as it is and
 //! cuts it where it lies.
 
-mod batch;
 mod inbound;
 mod outbound;
 mod overflow;

@@ -5,12 +5,11 @@
 //! end of it (UDP segmentation offload), if its receiver does not. Bundles of one such size, and
 //! single datagrams that are no larger, share a system call.
 
-use super::batch::Headers;
 use super::socket::KernelAddress;
 use super::{BATCH_MAX, Family, Socket};
 use nix::cmsg_space;
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, sendmmsg};
+use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, sendmmsg};
 use std::array;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, RawFd};
@@ -19,10 +18,7 @@ use wire::Endpoint;
 /// A batch of datagrams to send. Must be sent when it is full.
 #[derive(Debug)]
 pub struct Outbound {
-    /// For system calls with bundles.
-    bundles: Headers,
-    /// For system calls without.
-    singles: Headers,
+    family: Family,
     buffers: Box<Buffers>,
     queued: [Queued; BATCH_MAX],
     len: usize,
@@ -53,8 +49,7 @@ impl Outbound {
     pub fn new(family: Family) -> Self {
         let buffers = vec![[0; BUFFER_SIZE]; BATCH_MAX].into_boxed_slice();
         Self {
-            bundles: Headers::new(family, BATCH_MAX, Some(cmsg_space!(u16))),
-            singles: Headers::new(family, BATCH_MAX, None),
+            family,
             // Made where they stay: they are too large for a stack.
             buffers: buffers.try_into().expect("as many buffers as a batch has places"),
             queued: [Queued::default(); BATCH_MAX],
@@ -93,7 +88,7 @@ impl Outbound {
         if self.len == 0 {
             return 0;
         }
-        let Self { bundles, singles, buffers, queued, len } = self;
+        let Self { family, buffers, queued, len } = self;
         let queued = queued.get_mut(..*len).expect("no more than there are places");
         *len = 0;
         // What goes to one address lies together then.
@@ -101,14 +96,9 @@ impl Outbound {
         let slices: [IoSlice<'_>; BATCH_MAX] =
             array::from_fn(|index| IoSlice::new(bytes(queued.get(index), buffers)));
         let (fd, can_segment) = (socket.as_raw_fd(), socket.can_segment());
-        match (bundles, singles) {
-            (Headers::V4(bundles), Headers::V4(singles)) => {
-                Way { fd, bundles, singles }.send(queued, &slices, can_segment)
-            }
-            (Headers::V6(bundles), Headers::V6(singles)) => {
-                Way { fd, bundles, singles }.send(queued, &slices, can_segment)
-            }
-            _ => unreachable!("both are of the socket's family"),
+        match family {
+            Family::V4 => send_all::<SockaddrIn>(fd, queued, &slices, can_segment),
+            Family::V6 => send_all::<SockaddrIn6>(fd, queued, &slices, can_segment),
         }
     }
 }
@@ -122,42 +112,36 @@ struct Call {
     segment: usize,
 }
 
-/// A socket as a batch is sent through it, and what the kernel is told about messages.
-struct Way<'a, S> {
+/// Sends these, as few messages in few system calls, or as one message each if the kernel cuts none
+/// apart. Returns how many datagrams were refused.
+fn send_all<S: KernelAddress>(
     fd: RawFd,
-    bundles: &'a mut MultiHeaders<S>,
-    singles: &'a mut MultiHeaders<S>,
-}
-
-impl<S: KernelAddress> Way<'_, S> {
-    /// Sends these, as few messages in few system calls, or as one message each if the kernel cuts
-    /// none apart. Returns how many datagrams were refused.
-    fn send(&mut self, queued: &[Queued], slices: &[IoSlice<'_>], can_segment: bool) -> u64 {
-        let (mut queued, mut slices, mut unsent) = (queued, slices, 0);
-        while !queued.is_empty() {
-            let call = Call::of(queued, can_segment);
-            let headers = if call.segment > 0 { &mut *self.bundles } else { &mut *self.singles };
-            let done = match call.hand_over(self.fd, headers, queued, slices) {
-                Ok(sent) => sent,
-                Err(Errno::EINTR) => 0,
-                // What it will not cut apart it may take one by one.
-                Err(_) if call.first() > 1 => {
-                    let apart = queued.get(..call.first()).expect("it is made of these");
-                    unsent += self.send(apart, slices, false);
-                    apart.len()
-                }
-                Err(errno) => {
-                    let to = queued.first().map(|it| it.to).unwrap_or_default();
-                    tracing::debug!(%to, %errno, "the kernel refused a datagram");
-                    unsent += 1;
-                    1
-                }
-            };
-            queued = queued.get(done..).expect("no more than there were");
-            slices = slices.get(done..).expect("as many");
-        }
-        unsent
+    mut queued: &[Queued],
+    mut slices: &[IoSlice<'_>],
+    can_segment: bool,
+) -> u64 {
+    let mut unsent = 0;
+    while let Some(Queued { to, .. }) = queued.first() {
+        let call = Call::of(queued, can_segment);
+        let done = match call.hand_over::<S>(fd, queued, slices) {
+            Ok(sent) => sent,
+            Err(Errno::EINTR) => 0,
+            // What it will not cut apart it may take one by one.
+            Err(_) if call.first() > 1 => {
+                let apart = queued.get(..call.first()).expect("it is made of these");
+                unsent += send_all::<S>(fd, apart, slices, false);
+                apart.len()
+            }
+            Err(errno) => {
+                tracing::debug!(%to, %errno, "the kernel refused a datagram");
+                unsent += 1;
+                1
+            }
+        };
+        queued = queued.get(done..).expect("no more than there were");
+        slices = slices.get(done..).expect("as many");
     }
+    unsent
 }
 
 impl Call {
@@ -201,7 +185,6 @@ impl Call {
     fn hand_over<S: KernelAddress>(
         &self,
         fd: RawFd,
-        headers: &mut MultiHeaders<S>,
         queued: &[Queued],
         slices: &[IoSlice<'_>],
     ) -> nix::Result<usize> {
@@ -226,8 +209,10 @@ impl Call {
         let segment = u16::try_from(self.segment).expect("buffers are smaller");
         let extras = [ControlMessage::UdpGsoSegments(&segment)];
         let extras = extras.get(..usize::from(segment > 0)).unwrap_or(&[]);
+        let control = (segment > 0).then(|| cmsg_space!(u16));
+        let mut headers = MultiHeaders::preallocate(ready, control);
         let messages = messages.iter().take(ready);
-        let sent = sendmmsg(fd, headers, messages, addresses, extras, MsgFlags::empty())?.count();
+        let sent = sendmmsg(fd, &mut headers, messages, addresses, extras, MsgFlags::empty())?.count();
         Ok(self.messages.iter().take(sent).sum())
     }
 }
