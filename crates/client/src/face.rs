@@ -11,11 +11,11 @@ use crate::{
 use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::fmt;
 use wire::{Endpoint, ManifestBody, UploadBody};
 
 /// How a client behaves.

@@ -37,8 +37,7 @@ impl Port {
         let socket = Socket::bind(any)?;
         // Others may share the thread, and what is not sent is as good as lost on the way.
         socket.never_wait()?;
-        let (inbound, outbound) =
-            (Inbound::new(socket.family()), Outbound::new(socket.family()));
+        let (inbound, outbound) = (Inbound::new(socket.family()), Outbound::new(socket.family()));
         Ok(Self { socket, inbound, outbound })
     }
 

@@ -212,7 +212,8 @@ impl Call {
         let control = (segment > 0).then(|| cmsg_space!(u16));
         let mut headers = MultiHeaders::preallocate(ready, control);
         let messages = messages.iter().take(ready);
-        let sent = sendmmsg(fd, &mut headers, messages, addresses, extras, MsgFlags::empty())?.count();
+        let sent =
+            sendmmsg(fd, &mut headers, messages, addresses, extras, MsgFlags::empty())?.count();
         Ok(self.messages.iter().take(sent).sum())
     }
 }

@@ -11,12 +11,8 @@ fn send_bundle(sender: &Socket, to: SocketAddr, bytes: &[u8], segment: u16) {
     let (slices, extras) = ([IoSlice::new(bytes)], [ControlMessage::UdpGsoSegments(&segment)]);
     let (fd, flags) = (sender.as_raw_fd(), MsgFlags::empty());
     let sent = match to {
-        SocketAddr::V4(to) => {
-            sendmsg(fd, &slices, &extras, flags, Some(&SockaddrIn::from(to)))
-        }
-        SocketAddr::V6(to) => {
-            sendmsg(fd, &slices, &extras, flags, Some(&SockaddrIn6::from(to)))
-        }
+        SocketAddr::V4(to) => sendmsg(fd, &slices, &extras, flags, Some(&SockaddrIn::from(to))),
+        SocketAddr::V6(to) => sendmsg(fd, &slices, &extras, flags, Some(&SockaddrIn6::from(to))),
     };
     assert_eq!(sent, Ok(bytes.len()));
 }
