@@ -24,6 +24,7 @@ bench: prerequisites-bench ## Measure; docs/performance.md says what the figures
 	cargo bench --locked -p keyway-switch --bench pipeline
 	cargo bench --locked -p keyway-xdp --bench program
 	cargo bench --locked -p keyway-node --bench engine
+	cargo bench --locked -p keyway-net --bench bundles
 	cargo bench --locked -p keyway --bench coordination
 	cargo bench --locked -p keyway --bench stores
 	cargo bench --locked -p keyway --bench rack

@@ -5,10 +5,9 @@ mod big;
 
 pub use big::{Download, Upload};
 
-use crate::face::{
-    self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
-};
+use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question};
 use crate::page;
+use crate::port::Port;
 use crate::{
     BatchReply, DelReply, IncrReply, LookupError, Options, Outcome, Page, PutOptions, Refusal,
     Reply, ScanOptions, Services, Step, UnknownReason, Value,
@@ -17,6 +16,7 @@ use cluster::{Keyspace, Match};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot};
 
@@ -46,10 +46,11 @@ impl Client {
     #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
     pub async fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
         let services = services.into();
-        let socket = UdpSocket::from_std(face::bind(&services)?)?;
+        let port = Port::bind(&services)?;
+        let socket = UdpSocket::from_std(port.socket()?)?;
         let driver = Driver::new(services, options);
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(Io { driver, socket, commands }.run());
+        tokio::spawn(Io { driver, port, socket, commands }.run());
         Ok(Self { commands: sender, known: Arc::default(), options })
     }
 
@@ -209,6 +210,8 @@ impl Space {
 /// What the task owns.
 struct Io {
     driver: Driver,
+    port: Port,
+    /// The port's, to wait on.
     socket: UdpSocket,
     commands: mpsc::Receiver<Command>,
 }
@@ -218,7 +221,7 @@ impl Io {
         loop {
             let now = self.driver.now();
             self.driver.advance(now);
-            self.transmit();
+            self.port.transmit(&mut self.driver);
             let idle = self.driver.idle_time();
             let timer = async {
                 match idle {
@@ -249,27 +252,10 @@ impl Io {
         }
     }
 
-    /// A datagram that cannot be sent is as good as lost on the way, and sent again.
-    fn transmit(&mut self) {
-        while let Some(datagram) = self.driver.machine.poll_transmit() {
-            drop(self.socket.try_send_to(datagram.payload, datagram.to.into()));
-        }
-    }
-
+    /// Takes a batch, and notes if nothing is left. What the network said about a datagram sent
+    /// earlier is passed over: it will be sent again.
     fn receive(&mut self) {
-        // One byte more than any of ours, so that longer ones are seen to be too long.
-        let mut buffer = [0; wire::DATAGRAM_MAX + 1];
-        for _ in 0..RECEIVE_BATCH_MAX {
-            match self.socket.try_recv_from(&mut buffer) {
-                Ok((len, from)) => {
-                    let now = self.driver.now();
-                    let datagram = buffer.get(..len).unwrap_or_default();
-                    self.driver.machine.handle_packet(now, from.into(), datagram);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // What the network said about a datagram sent earlier: it will be sent again.
-                Err(_) => {}
-            }
-        }
+        let Self { driver, port, socket, .. } = self;
+        drop(socket.try_io(Interest::READABLE, || port.receive(driver)));
     }
 }

@@ -5,18 +5,18 @@ mod big;
 
 pub use big::{Download, Upload};
 
-use crate::face::{
-    self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
-};
+use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question};
 use crate::page;
+use crate::port::Port;
 use crate::{
     BatchReply, DelReply, IncrReply, LookupError, Options, Outcome, Page, PutOptions, Refusal,
     Reply, ScanOptions, Services, Step, UnknownReason, Value,
 };
 use cluster::{Keyspace, Match};
-use mio::net::UdpSocket;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
@@ -55,13 +55,14 @@ impl Client {
     /// If the options are outside the bounds that they state.
     pub fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
         let services = services.into();
-        let mut socket = UdpSocket::from_std(face::bind(&services)?);
+        let port = Port::bind(&services)?;
         let driver = Driver::new(services, options);
         let poll = Poll::new()?;
-        poll.registry().register(&mut socket, SOCKET, Interest::READABLE)?;
+        let socket = port.as_raw_fd();
+        poll.registry().register(&mut SourceFd(&socket), SOCKET, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), COMMANDS)?;
         let (sender, commands) = sync_channel(COMMANDS_MAX);
-        let io = Io { driver, socket, poll, commands };
+        let io = Io { driver, port, poll, commands };
         let thread =
             std::thread::Builder::new().name("keyway-client".into()).spawn(move || io.run())?;
         let known = Known::default();
@@ -240,7 +241,7 @@ impl Space {
 /// What the thread owns.
 struct Io {
     driver: Driver,
-    socket: UdpSocket,
+    port: Port,
     poll: Poll,
     commands: Receiver<Command>,
 }
@@ -249,12 +250,18 @@ impl Io {
     fn run(mut self) {
         let mut events = Events::with_capacity(2);
         loop {
-            let drained = self.receive();
+            let received = self.port.receive(&mut self.driver);
             if !self.take_commands() {
                 return;
             }
-            self.transmit();
-            let wait = if drained { self.driver.idle_time() } else { Some(Duration::ZERO) };
+            self.port.transmit(&mut self.driver);
+            let wait = match received {
+                // There may be more.
+                Ok(()) => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.driver.idle_time(),
+                // What the network said about a datagram sent earlier: it will be sent again.
+                Err(_) => Some(Duration::ZERO),
+            };
             match self.poll.poll(&mut events, wait) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -280,31 +287,5 @@ impl Io {
                 Err(TryRecvError::Disconnected) => return false,
             }
         }
-    }
-
-    /// A datagram that cannot be sent is as good as lost on the way, and sent again.
-    fn transmit(&mut self) {
-        while let Some(datagram) = self.driver.machine.poll_transmit() {
-            drop(self.socket.send_to(datagram.payload, datagram.to.into()));
-        }
-    }
-
-    /// Whether all that arrived has been taken.
-    fn receive(&mut self) -> bool {
-        // One byte more than any of ours, so that longer ones are seen to be too long.
-        let mut buffer = [0; wire::DATAGRAM_MAX + 1];
-        for _ in 0..RECEIVE_BATCH_MAX {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((len, from)) => {
-                    let now = self.driver.now();
-                    let datagram = buffer.get(..len).unwrap_or_default();
-                    self.driver.machine.handle_packet(now, from.into(), datagram);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                // What the network said about a datagram sent earlier: it will be sent again.
-                Err(_) => {}
-            }
-        }
-        false
     }
 }

@@ -6,17 +6,16 @@ use crate::owned::OwnedStep;
 use crate::service::Services;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone,
-    Outcome, Refusal, Reply, Request, SERVICES_MAX, StartError, Step, Ticket, Value,
+    Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Value,
 };
 use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fmt, io};
 use wire::{Endpoint, ManifestBody, UploadBody};
 
 /// How a client behaves.
@@ -179,13 +178,6 @@ pub(crate) struct Command {
 /// Commands on their way to the machine; callers beyond wait.
 pub(crate) const COMMANDS_MAX: usize = 1024;
 
-/// Datagrams taken from the socket before anything is sent: bounds how long a caller waits.
-pub(crate) const RECEIVE_BATCH_MAX: usize = 256;
-
-/// Bytes of datagrams that may wait in the socket: a scan can be answered by many at once. The
-/// system may grant less.
-const RECEIVE_BUFFER: usize = 4 << 20;
-
 /// The machine with its clock and those who wait. It has no socket.
 pub(crate) struct Driver {
     pub(crate) machine: Client,
@@ -329,38 +321,13 @@ impl Driver {
     }
 }
 
-/// A socket to talk to every service address with. It is not connected: replies need not come from
-/// where requests go, and a service that is not up yet must not break it.
-pub(crate) fn bind(services: &Services) -> io::Result<UdpSocket> {
-    let addresses: Vec<SocketAddr> = services.0.iter().map(|it| (*it).into()).collect();
-    let Some(first) = addresses.first().filter(|_| addresses.len() <= SERVICES_MAX) else {
-        let what = format!("{} service addresses; give 1 to {SERVICES_MAX}", addresses.len());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    };
-    if let Some(other) = addresses.iter().find(|it| it.is_ipv4() != first.is_ipv4()) {
-        let what = format!(
-            "no socket reaches both {first} and {other}: give every service address as IPv4, or \
-             every one as IPv6"
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    }
-    let any = match first {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.set_nonblocking(true)?;
-    socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
-    Ok(socket)
-}
-
-/// 64 bits that no other client has drawn: the standard library seeds its hash keys from the
-/// system's randomness.
 /// A name for an upload that no other has.
 pub(crate) fn upload_id() -> UploadBody {
     UploadBody { client: random(), number: random() }
 }
 
+/// 64 bits that no other client has drawn: the standard library seeds its hash keys from the
+/// system's randomness.
 fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }

@@ -69,6 +69,7 @@ mod outcome;
 mod owned;
 mod pace;
 mod page;
+mod port;
 mod replies;
 mod request;
 mod scan;

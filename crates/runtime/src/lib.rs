@@ -15,7 +15,7 @@ mod fatal;
 pub mod logging;
 mod mailbox;
 pub mod metrics;
-pub mod net;
+pub use ::net;
 pub mod roles;
 pub mod server;
 pub mod signals;

@@ -120,7 +120,11 @@ impl SwitchDriver {
         fast_path: Option<FastPath>,
         by_hints: bool,
     ) -> io::Result<Self> {
-        let sockets = Socket::bind_group(service, threads)?;
+        let mut sockets = Socket::bind_group(service, threads)?;
+        if fast_path.is_some() {
+            // The program at tc must see each datagram: it knows of no bundles.
+            sockets.iter_mut().try_for_each(Socket::receive_apart)?;
+        }
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
         let clock = Clock::new();

@@ -111,6 +111,25 @@ fn an_answer_leaves_after_its_batch_was_flushed() {
 }
 
 #[test]
+fn datagrams_that_come_alone_or_close_together_are_all_answered() {
+    let (_worker, at, _told) = start(None, || Ok(()));
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let mut buffer = [0; 64];
+    for round in 0..2_000u32 {
+        let together = round % 3 == 0;
+        let asking = if together { &sockets[..] } else { &sockets[..1] };
+        for socket in asking {
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.send_to(&round.to_be_bytes(), at).unwrap();
+        }
+        for socket in asking {
+            let len = socket.recv(&mut buffer).expect("an answer");
+            assert_eq!(buffer[..len], round.to_be_bytes());
+        }
+    }
+}
+
+#[test]
 fn a_command_is_carried_out_although_no_datagram_comes() {
     let (worker, _, _told) = start(None, || Ok(()));
     let (sender, answer) = answer();

@@ -31,7 +31,8 @@ impl Overflow {
         Ok(Self { inodes: Arc::new(inodes) })
     }
 
-    /// Datagrams dropped so far; those of a socket that is closed by now are not in it.
+    /// Datagrams dropped so far, of which the kernel counts a bundle as one; those of a socket that
+    /// is closed by now are not in it.
     #[must_use]
     pub fn count(&self) -> u64 {
         let tables = ["/proc/self/net/udp", "/proc/self/net/udp6"];

@@ -15,6 +15,7 @@ pub struct Socket {
     family: Family,
     local: SocketAddr,
     can_segment: bool,
+    has_bundles: bool,
 }
 
 /// Which kind of address a socket's datagrams have.
@@ -68,7 +69,41 @@ impl Socket {
         let local = socket.local_addr()?;
         // Nothing is set by this, but kernels that cannot do it say so (Linux before 4.18).
         let can_segment = setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
-        Ok(Self { socket, family, local, can_segment })
+        let has_bundles = setsockopt(&socket, sockopt::UdpGroSegment, &true).is_ok();
+        if !has_bundles {
+            NO_BUNDLES.call_once(|| {
+                tracing::info!(
+                    "the kernel (Linux before 5.0) hands over datagrams one by one only: \
+                     receiving takes more processor time"
+                );
+            });
+        }
+        Ok(Self { socket, family, local, can_segment, has_bundles })
+    }
+
+    /// Has datagrams come one by one from now on, not in bundles. Who is to receive in bundles has
+    /// the kernel make some of what comes from a network, and does so before programs at tc see
+    /// the packets.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn receive_apart(&mut self) -> io::Result<()> {
+        if self.has_bundles {
+            setsockopt(&self.socket, sockopt::UdpGroSegment, &false)?;
+            self.has_bundles = false;
+        }
+        Ok(())
+    }
+
+    /// Has senders never wait: what finds no room in the socket's buffer is not sent. Receiving
+    /// does not wait in any case.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn never_wait(&self) -> io::Result<()> {
+        self.socket.set_nonblocking(true)
     }
 
     /// The address it is bound to.
@@ -86,6 +121,11 @@ impl Socket {
     /// Whether the kernel cuts a message into datagrams.
     pub(super) fn can_segment(&self) -> bool {
         self.can_segment
+    }
+
+    /// Whether a message that is received may be several datagrams.
+    pub(super) fn has_bundles(&self) -> bool {
+        self.has_bundles
     }
 }
 
@@ -113,6 +153,8 @@ const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
 /// Said once for a process, however many sockets it has.
 static SMALL_BUFFERS: Once = Once::new();
+/// The same.
+static NO_BUNDLES: Once = Once::new();
 
 fn enlarge_buffers(socket: &socket2::Socket) -> io::Result<()> {
     // Over the system's limit only with the right to; without, as far as the limit goes.

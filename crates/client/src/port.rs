@@ -1,0 +1,82 @@
+//! The socket of a face, and the datagrams that pass between it and the machine, in batches.
+
+use crate::face::Driver;
+use crate::{SERVICES_MAX, Services};
+use net::{Inbound, Outbound, Socket};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd as _, AsRawFd, RawFd};
+
+/// A socket to talk to every service address with. It is not connected: replies need not come from
+/// where requests go, and a service that is not up yet must not break it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    socket: Socket,
+    inbound: Inbound,
+    outbound: Outbound,
+}
+
+impl Port {
+    pub(crate) fn bind(services: &Services) -> io::Result<Self> {
+        let addresses: Vec<SocketAddr> = services.0.iter().map(|it| (*it).into()).collect();
+        let Some(first) = addresses.first().filter(|_| addresses.len() <= SERVICES_MAX) else {
+            let what = format!("{} service addresses; give 1 to {SERVICES_MAX}", addresses.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        };
+        if let Some(other) = addresses.iter().find(|it| it.is_ipv4() != first.is_ipv4()) {
+            let what = format!(
+                "no socket reaches both {first} and {other}: give every service address as IPv4, \
+                 or every one as IPv6"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let any = match first {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = Socket::bind(any)?;
+        // Others may share the thread, and what is not sent is as good as lost on the way.
+        socket.never_wait()?;
+        let (inbound, outbound) = (Inbound::new(socket.family()), Outbound::new(socket.family()));
+        Ok(Self { socket, inbound, outbound })
+    }
+
+    /// The socket once more, for those who wait on it.
+    pub(crate) fn socket(&self) -> io::Result<UdpSocket> {
+        Ok(self.socket.as_fd().try_clone_to_owned()?.into())
+    }
+
+    /// Hands the machine a batch of what has arrived. Callers wait for no more than that.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if nothing is there.
+    pub(crate) fn receive(&mut self, driver: &mut Driver) -> io::Result<()> {
+        if self.inbound.receive(&self.socket)? == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let now = driver.now();
+        for received in self.inbound.iter_mut() {
+            driver.machine.handle_packet(now, received.from, received.payload);
+        }
+        Ok(())
+    }
+
+    /// Sends what the machine has to say. What cannot be sent is as good as lost on the way, and
+    /// sent again.
+    pub(crate) fn transmit(&mut self, driver: &mut Driver) {
+        while let Some(datagram) = driver.machine.poll_transmit() {
+            self.outbound.push(datagram.to, datagram.payload);
+            if self.outbound.is_full() {
+                self.outbound.send(&self.socket);
+            }
+        }
+        self.outbound.send(&self.socket);
+    }
+}
+
+impl AsRawFd for Port {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
