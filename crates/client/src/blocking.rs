@@ -5,8 +5,9 @@ mod big;
 
 pub use big::{Download, Upload};
 
+use crate::datagrams::{self, Outgoing};
 use crate::face::{
-    self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCH_MAX,
+    self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question, RECEIVE_BATCHES_MAX,
 };
 use crate::page;
 use crate::{
@@ -61,7 +62,8 @@ impl Client {
         poll.registry().register(&mut socket, SOCKET, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), COMMANDS)?;
         let (sender, commands) = sync_channel(COMMANDS_MAX);
-        let io = Io { driver, socket, poll, commands };
+        let outgoing = Outgoing::default();
+        let io = Io { driver, socket, poll, commands, outgoing };
         let thread =
             std::thread::Builder::new().name("keyway-client".into()).spawn(move || io.run())?;
         let known = Known::default();
@@ -237,6 +239,7 @@ struct Io {
     socket: UdpSocket,
     poll: Poll,
     commands: Receiver<Command>,
+    outgoing: Outgoing,
 }
 
 impl Io {
@@ -276,29 +279,20 @@ impl Io {
         }
     }
 
-    /// A datagram that cannot be sent is as good as lost on the way, and sent again.
     fn transmit(&mut self) {
         while let Some(datagram) = self.driver.machine.poll_transmit() {
-            drop(self.socket.send_to(datagram.payload, datagram.to.into()));
+            self.outgoing.push(&self.socket, datagram);
         }
+        self.outgoing.send(&self.socket);
     }
 
     /// Whether all that arrived has been taken.
     fn receive(&mut self) -> bool {
-        // One byte more than any of ours, so that longer ones are seen to be too long.
-        let mut buffer = [0; wire::DATAGRAM_MAX + 1];
-        for _ in 0..RECEIVE_BATCH_MAX {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((len, from)) => {
-                    let now = self.driver.now();
-                    let datagram = buffer.get(..len).unwrap_or_default();
-                    self.driver.machine.handle_packet(now, from.into(), datagram);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                // What the network said about a datagram sent earlier: it will be sent again.
-                Err(_) => {}
-            }
-        }
-        false
+        let Self { driver, socket, .. } = self;
+        (0..RECEIVE_BATCHES_MAX).any(|_| {
+            let now = driver.now();
+            let take = |from, datagram: &[u8]| driver.machine.handle_packet(now, from, datagram);
+            datagrams::receive(socket, take)
+        })
     }
 }

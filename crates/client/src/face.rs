@@ -2,11 +2,12 @@
 //! and the [`Driver`] that hands them to the machine and outcomes to whoever waits.
 
 use crate::clock::Clock;
+use crate::datagrams;
 use crate::owned::OwnedStep;
 use crate::service::Services;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone,
-    Outcome, Refusal, Reply, Request, SERVICES_MAX, StartError, Step, Ticket, Value,
+    Outcome, Refusal, Reply, Request, SERVICES_MAX, StartError, Step, Ticket, Tickets, Value,
 };
 use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
@@ -178,8 +179,8 @@ pub(crate) struct Command {
 /// Commands on their way to the machine; callers beyond wait.
 pub(crate) const COMMANDS_MAX: usize = 1024;
 
-/// Datagrams taken from the socket before anything is sent: bounds how long a caller waits.
-pub(crate) const RECEIVE_BATCH_MAX: usize = 256;
+/// Batches taken from the socket before anything is sent: bounds how long a caller waits.
+pub(crate) const RECEIVE_BATCHES_MAX: usize = 16;
 
 /// Bytes of datagrams that may wait in the socket: a scan can be answered by many at once. The
 /// system may grant less.
@@ -189,7 +190,7 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 pub(crate) struct Driver {
     pub(crate) machine: Client,
     clock: Clock,
-    waiting: BTreeMap<Ticket, Deliver>,
+    waiting: Tickets<Deliver>,
     /// Commands that found the machine busy. While any is here, no more are taken.
     backlog: VecDeque<Command>,
 }
@@ -205,7 +206,7 @@ impl Driver {
         Self {
             machine: Client::new(config, Rng::new(random())),
             clock: Clock::new(),
-            waiting: BTreeMap::new(),
+            waiting: Tickets::new(),
             backlog: VecDeque::new(),
         }
     }
@@ -245,7 +246,7 @@ impl Driver {
         let mut any = false;
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             any = true;
-            if let Some(deliver) = self.waiting.remove(&ticket) {
+            if let Some(deliver) = self.waiting.take(ticket) {
                 deliver(outcome);
             }
         }
@@ -349,6 +350,7 @@ pub(crate) fn bind(services: &Services) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(any)?;
     socket.set_nonblocking(true)?;
     socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER)?;
+    datagrams::receive_runs(&socket);
     Ok(socket)
 }
 

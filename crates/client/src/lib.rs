@@ -60,6 +60,7 @@ mod config;
 mod coordination;
 mod coordinator;
 mod counters;
+mod datagrams;
 mod encode;
 mod face;
 mod interval;

@@ -26,6 +26,7 @@ mod stats;
 pub mod store;
 mod stream;
 mod tls;
+mod workers;
 
 pub use acl::Acl;
 pub use hot::{HotKey, HotKeys};

@@ -16,7 +16,7 @@ const FLOORS: [(&str, u32, Foreign); 17] = [
     ("node", 3, Foreign::Only(&["arrayvec", "hashbrown"])),
     ("controller", 3, Foreign::Only(&["serde"])),
     // Its two faces open sockets; purity.rs says which files those are.
-    ("client", 3, Foreign::Only(&["arrayvec", "hashbrown", "mio", "socket2", "tokio"])),
+    ("client", 3, Foreign::Only(&["arrayvec", "hashbrown", "mio", "nix", "socket2", "tokio"])),
     ("workload", 3, Foreign::Only(&["hdrhistogram", "serde"])),
     ("sim", 4, Foreign::Only(&[])),
     // Rules once more, on their own: it shares nothing with the machines but the names of bugs.
