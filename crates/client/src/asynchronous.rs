@@ -76,6 +76,7 @@ impl Client {
 
     /// Starts a request; its outcome comes out of what is returned. The question is handed over at
     /// once, so that the future is small; only one that has to wait for its turn is kept.
+    #[expect(clippy::async_yields_async, reason = "whoever begins several waits for them later")]
     fn begin(
         &self,
         question: Question,

@@ -233,6 +233,6 @@ impl Store {
 }
 
 /// What a read of the key replies.
-pub(super) fn value_or_null(found: Option<&Value>) -> Reply {
+fn value_or_null(found: Option<&Value>) -> Reply {
     found.map_or(Reply::Null, |found| Reply::bulk(&found.value))
 }
