@@ -2,6 +2,7 @@
 //! over one socket. A task of its own moves datagrams between the socket and the machine.
 
 mod big;
+mod io;
 
 pub use big::{Download, Upload};
 
@@ -13,11 +14,11 @@ use crate::{
     Reply, ScanOptions, Services, Step, UnknownReason, Value,
 };
 use cluster::{Keyspace, Match};
-use std::io;
+use io::Io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 /// A client of one cluster. Clones share its socket and its task, which ends with the last one.
@@ -44,13 +45,13 @@ impl Client {
     ///
     /// If the options are outside the bounds that they state.
     #[expect(clippy::unused_async, reason = "only inside a runtime can the task be spawned")]
-    pub async fn connect(services: impl Into<Services>, options: Options) -> io::Result<Self> {
+    pub async fn connect(services: impl Into<Services>, options: Options) -> std::io::Result<Self> {
         let services = services.into();
         let port = Port::bind(&services)?;
         let socket = UdpSocket::from_std(port.socket()?)?;
         let driver = Driver::new(services, options);
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        tokio::spawn(Io { driver, port, socket, commands }.run());
+        tokio::spawn(Io::new(driver, port, socket, commands).run());
         Ok(Self { commands: sender, known: Arc::default(), options })
     }
 
@@ -70,20 +71,41 @@ impl Client {
         Ok(Space { client: self.clone(), keyspace, within: None })
     }
 
-    async fn ask(&self, question: Question) -> Outcome<Reply> {
-        self.begin(question).await.await.unwrap_or(Outcome::Unknown(UnknownReason::Closed))
+    fn ask(&self, question: Question) -> impl Future<Output = Outcome<Reply>> + Send {
+        let begun = self.begin(question);
+        async move { begun.await.await.unwrap_or(Outcome::Unknown(UnknownReason::Closed)) }
     }
 
-    /// Starts a request; its outcome comes out of what is returned.
-    async fn begin(&self, question: Question) -> oneshot::Receiver<Outcome<Reply>> {
+    /// Starts a request; its outcome comes out of what is returned. The question is handed over at
+    /// once, so that the future is small; only one that has to wait for its turn is kept.
+    #[expect(clippy::async_yields_async, reason = "whoever begins several waits for them later")]
+    fn begin(
+        &self,
+        question: Question,
+    ) -> impl Future<Output = oneshot::Receiver<Outcome<Reply>>> + Send {
         let (sender, answer) = oneshot::channel();
         // Who has dropped the future does not want to know.
         let deliver = Box::new(move |outcome| drop(sender.send(outcome)));
-        let command = Command { question, deliver };
-        if let Err(unsent) = self.commands.send(command).await {
-            (unsent.0.deliver)(Outcome::Refused(Refusal::Closed));
+        let waits = match self.commands.try_send(Command { question, deliver }) {
+            Ok(()) => None,
+            Err(TrySendError::Full(command)) => Some(Box::pin(self.send(command))),
+            Err(TrySendError::Closed(command)) => {
+                refuse(command);
+                None
+            }
+        };
+        async move {
+            if let Some(waits) = waits {
+                waits.await;
+            }
+            answer
         }
-        answer
+    }
+
+    async fn send(&self, command: Command) {
+        if let Err(unsent) = self.commands.send(command).await {
+            refuse(unsent.0);
+        }
     }
 }
 
@@ -197,65 +219,20 @@ impl Space {
         self.ask(OwnedRequest::Range(options)).await.map(face::range)
     }
 
-    async fn begin(&self, request: OwnedRequest) -> oneshot::Receiver<Outcome<Reply>> {
-        self.client.begin(Question::Of(Arc::clone(&self.keyspace), request)).await
+    fn begin(
+        &self,
+        request: OwnedRequest,
+    ) -> impl Future<Output = oneshot::Receiver<Outcome<Reply>>> + Send {
+        self.client.begin(Question::Of(Arc::clone(&self.keyspace), request))
     }
 
-    async fn ask(&self, request: OwnedRequest) -> Outcome<Reply> {
-        let outcome = self.client.ask(Question::Of(Arc::clone(&self.keyspace), request)).await;
-        self.client.known.check(&self.keyspace, outcome)
+    fn ask(&self, request: OwnedRequest) -> impl Future<Output = Outcome<Reply>> + Send {
+        let outcome = self.client.ask(Question::Of(Arc::clone(&self.keyspace), request));
+        async move { self.client.known.check(&self.keyspace, outcome.await) }
     }
 }
 
-/// What the task owns.
-struct Io {
-    driver: Driver,
-    port: Port,
-    /// The port's, to wait on.
-    socket: UdpSocket,
-    commands: mpsc::Receiver<Command>,
-}
-
-impl Io {
-    async fn run(mut self) {
-        loop {
-            let now = self.driver.now();
-            self.driver.advance(now);
-            self.port.transmit(&mut self.driver);
-            let idle = self.driver.idle_time();
-            let timer = async {
-                match idle {
-                    Some(idle) => tokio::time::sleep(idle).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                command = self.commands.recv(), if self.driver.takes_commands() => {
-                    let Some(command) = command else { return };
-                    self.take_commands(command);
-                }
-                // An error here comes out of the next attempt to receive as well.
-                _ = self.socket.readable() => self.receive(),
-                () = timer => {}
-            }
-        }
-    }
-
-    /// Hands this command to the machine, and all that wait behind it.
-    fn take_commands(&mut self, first: Command) {
-        let now = self.driver.now();
-        self.driver.submit(now, first);
-        while self.driver.takes_commands()
-            && let Ok(command) = self.commands.try_recv()
-        {
-            self.driver.submit(now, command);
-        }
-    }
-
-    /// Takes a batch, and notes if nothing is left. What the network said about a datagram sent
-    /// earlier is passed over: it will be sent again.
-    fn receive(&mut self) {
-        let Self { driver, port, socket, .. } = self;
-        drop(socket.try_io(Interest::READABLE, || port.receive(driver)));
-    }
+/// Nobody will ever take the command.
+fn refuse(command: Command) {
+    (command.deliver)(Outcome::Refused(Refusal::Closed));
 }

@@ -6,7 +6,7 @@ use crate::owned::OwnedStep;
 use crate::service::Services;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone,
-    Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Value,
+    Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Tickets, Value,
 };
 use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
@@ -182,7 +182,7 @@ pub(crate) const COMMANDS_MAX: usize = 1024;
 pub(crate) struct Driver {
     pub(crate) machine: Client,
     clock: Clock,
-    waiting: BTreeMap<Ticket, Deliver>,
+    waiting: Tickets<Deliver>,
     /// Commands that found the machine busy. While any is here, no more are taken.
     backlog: VecDeque<Command>,
 }
@@ -198,7 +198,7 @@ impl Driver {
         Self {
             machine: Client::new(config, Rng::new(random())),
             clock: Clock::new(),
-            waiting: BTreeMap::new(),
+            waiting: Tickets::new(),
             backlog: VecDeque::new(),
         }
     }
@@ -238,7 +238,7 @@ impl Driver {
         let mut any = false;
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             any = true;
-            if let Some(deliver) = self.waiting.remove(&ticket) {
+            if let Some(deliver) = self.waiting.take(ticket) {
                 deliver(outcome);
             }
         }

@@ -44,6 +44,8 @@ const OVERLAP_MAX: usize = 64;
 const OUTPUT_MAX: usize = 256 << 10;
 /// Bytes of an empty buffer that are kept for the next use. Above it, they are given back.
 const KEPT_MAX: usize = 512;
+/// Commands under way at once whose places are kept for the next.
+const KEPT_COMMANDS_MAX: usize = 8;
 /// How long a connection that is to be closed may take: the cluster to answer what is under way, 5
 /// seconds unless somebody says otherwise, and the client to read it.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Connection {
     stream: Stream,
     shared: Arc<Shared>,
-    store: Store,
+    store: Arc<Store>,
     peer: Peer,
     parser: Parser,
     input: BytesMut,
@@ -98,7 +100,7 @@ struct Ended {
 
 impl Connection {
     pub(crate) fn new(stream: Stream, shared: Arc<Shared>, entry: Arc<Entry>) -> Self {
-        let store = shared.store(entry.id).clone();
+        let store = Arc::new(shared.store(entry.id).clone());
         let peer = Peer::new(entry, &shared.acl);
         Self {
             stream,
@@ -136,8 +138,7 @@ impl Connection {
                 return self.end().await;
             }
             match poll_fn(|context| self.poll_event(context)).await {
-                Event::Ended(mut ended) => self.finish(&mut ended),
-                Event::Read | Event::Wrote => {}
+                Event::Ended | Event::Read | Event::Wrote => {}
                 Event::Resumed => self.paused = None,
                 Event::Drain => self.close(),
                 Event::Over => return,
@@ -250,12 +251,12 @@ impl Connection {
         match found.spec.run {
             Run::Keyed(command) => {
                 self.alone = key.is_none();
-                let store = self.store.clone();
+                let store = Arc::clone(&self.store);
                 let incoming = self.incoming.take();
                 let run = async move {
                     let reply = match incoming {
                         None => store.run(command, &args).await,
-                        Some(Ok(value)) => store.set_incoming(value, &args).await,
+                        Some(Ok(value)) => Box::pin(store.set_incoming(value, &args)).await,
                         Some(Err(why)) => why,
                     };
                     Ended { reply, number, began, args, watched: None }
@@ -291,24 +292,18 @@ impl Connection {
         // One of its commands it is all the same, if only the rest does not fit.
         let named = || command::number_of(command::find(args.first()?)?.name);
         let found = command::resolve(args).map_err(|reply| (named(), reply))?;
-        if found.spec.is_for_all() {
-            return Ok(found);
-        }
-        let Some(user) = &self.peer.user else {
-            let reply = Reply::error("NOAUTH Authentication required.");
-            return Err((Some(found.number), reply));
+        let checked = self.peer.user.as_ref().map(|user| (user, user.check(found, args)));
+        let text = match checked {
+            Some((_, Ok(()))) => return Ok(found),
+            _ if found.spec.is_for_all() => return Ok(found),
+            None => "NOAUTH Authentication required.".to_owned(),
+            Some((user, Err(Denied::Command))) => {
+                let (user, command) = (&user.name, found.spec.name);
+                format!("NOPERM User {user} has no permissions to run the '{command}' command")
+            }
+            Some((_, Err(Denied::Key))) => "NOPERM No permissions to access a key".to_owned(),
         };
-        user.check(found, args).map_err(|denied| {
-            let text = match denied {
-                Denied::Command => {
-                    let (user, command) = (&user.name, found.spec.name);
-                    format!("NOPERM User {user} has no permissions to run the '{command}' command")
-                }
-                Denied::Key => "NOPERM No permissions to access a key".to_owned(),
-            };
-            (Some(found.number), Reply::Error(text.into()))
-        })?;
-        Ok(found)
+        Err((Some(found.number), Reply::Error(text.into())))
     }
 
     fn reject(&mut self, args: &[Bytes], number: Option<usize>, reply: Reply) {
@@ -337,7 +332,7 @@ impl Connection {
     fn finish(&mut self, ended: &mut Ended) {
         self.keys.pop_front();
         self.alone = false;
-        if self.running.is_empty() {
+        if self.running.is_empty() && self.keys.capacity() > KEPT_COMMANDS_MAX {
             // What they have grown to is not kept for a client that may never need it again.
             self.running = FuturesOrdered::new();
             self.keys = VecDeque::new();
@@ -359,8 +354,9 @@ impl Connection {
         self.shared.stats.note_call(ended.number, took, ended.reply.error_text());
         let slow = self.shared.settings.slower_than();
         // What everybody may use has passwords among its arguments.
-        let spec = command::numbered().get(ended.number).filter(|spec| !spec.is_for_all());
-        if slow.is_some_and(|slow| took >= slow) && spec.is_some() {
+        let is_slow = slow.is_some_and(|slow| took >= slow);
+        let spec = command::numbered().get(ended.number).filter(|_| is_slow);
+        if spec.is_some_and(|spec| !spec.is_for_all()) {
             let (len_max, args) = (self.shared.settings.slowlog_len_max(), &ended.args);
             let unix_seconds = self.shared.time_of_day().as_secs();
             self.shared.slowlog.note(unix_seconds, took, args, &self.peer.entry, len_max);
@@ -399,12 +395,6 @@ impl Connection {
         };
         // Whether it was long enough does not matter any more.
         drop(timeout(LINGER_TIME_MAX, drained).await);
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.shared.clients.leave(self.peer.entry.id);
     }
 }
 

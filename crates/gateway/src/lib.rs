@@ -28,6 +28,7 @@ pub mod store;
 mod stream;
 mod tls;
 mod tracking;
+mod workers;
 
 pub use acl::Acl;
 pub use hot::{HotKey, HotKeys};

@@ -15,8 +15,9 @@ use crate::store::Store;
 use crate::stream::Stream;
 use crate::tls::{self, TlsError, TlsFiles};
 use crate::tracking::Tracking;
-use client::LookupError;
+use crate::workers::Workers;
 use client::asynchronous::Client;
+use client::{LookupError, Services};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use runtime::clock::Clock;
 use runtime::entropy;
@@ -28,7 +29,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -105,7 +106,7 @@ pub enum StartError {
 /// A running gateway. Dropping it ends it in good order.
 #[derive(Debug)]
 pub struct Gateway {
-    runtime: Option<Runtime>,
+    workers: Workers,
     shared: Arc<Shared>,
 }
 
@@ -124,15 +125,13 @@ impl Gateway {
             return Err(StartError::Unprotected(options.listen));
         }
         let acceptor = options.tls.as_ref().map(tls::acceptor).transpose()?;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(options.workers.max(1))
-            .thread_name("gateway")
-            .enable_all()
-            .build()?;
-        let (shared, listener) = runtime.block_on(open(options, acceptor.is_some()))?;
-        runtime.spawn(accept(Arc::clone(&shared), listener, acceptor));
-        runtime.spawn(tick(Arc::clone(&shared)));
-        Ok(Self { runtime: Some(runtime), shared })
+        let workers = Workers::start(options.workers)?;
+        let handles = workers.handles();
+        let first = workers.first();
+        let (shared, listener) = first.block_on(open(options, &handles, acceptor.is_some()))?;
+        first.spawn(accept(Arc::clone(&shared), handles, listener, acceptor));
+        first.spawn(tick(Arc::clone(&shared)));
+        Ok(Self { workers, shared })
     }
 
     /// Where clients connect, with the port that was given if none was asked for.
@@ -155,9 +154,8 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
         let shared = &self.shared;
-        runtime.block_on(async {
+        self.workers.first().block_on(async {
             let all = async {
                 loop {
                     let left = shared.clients.left.notified();
@@ -174,17 +172,21 @@ impl Drop for Gateway {
                 tracing::warn!(clients = shared.clients.count(), "not all clients ended in time");
             }
         });
-        runtime.shutdown_background();
     }
 }
 
-async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener), StartError> {
-    let Options { services, keyspace, deadline, listen, workers, hot, .. } = options;
-    let workers = workers.max(1);
+async fn open(
+    options: Options,
+    workers: &[Handle],
+    tls: bool,
+) -> Result<(Arc<Shared>, TcpListener), StartError> {
+    let Options { services, keyspace, deadline, listen, hot, .. } = options;
     let mut spaces = Vec::new();
-    for _ in 0..workers {
+    for worker in workers {
         let client_options = client::Options { deadline, ..client::Options::default() };
-        let client = Client::connect(services.as_slice(), client_options).await?;
+        let client = Client::connect(Services::from(services.as_slice()), client_options);
+        // The task of the client goes on where it is begun.
+        let client = worker.spawn(client).await.expect("nothing in it panics")?;
         spaces.push(client.keyspace(&keyspace).await?);
     }
     let bind = |why| StartError::Bind { at: listen, why };
@@ -199,7 +201,7 @@ async fn open(options: Options, tls: bool) -> Result<(Arc<Shared>, TcpListener),
     let listener = socket.listen(BACKLOG).map_err(bind)?;
     let listen = listener.local_addr()?;
     let maxclients = clients_possible(options.maxclients);
-    let fixed = Fixed { listen, tls, workers };
+    let fixed = Fixed { listen, tls, workers: workers.len() };
     let shared = Shared {
         stores: spaces.into_iter().map(|space| Store::new(space).with_hot(hot.clone())).collect(),
         keyspace,
@@ -246,10 +248,15 @@ fn clients_possible(wanted: usize) -> usize {
     possible.min(wanted)
 }
 
-async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
+async fn accept(
+    shared: Arc<Shared>,
+    workers: Vec<Handle>,
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => let_in(&shared, stream, peer, acceptor.as_ref()),
+            Ok((stream, peer)) => let_in(&shared, &workers, stream, peer, acceptor.as_ref()),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(FILES_WAIT).await;
@@ -260,6 +267,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, acceptor: Option<Tls
 
 fn let_in(
     shared: &Arc<Shared>,
+    workers: &[Handle],
     stream: TcpStream,
     peer: SocketAddr,
     acceptor: Option<&TlsAcceptor>,
@@ -280,34 +288,41 @@ fn let_in(
     let local = stream.local_addr().unwrap_or(shared.listen);
     let user = crate::acl::DEFAULT_USER;
     let entry = shared.clients.enter(peer, local, shared.now(), user);
-    let (shared, acceptor) = (Arc::clone(shared), acceptor.cloned());
-    match acceptor {
-        None => {
-            let connection = Connection::new(Stream::Plain(stream), shared, entry);
-            tokio::spawn(connection.run());
+    let worker = workers.get(shared.worker(entry.id)).expect("each worker has a store");
+    let seat = Seat { shared: Arc::clone(shared), entry };
+    let acceptor = acceptor.cloned();
+    // It is waited for there and not here from now on.
+    let stream = stream.into_std();
+    worker.spawn(async move {
+        match stream.and_then(TcpStream::from_std) {
+            Ok(stream) => serve(seat, stream, acceptor).await,
+            Err(error) => tracing::warn!(%peer, %error, "cannot serve a connection"),
         }
-        Some(acceptor) => {
-            tokio::spawn(async move {
-                let seat = Seat { shared, entry };
-                let stream = tokio::select! {
-                    stream = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)) => stream,
-                    () = seat.entry.dismissed() => return,
-                };
-                match stream {
-                    Ok(Ok(stream)) => {
-                        let stream = Stream::Tls(Box::new(stream));
-                        let (shared, entry) = (Arc::clone(&seat.shared), Arc::clone(&seat.entry));
-                        Connection::new(stream, shared, entry).run().await;
-                    }
-                    Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
-                    Err(_) => tracing::debug!(%peer, "no TLS in time"),
-                }
-            });
-        }
-    }
+    });
 }
 
-/// A client's place until its handshake is over.
+/// Serves a client to the end, on the thread of its own store.
+async fn serve(seat: Seat, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
+    let stream = match acceptor {
+        None => Stream::Plain(stream),
+        Some(acceptor) => {
+            let peer = seat.entry.peer;
+            let stream = tokio::select! {
+                stream = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)) => stream,
+                () = seat.entry.dismissed() => return,
+            };
+            match stream {
+                Ok(Ok(stream)) => Stream::Tls(Box::new(stream)),
+                Ok(Err(error)) => return tracing::debug!(%peer, %error, "no TLS"),
+                Err(_) => return tracing::debug!(%peer, "no TLS in time"),
+            }
+        }
+    };
+    let (shared, entry) = (Arc::clone(&seat.shared), Arc::clone(&seat.entry));
+    Connection::new(stream, shared, entry).run().await;
+}
+
+/// A client's place, from its acceptance on.
 struct Seat {
     shared: Arc<Shared>,
     entry: Arc<crate::clients::Entry>,

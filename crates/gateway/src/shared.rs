@@ -59,9 +59,13 @@ impl Shared {
         self.replicas.unwrap_or_default().saturating_sub(1)
     }
 
+    /// Which worker serves a connection with this number.
+    pub(crate) fn worker(&self, id: u64) -> usize {
+        usize::try_from(id).unwrap_or(0) % self.stores.len()
+    }
+
     /// The store for a connection with this number.
     pub(crate) fn store(&self, id: u64) -> &Store {
-        let place = usize::try_from(id).unwrap_or(0) % self.stores.len();
-        self.stores.get(place).expect("a gateway has a worker, and each has a store")
+        self.stores.get(self.worker(id)).expect("a gateway has a worker, and each has a store")
     }
 }

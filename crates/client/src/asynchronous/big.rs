@@ -32,15 +32,29 @@ impl Space {
         Outcome::Refused(Refusal::Replaced)
     }
 
+    /// Reads a key in one request. Of a value that does not fit a datagram only version and expiry
+    /// are known then, and that it is [`big`](Value::big).
+    pub async fn peek(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        self.ask(OwnedRequest::Get { key: key.to_vec() }).await.map(face::get)
+    }
+
     async fn read(&self, key: &[u8], range: Range<u64>) -> Result<Option<Value>, NotDone> {
-        let request = OwnedRequest::Get { key: key.to_vec() };
-        let found = self.ask(request).await.map(face::get).into_result()?;
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = self.peek(key).await.into_result()? else { return Ok(None) };
         if !found.big {
             let whole = range.start == 0 && range.end >= found.value.len() as u64;
             let cut = |value| if whole { value } else { big::cut(value, &range) };
             return Ok(Some(Value { value: cut(found.value), ..found }));
         }
+        // The future of a short one has no room for what a long one takes.
+        Box::pin(self.read_long(key, found, range)).await
+    }
+
+    async fn read_long(
+        &self,
+        key: &[u8],
+        found: Value,
+        range: Range<u64>,
+    ) -> Result<Option<Value>, NotDone> {
         let mut download = self.begin_download(key, found, range)?;
         let bytes_max = self.client.options.result_bytes_max;
         if download.left > bytes_max as u64 {
@@ -63,8 +77,7 @@ impl Space {
 
     /// The same for those of its bytes that lie in a range.
     pub async fn download_range(&self, key: &[u8], range: Range<u64>) -> Outcome<Option<Download>> {
-        let request = OwnedRequest::Get { key: key.to_vec() };
-        let found = match self.ask(request).await.map(face::get) {
+        let found = match self.peek(key).await {
             Outcome::Done(Some(found)) => found,
             Outcome::Done(None) => return Outcome::Done(None),
             Outcome::Refused(why) => return Outcome::Refused(why),
@@ -100,10 +113,13 @@ impl Space {
             let request = OwnedRequest::Put { key, value, expiry: options.expiry };
             return self.ask(request).await.map(face::put);
         }
-        match self.upload_all(key, value).await {
-            Ok(mut upload) => upload.finish(options).await,
-            Err(why) => Outcome::Refused(why),
-        }
+        Box::pin(async {
+            match self.upload_all(key, value).await {
+                Ok(mut upload) => upload.finish(options).await,
+                Err(why) => Outcome::Refused(why),
+            }
+        })
+        .await
     }
 
     /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
@@ -120,10 +136,13 @@ impl Space {
         if let New::Value(value) = new
             && !big::is_short(key, value)
         {
-            return match self.upload_all(key, value).await {
-                Ok(mut upload) => upload.finish_if(expect, options).await,
-                Err(why) => Outcome::Refused(why),
+            let written = async {
+                match self.upload_all(key, value).await {
+                    Ok(mut upload) => upload.finish_if(expect, options).await,
+                    Err(why) => Outcome::Refused(why),
+                }
             };
+            return Box::pin(written).await;
         }
         let (key, new, expiry) = (key.to_vec(), new.into(), options.expiry);
         let request = OwnedRequest::Cas { key, expect: expect.into(), new, expiry };

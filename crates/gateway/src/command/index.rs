@@ -4,6 +4,7 @@
 use super::{Spec, all, session};
 use crate::Reply;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// A command or subcommand that was looked up.
@@ -50,7 +51,7 @@ pub fn subcommands(spec: &Spec) -> impl Iterator<Item = Found> + use<> {
 pub fn resolve(args: &[Bytes]) -> Result<Found, Reply> {
     let name = args.first().map(Bytes::as_ref).unwrap_or_default();
     let Some(mut found) = look_up(name) else { return Err(unknown(args)) };
-    if let Some(second) = args.get(1).filter(|_| subcommands(found.spec).next().is_some()) {
+    if let Some(second) = args.get(1).filter(|_| has_subcommands(found)) {
         let named = |it: &Found| {
             let (_, own) = it.spec.name.split_once('|').unwrap_or_default();
             own.as_bytes().eq_ignore_ascii_case(second)
@@ -67,9 +68,15 @@ pub fn resolve(args: &[Bytes]) -> Result<Found, Reply> {
     Err(Reply::Error(format!("ERR wrong number of arguments for '{name}' command").into()))
 }
 
+fn has_subcommands(found: Found) -> bool {
+    INDEX.has_subcommands.get(found.number).is_some_and(|has| *has)
+}
+
 struct Index {
     specs: Vec<&'static Spec>,
     subcommands_from: usize,
+    /// Of each command by number.
+    has_subcommands: Vec<bool>,
     /// Numbers of commands, by name.
     by_name: Vec<(&'static str, usize)>,
 }
@@ -80,7 +87,11 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     by_name.sort_unstable();
     let subcommands_from = specs.len();
     specs.extend(session::subcommands());
-    Index { specs, subcommands_from, by_name }
+    let (commands, subcommands) = specs.split_at(subcommands_from);
+    let owners: BTreeSet<&str> =
+        subcommands.iter().filter_map(|it| Some(it.name.split_once('|')?.0)).collect();
+    let has_subcommands = commands.iter().map(|it| owners.contains(it.name)).collect();
+    Index { specs, subcommands_from, has_subcommands, by_name }
 });
 
 /// Longest name of a command.

@@ -1,6 +1,6 @@
 //! What a connection waits for, and what it finds when it is woken.
 
-use super::{Connection, Ended, OUTPUT_MAX, OVERLAP_MAX, give_back};
+use super::{Connection, OUTPUT_MAX, OVERLAP_MAX, give_back};
 use crate::stream::Stream;
 use bytes::Buf as _;
 use futures_util::stream::StreamExt as _;
@@ -11,7 +11,8 @@ use tokio::time::Sleep;
 
 /// What a connection waits for.
 pub(super) enum Event {
-    Ended(Box<Ended>),
+    /// Commands are done, and their replies wait to be written.
+    Ended,
     Read,
     Wrote,
     Resumed,
@@ -37,11 +38,8 @@ impl Connection {
         if let Poll::Ready(event) = self.poll_streaming(context) {
             return Poll::Ready(event);
         }
-        if self.streaming.is_none()
-            && !self.running.is_empty()
-            && let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(context)
-        {
-            return Poll::Ready(Event::Ended(Box::new(ended)));
+        if self.poll_running(context).is_ready() {
+            return Poll::Ready(Event::Ended);
         }
         if let Poll::Ready(event) = self.poll_write(context) {
             return Poll::Ready(event);
@@ -65,6 +63,19 @@ impl Connection {
             return Poll::Ready(Event::Resumed);
         }
         Poll::Pending
+    }
+
+    /// Takes all that is done, up to a reply whose bytes still come.
+    fn poll_running(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut any = Poll::Pending;
+        while self.streaming.is_none()
+            && !self.running.is_empty()
+            && let Poll::Ready(Some(mut ended)) = self.running.poll_next_unpin(context)
+        {
+            self.finish(&mut ended);
+            any = Poll::Ready(());
+        }
+        any
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<Event> {

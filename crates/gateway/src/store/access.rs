@@ -62,7 +62,7 @@ impl Store {
     pub(super) async fn put(&self, key: &[u8], value: &[u8], expiry: Expiry) -> Answer<()> {
         limits::entry(key, value.len())?;
         if let Some(view) = &self.view {
-            return view.put(&self.space, key, value, expiry).await;
+            return Box::pin(view.put(&self.space, key, value, expiry)).await;
         }
         let written = self.space.put(key, value, PutOptions { expiry }).await;
         written.into_result().map(drop).map_err(not_written)

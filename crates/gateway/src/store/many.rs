@@ -6,7 +6,6 @@ use super::Store;
 use super::errors::{Answer, arity, not_read, not_written};
 use super::limits;
 use super::ranges::length;
-use super::strings::value_or_null;
 use crate::Reply;
 use crate::command::Keyed;
 use crate::resp::Limits;
@@ -32,7 +31,7 @@ impl Store {
             if bytes > limits::MANY_MAX {
                 return Err(limits::too_many_bytes());
             }
-            replies.push(value_or_null(found.as_ref()));
+            replies.push(found.map_or(Reply::Null, |found| Reply::Bulk(found.value.into())));
         }
         Ok(Reply::Array(replies))
     }

@@ -1,9 +1,9 @@
 //! Whole values: GET, SET with all its options, and the commands that are SET by other names.
 
-use super::Store;
 use super::access::Change;
-use super::errors::{Answer, SYNTAX};
+use super::errors::{Answer, SYNTAX, not_read};
 use super::expiry::{When, now_ms};
+use super::{Store, limits};
 use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
@@ -126,7 +126,15 @@ pub(super) fn set_terms(options: &[Bytes]) -> Answer<(Condition<'_>, bool, Expir
 impl Store {
     /// GET.
     pub(super) async fn get_value(&self, key: &[u8]) -> Answer {
-        Ok(self.bytes(key, |len| 0..len).await?.unwrap_or(Reply::Null))
+        if self.view.is_none() {
+            limits::key(key)?;
+            match self.space.peek(key).await.into_result().map_err(not_read)? {
+                None => return Ok(Reply::Null),
+                Some(found) if !found.big => return Ok(Reply::Bulk(found.value.into())),
+                Some(_) => {}
+            }
+        }
+        Ok(Box::pin(self.bytes(key, |len| 0..len)).await?.unwrap_or(Reply::Null))
     }
 
     /// SET with its options.
@@ -136,17 +144,17 @@ impl Store {
             match condition {
                 Condition::None => return self.put(key, value, expiry).await.map(|()| Reply::OK),
                 Condition::Absent => {
-                    let written = self.put_new(key, value, expiry).await?;
+                    let written = Box::pin(self.put_new(key, value, expiry)).await?;
                     return Ok(if written { Reply::OK } else { Reply::Null });
                 }
                 Condition::Present | Condition::Equal(_) => {}
             }
         }
-        self.update(key, |found| {
+        Box::pin(self.update(key, |found| {
             let (holds, reply) = condition.judge(get, found);
             let change = if holds { Change::Write(value.into(), expiry) } else { Change::None };
             Ok((change, reply))
-        })
+        }))
         .await
     }
 
@@ -225,6 +233,6 @@ impl Store {
 }
 
 /// What a read of the key replies.
-pub(super) fn value_or_null(found: Option<&Value>) -> Reply {
+fn value_or_null(found: Option<&Value>) -> Reply {
     found.map_or(Reply::Null, |found| Reply::bulk(&found.value))
 }

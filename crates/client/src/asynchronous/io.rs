@@ -1,0 +1,132 @@
+//! The task of the async face: datagrams between the socket and the machine, commands to it.
+//!
+//! Each time it is woken it takes all that has come, then sends all that is to be sent: commands of
+//! many callers share their way through the kernel.
+
+use crate::face::{Command, Driver};
+use crate::port::Port;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Batches taken from the socket before anything is sent: bounds how long a caller waits.
+const RECEIVE_BATCHES_MAX: usize = 16;
+
+/// What the task owns.
+pub(super) struct Io {
+    driver: Driver,
+    port: Port,
+    /// The port's, to wait on.
+    socket: UdpSocket,
+    commands: mpsc::Receiver<Command>,
+    alarm: Alarm,
+    /// Nobody will hand in commands any more.
+    closed: bool,
+}
+
+impl Io {
+    pub(super) fn new(
+        driver: Driver,
+        port: Port,
+        socket: UdpSocket,
+        commands: mpsc::Receiver<Command>,
+    ) -> Self {
+        Self { driver, port, socket, commands, alarm: Alarm::default(), closed: false }
+    }
+
+    /// Goes on until nobody has the client any more.
+    pub(super) async fn run(mut self) {
+        while !self.closed {
+            self.driver.advance(self.driver.now());
+            self.port.transmit(&mut self.driver);
+            self.alarm.set(self.driver.idle_time());
+            poll_fn(|context| self.poll_work(context)).await;
+        }
+        self.port.transmit(&mut self.driver);
+    }
+
+    /// Takes what has come in. Ready if anything has, or the machine wants to be told the time.
+    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut any = false;
+        // An error here comes out of the attempt to receive as well.
+        if self.socket.poll_recv_ready(context).is_ready() {
+            self.receive();
+            any = true;
+        }
+        if self.driver.takes_commands() {
+            any |= self.poll_commands(context);
+        }
+        any |= self.alarm.poll(context).is_ready();
+        if any { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Hands all commands that wait to the machine; whether there was anything to do.
+    fn poll_commands(&mut self, context: &mut Context<'_>) -> bool {
+        let Poll::Ready(first) = self.commands.poll_recv(context) else { return false };
+        let Some(first) = first else {
+            self.closed = true;
+            return true;
+        };
+        let now = self.driver.now();
+        self.driver.submit(now, first);
+        while self.driver.takes_commands()
+            && let Ok(command) = self.commands.try_recv()
+        {
+            self.driver.submit(now, command);
+        }
+        true
+    }
+
+    /// Takes what has arrived. What the network said about a datagram sent earlier is passed over:
+    /// it will be sent again.
+    fn receive(&mut self) {
+        let Self { driver, port, socket, .. } = self;
+        for _ in 0..RECEIVE_BATCHES_MAX {
+            // What would block tells the runtime to wait for the next datagram.
+            let received = socket.try_io(Interest::READABLE, || port.receive(driver));
+            if received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                return;
+            }
+        }
+    }
+}
+
+/// When the machine wants to be told the time. It may be told too early, but not too late: answers
+/// put its next timer off all the time, and a timer of the runtime is not moved for each.
+#[derive(Default)]
+struct Alarm {
+    sleep: Option<Pin<Box<Sleep>>>,
+    is_set: bool,
+}
+
+impl Alarm {
+    /// Goes off in this time at the latest; `None` if it need not.
+    fn set(&mut self, idle: Option<Duration>) {
+        let Some(idle) = idle else {
+            self.is_set = false;
+            return;
+        };
+        let at = Instant::now() + idle;
+        match &mut self.sleep {
+            None => self.sleep = Some(Box::pin(sleep(idle))),
+            Some(sleep) if self.is_set && sleep.deadline() <= at => {}
+            Some(sleep) => sleep.as_mut().reset(at),
+        }
+        self.is_set = true;
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(sleep) = self.sleep.as_mut().filter(|_| self.is_set) else {
+            return Poll::Pending;
+        };
+        let over = sleep.as_mut().poll(context);
+        self.is_set = over.is_pending();
+        over
+    }
+}
