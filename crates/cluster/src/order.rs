@@ -174,6 +174,9 @@ pub struct NodeReport {
     /// Requests of clients, writes that came down a chain and copies of hot keys, all of which cost
     /// a node about the same, taken since it started.
     pub requests: u64,
+    /// Requests that it can serve in a second; 0: it does not say.
+    #[serde(default)]
+    pub rate: u32,
     /// Writes recorded and not yet committed.
     pub pending: u64,
     /// Requests found waiting; 0 if whoever runs the node does not say.
@@ -207,6 +210,7 @@ impl NodeReport {
             hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
             homecoming: all().map(|it| it.homecoming).sum(),
             requests: all().map(|it| it.requests).sum(),
+            rate: all().map(|it| it.rate).max().unwrap_or(0),
             pending: all().map(|it| it.pending).sum(),
             waiting: all().map(|it| it.waiting).sum(),
             busy_us: all().map(|it| it.busy_us).sum(),

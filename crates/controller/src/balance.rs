@@ -1,7 +1,8 @@
 //! Moving seats from full nodes to empty ones, when nothing else is going on.
 //!
-//! A seat moves only if the node that gives it up has at least two more than the node that gets it.
-//! So each move makes the shares more even, and they cannot go round in circles.
+//! A seat moves only if the node that gets it is then less full, by what it can bear, than the node
+//! that gives it up was: among nodes of the same speed, if that one has at least two more. So each
+//! move makes the fuller of the two less full, and they cannot go round in circles.
 
 use crate::leftovers::Leftovers;
 use crate::plan::Outlook;
@@ -9,10 +10,6 @@ use crate::seats::{Intent, Tally};
 use cluster::{Map, NodeId, Partition, PartitionId};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-
-/// How much more one node has than another before a seat moves: with one more it would only be the
-/// other way round.
-const DIFFERENCE_MIN: usize = 2;
 
 /// Copies to begin, each in another partition and to another node. O(nodes x partitions) if there
 /// is anything to even out, else O(nodes).
@@ -28,13 +25,14 @@ pub(crate) fn moves(
         return moves;
     }
     let mut takers: Vec<NodeId> = outlook.takers().collect();
-    takers.sort_by_key(|node| (tally.of(*node).seats, *node));
+    takers.sort_by_key(|node| (full(outlook, &tally, *node), *node));
     let mut moving = BTreeSet::new();
     for taker in takers {
         let free = |p: &&Partition| !moving.contains(&p.id) && !leftovers.may_hold(taker, p.id);
         let free = map.partitions.iter().filter(free);
         let offers = free.filter_map(|p| Some((p.id, offer(p, taker, outlook, &tally)?)));
-        let best = offers.max_by_key(|(id, (from, _))| (tally.of(*from).seats, Reverse(*id)));
+        let best =
+            offers.max_by_key(|(id, (from, _))| (full(outlook, &tally, *from), Reverse(*id)));
         let Some((partition, (from, intent))) = best else { continue };
         moving.insert(partition);
         tally.move_seat(from, intent);
@@ -44,9 +42,19 @@ pub(crate) fn moves(
 }
 
 fn is_uneven(outlook: &Outlook, tally: &Tally) -> bool {
-    let seats = || outlook.takers().map(|node| tally.of(node).seats);
-    let (most, least) = (seats().max().unwrap_or(0), seats().min().unwrap_or(0));
-    most >= least + DIFFERENCE_MIN
+    let most = outlook.takers().map(|node| full(outlook, tally, node)).max();
+    let least = outlook.takers().map(|node| fuller(outlook, tally, node)).min();
+    least < most
+}
+
+/// How full a node is.
+fn full(outlook: &Outlook, tally: &Tally, node: NodeId) -> usize {
+    outlook.weights.fullness(node, tally.of(node).seats)
+}
+
+/// The same with one seat more.
+fn fuller(outlook: &Outlook, tally: &Tally, node: NodeId) -> usize {
+    outlook.weights.fullness(node, tally.of(node).seats + 1)
 }
 
 /// Who would give up its seat in this partition to that node, and who would give the copy.
@@ -61,9 +69,9 @@ fn offer(
     if !whole || chain.contains(&taker) || chain.len() == wire::CHAIN_MAX {
         return None;
     }
-    let seats = |node: NodeId| tally.of(node).seats;
-    let from = chain.iter().copied().max_by_key(|node| (seats(*node), Reverse(*node)))?;
-    if seats(from) < seats(taker) + DIFFERENCE_MIN {
+    let fullest = |node: &NodeId| (full(outlook, tally, *node), Reverse(*node));
+    let from = chain.iter().copied().max_by_key(fullest)?;
+    if fuller(outlook, tally, taker) >= full(outlook, tally, from) {
         return None;
     }
     let free = chain.iter().copied().filter(|node| tally.of(*node).can_give());

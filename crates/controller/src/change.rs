@@ -1,7 +1,9 @@
 //! Changing chains: close, settle, open, for all partitions that can take a step at once.
 
 use crate::balance;
+use crate::capacity::Weights;
 use crate::controller::Controller;
+use crate::hot::node_report;
 use crate::leftovers::Leftovers;
 use crate::peer::{Contact, Peer, Standing};
 use crate::plan::{Case, Outlook, Reason, Sight, Step};
@@ -161,7 +163,15 @@ impl Controller {
             };
             Some((node.id, sight))
         });
-        Outlook { nodes: nodes.collect(), paused: self.state.paused }
+        let (nodes, weights) = (nodes.collect(), self.weights());
+        Outlook { nodes, weights, paused: self.state.paused }
+    }
+
+    /// What nodes can bear, as their last reports say.
+    pub(crate) fn weights(&self) -> Weights {
+        let nodes = self.state.map.nodes.iter().map(|node| node.id);
+        let rate = |node| node_report(self.peers.get(&Member::Node(node))?).map(|it| it.rate);
+        Weights::new(nodes.map(|node| (node, rate(node).unwrap_or(0))))
     }
 
     /// The next step of every partition that can take one; those who lack most come first.

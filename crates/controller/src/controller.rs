@@ -135,8 +135,9 @@ impl Controller {
             !self.state.departing.contains(id) && peer.is_some_and(|p| !lost(p))
         };
         let nodes: Vec<NodeId> = ids.filter(usable).collect();
+        let turns = self.weights().turns(&nodes);
         let wanted = format!("wanted: keyspace {:?} of {} partitions", spec.name, spec.partitions);
-        let id = keyspace::create(&mut self.state, spec, &nodes, now)?;
+        let id = keyspace::create(&mut self.state, spec, (nodes.len(), &turns), now)?;
         self.advance(wanted, format!("create keyspace {id} on {} nodes", nodes.len()));
         Ok(id)
     }

@@ -353,7 +353,7 @@ pub(crate) fn told(peers: &BTreeMap<Member, Peer>) -> Vec<HotKey> {
     HotKey::join(told.flat_map(|report| report.hot.iter().take(REPORTED_MAX)), usize::MAX)
 }
 
-fn node_report(peer: &Peer) -> Option<&NodeReport> {
+pub(crate) fn node_report(peer: &Peer) -> Option<&NodeReport> {
     match peer.report.as_ref().map(|report| &report.state) {
         Some(MemberReport::Node(report)) => Some(report),
         Some(MemberReport::Switch(_)) | None => None,

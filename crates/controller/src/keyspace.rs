@@ -120,18 +120,19 @@ impl fmt::Display for CreateError {
 
 impl std::error::Error for CreateError {}
 
-/// Adds the keyspace to the state, its partitions on `nodes` (in the order of their ids).
+/// Adds the keyspace to the state, its partitions on so many nodes, which come in these turns
+/// (those of one speed in the order of their ids).
 ///
 /// Partition ids run on from keyspace to keyspace, and partition i has the chain i-1, i, i+1, ...
-/// modulo the nodes (TurboKV section 8): so over all keyspaces together each node is head, middle
-/// and tail of equally many, give or take one.
+/// modulo the turns (TurboKV section 8): so over all keyspaces together each node is head, middle
+/// and tail of equally many for what it bears, give or take one.
 pub(crate) fn create(
     state: &mut Saved,
     spec: KeyspaceSpec,
-    nodes: &[NodeId],
+    (nodes, turns): (usize, &[NodeId]),
     now: Instant,
 ) -> Result<KeyspaceId, CreateError> {
-    check(state, &spec, nodes.len())?;
+    check(state, &spec, nodes)?;
     let keyspace = Keyspace {
         id: KeyspaceId(state.next_keyspace),
         name: spec.name.clone(),
@@ -148,14 +149,13 @@ pub(crate) fn create(
     let since = vec![state.next_revision(now); length];
     for ((id, first), last) in (state.next_partition..).zip(&firsts).zip(lasts) {
         let turn = usize::try_from(id - 1).expect("ids have 32 bits");
-        let chain = nodes.iter().cycle().skip(turn % nodes.len());
         map.partitions.push(Partition {
             id: PartitionId(id),
             keyspace: keyspace.id,
             first: *first,
             last,
             epoch: Epoch(1),
-            chain: chain.take(length).copied().collect(),
+            chain: chain(turns, turn, length),
             since: since.clone(),
             joining: false,
             open: true,
@@ -168,6 +168,17 @@ pub(crate) fn create(
     state.next_keyspace += 1;
     state.next_partition += spec.partitions;
     Ok(id)
+}
+
+/// The nodes of so many turns from this one on, each of them once.
+fn chain(turns: &[NodeId], turn: usize, length: usize) -> Vec<NodeId> {
+    let mut chain = Vec::with_capacity(length);
+    for node in turns.iter().cycle().skip(turn % turns.len()).take(turns.len()) {
+        if chain.len() < length && !chain.contains(node) {
+            chain.push(*node);
+        }
+    }
+    chain
 }
 
 fn check(state: &Saved, spec: &KeyspaceSpec, nodes: usize) -> Result<(), CreateError> {

@@ -27,6 +27,7 @@
 //! Deliberately absent so far: load does not count in where partitions lie, only their number does.
 
 mod balance;
+mod capacity;
 mod change;
 mod commands;
 mod config;

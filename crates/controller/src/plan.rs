@@ -3,6 +3,7 @@
 //! Nothing is remembered about why a partition was closed. When all of it has settled, what it is
 //! to open as is worked out from what is seen then, by the same rules by which it was closed.
 
+use crate::capacity::Weights;
 use crate::leftovers::Leftovers;
 use crate::seats::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
@@ -26,6 +27,7 @@ pub(crate) struct Sight {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outlook {
     pub(crate) nodes: BTreeMap<NodeId, Sight>,
+    pub(crate) weights: Weights,
     /// No copy is to begin.
     pub(crate) paused: bool,
 }
@@ -189,12 +191,12 @@ impl Case<'_> {
     }
 
     /// The first to go when there are too many: who does not answer, else the departing, else who
-    /// has the most seats, else who came first.
+    /// is the fullest, else who came first.
     fn least_wanted(&self, members: &[NodeId]) -> Option<NodeId> {
         let rank = |node: &&NodeId| {
             let Sight { serving, departing, .. } = self.sight(**node);
-            let (seats, since) = (self.tally.of(**node).seats, self.partition.since(**node));
-            (!serving, departing, seats, Reverse(since), **node)
+            let (full, since) = (self.with_one_more(**node), self.partition.since(**node));
+            (!serving, departing, full, Reverse(since), **node)
         };
         members.iter().max_by_key(rank).copied()
     }
@@ -233,7 +235,7 @@ impl Case<'_> {
         let strange = |node: &NodeId| !chain.contains(node) && !self.leftovers.may_hold(*node, *id);
         let free = |node: &NodeId| strange(node) && self.tally.of(*node).can_take();
         let takers = self.outlook.takers().filter(free);
-        let taker = takers.min_by_key(|node| (self.tally.of(*node).seats, *node))?;
+        let taker = takers.min_by_key(|node| (self.with_one_more(*node), *node))?;
         Some(Intent { giver: self.giver(members)?, taker })
     }
 
@@ -244,10 +246,15 @@ impl Case<'_> {
         free.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied()
     }
 
+    /// How full a node is with a seat in this partition.
+    fn with_one_more(&self, node: NodeId) -> usize {
+        self.outlook.weights.fullness(node, self.tally.of(node).seats + 1)
+    }
+
     /// Whether these members had better be joined by that node.
     fn is_wanted(&self, members: &[NodeId], node: NodeId) -> bool {
-        let seats = |node: NodeId| self.tally.of(node).seats;
-        let evens_out = || members.iter().any(|member| seats(*member) > seats(node));
+        let full = |node: NodeId| self.with_one_more(node);
+        let evens_out = || members.iter().any(|member| full(*member) > full(node));
         let missing = members.len() < self.replicas || self.is_anyone_departing(members);
         !self.sight(node).departing && (missing || evens_out())
     }

@@ -385,6 +385,7 @@ impl<E: Engine> Node<E> {
             hot_revision: self.hot.revision(),
             homecoming: self.homecoming(),
             requests: self.counters.work_total(),
+            rate: self.config.rate,
             pending: self.pending() as u64,
             waiting: 0,
             busy_us: 0,

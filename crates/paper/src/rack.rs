@@ -146,6 +146,11 @@ impl RackSpec {
         if self.half_slow && node % 2 == 1 { self.node_rate / 2 } else { self.node_rate }
     }
 
+    /// Partitions for each node: where nodes differ in speed, enough to share them out by it.
+    fn partitions_per_node(&self) -> u32 {
+        if self.half_slow { 8 } else { 1 }
+    }
+
     fn clients(&self) -> u16 {
         self.nodes.div_ceil(NODES_PER_CLIENT)
     }

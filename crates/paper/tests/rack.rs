@@ -85,17 +85,17 @@ fn a_write_visits_every_node_of_its_chain() {
 }
 
 #[test]
-fn slow_nodes_are_full_while_the_others_are_half_idle() {
+fn slow_nodes_are_the_homes_of_fewer_keys_and_full_when_the_others_are() {
     let mut rack = Rack::new(RackSpec { half_slow: true, ..spec(32, 50_000) });
     let load = Load::reads(Skew::Uniform);
     let bounds = rack.bounds(&load);
     assert!((bounds.cap - 240_000.0).abs() < 1.0, "{bounds:?}");
-    assert!((1.45..1.65).contains(&bounds.gain_max()), "{bounds:?}");
+    assert!((1.02..1.15).contains(&bounds.gain_max()), "{bounds:?}");
     // Near its limit a queue is long at times. It must not stay so for being asked twice.
     let trial = rack.run(&load, 0.9 * bounds.hashing, 500 * MS, None);
     assert_eq!(trial.done, trial.begun, "{trial:?}");
     assert!((0.85..0.97).contains(&trial.busiest), "{trial:?}");
-    assert!((0.55..0.72).contains(&trial.busy_mean), "{trial:?}");
+    assert!((0.76..0.92).contains(&trial.busy_mean), "{trial:?}");
 }
 
 #[test]

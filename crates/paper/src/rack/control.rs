@@ -134,7 +134,7 @@ impl Rack {
             let spec = self.spec.arm.keyspace(KeyspaceSpec {
                 name: KEYSPACE.to_owned(),
                 kind: KeyspaceKind::Hash,
-                partitions: self.spec.nodes.into(),
+                partitions: u32::from(self.spec.nodes) * self.spec.partitions_per_node(),
                 replicas: self.spec.replicas,
                 splits: Vec::new(),
                 hot: HotPolicy::Off,
