@@ -210,7 +210,7 @@ impl Cluster {
         while let Some((fixed, after)) = RangeEntryBody::split(rest) {
             keys += u64::from(fixed.kind == 0);
             let (key, after) = after.split_at(usize::from(fixed.key_len));
-            (last, rest) = (key, &after[usize::from(fixed.value_len)..]);
+            (last, rest) = (key, after.split_at(usize::from(fixed.value_len)).1);
         }
         let mut payload = RangeCountBody { keys }.to_bytes().to_vec();
         let partial = reply.flags & flag::PARTIAL != 0;
