@@ -30,10 +30,14 @@ impl Space {
         Outcome::Refused(Refusal::Replaced)
     }
 
+    /// Reads a key in one request. Of a value that does not fit a datagram only version and expiry
+    /// are known then, and that it is [`big`](Value::big).
+    pub fn peek(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        self.ask(OwnedRequest::Get { key: key.to_vec() }).map(face::get)
+    }
+
     fn read(&self, key: &[u8], range: Range<u64>) -> Result<Option<Value>, NotDone> {
-        let request = OwnedRequest::Get { key: key.to_vec() };
-        let found = self.ask(request).map(face::get).into_result()?;
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = self.peek(key).into_result()? else { return Ok(None) };
         if !found.big {
             let whole = range.start == 0 && range.end >= found.value.len() as u64;
             let cut = |value| if whole { value } else { big::cut(value, &range) };
@@ -61,8 +65,7 @@ impl Space {
 
     /// The same for those of its bytes that lie in a range.
     pub fn download_range(&self, key: &[u8], range: Range<u64>) -> Outcome<Option<Download>> {
-        let request = OwnedRequest::Get { key: key.to_vec() };
-        let found = match self.ask(request).map(face::get) {
+        let found = match self.peek(key) {
             Outcome::Done(Some(found)) => found,
             Outcome::Done(None) => return Outcome::Done(None),
             Outcome::Refused(why) => return Outcome::Refused(why),
