@@ -69,7 +69,13 @@ impl Key {
     }
 
     /// Sees to it that it is on a trip if it is to be.
-    fn travel(&mut self, seen: &Seen<'_>, name: &KeyName, bound: u64, log: &mut HotLog) {
+    fn travel(
+        &mut self,
+        seen: &Seen<'_>,
+        name: &KeyName,
+        [bound, lost]: [u64; 2],
+        log: &mut HotLog,
+    ) {
         let (now, policy) = (seen.now, seen.policy);
         let outlook = Outlook {
             now,
@@ -85,6 +91,8 @@ impl Key {
             ],
             from: policy.trip_from(self.pinned),
             bound,
+            lost,
+            reads: self.rates.reads,
         };
         for did in self.trips.look(&outlook).into_iter().flatten() {
             self.decision = log.note(now, name, did, self.rates, self.readers);
@@ -208,7 +216,8 @@ impl Keys {
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
             }
-            key.travel(seen, name, told.get(name).map_or(0, |it| it.bound), log);
+            let missed = told.get(name).map_or([0; 2], |it| [it.bound, it.lost]);
+            key.travel(seen, name, missed, log);
         }
     }
 
