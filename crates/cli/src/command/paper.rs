@@ -66,7 +66,7 @@ struct Pegasus {
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: u8,
     /// Share of reads, in percent; the rest are writes. Figure 10 is about it, and takes none.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(..=100))]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     reads: Option<u32>,
     /// Look at one way to spread load alone, where several are compared: hashing, copies,
     /// anywhere or cache.
