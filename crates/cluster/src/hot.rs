@@ -197,9 +197,12 @@ pub struct HotKey {
     /// Writes per second, lately.
     pub writes: u64,
     /// Requests that only the home of the key can answer, per second, lately: writes that depend on
-    /// what is there or that time ends, and reads that found the key away.
+    /// what is there or that time ends, and reads of whole ranges.
     #[serde(default)]
     pub bound: u64,
+    /// Reads that found the key away and nobody who holds it, per second, lately.
+    #[serde(default)]
+    pub lost: u64,
 }
 
 impl HotKey {
@@ -222,11 +225,12 @@ impl HotKey {
     pub fn join<'a>(reports: impl Iterator<Item = &'a Self>, most: usize) -> Vec<Self> {
         let mut joint: BTreeMap<(KeyspaceId, &[u8]), Self> = BTreeMap::new();
         for it in reports {
-            let none = || Self { reads: 0, writes: 0, bound: 0, ..it.clone() };
+            let none = || Self { reads: 0, writes: 0, bound: 0, lost: 0, ..it.clone() };
             let sum = joint.entry((it.keyspace, &it.key)).or_insert_with(none);
             sum.reads = sum.reads.saturating_add(it.reads);
             sum.writes = sum.writes.saturating_add(it.writes);
             sum.bound = sum.bound.saturating_add(it.bound);
+            sum.lost = sum.lost.saturating_add(it.lost);
         }
         let mut list: Vec<Self> = joint.into_values().collect();
         list.sort_by(Self::hottest_first);
@@ -234,7 +238,7 @@ impl HotKey {
         list.retain(|it| {
             let hottest = left > 0;
             left = left.saturating_sub(1);
-            hottest || it.bound > 0
+            hottest || it.bound > 0 || it.lost > 0
         });
         list
     }

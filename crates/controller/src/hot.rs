@@ -7,6 +7,7 @@
 mod keys;
 mod load;
 mod log;
+mod losses;
 mod places;
 mod policy;
 mod trips;

@@ -44,7 +44,8 @@ impl Replica {
         true
     }
 
-    /// The version of what is at home of a key that is away.
+    /// The version of what is at home of a key that is away: none that was shown before it left is
+    /// newer, and all of its trip are.
     pub(crate) fn left_behind<E: Engine>(
         &self,
         ctx: &Context<'_, E>,
@@ -52,7 +53,18 @@ impl Replica {
         key: &[u8],
     ) -> u64 {
         let version = ctx.engine.read(&self.key_ref(at, key), |record| record.map(|r| r.version));
-        version.unwrap_or(self.collected)
+        version.unwrap_or_else(|| self.absent_version(key))
+    }
+
+    /// What is said to be the version of a key without a record: no version of the key that was
+    /// ever shown by its home is newer.
+    ///
+    /// That is what was collected of the partition. But tombstones of other keys may have been
+    /// collected since the key left, whose versions are above all of its trip, and of those its
+    /// home knows nothing. All that it has shown is older than its LEAVE.
+    pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
+        let left = self.trips.present(key).map_or(u64::MAX, |trip| trip.left);
+        self.collected.min(left)
     }
 }
 
@@ -65,6 +77,6 @@ pub(crate) fn see_lost_read<E>(
     key: &[u8],
 ) {
     if request.flags & flag::AT_HOME != 0 {
-        ctx.heat.see_bound(keyspace, key);
+        ctx.heat.see_lost(keyspace, key);
     }
 }

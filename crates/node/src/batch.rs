@@ -202,7 +202,7 @@ impl Replica {
         let mut covered = true;
         for key in write.keys().filter(|key| self.is_hot(key)) {
             let Some((at, it)) = self.place_of(ctx, key).zip(write.on(key)) else { continue };
-            let found = if it.fixed.base == 0 { self.collected } else { it.fixed.base };
+            let found = if it.fixed.base == 0 { self.absent_version(key) } else { it.fixed.base };
             let changes = it.effect() != Some(Effect::None);
             let version = if changes { write.version() } else { found };
             covered &= self.covers(ctx, &at, version);

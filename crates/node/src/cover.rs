@@ -169,7 +169,8 @@ impl Replica {
         key: &[u8],
     ) -> bool {
         let version = ctx.engine.read(&self.key_ref(at, key), |r| r.map(|r| r.version));
-        self.covers(ctx, at, version.unwrap_or(self.collected))
+        let version = version.unwrap_or_else(|| self.absent_version(key));
+        self.covers(ctx, at, version)
     }
 }
 

@@ -20,18 +20,26 @@ pub(crate) struct Heat {
     began: Instant,
     /// The hottest first.
     hot: Vec<HotKey>,
-    /// Requests of keys that are away which only their home could serve, in this segment and in the
-    /// last one. However few they are, the keys have to come home.
-    bound: [Bound; 2],
+    /// Requests of keys that are away which nobody could serve, in this segment and in the last one.
+    missed: [Missed; 2],
 }
 
-/// Requests by keyspace and key.
-type Bound = BTreeMap<(KeyspaceId, Box<[u8]>), u64>;
+/// By keyspace and key.
+type Missed = BTreeMap<(KeyspaceId, Box<[u8]>), Misses>;
+
+/// Requests of one key that nobody could serve.
+#[derive(Clone, Copy, Debug, Default)]
+struct Misses {
+    /// Those that only its home can serve. However few they are, it has to come home.
+    bound: u64,
+    /// Reads that another node should have served.
+    lost: u64,
+}
 
 impl Heat {
     pub(crate) fn new(now: Instant) -> Self {
-        let (segment, bound) = (Frequencies::default(), Default::default());
-        Self { segment, began: now, hot: Vec::new(), bound }
+        let (segment, missed) = (Frequencies::default(), Default::default());
+        Self { segment, began: now, hot: Vec::new(), missed }
     }
 
     /// A client asked for this key, and was served.
@@ -41,10 +49,19 @@ impl Heat {
 
     /// A client asked for what only the home of this key can do, which is away.
     pub(crate) fn see_bound(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        let [present, _] = &mut self.bound;
+        self.see_miss(keyspace, key, |misses| misses.bound += 1);
+    }
+
+    /// A client read this key, which is away, and nobody was found who holds it.
+    pub(crate) fn see_lost(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        self.see_miss(keyspace, key, |misses| misses.lost += 1);
+    }
+
+    fn see_miss(&mut self, keyspace: KeyspaceId, key: &[u8], count: impl FnOnce(&mut Misses)) {
+        let [present, _] = &mut self.missed;
         let place = (keyspace, key.into());
         if present.len() < HOT_MAX || present.contains_key(&place) {
-            *present.entry(place).or_default() += 1;
+            count(present.entry(place).or_default());
         }
     }
 
@@ -55,14 +72,14 @@ impl Heat {
         self.add_burst(&mut list);
         list.sort_by(HotKey::hottest_first);
         list.truncate(HOT_MAX);
-        for ((keyspace, key), count) in self.bound.iter().flatten() {
-            let bound = count * SEGMENTS_PER_SECOND;
+        for ((keyspace, key), misses) in self.missed.iter().flatten() {
+            let [bound, lost] = [misses.bound, misses.lost].map(|it| it * SEGMENTS_PER_SECOND);
             let known = list.iter_mut().find(|it| it.keyspace == *keyspace && *it.key == **key);
             match known {
-                Some(known) => known.bound += bound,
+                Some(known) => (known.bound, known.lost) = (known.bound + bound, known.lost + lost),
                 None => {
                     let (keyspace, key) = (*keyspace, key.to_vec());
-                    list.push(HotKey { keyspace, key, reads: 0, writes: 0, bound });
+                    list.push(HotKey { keyspace, key, reads: 0, writes: 0, bound, lost });
                 }
             }
         }
@@ -85,7 +102,7 @@ impl Heat {
                 }
                 None => {
                     let (keyspace, key) = (found.keyspace, found.key.to_vec());
-                    list.push(HotKey { keyspace, key, reads, writes, bound });
+                    list.push(HotKey { keyspace, key, reads, writes, bound, lost: 0 });
                 }
             }
         }
@@ -113,11 +130,12 @@ impl Heat {
                 reads: rate(found.reads).midpoint(reads),
                 writes: rate(found.writes).midpoint(writes),
                 bound: rate(found.bound).midpoint(bound),
+                lost: 0,
             });
         }
         self.hot.sort_by(HotKey::hottest_first);
         self.segment.clear();
-        let [present, last] = &mut self.bound;
+        let [present, last] = &mut self.missed;
         *last = std::mem::take(present);
     }
 }
@@ -205,13 +223,15 @@ mod tests {
             (0..40).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
         }
         heat.see_bound(SPACE, b"away");
-        let told = |heat: &Heat| heat.hot().last().map(|it| (it.key.clone(), it.bound));
-        assert_eq!(told(&heat), Some((b"away".to_vec(), 10)));
+        (0..3).for_each(|_| heat.see_lost(SPACE, b"away"));
+        let told = |heat: &Heat| heat.hot().last().map(|it| (it.key.clone(), it.bound, it.lost));
+        assert_eq!(told(&heat), Some((b"away".to_vec(), 10, 30)));
         for wanted in [true, false] {
             now = now + Duration::from_millis(100);
             heat.end_segment(now);
-            let bound = heat.hot().iter().any(|it| it.bound > 0);
-            assert_eq!(bound, wanted);
+            let [bound, lost] = [|it: &HotKey| it.bound, |it: &HotKey| it.lost];
+            let any = |of: fn(&HotKey) -> u64| heat.hot().iter().any(|it| of(it) > 0);
+            assert_eq!([any(bound), any(lost)], [wanted; 2]);
         }
     }
 }

@@ -112,7 +112,7 @@ impl Replica {
             let at = self.key_ref(&mark.header(), key);
             let known = ctx.engine.read(&at, |record| record.map(|r| r.version));
             let spread = Spread {
-                newest: known.unwrap_or(self.collected),
+                newest: known.unwrap_or_else(|| self.absent_version(key)),
                 told_for: (ctx.hot.switch(), 0),
                 readers: Vec::new(),
                 sent: 0,

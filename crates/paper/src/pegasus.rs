@@ -9,7 +9,7 @@ mod throughput;
 
 use crate::rack::{DEADLINE, HOP, KEY_BYTES, NODE_RATE, RackSpec, VALUE_BYTES};
 use crate::search::OBJECTIVE_TIMES;
-use crate::{Arm, Figure};
+use crate::{Arm, Figure, Load, Skew};
 use cluster::Selection;
 use sim::in_parallel;
 use std::ops::ControlFlow;
@@ -26,6 +26,8 @@ pub struct Settings {
     pub replicas: u8,
     /// Seed of everything drawn.
     pub seed: u64,
+    /// Share of reads, in percent, where the figure is not about it; the rest are writes.
+    pub reads_percent: u32,
     /// The only way to spread load that is looked at, where several are compared; all if `None`.
     pub arm: Option<Arm>,
     /// How long each trial is looked at; what suits the figure if `None`.
@@ -68,6 +70,27 @@ impl Settings {
     fn arms(&self) -> impl Iterator<Item = Arm> + use<> {
         let only = self.arm;
         Arm::ALL.into_iter().filter(move |arm| only.is_none_or(|only| only == *arm))
+    }
+
+    /// The way that is looked at where arms are not compared, but something else about hot keys.
+    fn spreading(&self) -> Arm {
+        match self.arm {
+            Some(Arm::Anywhere) => Arm::Anywhere,
+            Some(Arm::Hashing | Arm::Copies | Arm::Cache) | None => Arm::Copies,
+        }
+    }
+
+    /// The load of figures that are not about what is asked.
+    fn load(&self, skew: Skew) -> Load {
+        Load { reads_percent: self.reads_percent, ..Load::reads(skew) }
+    }
+
+    /// The same in words.
+    fn mix(&self) -> String {
+        match self.reads_percent {
+            100 => "reads only".to_owned(),
+            reads => format!("{reads} % reads"),
+        }
     }
 
     /// A rack with them.

@@ -14,6 +14,7 @@ mod net;
 mod user;
 
 pub use bounds::{Bounds, CACHED_TIMES_MAX};
+pub use meter::{Look, STARTS_FOR, Starts};
 pub use net::HOP;
 pub use user::DEADLINE;
 
@@ -92,8 +93,10 @@ pub struct Trial {
     pub busiest: f64,
     /// How busy the average node was.
     pub busy_mean: f64,
-    /// The window in pieces, if that was wanted.
+    /// The window in pieces, if it was looked at closely.
     pub pieces: Vec<IntervalSummary>,
+    /// What became of the requests of each [`STARTS_FOR`] of it, likewise.
+    pub starts: Vec<Starts>,
 }
 
 impl Trial {
@@ -225,24 +228,18 @@ impl Rack {
     }
 
     /// Asks for `rate` requests a second, and looks at a window of the time after the rack has got
-    /// used to it, in pieces if `piece` says how long they are.
+    /// used to it, closely if `look` says how.
     ///
     /// # Panics
     ///
     /// If the rate is not positive, or a value was read that was never written to its key.
-    pub fn run(
-        &mut self,
-        load: &Load,
-        rate: f64,
-        window: Duration,
-        piece: Option<Duration>,
-    ) -> Trial {
+    pub fn run(&mut self, load: &Load, rate: f64, window: Duration, look: Option<Look>) -> Trial {
         self.trials += 1;
         let rng = self.rng.fork(&format!("trial {}", self.trials));
         let begin = self.now;
         let from = begin + self.spec.arm.warm_up();
         let until = from + window;
-        self.meter = Meter::new(from, window, piece);
+        self.meter = Meter::new(from, window, look);
         self.meter.begin(&mut self.net.agenda);
         let (spec, population) = (load.spec(self.spec.keys), Population::new(self.spec.keys));
         let share = rate / self.users.len() as f64;
@@ -281,6 +278,7 @@ impl Rack {
             busiest: busy.iter().copied().fold(0.0, f64::max),
             busy_mean: busy.iter().sum::<f64>() / busy.len() as f64,
             pieces: meter.pieces,
+            starts: meter.starts,
         }
     }
 

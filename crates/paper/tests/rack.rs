@@ -150,7 +150,15 @@ fn where_nodes_differ_in_speed_the_choice_of_the_copy_matters() {
 
 /// A figure of a small rack, and what was told while it was made.
 fn small(number: u32, arm: Option<Arm>, seed: u64) -> (Figure, Vec<String>) {
-    let settings = Settings { nodes: 3, keys: 500, replicas: 1, seed, arm, window: Some(20 * MS) };
+    let settings = Settings {
+        nodes: 3,
+        keys: 500,
+        replicas: 1,
+        seed,
+        reads_percent: 100,
+        arm,
+        window: Some(20 * MS),
+    };
     let mut told = Vec::new();
     let made = figure(number, &settings, |line| told.push(line.to_owned()));
     (made.expect("it is one of the figures"), told)
@@ -183,7 +191,15 @@ fn every_figure_is_a_table_and_a_plot() {
 
 #[test]
 fn there_are_no_other_figures() {
-    let settings = Settings { nodes: 3, keys: 500, replicas: 1, seed: 1, arm: None, window: None };
+    let settings = Settings {
+        nodes: 3,
+        keys: 500,
+        replicas: 1,
+        seed: 1,
+        reads_percent: 100,
+        arm: None,
+        window: None,
+    };
     assert_eq!(figure(7, &settings, |_| ()), None);
 }
 

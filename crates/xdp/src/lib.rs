@@ -32,6 +32,6 @@ mod shadow;
 mod stamps;
 
 pub use keeper::Keeper;
-pub use plane::{Mode, Plane, Port};
+pub use plane::{Loader, Mode, Plane, Port, Spare};
 pub use program::{Error, Program, Verdict};
 pub use shadow::{Fate, Shadow};

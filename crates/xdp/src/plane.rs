@@ -1,6 +1,9 @@
 //! The switch in the kernel as the control plane sees it.
 
 mod control;
+mod loader;
+
+pub use loader::{Loader, Spare};
 
 use crate::compile::{Compiled, Element, PORT_WORDS};
 use crate::counters::Counted;
@@ -10,7 +13,6 @@ use crate::layout::{Node, Report, Rule};
 use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
-use crate::shadow::Shadow;
 use crate::stamps::Stamps;
 use cluster::{KeyspaceId, Life, NodeId, SwitchTables};
 use libbpf_rs::MapHandle;
@@ -29,7 +31,7 @@ use switch::{Counters, Loads, Moment};
 #[derive(Debug)]
 pub struct Plane<C> {
     service: SocketAddrV4,
-    program: Program,
+    program: Arc<Program>,
     ports: Vec<Port>,
     maps: Maps,
     counted: Counted,
@@ -151,6 +153,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         };
         let (counted, hot) = (Counted::new(&program), Hot::new(&program, life));
         let (stamps, roams) = (Stamps::new(&program), Arc::default());
+        let program = Arc::new(program);
         let (ports, installed) = (Vec::new(), Installed::default());
         Self { service, program, ports, maps, counted, hot, stamps, roams, clock, installed }
     }
@@ -190,24 +193,6 @@ impl<C: FnMut() -> Instant> Plane<C> {
     pub fn pretend_port(&mut self, ifindex: u32) -> Result<(), Error> {
         let key = ifindex.to_ne_bytes();
         maps::put(&self.maps.ports, &key, &key)
-    }
-
-    /// Loads the program anew and puts it in the place of the one that runs. Tables, leases, hot
-    /// keys with all that is known of them, and counters stay, and every packet meets the one or
-    /// the other.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel does not take it; the present one then stays wherever it was not replaced.
-    pub fn reload(&mut self) -> Result<(), Error> {
-        let next = Program::load(self.service, Some(&self.program))?;
-        for port in &self.ports {
-            let failed = |why| attach_failed(&port.name, why);
-            link::replace(&port.xdp, &next.program("keyway_one")).map_err(failed)?;
-            link::replace(&port.tc, &next.program("keyway_many")).map_err(failed)?;
-        }
-        self.program = next;
-        Ok(())
     }
 
     /// Asks the kernel again how each node is reached: routes and neighbours change. To be called
@@ -255,15 +240,6 @@ impl<C: FnMut() -> Instant> Plane<C> {
     #[must_use]
     pub fn program(&self) -> &Program {
         &self.program
-    }
-
-    /// A program beside the one that is attached, to ask what the maps say at that time.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel does not take it.
-    pub fn shadow(&self) -> Result<Shadow, Error> {
-        Ok(Shadow::new(self.program.load_shadow(self.service)?, self.service))
     }
 
     /// How the sockets behind the program take note of replies for hot keys, and stamp what they

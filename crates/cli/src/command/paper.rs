@@ -49,6 +49,7 @@ Examples:
   keyway paper pegasus --figure 8 --nodes 128 --seconds 0.5 --arm copies
   keyway paper pegasus --figure 10 --replicas 3
   keyway paper pegasus --figure 14 --seconds 60 --out plots
+  keyway paper pegasus --figure 14 --reads 95 --arm anywhere
   keyway paper pegasus --figure 9 --seed 2 --json")]
 struct Pegasus {
     /// Which figure.
@@ -64,6 +65,9 @@ struct Pegasus {
     /// Nodes that hold each key. The paper's hold each key once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: u8,
+    /// Share of reads, in percent; the rest are writes. Figure 10 is about it, and takes none.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
+    reads: Option<u32>,
     /// Look at one way to spread load alone, where several are compared: hashing, copies,
     /// anywhere or cache.
     #[arg(long, value_name = "ARM", value_parser = parse_arm)]
@@ -111,9 +115,13 @@ impl Pegasus {
         if !(1..=most).contains(&usize::from(replicas)) {
             return Err(Failure::usage(format!("--replicas: 1 to {most}, each on its own node")));
         }
+        if self.figure == 10 && self.reads.is_some() {
+            return Err(Failure::usage("--reads: figure 10 shows all shares of reads"));
+        }
         figure::make_folder(&self.out)?;
+        let (reads_percent, window) = (self.reads.unwrap_or(100), self.seconds);
         let settings =
-            Settings { nodes, keys, replicas, seed, arm: self.arm, window: self.seconds };
+            Settings { nodes, keys, replicas, seed, reads_percent, arm: self.arm, window };
         let tell = |line: &str| eprintln!("{line}");
         let made = pegasus::figure(self.figure, &settings, tell)
             .expect("clap lets no other number through");

@@ -38,6 +38,8 @@ fn what_cannot_be_made_is_refused_with_a_reason() {
     assert!(refused(&["--figure", "7"]).contains("[8, 9, 10, 11, 12, 13, 14]"));
     assert!(refused(&["--figure", "8", "--nodes", "1"]).contains("2..=1024"));
     assert!(refused(&["--figure", "8", "--nodes", "4", "--replicas", "5"]).contains("1 to 4"));
+    assert!(refused(&["--figure", "10", "--reads", "95"]).contains("all shares of reads"));
+    assert!(refused(&["--figure", "8", "--reads", "101"]).contains("0..=100"));
     assert!(refused(&["--figure", "8", "--keys", "0"]).contains("at least 1"));
     assert!(refused(&["--figure", "8", "--out", "/dev/null/x"]).contains("--out DIR"));
 }

@@ -69,7 +69,13 @@ impl Key {
     }
 
     /// Sees to it that it is on a trip if it is to be.
-    fn travel(&mut self, seen: &Seen<'_>, name: &KeyName, bound: u64, log: &mut HotLog) {
+    fn travel(
+        &mut self,
+        seen: &Seen<'_>,
+        name: &KeyName,
+        [bound, lost]: [u64; 2],
+        log: &mut HotLog,
+    ) {
         let (now, policy) = (seen.now, seen.policy);
         let replicas = seen.roaming(name.keyspace).map(|keyspace| keyspace.replicas);
         // Of none that may roam, nothing is worth a trip.
@@ -87,6 +93,8 @@ impl Key {
             worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
             bound,
+            lost,
+            reads: self.rates.reads,
         };
         for did in self.trips.look(&outlook).into_iter().flatten() {
             self.decision = log.note(now, name, did, self.rates, self.readers);
@@ -210,7 +218,8 @@ impl Keys {
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
             }
-            key.travel(seen, name, told.get(name).map_or(0, |it| it.bound), log);
+            let missed = told.get(name).map_or([0; 2], |it| [it.bound, it.lost]);
+            key.travel(seen, name, missed, log);
         }
     }
 

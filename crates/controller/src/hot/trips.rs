@@ -5,6 +5,7 @@
 
 use super::keys::COLD_AFTER;
 use super::log::HotAction;
+use super::losses::Losses;
 use super::places::{Place, Places};
 use cluster::{NodeId, Trip};
 use machine::Instant;
@@ -36,6 +37,7 @@ pub(crate) struct Away {
     row: Vec<Place>,
     /// Since when it has not been worth going on with.
     idle_since: Option<Instant>,
+    losses: Losses,
 }
 
 /// What deciding goes by.
@@ -58,6 +60,9 @@ pub(crate) struct Outlook<'a> {
     pub(crate) from: u64,
     /// Requests per second that only its home can answer.
     pub(crate) bound: u64,
+    /// Reads per second that found nobody who holds it, and all reads.
+    pub(crate) lost: u64,
+    pub(crate) reads: u64,
 }
 
 impl Trips {
@@ -99,16 +104,20 @@ impl Trips {
         let away = self.away.as_mut()?;
         let [_, goes_on] = it.worth;
         away.idle_since = away.idle_since.or(Some(it.now)).filter(|_| !goes_on);
+        let lost = away.losses.are_too_many(it.now, it.reads, it.lost);
         if it.replicas.is_none() {
             return Some("its keyspace or the switch has none any more".to_owned());
         }
-        if it.bound > 0 {
+        if it.bound > 0 || lost {
             let lasted = it.now.since(away.since);
             let stays = self.home.map_or(HOME_MIN, |(_, last)| {
                 if lasted >= last { HOME_MIN } else { (last * 2).min(HOME_MAX) }
             });
             self.home = Some((it.now + stays, stays));
-            let asked = format!("{} requests per second that only its home can answer", it.bound);
+            let asked = match it.bound {
+                0 => format!("{} of {} reads per second found nobody with it", it.lost, it.reads),
+                bound => format!("{bound} requests per second that only its home can answer"),
+            };
             return Some(format!("{asked}; it stays there for {} s", stays.as_secs()));
         }
         if !away.row.iter().copied().eq(it.places.row(it.first)) {
@@ -134,7 +143,8 @@ impl Trips {
             return false;
         }
         let trip = Trip { number: it.revision, replicas, copies: 0 };
-        self.away = Some(Away { trip, since: it.now, row, idle_since: None });
+        self.away =
+            Some(Away { trip, since: it.now, row, idle_since: None, losses: Losses::default() });
         true
     }
 }

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const SPACE: KeyspaceId = KeyspaceId(1);
 
 fn asked(key: &str, reads: u64, writes: u64) -> HotKey {
-    HotKey { keyspace: SPACE, key: key.into(), reads, writes, bound: 0 }
+    HotKey { keyspace: SPACE, key: key.into(), reads, writes, bound: 0, lost: 0 }
 }
 
 fn world() -> World {

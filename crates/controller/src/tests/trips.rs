@@ -36,6 +36,8 @@ struct Asked {
     until: Instant,
     /// What each node has to do, in requests per second.
     load: u64,
+    /// Reads per second that find nobody who holds it.
+    lost: u64,
 }
 
 impl Asked {
@@ -45,7 +47,7 @@ impl Asked {
 
     fn of(world: World, rates: [u64; 3]) -> Self {
         let until = world.now;
-        Self { world, rates, counted: [0; 2], until, load: 0 }
+        Self { world, rates, counted: [0; 2], until, load: 0, lost: 0 }
     }
 
     /// Key k is on a trip.
@@ -66,7 +68,8 @@ impl Asked {
         let begin = self.world.now;
         let [reads, writes, bound] = self.rates;
         self.world.member(node(2)).told = vec![told(SPACE, "k", self.rates)];
-        self.world.member(node(3)).told = vec![told(SPACE, "k", [0, 0, bound])];
+        let missed = HotKey { lost: self.lost, ..told(SPACE, "k", [0, 0, bound]) };
+        self.world.member(node(3)).told = vec![missed];
         let keyhash = self.world.map().keyspaces[0].keyhash(b"k");
         while !holds(&self.world) {
             assert!(self.world.now.since(begin) < 1_000 * SECOND, "{:#?}", self.world.status());
@@ -89,7 +92,7 @@ impl Asked {
 }
 
 fn told(keyspace: KeyspaceId, key: &str, [reads, writes, bound]: [u64; 3]) -> HotKey {
-    HotKey { keyspace, key: key.into(), reads, writes, bound }
+    HotKey { keyspace, key: key.into(), reads, writes, bound, lost: 0 }
 }
 
 fn active(world: &World) -> Member {
@@ -234,6 +237,20 @@ fn copies_are_made_where_reads_pay_for_them() {
     asked.rates = [4_000, 1_000, 0];
     asked.live_for(SECOND);
     assert_eq!(trip(&asked.world), Some(first), "the last of the chain has it in any case");
+}
+
+#[test]
+fn a_trip_goes_on_where_few_reads_are_lost_and_ends_where_many_are() {
+    let mut asked = Asked::away();
+    let number = trip(&asked.world).unwrap().number;
+    (asked.rates, asked.lost) = ([3_200, 1_000, 0], 50);
+    asked.live_for(3 * SECOND);
+    assert_eq!(trip(&asked.world).unwrap().number, number, "one of 64");
+    asked.lost = 3_200;
+    let took = asked.live_until(|world| trip(world).is_none());
+    assert!(took < SECOND / 4, "{took:?}");
+    let why = last(&asked.world).why;
+    assert!(why.contains("found nobody with it; it stays there for 1 s"), "{why}");
 }
 
 #[test]

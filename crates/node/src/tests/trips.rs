@@ -231,6 +231,36 @@ fn any_node_takes_a_write_and_answers_reads_no_older_than_the_floor() {
 }
 
 #[test]
+fn what_home_says_of_a_key_without_a_record_is_older_than_all_of_its_trip() {
+    let mut chain = Chain::with_hot_key();
+    let collect = |chain: &mut Chain, key: &[u8]| {
+        chain.del(key);
+        chain.settle();
+        for _ in 0..70 {
+            chain.pass(Duration::from_secs(1));
+            chain.settle();
+        }
+        chain.replies.clear();
+        chain.nodes[2].counters().collected
+    };
+    assert_eq!(collect(&mut chain, HOT), 1);
+    chain.order_trip(TRIP, Some(Trip { number: TRIP, replicas: 1, copies: 0 }));
+    chain.put(HOT, b"away");
+    let (_, left) = away(&chain.only_reply()).expect("LEAVE is committed");
+    let seq = chain.next();
+    chain.roam(seq, left + 1, &[1], b"one");
+    chain.put(b"cold", b"1");
+    chain.settle();
+    assert_eq!(collect(&mut chain, b"cold"), 2, "one that is newer than all of the trip");
+    let (code, floor, proves) = chain.read_hot(2, u64::MAX);
+    assert_eq!((code, proves), (Code::NotHere, true));
+    assert!(floor <= left, "{floor} would make reads wait for the end of the trip");
+    assert_eq!(chain.read_hot(2, floor).0, Code::NotFound, "as it was when the key left");
+    assert_eq!(chain.read_hot(2, left + 1).0, Code::NotHere, "what is newer is not at home");
+    assert_eq!(chain.read_hot(1, left + 1).0, Code::Ok);
+}
+
+#[test]
 fn the_newest_write_of_a_trip_comes_home_under_its_version() {
     let (mut chain, left) = Chain::on_trip(1, 0);
     let seqs: Vec<u64> = (0..3).map(|_| chain.next()).collect();

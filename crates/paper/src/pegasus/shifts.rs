@@ -4,7 +4,7 @@ use super::tail::UTILISATION;
 use super::{CAP_NOTE, EVEN, Settings, THETA, measure_all};
 use crate::figure::{Cell, Column, Figure, Table};
 use crate::plot::Panel;
-use crate::rack::{Bounds, Rack, Trial};
+use crate::rack::{Bounds, Look, Rack, STARTS_FOR, Starts, Trial};
 use crate::search::{OBJECTIVE_TIMES, objective};
 use crate::{Arm, Load, Skew};
 use std::time::Duration;
@@ -20,10 +20,16 @@ const PIECE: Duration = Duration::from_millis(100);
 const SHIFT_KEYS: u64 = 100;
 const SHIFT_EVERY: Duration = Duration::from_secs(10);
 
+/// For how long after a shift it is looked at when the rack has recovered.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
+/// Whoever misses the objective this late has not recovered.
+const STEADY: Duration = Duration::from_millis(100);
+
 /// Ranks from which a random shift takes keys.
 const SHIFT_TOP: u64 = 10_000;
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column { head: "shift", key: "shift" },
     Column { head: "keys", key: "keys" },
     Column { head: "asked/s", key: "rate" },
@@ -32,6 +38,7 @@ const COLUMNS: [Column; 10] = [
     Column { head: "worst p99 us", key: "p99_us_worst" },
     Column { head: "over objective", key: "over_objective" },
     Column { head: "objective us", key: "objective_us" },
+    Column { head: "recovered after ms", key: "recovered_ms" },
     Column { head: "by switch", key: "by_switch" },
     Column { head: "gain max", key: "gain_max" },
 ];
@@ -80,13 +87,13 @@ impl Case {
         }
     }
 
-    fn load(self) -> Load {
+    fn load(self, settings: &Settings) -> Load {
         match self {
             Self::Shifting { kind, .. } => {
                 let shift = Shift { kind, keys: SHIFT_KEYS, every: SHIFT_EVERY };
-                Load { shift: Some(shift), ..Load::reads(Skew::Zipf(THETA)) }
+                Load { shift: Some(shift), ..settings.load(Skew::Zipf(THETA)) }
             }
-            Self::Even => Load::reads(Skew::Uniform),
+            Self::Even => settings.load(Skew::Uniform),
         }
     }
 
@@ -96,11 +103,12 @@ impl Case {
             Self::Even => Arm::Hashing,
         };
         let mut rack = Rack::new(settings.rack(arm));
-        let load = self.load();
+        let load = self.load(settings);
         let (bounds, objective_us) = (rack.bounds(&load), objective(&mut rack, &load));
         let rate = UTILISATION * bounds.cap;
         rack.get_used_to(&load, rate);
-        let trial = rack.run(&load, rate, window, Some(PIECE));
+        let look = Look { piece: PIECE, in_time_us: objective_us };
+        let trial = rack.run(&load, rate, window, Some(look));
         Measured { bounds, objective_us, trial }
     }
 }
@@ -139,9 +147,17 @@ pub(super) fn per_interval(settings: &Settings, mut tell: impl FnMut(&str)) -> F
          that of an idle rack",
         PIECE.as_millis()
     ));
+    notes.push(format!(
+        "recovered after: how long after each shift all have started of whom less than 99 % are \
+         answered within the objective, by {} ms; looked at for {} s, and '-' if there are any in \
+         the last {} ms of that",
+        STARTS_FOR.as_millis(),
+        AFTERWARDS.as_secs(),
+        STEADY.as_millis()
+    ));
     notes.push(CAP_NOTE.to_owned());
     Figure {
-        title: "Figure 14: tail latency while popularity shifts".to_owned(),
+        title: format!("Figure 14: tail latency while popularity shifts, {}", settings.mix()),
         notes,
         table: Table { columns: COLUMNS.to_vec(), rows },
         panels,
@@ -173,7 +189,62 @@ fn row(case: Case, Measured { bounds, objective_us, trial }: &Measured) -> Vec<C
         number(tails.last()),
         Cell::number(over as f64 / tails.len().max(1) as f64, 3),
         Cell::number(*objective_us as f64, 0),
+        Cell::text(recoveries(&trial.starts)),
         Cell::number(trial.by_switch, 3),
         Cell::number(bounds.gain_max(), 2),
     ]
+}
+
+/// After how many milliseconds the rack had recovered from each shift.
+fn recoveries(starts: &[Starts]) -> String {
+    let shifts = (1..).map(|shift| shift * starts_in(SHIFT_EVERY));
+    let looked_at = starts_in(AFTERWARDS);
+    let after = shifts.map_while(|from| starts.get(from..from + looked_at));
+    let told: Vec<String> =
+        after.map(|it| recovered_ms(it).map_or("-".to_owned(), |ms| ms.to_string())).collect();
+    told.join(" ")
+}
+
+/// After how many milliseconds of these the objective was not missed any more, if ever.
+fn recovered_ms(starts: &[Starts]) -> Option<u128> {
+    let missed = starts.iter().rposition(|it| it.in_time * 100 < it.begun * 99);
+    let bad = missed.map_or(0, |last| last + 1);
+    let steady = bad == 0 || starts.len() - bad >= starts_in(STEADY);
+    steady.then(|| bad as u128 * STARTS_FOR.as_millis())
+}
+
+/// How many counts there are of so much time.
+fn starts_in(time: Duration) -> usize {
+    usize::try_from(time.as_nanos() / STARTS_FOR.as_nanos()).expect("figures are short")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second's starts, of which those between these milliseconds are not in time.
+    fn missed(between: std::ops::Range<usize>) -> Vec<Starts> {
+        let of = |place: usize| Starts {
+            begun: 100,
+            in_time: 99 - u64::from(between.contains(&(10 * place))),
+        };
+        (0..100).map(of).collect()
+    }
+
+    #[test]
+    fn a_rack_has_recovered_once_nobody_misses_the_objective_any_more() {
+        assert_eq!(recovered_ms(&missed(0..0)), Some(0));
+        assert_eq!(recovered_ms(&missed(0..60)), Some(60));
+        assert_eq!(recovered_ms(&missed(20..60)), Some(60));
+        assert_eq!(recovered_ms(&missed(890..900)), Some(900));
+        assert_eq!(recovered_ms(&missed(890..910)), None);
+    }
+
+    #[test]
+    fn each_shift_is_told_of_that_is_looked_at_for_long_enough() {
+        let calm = |seconds: usize| vec![Starts { begun: 1, in_time: 1 }; 100 * seconds];
+        let all = [calm(10), missed(0..70), calm(9), missed(950..960), calm(9)].concat();
+        assert_eq!(recoveries(&all), "70 -");
+        assert_eq!(recoveries(&calm(10)), "");
+    }
 }

@@ -44,7 +44,9 @@ pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> F
     let mut rows = Vec::new();
     measure_all(
         &points,
-        |(arm, _, skew)| measure(&mut Rack::new(settings.rack(*arm)), &Load::reads(*skew), window),
+        |(arm, _, skew)| {
+            measure(&mut Rack::new(settings.rack(*arm)), &settings.load(*skew), window)
+        },
         |(arm, x, skew), (bounds, trial)| {
             let share = trial.done as f64 / trial.begun as f64;
             tell(&format!("{}, {skew}: {:.1} % answered", arm.name(), share * 100.0));
@@ -67,7 +69,10 @@ pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> F
     notes.push(format!("asked for: {UTILISATION} of the cap"));
     notes.push(CAP_NOTE.to_owned());
     Figure {
-        title: "Figure 9: tail latency and completion at 80 % of the cap, reads only".to_owned(),
+        title: format!(
+            "Figure 9: tail latency and completion at 80 % of the cap, {}",
+            settings.mix()
+        ),
         notes,
         table: Table { columns: COLUMNS.to_vec(), rows },
         panels: vec![latency, answered],

@@ -57,7 +57,7 @@ impl Axis {
 /// How long each trial is looked at unless said otherwise.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Figure 8: against skew, reads only.
+/// Figure 8: against skew.
 pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
     let points = settings.arms().flat_map(|arm| {
         skews().map(move |(x, skew)| Point {
@@ -66,11 +66,11 @@ pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figur
             x,
             at: skew.to_string(),
             spec: settings.rack(arm),
-            load: Load::reads(skew),
+            load: settings.load(skew),
         })
     });
-    let title = "Figure 8: throughput against skew, reads only";
-    figure(settings, title, &SKEW_AXIS, points.collect(), tell)
+    let title = format!("Figure 8: throughput against skew, {}", settings.mix());
+    figure(settings, &title, &SKEW_AXIS, points.collect(), tell)
 }
 
 /// Figure 10: against the share of reads.
@@ -93,7 +93,7 @@ pub(super) fn against_reads(settings: &Settings, tell: impl FnMut(&str)) -> Figu
     figure(settings, &title, &axis, points.collect(), tell)
 }
 
-/// Figure 11: against the number of nodes, reads only.
+/// Figure 11: against the number of nodes.
 pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
     let least = u16::from(settings.replicas).max(2).next_power_of_two();
     let powers = std::iter::successors(Some(least), |nodes| nodes.checked_mul(2));
@@ -106,19 +106,19 @@ pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figu
             x: nodes.into(),
             at: nodes.to_string(),
             spec: RackSpec { nodes, ..settings.rack(arm) },
-            load: Load::reads(skew),
+            load: settings.load(skew),
         };
         counts().map(point).collect()
     };
     let arms = settings.arms().flat_map(|arm| curve(arm, Skew::Zipf(THETA), arm.name()));
     let points = arms.chain(curve(Arm::Hashing, Skew::Uniform, EVEN));
-    let title = format!("Figure 11: throughput against nodes, zipf {THETA}, reads only");
+    let title = format!("Figure 11: throughput against nodes, zipf {THETA}, {}", settings.mix());
     let column = Column { head: "nodes", key: "nodes" };
     let axis = Axis { label: "storage nodes", column, named: false };
     figure(settings, &title, &axis, points.collect(), tell)
 }
 
-/// Figure 12: against the number of keys that have copies, reads only.
+/// Figure 12: against the number of keys that have copies.
 pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
     let points = HOT_THETAS.into_iter().flat_map(|theta| {
         let places = std::iter::successors(Some(0.0), |place| Some(place + 1.0));
@@ -127,20 +127,21 @@ pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> F
             curve: format!("zipf {theta}"),
             x,
             at: most.to_string(),
-            spec: RackSpec { hot_keys_max: Some(most), ..settings.rack(Arm::Copies) },
-            load: Load::reads(Skew::Zipf(theta)),
+            spec: RackSpec { hot_keys_max: Some(most), ..settings.rack(settings.spreading()) },
+            load: settings.load(Skew::Zipf(theta)),
         })
     });
-    let title = "Figure 12: throughput against the number of keys with copies, reads only";
+    let mix = settings.mix();
+    let title = format!("Figure 12: throughput against the number of keys with copies, {mix}");
     let column = Column { head: "keys with copies", key: "hot_keys" };
     let axis = Axis { label: "keys with copies, at most", column, named: true };
-    figure(settings, title, &axis, points.collect(), tell)
+    figure(settings, &title, &axis, points.collect(), tell)
 }
 
 /// Figure 13: which copy is read, where nodes are alike and where half of them have half the speed,
 /// against skew.
 pub(super) fn against_speeds(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
-    let spreads = SELECTIONS.map(|(selection, name)| (Arm::Copies, selection, name));
+    let spreads = SELECTIONS.map(|(selection, name)| (settings.spreading(), selection, name));
     let alone = (Arm::Hashing, Selection::default(), Arm::Hashing.name());
     let points = SPEEDS.into_iter().flat_map(|(half_slow, panel)| {
         [alone].into_iter().chain(spreads).flat_map(move |(arm, selection, name)| {
@@ -150,12 +151,13 @@ pub(super) fn against_speeds(settings: &Settings, tell: impl FnMut(&str)) -> Fig
                 x,
                 at: skew.to_string(),
                 spec: RackSpec { half_slow, selection, ..settings.rack(arm) },
-                load: Load::reads(skew),
+                load: settings.load(skew),
             })
         })
     });
-    let title = "Figure 13: throughput by the choice of the copy that is read, reads only";
-    figure(settings, title, &SKEW_AXIS, points.collect(), tell)
+    let mix = settings.mix();
+    let title = format!("Figure 13: throughput by the choice of the copy that is read, {mix}");
+    figure(settings, &title, &SKEW_AXIS, points.collect(), tell)
 }
 
 /// The title of the only plot of most figures.

@@ -107,7 +107,10 @@ impl FastPath {
     ///
     /// If the kernel does not take it; the present one then goes on.
     pub fn reload(&self) -> Result<(), FastPathError> {
-        Ok(lock(&self.plane).reload()?)
+        // Whoever renews the lease needs the lock, and does not wait until a program is verified.
+        let loader = lock(&self.plane).loader();
+        let next = loader.spare()?;
+        Ok(lock(&self.plane).replace(next)?)
     }
 
     /// What the program does with requests for a match value. Nothing is sent, and nothing counted.
@@ -116,9 +119,10 @@ impl FastPath {
     ///
     /// If the kernel does not say.
     pub(super) fn explain(&self, keyspace: KeyspaceId, at: Match) -> Result<InKernel, xdp::Error> {
+        let loader = lock(&self.plane).loader();
+        let shadow = loader.shadow()?;
         // Tables are not changed meanwhile, so that both answers rest on the same revision.
         let plane = lock(&self.plane);
-        let shadow = plane.shadow()?;
         let read = shadow.ask(Op::Get, keyspace, at)?;
         let write = shadow.ask(Op::Put, keyspace, at)?;
         Ok(InKernel { revision: plane.revision(), read, write })
@@ -189,3 +193,6 @@ fn lock(plane: &Mutex<OwnPlane>) -> MutexGuard<'_, OwnPlane> {
 /// How often the kernel is asked how the nodes are reached. Until then, or when it does not know,
 /// the packets go through the switch's socket.
 const WAYS_EVERY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -273,7 +273,8 @@ fn a_new_program_keeps_what_is_known_of_hot_keys() {
     let Some((stand, program)) = ready("hot keys when the program is replaced") else { return };
     let mut switch = hot_switch(&stand, program);
     warm_up(&switch, 1);
-    switch.plane.reload().unwrap();
+    let next = switch.plane.loader().spare().unwrap();
+    switch.plane.replace(next).unwrap();
     assert_eq!(asks(&switch), (2, Some((5, 1))), "floor, proof and marks are where they were");
     reply(&switch, &says(Op::PutReply, HOME, 6, 1));
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));

@@ -187,7 +187,8 @@ fn nothing_is_lost_while_the_program_is_replaced() {
         let reloads = scope.spawn(move || {
             let mut replaced = 0_u64;
             while !ended.load(Ordering::Relaxed) {
-                plane.reload().unwrap();
+                let next = plane.loader().spare().unwrap();
+                plane.replace(next).unwrap();
                 replaced += 1;
             }
             (plane, replaced)

@@ -182,7 +182,7 @@ mod tests {
             (tables.revision, tables.active) = (revision, true);
             switch.install(&tables);
             let compiled = switch::Tables::compile(&tables).unwrap();
-            let shadow = switch.plane.shadow().unwrap();
+            let shadow = switch.plane.loader().shadow().unwrap();
             for partition in &tables.partitions {
                 let (keyspace, at) = (partition.keyspace, partition.last);
                 let wanted = switch::explain(&compiled, keyspace, at).unwrap();

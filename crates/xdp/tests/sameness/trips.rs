@@ -190,7 +190,8 @@ fn program_and_sockets_give_stamps_from_one_table() {
     both.socket(addr(HOME), &away(5, 4, 1 << 33)).unwrap();
     assert_eq!(both.puts(&put(7, 10, moment(4, 1), 1)), Some((ROAM, (1 << 33) + 3, 4)));
     // A program that takes over finds all of it.
-    both.switch.plane.reload().unwrap();
+    let next = both.switch.plane.loader().spare().unwrap();
+    both.switch.plane.replace(next).unwrap();
     assert_eq!(both.puts(&put(7, 10, moment(4, 1), 1)), Some((ROAM, (1 << 33) + 3, 4)));
     assert_eq!(both.puts(&fourth), None);
 }
