@@ -6,6 +6,8 @@
 //!
 //! `cargo bench -p keyway-net --bench bundles`
 
+#![expect(clippy::indexing_slicing, reason = "all indices are below a constant length")]
+
 use net::{BATCH_MAX, Inbound, Outbound, Socket};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
