@@ -115,7 +115,7 @@ impl Chain {
     }
 
     /// A RANGE from `start` on, of at most so many entries.
-    pub(super) fn range(&mut self, start: &[u8], limit: u32, flags: u8) -> Reply {
+    fn range(&mut self, start: &[u8], limit: u32, flags: u8) -> Reply {
         let seq = self.next();
         let mut header = Header { flags, ..self.stamped(Op::Range, start, seq) };
         header.match_value = 0;

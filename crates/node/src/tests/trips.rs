@@ -161,43 +161,6 @@ fn what_needs_its_home_is_told_so_and_wanted_there() {
 }
 
 #[test]
-fn a_key_that_left_with_a_value_is_counted_without_coming_home() {
-    let (mut chain, left) = Chain::on_trip(1, 0);
-    let bound = |chain: &Chain| chain.nodes[2].report().hot.iter().map(|it| it.bound).sum::<u64>();
-    let all = flag::START_OPEN | flag::END_OPEN;
-    let seq = chain.next();
-    chain.roam(seq, left + 1, &[1], b"two");
-    chain.replies.clear();
-    let count = |chain: &mut Chain| {
-        let reply = chain.range(b"", 9, all | flag::COUNT_ONLY);
-        (reply.code == Code::Ok)
-            .then(|| wire::RangeCountBody::split(&reply.payload).unwrap().0.keys)
-    };
-    assert_eq!((count(&mut chain), bound(&chain)), (Some(1), 0));
-    assert_eq!(chain.range(b"", 9, all).code, Code::NotHere, "what it holds is not known here");
-    assert!(bound(&chain) > 0);
-
-    // One that had none may have one by now.
-    let mut chain = Chain::with_hot_key();
-    chain.del(HOT);
-    chain.run();
-    chain.replies.clear();
-    assert_eq!(count(&mut chain), Some(0));
-    chain.order_trip(TRIP, Some(Trip { number: TRIP, replicas: 1, copies: 0 }));
-    chain.put(HOT, b"away");
-    let (_, left) = away(&chain.only_reply()).expect("LEAVE is committed");
-    let seq = chain.next();
-    chain.roam(seq, left + 1, &[1], b"one");
-    chain.replies.clear();
-    assert_eq!(count(&mut chain), None);
-    assert!(bound(&chain) > 0);
-    chain.order_trip(OVER, None);
-    chain.come_home();
-    chain.replies.clear();
-    assert_eq!(count(&mut chain), Some(1));
-}
-
-#[test]
 fn a_value_that_time_will_end_does_not_leave() {
     let mut chain = Chain::with_hot_key();
     let (seq, expiry_ms) = (chain.next(), chain.now.unix_ms() + 60_000);
