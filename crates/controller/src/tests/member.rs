@@ -242,6 +242,7 @@ impl Obedient {
             homecoming: self.homecoming,
             hot_revision: self.hot.revision,
             requests: self.requests,
+            rate: 0,
             pending: 1,
             waiting: 0,
             busy_us: 0,
