@@ -1,9 +1,8 @@
 //! What experiments result in, shown: a table as text or as JSON, and a plot in a file.
 
-use crate::chart::table;
 use crate::exit::Failure;
-use crate::out;
-use paper::{Cell, Figure};
+use crate::{chart, out};
+use paper::{Cell, Figure, Table};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -12,14 +11,44 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))
 }
 
+/// A table beside that of a figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    /// What its rows are called for programs.
+    pub(crate) key: &'static str,
+    pub(crate) table: Table,
+}
+
 /// Prints the table, and writes the plot to a file of this name in the folder.
 pub(crate) fn show(figure: &Figure, folder: &Path, name: &str, json: bool) -> Result<(), Failure> {
+    show_with(figure, &[], folder, name, json)
+}
+
+/// The same, with tables below it; as JSON their rows have a field `table`, those of the figure do
+/// not.
+pub(crate) fn show_with(
+    figure: &Figure,
+    sections: &[Section],
+    folder: &Path,
+    name: &str,
+    json: bool,
+) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.svg"));
     std::fs::write(&path, figure.svg()).map_err(|error| unwritable(&path, &error))?;
     if json {
-        rows_as_json(figure).for_each(|row| out::line(&row.to_string()));
+        let head = json!({ "title": figure.title, "notes": figure.notes });
+        out::line(&head.to_string());
+        rows_as_json(&figure.table, None).for_each(|row| out::line(&row.to_string()));
+        for Section { key, table, .. } in sections {
+            rows_as_json(table, Some(key)).for_each(|row| out::line(&row.to_string()));
+        }
     } else {
-        out::print(&as_text(figure));
+        let Figure { title, notes, .. } = figure;
+        out::print(&format!("{title}\n{}\n\n{}", notes.join("\n"), as_text(&figure.table)));
+        for Section { title, table, .. } in sections {
+            out::print(&format!("\n{title}\n\n{}", as_text(table)));
+        }
         out::line(&format!("\nplot: {}", path.display()));
     }
     Ok(())
@@ -29,20 +58,20 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot write {}: {error}; say --out DIR", path.display()))
 }
 
-fn as_text(figure: &Figure) -> String {
-    let heads = figure.table.columns.iter().map(|column| column.head.to_owned()).collect();
+fn as_text(table: &Table) -> String {
+    let heads = table.columns.iter().map(|column| column.head.to_owned()).collect();
     let mut rows: Vec<Vec<String>> = vec![heads];
     let text = |cell: &Cell| match cell {
         Cell::Text(text) => text.clone(),
         Cell::Number(number, digits) => format!("{number:.digits$}"),
         Cell::None => "-".to_owned(),
     };
-    rows.extend(figure.table.rows.iter().map(|row| row.iter().map(text).collect()));
-    format!("{}\n{}\n\n{}", figure.title, figure.notes.join("\n"), table(&rows))
+    rows.extend(table.rows.iter().map(|row| row.iter().map(text).collect()));
+    chart::table(&rows)
 }
 
-/// What the table was made with, and an object for each of its rows.
-fn rows_as_json(figure: &Figure) -> impl Iterator<Item = Value> {
+/// An object for each row, which says of which table it is if that has a name.
+fn rows_as_json(table: &Table, name: Option<&str>) -> impl Iterator<Item = Value> {
     let value = |cell: &Cell| match cell {
         Cell::Text(text) => json!(text),
         // No more digits than are worth reading.
@@ -52,11 +81,11 @@ fn rows_as_json(figure: &Figure) -> impl Iterator<Item = Value> {
         }
         Cell::None => Value::Null,
     };
-    let columns = figure.table.columns.iter().map(|column| column.key.to_owned());
+    let columns = table.columns.iter().map(|column| column.key.to_owned());
     let object = move |row: &Vec<Cell>| {
-        let fields: Map<String, Value> = columns.clone().zip(row.iter().map(value)).collect();
-        Value::Object(fields)
+        let name = name.map(|name| ("table".to_owned(), json!(name)));
+        let fields = columns.clone().zip(row.iter().map(value));
+        Value::Object(name.into_iter().chain(fields).collect::<Map<String, Value>>())
     };
-    let head = json!({ "title": figure.title, "notes": figure.notes });
-    std::iter::once(head).chain(figure.table.rows.iter().map(object))
+    table.rows.iter().map(object)
 }

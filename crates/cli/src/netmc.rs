@@ -6,10 +6,13 @@
 
 pub(crate) mod arm;
 pub(crate) mod cost;
+pub(crate) mod equal;
 pub(crate) mod experiment;
 pub(crate) mod figures;
 pub(crate) mod look;
+pub(crate) mod progress;
 pub(crate) mod redis;
 pub(crate) mod restart;
 pub(crate) mod results;
 pub(crate) mod stage;
+pub(crate) mod stores;

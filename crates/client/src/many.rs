@@ -17,6 +17,7 @@ use crate::{
     DelReply, Expiry, MANY_KEYS_MAX, NotDone, Outcome, Refusal, Reply, Request, StartError,
     UnknownReason, Value, encode,
 };
+use apart::Home;
 use cluster::Keyspace;
 use flight::{Flight, SHARES, WRITE_SHARES};
 use keys::Keys;
@@ -44,6 +45,8 @@ pub(crate) struct Many {
     bytes_max: usize,
     /// Who sends each node its own keys, if it reads.
     coordination: Coordination,
+    /// Of each key, by number, who has it by the map that the client goes by; empty without one.
+    homes: Vec<Home>,
     /// Given up at this time unless there is progress.
     progress_by: Instant,
     /// Ended at this time, with what there is.
@@ -192,6 +195,7 @@ impl Many {
             bytes: 0,
             bytes_max,
             coordination: Coordination::Switch,
+            homes: Vec::new(),
             progress_by: now + deadline,
             end_at: within.map_or(Instant(u64::MAX), |within| now + within),
         }
@@ -226,7 +230,7 @@ impl Many {
             Work::Get(_) => {
                 let lens = (first..keys.len()).map(|number| keys.key(number).len());
                 let count = fitting(lens.take(beside));
-                let named = (first..first + count).map(|number| keys.named(keyspace, number));
+                let named = (first..first + count).map(|number| keys.named(number));
                 let keyspace = keyspace.id.0;
                 let bitmap = all(count);
                 let op = Op::Mget as u8;
@@ -241,8 +245,8 @@ impl Many {
             Work::Del(_) => (write(out, Request::Del { key: keys.key(first) }), 1),
         };
         *next += count;
-        if let (Op::Mget, Coordination::Assisted(directory)) = (op, &self.coordination) {
-            self.hint(directory, out, first..first + count);
+        if let (Op::Mget, Coordination::Assisted(_)) = (op, &self.coordination) {
+            self.hint(out, first..first + count);
         }
         let whole = self.work.shares();
         self.flight.sent(whole);
@@ -412,13 +416,20 @@ impl Values {
     }
 }
 
-/// The outcomes at all places of the request.
-fn in_places<T: Clone>(keys: &Keys, outcomes: Vec<Outcome<T>>) -> Vec<Outcome<T>> {
+/// The outcomes at all places of the request. They are moved there, but for those of keys that
+/// stand at several.
+fn in_places<T: Clone>(keys: &Keys, mut outcomes: Vec<Outcome<T>>) -> Vec<Outcome<T>> {
     if keys.are_in_place() {
         return outcomes;
     }
-    let outcome = |number: usize| outcomes.get(number).cloned().expect(NUMBERED);
-    keys.places().map(outcome).collect()
+    let mut outcome = |number: usize| {
+        let found = outcomes.get_mut(number).expect(NUMBERED);
+        match keys.places_of(number) {
+            1 => std::mem::replace(found, Outcome::Unknown(UnknownReason::NoAnswer)),
+            _ => found.clone(),
+        }
+    };
+    keys.places().map(&mut outcome).collect()
 }
 
 const NUMBERED: &str = "every key has an outcome";

@@ -186,6 +186,16 @@ pub trait Engine {
         visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     );
 
+    /// As [`scan`](Self::scan), for one who looks at no value: those may be left out, and are then
+    /// empty.
+    fn scan_keys(
+        &self,
+        interval: &Interval<'_>,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        self.scan(interval, visit);
+    }
+
     /// Visits (keyspace, key, record) of every record with `0 < time <= until_ms`, the
     /// earliest first, until told to break; the time is `wire::big::time_of` its expiry. Values may
     /// be left out.

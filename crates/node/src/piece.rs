@@ -62,15 +62,20 @@ impl Piece {
                     (rest.first, rest.start) = (at, Bound::Excluded(edge));
                 }
             }
-            let mut passed = None;
-            engine.scan(&rest, |key, record| {
+            let (mut passed, keys_only) = (None, self.keys_only);
+            let visit = |key: &[u8], record: Record<'_>| {
                 let Some(part) = PartKey::parse(key) else { return self.take(now, key, &record) };
                 let index = if interval.reverse { 0 } else { u32::MAX };
                 let edge = PartKey { index, ..part }.to_bytes();
                 let goes_on = self.take_as(&edge, &record, false);
                 passed = goes_on.is_continue().then_some(edge);
                 ControlFlow::Break(())
-            });
+            };
+            if keys_only {
+                engine.scan_keys(&rest, visit);
+            } else {
+                engine.scan(&rest, visit);
+            }
             if passed.is_none() {
                 return;
             }

@@ -228,8 +228,14 @@ impl<'a> Worker<'a> {
                 self.send(now, waiting, |key, _| Request::Incr { key, delta: 1 })
             }
             Op::Mget { keys } => {
-                let names: Vec<Vec<u8>> = keys.iter().map(|key| plan.names.name(*key)).collect();
-                let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+                let (mut all, mut ends) = (Vec::new(), Vec::with_capacity(keys.len()));
+                for key in keys {
+                    plan.names.write(*key, &mut all);
+                    ends.push(all.len());
+                }
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let name = |(start, end)| all.get(start..end).expect("it was written there");
+                let names: Vec<&[u8]> = starts.zip(ends.iter().copied()).map(name).collect();
                 self.send(now, waiting, |_, _| Request::Mget { keys: &names, within: None })
             }
             Op::Scan { from, length } => {

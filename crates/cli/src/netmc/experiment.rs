@@ -2,9 +2,11 @@
 
 use crate::bench::Pace;
 use crate::exit::Failure;
+use crate::figure::Section;
 use crate::lab::plane::Plane;
 use crate::netmc::arm::Arm;
 use crate::netmc::look::Looks;
+use crate::netmc::progress::Progress;
 use crate::netmc::results::Results;
 use crate::netmc::stage::{Filled, Load, Setup, Sizes, Stage};
 use paper::Figure;
@@ -71,17 +73,35 @@ pub(crate) struct Terms {
     pub(crate) rounds: u32,
 }
 
+/// How often each trial is done unless something else is wanted.
+pub(crate) const ROUNDS: u32 = 3;
+
 /// How long a load is there before it is looked at.
-const WARM: Duration = Duration::from_millis(250);
+const WARM: Duration = Duration::from_millis(200);
+
+/// What else a trial takes: threads, sockets and the last answers.
+const BESIDE: Duration = Duration::from_millis(100);
+
+/// What all trials of a figure take together, about: with racks and keys it is two minutes and a
+/// half at most.
+const TRIALS_TIME: Duration = Duration::from_secs(115);
+
+/// Bounds of how long a trial is looked at unless something else is wanted. The longest is enough
+/// for a p99, the shortest for a median.
+const TIME_MIN: Duration = Duration::from_millis(250);
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(1);
+
+/// What is compared for the detour.
+const DETOUR_ARMS: [Arm; 2] = [Arm::Switch, Arm::Client];
 
 /// How long a trial is at most by which the detour is measured.
 const DETOUR_TIME: Duration = Duration::from_millis(750);
 
-/// At which share of the switch's throughput tails are compared.
+/// At which share of the throughput that the clients reach by themselves tails are compared.
 const TAIL_PERCENT: u32 = 70;
 
 /// At which shares of it latencies are shown.
-const LATENCY_PERCENTS: [u32; 8] = [10, 20, 35, 50, 60, 70, 80, 90];
+const LATENCY_PERCENTS: [u32; 6] = [10, 30, 50, 70, 80, 90];
 
 impl Point {
     pub(crate) fn mix(&self) -> Mix {
@@ -109,10 +129,30 @@ impl Shows {
 }
 
 impl Experiment {
+    /// How many trials it takes, with so many arms and rounds.
+    fn trials(&self, arms: usize, rounds: u32) -> u32 {
+        let of_point = 1 + self.shows.percents().len();
+        let detours = self.racks().count() * DETOUR_ARMS.len();
+        let all = self.points.len() * of_point * arms + detours;
+        u32::try_from(all).expect("a figure has some dozens of them") * rounds
+    }
+
+    /// Points that share a rack.
+    fn racks(&self) -> impl Iterator<Item = &[Point]> {
+        self.points.chunk_by(|one, next| one.nodes == next.nodes)
+    }
+
+    /// How long a trial is looked at if nothing else is wanted.
+    pub(crate) fn time(&self) -> Duration {
+        let each = TRIALS_TIME / self.trials(Arm::ALL.len(), ROUNDS);
+        each.saturating_sub(WARM + BESIDE).clamp(TIME_MIN, TIME_MAX)
+    }
+
     /// Measures everything.
-    pub(crate) fn run(&self, terms: &Terms) -> Result<Figure, Failure> {
+    pub(crate) fn run(&self, terms: &Terms) -> Result<(Figure, Vec<Section>), Failure> {
         let mut results = Results::new(self);
-        for points in self.points.chunk_by(|one, next| one.nodes == next.nodes) {
+        let progress = Progress::new(self.trials(terms.arms.len(), terms.rounds));
+        for points in self.racks() {
             let Some(first) = points.first() else { continue };
             let setup = terms.setup(first.nodes, self.redis);
             Stage::with(&setup, |stage| {
@@ -121,20 +161,22 @@ impl Experiment {
                     stage.fill(&name, terms.keys, sizes)
                 };
                 let filled = fill(first.sizes)?;
-                results.detour_us = terms.detour_us(stage, first, &filled)?;
+                results.detour_us = terms.detour_us(stage, &progress, (first, &filled))?;
                 let mut keyspaces = BTreeMap::from([(first.sizes, filled)]);
                 for point in points {
                     let filled = match keyspaces.get(&point.sizes) {
                         Some(filled) => filled.clone(),
                         None => fill(point.sizes)?,
                     };
-                    terms.measure(stage, (point, self.shows), &filled, &mut results)?;
+                    let at = (point, self.shows);
+                    terms.measure(stage, &progress, at, &filled, &mut results)?;
                     keyspaces.insert(point.sizes, filled);
                 }
                 Ok(())
             })?;
         }
-        Ok(results.figure(self, terms))
+        let sections = results.sections();
+        Ok((results.figure(self, terms), sections))
     }
 }
 
@@ -147,19 +189,21 @@ impl Terms {
     fn measure(
         &self,
         stage: &Stage,
+        progress: &Progress,
         (point, shows): (&Point, Shows),
         on: &Filled,
         results: &mut Results,
     ) -> Result<(), Failure> {
-        let full = self.rounds(stage, (point, "full"), on, Pace::Closed(self.in_flight))?;
+        let rounds = |at: &str, pace| self.rounds(stage, progress, (point, at), on, pace);
+        let full = rounds("full", Pace::Closed(self.in_flight))?;
         let reached = |looks: &Looks| looks.median(|it| it.done);
         let best = full.values().map(reached).fold(0.0, f64::max);
-        let best = full.get(&Arm::Switch).map_or(best, reached);
+        let base = full.get(&Arm::Client).map_or(best, reached);
         results.add_full(point, &full);
         for percent in shows.percents() {
-            let rate = (best * f64::from(*percent) / 100.0).max(1.0);
+            let rate = (base * f64::from(*percent) / 100.0).max(1.0);
             let at = format!("{percent} %");
-            let looks = self.rounds(stage, (point, &at), on, Pace::Open(rate))?;
+            let looks = rounds(&at, Pace::Open(rate))?;
             results.add_open(point, &at, shows, &looks);
         }
         Ok(())
@@ -167,11 +211,17 @@ impl Terms {
 
     /// How much longer a request and its answer take that pass the switch's kernel and not its
     /// programs, in microseconds of processor time: multigets of one key, which nobody takes apart.
-    fn detour_us(&self, stage: &Stage, point: &Point, on: &Filled) -> Result<f64, Failure> {
-        let arms = vec![Arm::Switch, Arm::Client];
+    fn detour_us(
+        &self,
+        stage: &Stage,
+        progress: &Progress,
+        (point, on): (&Point, &Filled),
+    ) -> Result<f64, Failure> {
+        let arms = DETOUR_ARMS.to_vec();
         let terms = Self { arms, time: DETOUR_TIME.min(self.time), ..self.clone() };
         let point = Point { keys: 1.0, writes: 0, name: "one key".to_owned(), ..point.clone() };
-        let looks = terms.rounds(stage, (&point, "full"), on, Pace::Closed(self.in_flight))?;
+        let pace = Pace::Closed(self.in_flight);
+        let looks = terms.rounds(stage, progress, (&point, "full"), on, pace)?;
         let cost = |arm| looks.get(&arm).map_or(0.0, |it| it.median(|look| look.cost_us.sum()));
         Ok((cost(Arm::Client) - cost(Arm::Switch)).max(0.0))
     }
@@ -180,6 +230,7 @@ impl Terms {
     fn rounds(
         &self,
         stage: &Stage,
+        progress: &Progress,
         (point, at): (&Point, &str),
         on: &Filled,
         pace: Pace,
@@ -197,7 +248,7 @@ impl Terms {
                 let warm = Load { time: WARM, piece: WARM, seed: seed << 32, ..load.clone() };
                 stage.measure(*arm, on, &warm)?;
                 let look = stage.look(*arm, on, &load)?;
-                eprintln!("{}, {at}, {}: {look}", point.name, arm.name());
+                progress.tell(&format!("{}, {at}, {}: {look}", point.name, arm.name()));
                 all.entry(*arm).or_default().0.push(look);
             }
         }
@@ -227,7 +278,8 @@ impl Terms {
             ),
             format!(
                 "full: closed loop, {in_flight} requests in flight; n %: open loop, Poisson, at \
-                 that share of what the switch reaches"
+                 that share of what the clients reach by themselves; latencies count from when \
+                 requests were due"
             ),
         ]
     }
@@ -236,7 +288,19 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netmc::figures;
     use workload::OpKind;
+
+    #[test]
+    fn the_trials_of_each_figure_take_two_minutes_at_most() {
+        for figure in 8..=16 {
+            let experiment = figures::experiment(figure).unwrap();
+            let time = experiment.time();
+            let trials = experiment.trials(Arm::ALL.len(), ROUNDS);
+            let all = (time + WARM + BESIDE) * trials;
+            assert!(all <= Duration::from_secs(120), "{figure}: {trials} of {time:?}: {all:?}");
+        }
+    }
 
     #[test]
     fn a_point_asks_for_its_share_of_writes() {

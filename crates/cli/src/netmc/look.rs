@@ -2,6 +2,7 @@
 
 use crate::bench::{Measured, Pace};
 use crate::netmc::cost::Cost;
+use crate::netmc::redis::Reads;
 use crate::netmc::stage::{CLIENTS, Load};
 use std::fmt;
 
@@ -19,6 +20,9 @@ pub(crate) struct Look {
     /// Datagrams that clients sent for a request, and requests that nodes served for it.
     pub(crate) sent: f64,
     pub(crate) parts: f64,
+    /// MGETs that stores were sent for a request, and the keys in them; 0 without stores.
+    pub(crate) mgets: f64,
+    pub(crate) mget_keys: f64,
     /// Share of the clients' datagrams that were sent again.
     pub(crate) again: f64,
     /// 99th percentile of how late this program was to ask, in microseconds.
@@ -36,6 +40,8 @@ pub(crate) struct Spent {
     pub(crate) others: f64,
     /// Requests that nodes served.
     pub(crate) served: u64,
+    /// What stores were asked for.
+    pub(crate) reads: Reads,
 }
 
 impl Look {
@@ -58,6 +64,8 @@ impl Look {
             cost_us: spent.cost.times(1e6 / all),
             sent: measured.datagrams as f64 / all,
             parts: spent.served as f64 / all,
+            mgets: spent.reads.mgets as f64 / all,
+            mget_keys: spent.reads.keys as f64 / all,
             again: measured.retransmits as f64 / measured.datagrams.max(1) as f64,
             late_p99_us: measured.late_p99_us as f64,
             others: spent.others.max(0.0),
@@ -100,7 +108,12 @@ impl Looks {
     /// The median, over the rounds, of how many times as large something is here as in the same
     /// round elsewhere: what the machine did otherwise was much the same for both.
     pub(crate) fn over(&self, other: &Self, of: impl Fn(&Look) -> f64) -> f64 {
-        median(self.0.iter().zip(&other.0).map(|(one, other)| of(one) / of(other)).collect())
+        median(self.ratios(other, of))
+    }
+
+    /// These ratios, round by round.
+    pub(crate) fn ratios(&self, other: &Self, of: impl Fn(&Look) -> f64) -> Vec<f64> {
+        self.0.iter().zip(&other.0).map(|(one, other)| of(one) / of(other)).collect()
     }
 
     /// Half of the way from the least to the most throughput, as a share of the median.
@@ -132,6 +145,8 @@ mod tests {
             cost_us: Cost::default(),
             sent: 1.0,
             parts: 1.0,
+            mgets: 0.0,
+            mget_keys: 0.0,
             again: 0.0,
             late_p99_us: 0.0,
             others: 0.0,

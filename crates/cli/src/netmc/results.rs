@@ -1,8 +1,11 @@
 //! What is found, as a table and a plot.
 
+use crate::figure::Section;
 use crate::netmc::arm::Arm;
+use crate::netmc::equal::Equal;
 use crate::netmc::experiment::{Experiment, Point, Shows, Terms};
 use crate::netmc::look::{Look, Looks, median};
+use crate::netmc::stores::Stores;
 use paper::{Cell, Column, Figure, Panel, Table};
 use std::collections::BTreeMap;
 
@@ -15,8 +18,9 @@ pub(crate) struct Results {
     panels_each: usize,
     /// At full load.
     gains: BTreeMap<Arm, Vec<Gain>>,
-    /// How many times as long the tails of others are, at the same rate.
-    tails: BTreeMap<Arm, Vec<f64>>,
+    equal: Equal,
+    /// If there are any.
+    stores: Option<Stores>,
     others: Vec<f64>,
     /// How much longer what passes the switch's kernel takes there and back, on the rack that is
     /// being measured.
@@ -67,7 +71,7 @@ impl Results {
     pub(crate) fn new(experiment: &Experiment) -> Self {
         let (first, second) = match experiment.shows {
             Shows::Throughput => ("requests/s", "processor time of a request (us)"),
-            Shows::Tails => ("requests/s", "p99 at 70 % of the switch's throughput (us)"),
+            Shows::Tails => ("requests/s", "p99 at 70 % of the clients' throughput (us)"),
             Shows::Latencies => ("median (us)", "p99 (us)"),
         };
         let of_group = |(group, title): (usize, &&str)| {
@@ -93,7 +97,8 @@ impl Results {
             panels_each: panels.len() / experiment.groups.len(),
             panels,
             gains: BTreeMap::new(),
-            tails: BTreeMap::new(),
+            equal: Equal::default(),
+            stores: experiment.redis.then(Stores::default),
             others: Vec::new(),
             detour_us: 0.0,
         }
@@ -101,6 +106,7 @@ impl Results {
 
     /// What was reached with as many requests in flight as are allowed.
     pub(crate) fn add_full(&mut self, point: &Point, looks: &BTreeMap<Arm, Looks>) {
+        self.stores.iter_mut().for_each(|it| it.add(point, "full", looks));
         let switch = looks.get(&Arm::Switch);
         for (arm, looks) in looks {
             if let Some(switch) = switch.filter(|_| *arm != Arm::Switch) {
@@ -128,12 +134,10 @@ impl Results {
         shows: Shows,
         looks: &BTreeMap<Arm, Looks>,
     ) {
+        self.equal.add(point, at, looks);
+        self.stores.iter_mut().for_each(|it| it.add(point, at, looks));
         let switch = looks.get(&Arm::Switch);
         for (arm, looks) in looks {
-            if let Some(switch) = switch.filter(|_| *arm != Arm::Switch) {
-                let tail = looks.over(switch, |it| it.p99_us);
-                self.tails.entry(*arm).or_default().push(tail);
-            }
             self.row(point, at, *arm, looks, switch);
             let p99_us = looks.median(|it| it.p99_us);
             if shows == Shows::Latencies {
@@ -205,6 +209,12 @@ impl Results {
         }
     }
 
+    /// What is shown beside the table.
+    pub(crate) fn sections(&self) -> Vec<Section> {
+        let stores = self.stores.as_ref().map(Stores::section);
+        self.equal.section().into_iter().chain(stores).collect()
+    }
+
     /// Everything together.
     pub(crate) fn figure(self, experiment: &Experiment, terms: &Terms) -> Figure {
         let mut notes = terms.notes();
@@ -234,6 +244,7 @@ impl Results {
                 .to_owned(),
         );
         notes.extend(self.means());
+        notes.extend(self.equal.notes());
         let busy = median(self.others.clone());
         if busy > QUIET_MAX {
             notes.push(format!("NOT QUIET: other work took {busy:.1} processors all the time"));
@@ -252,13 +263,10 @@ impl Results {
             let of = |part: fn(&Gain) -> f64| mean(&mut gains.iter().map(part));
             let (served, apart) = (of(|it| it.served), of(|it| it.apart));
             let (cost, straight) = (of(|it| it.cost), of(|it| it.straight));
-            let tails = self.tails.get(arm).map(|tails| median(tails.clone()));
-            let tails =
-                tails.map_or_else(String::new, |it| format!("; its p99 is {it:.2} times (median)"));
             format!(
                 "mean of all points: the switch serves {served:.2} times what {} does ({apart:.2} \
                  apart), whose requests take {cost:.2} times the processor time ({straight:.2} \
-                 straight){tails}",
+                 straight)",
                 arm.name()
             )
         };

@@ -15,7 +15,7 @@ use crate::lab::{network, state};
 use crate::netmc::arm::Arm;
 use crate::netmc::cost::{Machine, Payers};
 use crate::netmc::look::{Look, Spent};
-use crate::netmc::redis::{self, Redis};
+use crate::netmc::redis::{self, Reads, Redis};
 use anyhow::anyhow;
 use client::RetransmitBounds;
 use cluster::{HotPolicy, Keyspace, KeyspaceKind, Map};
@@ -178,7 +178,7 @@ impl Stage {
     /// Puts load on the rack, and looks at what it costs.
     pub(crate) fn look(&self, arm: Arm, on: &Filled, load: &Load) -> Result<Look, Failure> {
         let payers = self.payers();
-        let served = self.served()?;
+        let (served, reads) = (self.served()?, Reads::of(&self.redis)?);
         let (cost, machine, mut clock) = (payers.cost(), Machine::now(), Clock::new());
         let began = clock.now();
         let measured = self.measure(arm, on, load)?;
@@ -189,7 +189,8 @@ impl Stage {
             return Err(Failure::Other(anyhow!("{} values were wrong", measured.wrong_values)));
         }
         let served = self.served()? - served;
-        Ok(Look::new(load, &measured, &Spent { cost, others, served }))
+        let reads = Reads::of(&self.redis)?.since(reads);
+        Ok(Look::new(load, &measured, &Spent { cost, others, served, reads }))
     }
 
     /// Requests that all nodes have served so far.

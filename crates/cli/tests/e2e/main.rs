@@ -25,6 +25,8 @@ mod hot;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod linear;
+#[cfg(test)]
 mod observed;
 #[cfg(test)]
 mod paper;

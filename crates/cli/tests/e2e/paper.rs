@@ -50,7 +50,8 @@ fn a_comparison_of_multigets_that_cannot_be_made_is_refused_with_a_reason() {
         let words = [&["paper", "netmc"], more].concat();
         run(&words).expect(2).stderr
     };
-    assert!(refused(&["--figure", "7"]).contains("8..=17"));
+    assert!(refused(&["--figure", "7"]).contains("8..=17, and all"));
+    assert!(refused(&["--figure", "every"]).contains("8..=17, and all"));
     assert!(refused(&["--figure", "8", "--keys", "10"]).contains("at least 1000"));
     assert!(
         refused(&["--figure", "8", "--arm", "router"])

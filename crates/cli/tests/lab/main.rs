@@ -302,8 +302,33 @@ mod tests {
             return;
         }
         let rows = measure("11", &[]);
+        let (stores, rows): (Vec<Value>, Vec<Value>) =
+            rows.into_iter().partition(|row| row["table"] == "stores");
         skewed(&rows);
         assert!(rows.iter().skip(1).all(|it| it["cpu_us_stores"].as_f64().unwrap() > 0.0));
+        assert_eq!(stores.len(), rows.len() - 1, "{stores:?}");
+        for row in &stores {
+            let number = |key: &str| row[key].as_f64().unwrap();
+            assert!(number("mgets") < number("requests_at_nodes"), "parts share MGETs: {row}");
+            assert!(number("mget_keys") > 1.0 && number("cpu_us_of_key") > 0.0, "{row}");
+        }
+        equal_load(&measure("9", &["--arm", "switch,client"]));
+    }
+
+    /// Both arms are asked for the same, at each of six rates.
+    fn equal_load(rows: &[Value]) {
+        let rows: Vec<&Value> = rows.iter().filter(|row| row["table"] == "equal_load").collect();
+        assert_eq!(rows.len(), 6 * 2, "{rows:?}");
+        for pair in rows.chunks(2) {
+            let [switch, client] = pair else { panic!("two arms: {pair:?}") };
+            assert_eq!([&switch["arm"], &client["arm"]], ["switch", "client"]);
+            assert_eq!(switch["asked"], client["asked"]);
+            let over = |key: &str| switch[key].as_f64().unwrap();
+            assert!(over("p50_over_client") > 0.0 && over("p99_over_client") > 0.0, "{switch}");
+            let (least, most) = (over("p99_over_client_least"), over("p99_over_client_most"));
+            assert!(least <= over("p99_over_client") && over("p99_over_client") <= most);
+            assert!(client["p99_over_client"].is_null(), "{client}");
+        }
     }
 
     #[test]

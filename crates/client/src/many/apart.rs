@@ -5,39 +5,57 @@ use super::{Many, Part};
 use crate::coordination::{Coordination, Directory, Tail};
 use crate::machine::Client;
 use crate::window::Owner;
+use cluster::PartitionId;
+use std::sync::Arc;
 use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, MGET_KEYS_MAX};
+
+/// Who answers reads of a key, and in which partition it lies; `None` if nobody does.
+pub(super) type Home = Option<(Tail, PartitionId)>;
 
 impl Many {
     /// Puts the keys of each node beside each other, so that its datagrams are full.
     pub(super) fn sort_by_node(&mut self, directory: &Directory) {
+        self.find_homes(directory);
+        self.keys.sort_by(&mut self.homes, |home| home.map(|(tail, _)| tail));
+    }
+
+    fn find_homes(&mut self, directory: &Directory) {
         let Self { keyspace, keys, .. } = self;
-        keys.sort_by_cached_key(|key| directory.tail(keyspace.id, keyspace.match_value(key).0));
+        let home = |number| directory.find(keyspace.id, keys.match_value(number).0);
+        self.homes = (0..keys.len()).map(home).collect();
+    }
+
+    /// Goes by another map from now on, if by any.
+    fn follow(&mut self, coordination: &Coordination) {
+        self.coordination.follow(coordination);
+        if let Some(directory) = self.coordination.directory().map(Arc::clone) {
+            self.find_homes(&directory);
+        }
     }
 
     /// How many keys from this one on may share a datagram: those of one node if it goes there, of
     /// as many as hints can name if there are to be hints, of any nodes else.
     pub(super) fn beside(&self, first: usize) -> usize {
-        let (directory, groups_max) = match &self.coordination {
+        let groups_max = match &self.coordination {
             Coordination::Switch | Coordination::Coordinator(_) => return MGET_KEYS_MAX,
-            Coordination::Assisted(directory) => (directory, MGET_GROUPS_MAX),
-            Coordination::Client(directory) => (directory, 1),
+            Coordination::Assisted(_) => MGET_GROUPS_MAX,
+            Coordination::Client(_) => 1,
         };
         let (mut last, mut groups) = (None, 0);
-        let these = (first..self.keys.len()).take(MGET_KEYS_MAX);
-        let fits = |number: &usize| {
-            let tail = Some(directory.tail(self.keyspace.id, self.match_value(*number)));
+        let fits = |home: &&Home| {
+            let tail = Some(home.map(|(tail, _)| tail));
             groups += usize::from(last != tail);
             last = tail;
             groups <= groups_max
         };
-        these.take_while(fits).count()
+        self.homes.iter().skip(first).take(MGET_KEYS_MAX).take_while(fits).count()
     }
 
     /// Which keys of a part go where.
     fn targets(&self, directory: &Directory, part: Part) -> Vec<(Tail, u32)> {
         let mut targets: Vec<(Tail, u32)> = Vec::new();
         for index in (0..MGET_KEYS_MAX).filter(|index| part.missing & (1 << index) != 0) {
-            let at = self.match_value(part.first + index);
+            let at = self.keys.match_value(part.first + index).0;
             // A key without a node is asked for when there is one.
             let Some(tail) = directory.tail(self.keyspace.id, at) else { continue };
             match targets.iter_mut().find(|(known, _)| *known == tail) {
@@ -47,17 +65,13 @@ impl Many {
         }
         targets
     }
-
-    pub(super) fn match_value(&self, number: usize) -> u128 {
-        self.keyspace.match_value(self.keys.key(number)).0
-    }
 }
 
 impl Client {
     /// From now on multigets are taken apart so; those that have been started go on as they were,
     /// but for the map that a client goes by.
     pub fn coordinate(&mut self, coordination: Coordination) {
-        self.many.values_mut().for_each(|many| many.coordination.follow(&coordination));
+        self.many.values_mut().for_each(|many| many.follow(&coordination));
         self.config.coordination = coordination;
     }
 

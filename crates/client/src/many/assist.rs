@@ -4,7 +4,6 @@
 //! Only the first copy of a datagram has hints. Whatever is asked again may be so because of them.
 
 use super::Many;
-use crate::coordination::Directory;
 use crate::window::Pending;
 use std::ops::Range;
 use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, flag};
@@ -12,8 +11,8 @@ use wire::{Fields as _, HEADER_LEN, MGET_GROUPS_MAX, flag};
 impl Many {
     /// Writes hints into the datagram of these keys, if there are any to give: each key must have a
     /// node, and a partition of each node a number that fits.
-    pub(super) fn hint(&self, directory: &Directory, datagram: &mut [u8], keys: Range<usize>) {
-        let Some(hints) = self.hints(directory, keys) else { return };
+    pub(super) fn hint(&self, datagram: &mut [u8], keys: Range<usize>) {
+        let Some(hints) = self.hints(keys) else { return };
         let header = datagram.first_chunk_mut::<HEADER_LEN>();
         let header = header.expect("every request was emitted with a header");
         header.set_flags(header.flags() | flag::GROUPED);
@@ -22,13 +21,12 @@ impl Many {
         header.set_group_partitions(hints.partitions);
     }
 
-    fn hints(&self, directory: &Directory, keys: Range<usize>) -> Option<Hints> {
+    fn hints(&self, keys: Range<usize>) -> Option<Hints> {
         let mut hints = Hints::default();
         let mut places = hints.partitions.as_chunks_mut::<2>().0.iter_mut();
         let mut last = None;
-        for (index, number) in keys.enumerate() {
-            let found = directory.find(self.keyspace.id, self.match_value(number));
-            let (tail, partition) = found?;
+        for (index, home) in self.homes.get(keys)?.iter().enumerate() {
+            let (tail, partition) = (*home)?;
             if last != Some(tail) {
                 last = Some(tail);
                 *places.next()? = u16::try_from(partition.0).ok()?.to_be_bytes();

@@ -1,6 +1,6 @@
 //! The keys of a request, each once, one behind the other in one allocation.
 
-use cluster::Keyspace;
+use cluster::{Keyspace, Match};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use wire::MgetKey;
@@ -24,6 +24,7 @@ struct Slot {
     /// At how many places it stands.
     places: u32,
     keyhash: u64,
+    match_value: Match,
 }
 
 impl Keys {
@@ -56,7 +57,8 @@ impl Keys {
                     let start = int(all.bytes.len());
                     let len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
                     free.insert(number);
-                    all.slots.push(Slot { start, len, places: 1, keyhash });
+                    let match_value = keyspace.match_value(key);
+                    all.slots.push(Slot { start, len, places: 1, keyhash, match_value });
                     all.bytes.extend_from_slice(key);
                     number
                 }
@@ -71,13 +73,18 @@ impl Keys {
         self.slots.len()
     }
 
-    /// Numbers them anew, in the order that `by` gives them.
-    pub(crate) fn sort_by_cached_key<T: Ord>(&mut self, by: impl Fn(&[u8]) -> T) {
-        let mut order: Vec<u32> = (0..int(self.slots.len())).collect();
-        order.sort_by_cached_key(|number| by(self.key(*number as usize)));
-        self.slots = order.iter().map(|number| self.slot(*number as usize)).collect();
+    /// Numbers them anew, in the order of `marks`, which has one for each number; marks are moved
+    /// with their keys.
+    pub(crate) fn sort_by<M: Copy, T: Ord>(&mut self, marks: &mut [M], by: impl Fn(M) -> T) {
+        if marks.is_sorted_by_key(|mark| by(*mark)) {
+            return;
+        }
+        let mut order: Vec<(M, u32)> = marks.iter().copied().zip(0..).collect();
+        order.sort_by_key(|(mark, _)| by(*mark));
+        self.slots = order.iter().map(|(_, before)| self.slot(*before as usize)).collect();
         let mut moved = vec![0; order.len()];
-        for (number, before) in (0..).zip(order) {
+        for ((number, to), (mark, before)) in (0..).zip(marks).zip(order) {
+            *to = mark;
             if let Some(place) = moved.get_mut(before as usize) {
                 *place = number;
             }
@@ -110,11 +117,15 @@ impl Keys {
         self.bytes.get(start..start + usize::from(len)).expect("every slot was written")
     }
 
+    /// The match value of a key.
+    pub(crate) fn match_value(&self, number: usize) -> Match {
+        self.slot(number).match_value
+    }
+
     /// A key as an MGET names it.
-    pub(crate) fn named(&self, keyspace: &Keyspace, number: usize) -> MgetKey<'_> {
-        let key = self.key(number);
-        let match_value = keyspace.match_value(key).0;
-        MgetKey { match_value, keyhash: self.slot(number).keyhash, key }
+    pub(crate) fn named(&self, number: usize) -> MgetKey<'_> {
+        let Slot { keyhash, match_value, .. } = self.slot(number);
+        MgetKey { match_value: match_value.0, keyhash, key: self.key(number) }
     }
 
     fn slot(&self, number: usize) -> Slot {
@@ -146,6 +157,27 @@ mod tests {
             let mut distinct: Vec<&[u8]> = (0..keys.len()).map(|it| keys.key(it)).collect();
             distinct.sort_unstable();
             prop_assert!(distinct.is_sorted_by(|a, b| a < b));
+        }
+
+        #[test]
+        fn keys_that_are_sorted_keep_their_places_and_their_marks(
+            wanted in proptest::collection::vec(0u8..40, 1..60),
+        ) {
+            let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
+            let (name, kind) = ("k".into(), KeyspaceKind::Hash);
+            let keyspace = Keyspace { id, name, kind, seed: 1, replicas: 1, hot };
+            let wanted: Vec<[u8; 1]> = wanted.into_iter().map(|byte| [byte]).collect();
+            let mut keys = Keys::new(&keyspace, wanted.iter().map(<[u8; 1]>::as_slice));
+            let mark = |key: &[u8]| (key[0] % 5, key[0]);
+            let mut marks: Vec<_> = (0..keys.len()).map(|it| mark(keys.key(it))).collect();
+            keys.sort_by(&mut marks, |(group, _)| group);
+            prop_assert!(marks.is_sorted_by_key(|(group, _)| *group));
+            prop_assert!(keys.places().map(|it| keys.key(it)).eq(wanted.iter()));
+            for (number, marked) in marks.iter().enumerate() {
+                prop_assert_eq!(*marked, mark(keys.key(number)));
+                let at = keyspace.match_value(keys.key(number));
+                prop_assert_eq!(keys.match_value(number), at);
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod interface;
 mod memcached;
 mod names;
 mod redis;
+mod scan;
 mod sight;
 mod url;
 
@@ -31,6 +32,7 @@ pub use url::{BackendUrl, NoBackendUrl};
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use node::engine::memory::{Cursor, MemoryEngine};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use scan::Seen;
 use sight::Sight;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,9 +54,6 @@ pub struct BackendEngine<B> {
 /// Records whose values a walk fetches at once: more than it takes before it breaks off to send
 /// them, mostly, and few enough for the rest to be fetched again.
 const WALKED_AT_ONCE: usize = 32;
-
-/// Records whose values a scan fetches first; each further time as many as it has seen.
-const SCANNED_FIRST: usize = 32;
 
 /// Records and notes that are cleared at once, whatever is asked for: their removal is one command
 /// of the backend, which others wait for.
@@ -146,7 +145,7 @@ impl<B: Backend> BackendEngine<B> {
     fn wanted_of(&self, keyspace: KeyspaceId, key: &[u8], record: &Record<'_>) -> Option<Wanted> {
         let name = self.spaces.name(keyspace, key);
         let elsewhere = !record.tombstone && !self.changes.values.contains_key(&name);
-        elsewhere.then_some(Wanted { name, with_expiry: false })
+        elsewhere.then(|| Wanted::value(name))
     }
 
     /// Takes a partition out of sight; its keys are still to be removed from the backend.
@@ -285,46 +284,22 @@ impl<B: Backend> Engine for BackendEngine<B> {
         }
     }
 
-    /// Fetches more values each time, because it is not known how many are visited.
     fn scan(
         &self,
         interval: &Interval<'_>,
-        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        let keyspace = interval.keyspace.id;
-        let (mut seen, mut next) = (0, SCANNED_FIRST);
-        loop {
-            let (mut wanted, mut index, mut more) = (Vec::new(), 0, false);
-            self.index.scan(interval, |key, record| {
-                more = index == next;
-                if more {
-                    return ControlFlow::Break(());
-                }
-                if index >= seen {
-                    wanted.extend(self.wanted_of(keyspace, key, &record));
-                }
-                index += 1;
-                ControlFlow::Continue(())
-            });
-            self.fetch(wanted);
-            let (mut index, mut broke) = (0, false);
-            self.index.scan(interval, |key, record| {
-                index += 1;
-                if index <= seen {
-                    return ControlFlow::Continue(());
-                }
-                if index > next {
-                    return ControlFlow::Break(());
-                }
-                let flow = self.with_fitting(keyspace, key, record, |record| visit(key, record));
-                broke = flow.is_break();
-                flow
-            });
-            if broke || !more {
-                return;
-            }
-            (seen, next) = (next, next * 2);
-        }
+        self.scan_for(Seen::Values, interval, visit);
+    }
+
+    /// Asks the backend only whether there are values. One that somebody else has written is there
+    /// whatever its length.
+    fn scan_keys(
+        &self,
+        interval: &Interval<'_>,
+        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+    ) {
+        self.scan_for(Seen::Keys, interval, visit);
     }
 
     /// Without values.

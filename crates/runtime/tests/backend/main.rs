@@ -4,9 +4,9 @@ mod servers;
 #[path = "../../../cli/tests/chaos/skip.rs"]
 mod skip;
 
-use cluster::{KeyspaceId, Match, NodeId, PartitionId, StoreId};
+use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId, StoreId};
 use node::engine::conformance::{Change, Draw, Model, Notes, Step};
-use node::engine::{Engine, KeyRef, Record};
+use node::engine::{Engine, Interval, KeyRef, Record};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use runtime::store::{
@@ -14,6 +14,9 @@ use runtime::store::{
     SyncPolicy,
 };
 use servers::Server;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ops::{Bound, ControlFlow};
 
 const SHARD: ShardIdentity = ShardIdentity { node: NodeId(3), shard: 1, shards: 2 };
 const AOF: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -269,6 +272,92 @@ fn keys_that_were_announced_come_with_one_round_trip() {
     engine.sync().unwrap();
     assert_eq!(server.calls("exec") - execs, 1);
     assert_eq!(server.calls("mget") - gets, 1, "writes read no values");
+}
+
+/// Names and versions that a scan without values shows, tombstones left out.
+fn scan_keys(engine: &impl Engine) -> Vec<(String, u64)> {
+    let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
+    let (name, kind) = ("default".into(), KeyspaceKind::Hash);
+    let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot };
+    let interval = Interval {
+        keyspace: &keyspace,
+        partition: PartitionId(1),
+        first: Match(0),
+        last: Match::MAX,
+        start: Bound::Unbounded,
+        end: Bound::Unbounded,
+        reverse: false,
+    };
+    let mut found = Vec::new();
+    engine.scan_keys(&interval, |key, record| {
+        if !record.tombstone {
+            found.push((String::from_utf8_lossy(key).into_owned(), record.version));
+        }
+        ControlFlow::Continue(())
+    });
+    found.sort();
+    found
+}
+
+/// Writes keys `key-0` to `key-63`, and says what a scan is to show of them.
+fn write_some(engine: &mut impl Engine) -> Vec<(String, u64)> {
+    name(engine);
+    let names = (0..64).map(|index| format!("key-{index:02}"));
+    let all: Vec<(String, u64)> = names.zip(2..).collect();
+    for (name, version) in &all {
+        engine.write(&key(name.as_bytes()), &value(*version, &[b'v'; 1_000]));
+    }
+    engine.sync().unwrap();
+    all
+}
+
+#[test]
+fn a_scan_of_keys_asks_redis_for_no_value() {
+    let Some(server) = redis("scans of keys in Redis", &[]) else { return };
+    let mut engine = open(&server);
+    let mut all = write_some(&mut engine);
+    let (gets, asked) = (server.calls("mget"), server.calls("exists"));
+    assert_eq!(scan_keys(&engine), all);
+    assert_eq!(server.calls("mget"), gets);
+    assert_eq!(server.calls("exists") - asked, 2, "one for 32 keys, and one for the rest");
+
+    // Somebody else has removed one, and made another one longer than any datagram.
+    assert_eq!(server.redis_cli(&["DEL", "key-07"]), "1");
+    server.redis_cli(&["SET", "key-08", &"x".repeat(2_000)]);
+    engine.sync().unwrap();
+    all.remove(7);
+    assert_eq!(scan_keys(&engine), all);
+    // What waits for the next sync counts, and what is in hand is not asked for.
+    engine.write(&key(b"key-07"), &value(100, b""));
+    engine.write(&key(b"key-09"), &Record { tombstone: true, ..value(101, b"") });
+    all.insert(7, ("key-07".to_owned(), 100));
+    all.remove(9);
+    assert_eq!(scan_keys(&engine), all);
+    assert_eq!(server.calls("mget"), gets);
+}
+
+#[test]
+fn a_scan_of_keys_shows_what_memcached_has_also_under_names_that_it_does_not_take() {
+    let Some(server) = Server::memcached() else {
+        skip::report("scans of keys in memcached", "there is none: apt-get install memcached");
+        return;
+    };
+    let mut engine = MemcachedBackend::open(&url(&server), StoreId(7)).unwrap();
+    let mut all = write_some(&mut engine);
+    engine.write(&key(b"with blanks"), &value(100, b"x"));
+    engine.sync().unwrap();
+    all.push(("with blanks".to_owned(), 100));
+    // Of the two batches one has such a name among it, and one asks without values.
+    assert_eq!(scan_keys(&engine), all);
+    // Somebody else has removed one.
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stream.write_all(b"delete key-07\r\n").unwrap();
+    let mut answer = [0; 9];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"DELETED\r\n");
+    engine.sync().unwrap();
+    all.remove(7);
+    assert_eq!(scan_keys(&engine), all);
 }
 
 #[test]

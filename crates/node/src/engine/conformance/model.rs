@@ -227,6 +227,15 @@ impl Model {
         expected.truncate(scan.visits);
         let expected: Vec<_> =
             expected.into_iter().map(|(_, bytes, record)| (bytes, record)).collect();
+        let mut keys = Vec::new();
+        engine.scan_keys(&interval, |key, record| {
+            keys.push((key.to_vec(), Owned::new(Record { value: &[], ..record })));
+            until(keys.len() >= scan.visits)
+        });
+        let valueless = |(key, record): &(Vec<u8>, Owned)| {
+            (key.clone(), Owned { value: Vec::new(), ..*record })
+        };
+        assert_same(keys, expected.iter().map(valueless).collect(), scan);
         assert_same(found, expected, scan);
     }
 

@@ -19,6 +19,13 @@ pub trait Backend: Send + 'static {
     /// If it cannot be asked.
     fn fetch(&mut self, wanted: &[Wanted]) -> Result<Vec<Found>, Trouble>;
 
+    /// Says which of these names, all different and at least one, have a value, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be asked.
+    fn exist(&mut self, names: &[Vec<u8>]) -> Result<Vec<bool>, Trouble>;
+
     /// Values that are there, from a cursor on that is 0 at the beginning; and the cursor to go on
     /// with, 0 at the end. Nothing of a backend that cannot list them.
     ///
@@ -53,6 +60,14 @@ pub struct Wanted {
     pub name: Vec<u8>,
     /// Whether nobody here has written it, so that the backend is to say when it expires.
     pub with_expiry: bool,
+}
+
+impl Wanted {
+    /// A value that was written here, or is taken as if it had been.
+    #[must_use]
+    pub fn value(name: Vec<u8>) -> Self {
+        Self { name, with_expiry: false }
+    }
 }
 
 /// What was found.

@@ -7,10 +7,10 @@
 use super::names::OWN;
 use super::{Backend, BackendEngine, BackendUrl, Changes, Found, Kept, Listed, Trouble, Wanted};
 use crate::store::StoreError;
-use async_memcached::{AsciiProtocol, Client, Error, Status};
+use async_memcached::{AsciiProtocol, Client, Error, MetaProtocol, Status};
 use cluster::StoreId;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use xxhash_rust::xxh3::xxh3_128;
@@ -19,6 +19,8 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct MemcachedBackend {
     runtime: Runtime,
     client: Client,
+    /// Whether it has the meta commands, which leave values out.
+    has_meta: bool,
     address: String,
 }
 
@@ -40,18 +42,27 @@ impl MemcachedBackend {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|why| fail(why.to_string()))?;
         let address = format!("tcp://{}", url.memcached_address());
-        let client = within(&runtime, connect(&address)).map_err(|trouble| match trouble {
+        let connected = within(&runtime, connect(&address)).map_err(|trouble| match trouble {
             Trouble::Gone(why) | Trouble::Lost(why) => fail(why),
-        })?;
-        let backend = Self { runtime, client, address };
+        });
+        let (client, has_meta) = connected?;
+        let backend = Self { runtime, client, has_meta, address };
         Ok(BackendEngine::new(backend, Kept::nothing(fresh_id)))
     }
 }
 
-async fn connect(address: &str) -> Result<Client, Error> {
+/// Connects, and says whether there are meta commands.
+async fn connect(address: &str) -> Result<(Client, bool), Error> {
     let mut client = Client::new(address).await?;
-    client.version().await?;
-    Ok(client)
+    let version = client.version().await?;
+    Ok((client, has_meta(&version)))
+}
+
+/// Whether a memcached of this version has meta commands: those from 1.6 on have.
+fn has_meta(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
+    (major, minor) >= (Some(1), Some(6))
 }
 
 /// Waits for an outcome, but not for ever.
@@ -142,6 +153,19 @@ impl Backend for MemcachedBackend {
         Ok(found.collect())
     }
 
+    /// One round trip of meta gets that leave values out, where those are known and every value has
+    /// its real name; else all values, to look at what they say.
+    fn exist(&mut self, names: &[Vec<u8>]) -> Result<Vec<bool>, Trouble> {
+        if !self.has_meta || names.iter().any(|name| item(name).1) {
+            let wanted: Vec<Wanted> = names.iter().cloned().map(Wanted::value).collect();
+            let found = self.fetch(&wanted)?;
+            return Ok(found.into_iter().map(|found| found.value.is_some()).collect());
+        }
+        let there = within(&self.runtime, self.client.meta_get_multi(names, None))?;
+        let there: BTreeSet<Vec<u8>> = there.into_iter().filter_map(|it| it.key).collect();
+        Ok(names.iter().map(|name| there.contains(name)).collect())
+    }
+
     /// Its names cannot be listed reliably.
     fn list(&mut self, _cursor: u64) -> Result<(u64, Vec<Listed>), Trouble> {
         Ok((0, Vec::new()))
@@ -156,7 +180,22 @@ impl Backend for MemcachedBackend {
     }
 
     fn reconnect(&mut self) -> Result<(), Trouble> {
-        self.client = within(&self.runtime, connect(&self.address))?;
+        (self.client, self.has_meta) = within(&self.runtime, connect(&self.address))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_commands_are_used_where_they_are_known() {
+        for version in ["1.6.0", "1.6.38", "1.10.2", "2.0"] {
+            assert!(has_meta(version), "{version}");
+        }
+        for version in ["1.5.22", "1.4", "0.9.9", "", "unknown"] {
+            assert!(!has_meta(version), "{version}");
+        }
     }
 }

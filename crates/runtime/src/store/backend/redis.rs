@@ -224,6 +224,20 @@ impl Backend for RedisBackend {
         Ok(found)
     }
 
+    /// One EXISTS, which counts; unless all are there, one for each name in one more round trip.
+    fn exist(&mut self, names: &[Vec<u8>]) -> Result<Vec<bool>, Trouble> {
+        let all = cmd("EXISTS").arg(names).query::<usize>(&mut self.connection);
+        let there = all.map_err(trouble)?;
+        if there == names.len() || there == 0 {
+            return Ok(vec![there != 0; names.len()]);
+        }
+        let mut pipe = redis::pipe();
+        names.iter().for_each(|name| {
+            pipe.cmd("EXISTS").arg(name);
+        });
+        pipe.query(&mut self.connection).map_err(trouble)
+    }
+
     /// Strings only: nothing else is a value.
     fn list(&mut self, cursor: u64) -> Result<(u64, Vec<Listed>), Trouble> {
         let mut scan = cmd("SCAN");

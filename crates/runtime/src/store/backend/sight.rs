@@ -10,6 +10,8 @@ use std::time::Duration;
 pub(super) struct Sight<B> {
     backend: B,
     fetched: BTreeMap<Vec<u8>, Found>,
+    /// Of names without a value in hand, whether they have one.
+    known: BTreeMap<Vec<u8>, bool>,
     /// The first error for good.
     failed: Option<EngineError>,
 }
@@ -23,12 +25,13 @@ pub const TRY_EVERY: Duration = Duration::from_millis(200);
 
 impl<B: Backend> Sight<B> {
     pub(super) fn new(backend: B) -> Self {
-        Self { backend, fetched: BTreeMap::new(), failed: None }
+        Self { backend, fetched: BTreeMap::new(), known: BTreeMap::new(), failed: None }
     }
 
     /// Forgets what was fetched.
     pub(super) fn forget(&mut self) {
         self.fetched.clear();
+        self.known.clear();
     }
 
     /// What was fetched under a name, if anything was.
@@ -81,5 +84,23 @@ impl<B: Backend> Sight<B> {
         if let Some(found) = self.attempt(|backend| backend.fetch(&wanted)) {
             self.fetched.extend(wanted.into_iter().map(|it| it.name).zip(found));
         }
+    }
+    /// Asks which of these names have a value, if that is not known yet.
+    pub(super) fn look_for(&mut self, mut names: Vec<Vec<u8>>) {
+        names.retain(|name| !self.fetched.contains_key(name) && !self.known.contains_key(name));
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return;
+        }
+        if let Some(there) = self.attempt(|backend| backend.exist(&names)) {
+            self.known.extend(names.into_iter().zip(there));
+        }
+    }
+
+    /// Whether a name that was looked for has a value.
+    pub(super) fn is_there(&self, name: &[u8]) -> bool {
+        let fetched = self.fetched.get(name).map(|found| found.value.is_some());
+        fetched.or_else(|| self.known.get(name).copied()).unwrap_or(false)
     }
 }
