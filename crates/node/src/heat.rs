@@ -20,7 +20,7 @@ pub(crate) struct Heat {
     began: Instant,
     /// The hottest first.
     hot: Vec<HotKey>,
-    /// Requests of keys that are away which nobody could serve, in this segment and in the last one.
+    /// Requests of keys that are away which nobody could serve, in this segment and in the last.
     missed: [Missed; 2],
 }
 

@@ -62,7 +62,7 @@ impl Piece {
                     (rest.first, rest.start) = (at, Bound::Excluded(edge));
                 }
             }
-            let (mut passed, keys_only) = (None, self.keys_only);
+            let (mut passed, keys_only) = (None, self.shows != Shows::Entries);
             let visit = |key: &[u8], record: Record<'_>| {
                 let Some(part) = PartKey::parse(key) else { return self.take(now, key, &record) };
                 let index = if interval.reverse { 0 } else { u32::MAX };

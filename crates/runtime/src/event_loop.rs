@@ -153,8 +153,8 @@ impl<D: Driven> EventLoop<D> {
             if commands == Mailed::Stop {
                 return Ok(());
             }
-            // Behind one that came alone there is hardly another yet, and if there is, the poll, which
-            // is edge-triggered, says so: no system call is spent on looking.
+            // Behind one that came alone there is hardly another yet, and if there is, the poll,
+            // which is edge-triggered, says so: no system call is spent on looking.
             if received == 0 || received == 1 && self.inbound.is_last() {
                 self.wait()?;
             }

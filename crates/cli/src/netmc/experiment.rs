@@ -86,9 +86,9 @@ const BESIDE: Duration = Duration::from_millis(100);
 /// half at most.
 const TRIALS_TIME: Duration = Duration::from_secs(115);
 
-/// Bounds of how long a trial is looked at unless something else is wanted. The longest is enough
-/// for a p99, the shortest for a median.
+/// The least that a trial is looked at unless something else is wanted: enough for a median.
 const TIME_MIN: Duration = Duration::from_millis(250);
+/// The most, likewise: enough for a p99.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What is compared for the detour.
