@@ -307,7 +307,7 @@ fn write_some(engine: &mut impl Engine) -> Vec<(String, u64)> {
     for (name, version) in &all {
         engine.write(&key(name.as_bytes()), &value(*version, &[b'v'; 1_000]));
     }
-    engine.sync().unwrap();
+    engine.sync().expect("the backend is there");
     all
 }
 
