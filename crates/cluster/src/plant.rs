@@ -61,8 +61,6 @@ pub enum Plant {
     FloorFromReads,
     /// Switch: the directory is kept though the lease has ended or it stood by.
     KeepDirectory,
-    /// Switch: one that stands by passes on what nodes that have not heard of it answer.
-    PassStandingBy,
     /// Switch: a retry of a write on a trip is stamped anew.
     ForgetStamps,
     /// Switch: a write is stamped though it may have been applied before the trip began.
@@ -81,9 +79,6 @@ pub enum Plant {
     RunAgain,
     /// Node: whatever a write that comes home was stamped with or when, it is taken for new.
     TakeLatecomers,
-    /// Node: of a write that was stamped on a trip it is taken for certain that no later trip had
-    /// it.
-    TrustOldStamps,
     /// Node: the tail of a key that is away says that what it has is the newest.
     ProveAway,
     /// Node: a manifest is taken whether or not its parts are there.
@@ -110,7 +105,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 47] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -138,7 +133,6 @@ impl Plant {
         Self::BelieveAnyProof,
         Self::FloorFromReads,
         Self::KeepDirectory,
-        Self::PassStandingBy,
         Self::ForgetStamps,
         Self::StampUnborn,
         Self::TrustMarks,
@@ -148,7 +142,6 @@ impl Plant {
         Self::TrustTheYoung,
         Self::RunAgain,
         Self::TakeLatecomers,
-        Self::TrustOldStamps,
         Self::ProveAway,
         Self::SealUnchecked,
         Self::AbandonSealed,

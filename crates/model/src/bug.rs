@@ -92,7 +92,6 @@ impl Bug {
                 | Plant::BelieveAnyProof
                 | Plant::FloorFromReads
                 | Plant::KeepDirectory
-                | Plant::PassStandingBy
                 | Plant::ForgetStamps
                 | Plant::StampUnborn
                 | Plant::TrustMarks
@@ -102,7 +101,6 @@ impl Bug {
                 | Plant::TrustTheYoung
                 | Plant::RunAgain
                 | Plant::TakeLatecomers
-                | Plant::TrustOldStamps
                 | Plant::ProveAway
                 | Plant::SealUnchecked
                 | Plant::AbandonSealed

@@ -243,11 +243,6 @@ impl Replica {
         match (ctx.plant, arrival) {
             (Some(Plant::RunAgain), Arrival::Applied(_)) => Arrival::New,
             (Some(Plant::TakeLatecomers), Arrival::Refused(_)) => Arrival::New,
-            (Some(Plant::TrustOldStamps), Arrival::Refused(Code::Closed))
-                if request.object_version != 0 =>
-            {
-                Arrival::New
-            }
             _ => arrival,
         }
     }

@@ -271,8 +271,7 @@ impl Pipeline {
             return Err(DropReason::NoLease);
         }
         let tables = self.tables.as_ref();
-        let stands_by = tables.is_some_and(|tables| !tables.active());
-        if stands_by && self.plant != Some(Plant::PassStandingBy) {
+        if tables.is_some_and(|tables| !tables.active()) {
             return Err(DropReason::Standby);
         }
         let sender = tables.and_then(|tables| tables.sender(from));
