@@ -188,7 +188,7 @@ impl Controller {
         assert!(given.unwrap_or(0) <= self.durable, "no order leaves before its map is durable");
         let lease = self.lease_for(member, given);
         let hot = self.hot_for(member, given).cloned();
-        let [resting, busy] = hot::paces(&self.state, self.config.poll_interval);
+        let pace = hot::pace(&self.state, self.config.poll_interval);
         let peer = self.peers.get_mut(&member)?;
         peer.offered = peer.offered.max(given.unwrap_or(0));
         if let Some(Install::Assignment(assignment)) = &install {
@@ -199,7 +199,7 @@ impl Controller {
         peer.due = now
             + match member {
                 Member::Switch(_) => peer.pace,
-                Member::Node(_) => peer.pace.min(if peer.busy { busy } else { resting }),
+                Member::Node(_) => peer.pace.min(pace),
             };
         if let Some(order) = &hot {
             peer.hot_offered = order.revision;
@@ -209,6 +209,17 @@ impl Controller {
         }
         self.orders += 1;
         Some((member, Order { install, lease, hot }))
+    }
+
+    /// A node says that something should be heard of at once: its report is asked for, when what it
+    /// was sent before has been answered. If this gets lost, it is heard of a little later.
+    pub fn handle_alert(&mut self, now: Instant, node: NodeId) {
+        self.awake(now);
+        if let Some(peer) = self.peers.get_mut(&Member::Node(node)).filter(|it| it.follows())
+            && hot::is_wanted(&self.state)
+        {
+            peer.due = now;
+        }
     }
 
     /// A member answered its order.
@@ -409,7 +420,7 @@ impl Controller {
         }
         if let (Member::Node(node), MemberReport::Node(it)) = (from, &report.state) {
             let pins = &self.state.pins;
-            peer.busy = self.hot.hear_node(now, (node, report.life), it, pins);
+            self.hot.hear_node(now, (node, report.life), it, pins);
         }
         if let (Member::Switch(index), MemberReport::Switch(it)) = (from, &report.state)
             && index == self.state.map.active_switch

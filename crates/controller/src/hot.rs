@@ -27,8 +27,8 @@ use load::Load;
 use log::HotLog;
 use machine::Instant;
 use places::Places;
+use policy::Policy;
 pub(crate) use policy::Rates;
-use policy::{Policy, RATE_MIN};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -48,9 +48,9 @@ const GIVEN_MAX: usize = 4;
 /// Keys that one report of a node is heard of.
 const REPORTED_MAX: usize = 64;
 
-/// How often a node is asked at least how it is, so that a burst is seen soon: one at rest, and one
-/// that is busy, where the next burst most likely is.
-const POLLS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(25)];
+/// How often a node is asked at least how it is, so that what becomes hot is seen soon. Of a burst it
+/// [alerts](crate::Controller::handle_alert) by itself.
+const POLL: Duration = Duration::from_millis(100);
 
 /// Polls per second of all nodes together that may come of that: a few per cent of what a
 /// controller can take.
@@ -164,18 +164,18 @@ impl Hot {
         self.directory = None;
     }
 
-    /// Takes the report of a node; returns whether keys of it may well become hot.
+    /// Takes the report of a node.
     pub(crate) fn hear_node(
         &mut self,
         now: Instant,
         (node, life): (NodeId, Life),
         report: &NodeReport,
         pins: &BTreeSet<KeyName>,
-    ) -> bool {
+    ) {
         let foreign = report.hot_revision > self.order.revision;
         self.news |= self.order.revision > 0 || foreign;
         self.news |= !report.hot.is_empty() || !pins.is_empty();
-        self.load.note(now, node, life, report) >= RATE_MIN
+        self.load.note(now, node, life, report);
     }
 
     /// Sees to it that the order is what it should be by now.
@@ -361,13 +361,17 @@ pub(crate) fn node_report(peer: &Peer) -> Option<&NodeReport> {
     }
 }
 
-/// How soon each node is to be asked again, if not sooner for other reasons: one at rest, and one
-/// that is busy.
-pub(crate) fn paces(state: &Saved, usual: Duration) -> [Duration; 2] {
-    let nodes = u32::try_from(state.map.nodes.len()).unwrap_or(u32::MAX);
-    if nodes < 2 || state.map.keyspaces.iter().all(|it| it.hot == HotPolicy::Off) {
-        return [usual; 2];
+/// Whether any key can be hot.
+pub(crate) fn is_wanted(state: &Saved) -> bool {
+    state.map.nodes.len() >= 2 && state.map.keyspaces.iter().any(|it| it.hot != HotPolicy::Off)
+}
+
+/// How soon each node is to be asked again, if not sooner for other reasons.
+pub(crate) fn pace(state: &Saved, usual: Duration) -> Duration {
+    if !is_wanted(state) {
+        return usual;
     }
+    let nodes = u32::try_from(state.map.nodes.len()).unwrap_or(u32::MAX);
     let least = Duration::from_secs(1).saturating_mul(nodes) / POLLS_MAX;
-    POLLS.map(|pace| usual.min(pace.max(least)))
+    usual.min(POLL.max(least))
 }

@@ -30,8 +30,6 @@ pub(crate) struct Peer {
     pub(crate) offered: u64,
     /// Revision of the newest order of hot keys sent to it, likewise.
     pub(crate) hot_offered: u64,
-    /// It takes so many requests that some key may become hot any moment.
-    pub(crate) busy: bool,
     /// It answered a full order without having installed it.
     pub(crate) stuck: bool,
     /// It may hold data: an assignment with partitions was sent, now or in an earlier life.
@@ -84,7 +82,6 @@ impl Peer {
             report: None,
             offered: 0,
             hot_offered: 0,
-            busy: false,
             stuck: false,
             may_hold: false,
             granted: Granted::up_to(now, lease),

@@ -22,6 +22,8 @@ pub(crate) struct Heat {
     hot: Vec<HotKey>,
     /// Requests of keys that are away which nobody could serve, in this segment and in the last.
     missed: [Missed; 2],
+    /// How often there was something that should be reported at once.
+    alerts: u64,
 }
 
 /// By keyspace and key.
@@ -39,12 +41,32 @@ struct Misses {
 impl Heat {
     pub(crate) fn new(now: Instant) -> Self {
         let (segment, missed) = (Frequencies::default(), Default::default());
-        Self { segment, began: now, hot: Vec::new(), missed }
+        Self { segment, began: now, hot: Vec::new(), missed, alerts: 0 }
+    }
+
+    /// How often there was something that should be reported at once: a [burst](Self::is_burst), or
+    /// a key that is away and wanted at home.
+    pub(crate) fn alerts(&self) -> u64 {
+        self.alerts
     }
 
     /// A client asked for this key, and was served.
     pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
-        self.segment.see(keyspace, keyhash, key, of);
+        let seen = self.segment.see(keyspace, keyhash, key, of);
+        if seen >= BURST_MIN && seen.is_power_of_two() && self.is_burst(keyspace, key, seen) {
+            self.alerts += 1;
+        }
+    }
+
+    /// Whether a key was asked for so often in this segment as it was expected in two, by what was
+    /// seen of it up to the last one's end. Who was not in that list was not more than its last.
+    fn is_burst(&self, keyspace: KeyspaceId, key: &[u8], seen: u32) -> bool {
+        let known = self.hot.iter().find(|it| it.keyspace == keyspace && it.key == key);
+        let rate = match known {
+            None if self.hot.len() < HOT_MAX => 0,
+            known => known.or(self.hot.last()).map_or(0, HotKey::rate),
+        };
+        u64::from(seen) * SEGMENTS_PER_SECOND >= 2 * rate
     }
 
     /// A client asked for what only the home of this key can do, which is away.
@@ -60,8 +82,10 @@ impl Heat {
     fn see_miss(&mut self, keyspace: KeyspaceId, key: &[u8], count: impl FnOnce(&mut Misses)) {
         let [present, _] = &mut self.missed;
         let place = (keyspace, key.into());
-        if present.len() < HOT_MAX || present.contains_key(&place) {
+        let known = present.contains_key(&place);
+        if present.len() < HOT_MAX || known {
             count(present.entry(place).or_default());
+            self.alerts += u64::from(!known);
         }
     }
 
@@ -190,13 +214,38 @@ mod tests {
                 heat.see(SPACE, u64::from(key[0]), key, of);
             }
         };
+        let before = heat.alerts();
+        let alerts = |heat: &Heat| heat.alerts() - before;
         see(&mut heat, 31, b"burst");
-        assert_eq!(heat.hot().len(), 1, "that may be chance");
+        assert_eq!((heat.hot().len(), alerts(&heat)), (1, 0), "that may be chance");
         see(&mut heat, 33, b"burst");
-        see(&mut heat, 40, b"steady");
+        assert_eq!(alerts(&heat), 2, "at 32 and at 64");
+        see(&mut heat, 127, b"steady");
+        assert_eq!(alerts(&heat), 2, "500 a second were known");
+        see(&mut heat, 1, b"steady");
+        assert_eq!(alerts(&heat), 3, "more than twice as many by now");
         let told: Vec<_> = heat.hot().into_iter().map(|it| (it.key, it.reads, it.writes)).collect();
-        let wanted = [(b"burst".to_vec(), 550, 90), (b"steady".to_vec(), 500, 0)];
+        let wanted = [(b"steady".to_vec(), 1110, 170), (b"burst".to_vec(), 550, 90)];
         assert_eq!(told, wanted, "at least so much, and not less than it was");
+    }
+
+    #[test]
+    fn a_key_below_a_full_list_is_no_burst_as_long_as_it_is_not_twice_the_last_of_it() {
+        let mut now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
+        let see = |heat: &mut Heat, key: u8, times: u32| {
+            (0..times).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
+        };
+        for _ in 0..20 {
+            (0..=u8::try_from(HOT_MAX).unwrap()).for_each(|key| see(&mut heat, key, 100));
+            now = now + Duration::from_millis(100);
+            heat.end_segment(now);
+        }
+        let before = heat.alerts();
+        (0..=u8::try_from(HOT_MAX).unwrap()).for_each(|key| see(&mut heat, key, 199));
+        assert_eq!(heat.alerts(), before);
+        see(&mut heat, 99, 256);
+        assert_eq!(heat.alerts(), before + 1, "with the 256th");
     }
 
     #[test]
@@ -222,8 +271,10 @@ mod tests {
         for key in 0..64_u8 {
             (0..40).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
         }
+        let before = heat.alerts();
         heat.see_bound(SPACE, b"away");
         (0..3).for_each(|_| heat.see_lost(SPACE, b"away"));
+        assert_eq!(heat.alerts(), before + 1, "once in a segment");
         let told = |heat: &Heat| heat.hot().last().map(|it| (it.key.clone(), it.bound, it.lost));
         assert_eq!(told(&heat), Some((b"away".to_vec(), 10, 30)));
         for wanted in [true, false] {

@@ -392,6 +392,13 @@ impl<E: Engine> Node<E> {
         }
     }
 
+    /// How often there was something that the controller should hear of at once: when this has
+    /// grown, it is time for a [report](Self::report).
+    #[must_use]
+    pub fn alerts(&self) -> u64 {
+        self.heat.alerts()
+    }
+
     /// Keys that are away without the order's wish; what is not durable yet counts as well.
     fn homecoming(&self) -> u64 {
         let count = |replica: &Replica| {

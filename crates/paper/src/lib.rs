@@ -18,8 +18,5 @@ pub use arm::Arm;
 pub use figure::{Cell, Column, Figure, Table};
 pub use load::{Load, Skew};
 pub use plot::{Curve, Panel};
-pub use rack::{
-    Bounds, CACHED_TIMES_MAX, DEADLINE, HOP, Look, NODE_RATE, Rack, RackSpec, STARTS_FOR, Starts,
-    Trial,
-};
+pub use rack::{Bounds, CACHED_TIMES_MAX, Look, Pace, Rack, RackSpec, STARTS_FOR, Starts, Trial};
 pub use search::{Best, OBJECTIVE_TIMES, highest, objective};

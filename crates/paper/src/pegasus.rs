@@ -7,7 +7,7 @@ mod shifts;
 mod tail;
 mod throughput;
 
-use crate::rack::{DEADLINE, HOP, KEY_BYTES, NODE_RATE, RackSpec, VALUE_BYTES};
+use crate::rack::{KEY_BYTES, Pace, RackSpec, VALUE_BYTES};
 use crate::search::OBJECTIVE_TIMES;
 use crate::{Arm, Figure, Load, Skew};
 use cluster::Selection;
@@ -24,6 +24,8 @@ pub struct Settings {
     pub keys: u64,
     /// Nodes of each chain.
     pub replicas: u8,
+    /// How fast racks are.
+    pub pace: Pace,
     /// Seed of everything drawn.
     pub seed: u64,
     /// Share of reads, in percent, where the figure is not about it; the rest are writes.
@@ -95,11 +97,11 @@ impl Settings {
 
     /// A rack with them.
     fn rack(&self, arm: Arm) -> RackSpec {
-        let Self { nodes, keys, replicas, seed, .. } = *self;
+        let Self { nodes, keys, replicas, pace, seed, .. } = *self;
         let selection = Selection::default();
         RackSpec {
             nodes,
-            node_rate: NODE_RATE,
+            pace,
             half_slow: false,
             keys,
             replicas,
@@ -112,18 +114,19 @@ impl Settings {
 
     /// The first lines of all notes.
     fn notes(&self, window: Duration) -> Vec<String> {
-        let Self { nodes, keys, replicas, seed, .. } = self;
+        let Self { nodes, keys, replicas, pace, seed, .. } = self;
+        let rate = pace.node_rate();
         vec![
             format!(
-                "{nodes} nodes that serve {NODE_RATE} requests/s each, chains of {replicas}; \
+                "{nodes} nodes that serve {rate} requests/s each, chains of {replicas}; \
                  {keys} keys of {KEY_BYTES} bytes, values of {VALUE_BYTES}; seed {seed}"
             ),
             format!(
                 "open loop, Poisson; a hop takes {} us; looked at for {} s of virtual time each; \
                  no answer within {} ms counts as that latency",
-                HOP.as_micros(),
+                pace.hop().as_micros(),
                 window.as_secs_f64(),
-                DEADLINE.as_millis()
+                pace.deadline().as_millis()
             ),
         ]
     }

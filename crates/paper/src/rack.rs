@@ -11,17 +11,18 @@ mod bounds;
 mod control;
 mod meter;
 mod net;
+mod pace;
 mod user;
 
 pub use bounds::{Bounds, CACHED_TIMES_MAX};
 pub use meter::{Look, STARTS_FOR, Starts};
-pub use net::HOP;
-pub use user::DEADLINE;
+pub use pace::Pace;
 
 use crate::netcache::{NetCache, Way};
 use crate::{Arm, Load};
 use agenda::{Alarm, Event, Unit};
 use cluster::{Selection, StoreId};
+use control::MAIL;
 use control::{KEYSPACE, Mail, START, SWITCH_LIFE, configuration, node_life};
 use controller::Controller;
 use machine::{Full, Instant, Outbox, Rng, Served, Service, is_work};
@@ -43,8 +44,8 @@ use workload::{Arrivals, Generator, IntervalSummary, KeyNames, Population, Value
 pub struct RackSpec {
     /// Storage nodes, each with one shard; at most [`wire::NODES_MAX`].
     pub nodes: u16,
-    /// Requests that a node serves in a second.
-    pub node_rate: u32,
+    /// How fast it is.
+    pub pace: Pace,
     /// Whether every other node serves at half of that.
     pub half_slow: bool,
     /// Keys, all of them written before the first trial.
@@ -62,17 +63,13 @@ pub struct RackSpec {
     pub seed: u64,
 }
 
-/// Requests that a node of a figure serves in a second: a tenth of what a core of a real one does,
-/// so that a second of a rack is simulated within one or two.
-pub const NODE_RATE: u32 = 10_000;
-
 /// Bytes of each key and of each value, as in Pegasus' evaluation.
 pub(crate) const KEY_BYTES: usize = 64;
 /// See [`KEY_BYTES`].
 pub(crate) const VALUE_BYTES: usize = 128;
 
-/// Nodes for each client: one asks for at most 40,000 requests a second, so that its window of
-/// sequence numbers has room for all that wait.
+/// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that its
+/// window of sequence numbers has room for all that wait.
 const NODES_PER_CLIENT: u16 = 4;
 
 /// How a trial went.
@@ -85,7 +82,7 @@ pub struct Trial {
     /// How long the window was.
     pub window: Duration,
     /// The 99th percentile of the time from when a request was meant to start to its end, which
-    /// for those without an answer is [`DEADLINE`]; in microseconds.
+    /// for those without an answer is [`Pace::deadline`]; in microseconds.
     pub p99_us: u64,
     /// Share of them that the switch itself answered.
     pub by_switch: f64,
@@ -139,6 +136,9 @@ struct Server {
     machine: Node<MemoryEngine>,
     service: Service<u32>,
     alarm: Alarm,
+    /// Alerts of the machine that were sent on, and when the next may be.
+    alerts: u64,
+    next_alert: Instant,
     /// Requests served in the window of the meter.
     served: u64,
 }
@@ -146,7 +146,8 @@ struct Server {
 impl RackSpec {
     /// Requests per second that this node serves.
     pub(crate) fn rate_of(&self, node: u16) -> u32 {
-        if self.half_slow && node % 2 == 1 { self.node_rate / 2 } else { self.node_rate }
+        let rate = self.pace.node_rate();
+        if self.half_slow && node % 2 == 1 { rate / 2 } else { rate }
     }
 
     /// Partitions for each node: where nodes differ in speed, enough to share them out by it.
@@ -173,12 +174,12 @@ impl Rack {
         let mut rack = Self {
             spec,
             now: START,
-            net: Net::new(rng.fork("net")),
+            net: Net::new(spec.pace.hop(), rng.fork("net")),
             switch: Pipeline::new(SWITCH_LIFE),
             cache: spec.arm.caches().then(|| NetCache::new(SERVICE, rng.fork("cache"))),
             outbox: Outbox::default(),
             nodes: (0..spec.nodes).map(|index| Server::new(index, spec.rate_of(index))).collect(),
-            users: (0..spec.clients()).map(|index| User::new(index, &rng)).collect(),
+            users: (0..spec.clients()).map(|index| User::new(index, spec.pace, &rng)).collect(),
             rng,
             controller,
             controller_alarm: Alarm::new(),
@@ -254,7 +255,7 @@ impl Rack {
         }
         self.nodes.iter_mut().for_each(|server| server.served = 0);
         self.cached = 0;
-        let end = until + DEADLINE * 2;
+        let end = until + self.spec.pace.deadline() * 2;
         while (self.now < until || !self.is_idle()) && self.step(end) {}
         self.trial(window)
     }
@@ -298,6 +299,7 @@ impl Rack {
             Event::Wake(Unit::Node(node)) => self.with_server(node, Server::wake),
             Event::Wake(Unit::Controller) => self.wake_controller(),
             Event::Mail => self.mail_arrives(),
+            Event::Alert { node } => self.alert_arrives(node),
             Event::Tick => self.meter.tick(at, &mut self.net.agenda),
         }
         true
@@ -374,6 +376,8 @@ impl Server {
             machine: Node::new(config, engine, START),
             service: Service::new(NonZero::new(rate).expect("a server serves")),
             alarm: Alarm::new(),
+            alerts: 0,
+            next_alert: START,
             served: 0,
         }
     }
@@ -419,9 +423,14 @@ impl Server {
         self.pump(now, net);
     }
 
-    /// Lets its answers go, and sets the alarm.
+    /// Lets its answers and alerts go, and sets the alarm.
     fn pump(&mut self, now: Instant, net: &mut Net) {
         self.machine.flush().expect("memory does not fail");
+        let alerts = self.machine.alerts();
+        if alerts != self.alerts && now >= self.next_alert {
+            (self.alerts, self.next_alert) = (alerts, now + ALERT_REST);
+            net.agenda.plan(now + MAIL, Event::Alert { node: self.index });
+        }
         while let Some(datagram) = self.machine.poll_transmit() {
             net.post(now, self.endpoint, datagram);
         }
@@ -430,6 +439,9 @@ impl Server {
         }
     }
 }
+
+/// Alerts of a node follow each other no sooner than this, as in its driver.
+const ALERT_REST: Duration = Duration::from_millis(10);
 
 /// How long filling may take: a client writes 64 keys in half a millisecond.
 const FILL_MAX: Duration = Duration::from_secs(600);

@@ -2,7 +2,7 @@
 
 use cluster::Selection;
 use paper::pegasus::{FIGURES, Settings, figure};
-use paper::{Arm, Best, Figure, Load, NODE_RATE, Rack, RackSpec, Skew, Trial, highest, objective};
+use paper::{Arm, Best, Figure, Load, Pace, Rack, RackSpec, Skew, Trial, highest, objective};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -14,7 +14,7 @@ fn rack(nodes: u16, keys: u64) -> Rack {
 fn spec(nodes: u16, keys: u64) -> RackSpec {
     RackSpec {
         nodes,
-        node_rate: NODE_RATE,
+        pace: Pace::USUAL,
         half_slow: false,
         keys,
         replicas: 1,
@@ -151,6 +151,7 @@ fn where_nodes_differ_in_speed_the_choice_of_the_copy_matters() {
 /// A figure of a small rack, and what was told while it was made.
 fn small(number: u32, arm: Option<Arm>, seed: u64) -> (Figure, Vec<String>) {
     let settings = Settings {
+        pace: Pace::USUAL,
         nodes: 3,
         keys: 500,
         replicas: 1,
@@ -192,6 +193,7 @@ fn every_figure_is_a_table_and_a_plot() {
 #[test]
 fn there_are_no_other_figures() {
     let settings = Settings {
+        pace: Pace::USUAL,
         nodes: 3,
         keys: 500,
         replicas: 1,
@@ -203,12 +205,14 @@ fn there_are_no_other_figures() {
     assert_eq!(figure(7, &settings, |_| ()), None);
 }
 
-/// As in a rack of network namespaces, where a node serves 300 requests a second or half of that.
+/// As in a rack of network namespaces, where a node serves 300 requests a second or half of that
+/// (but for the network, where there and back takes four times as long as the request here).
 /// Among nodes that serve 10,000 a key of 30 reads a second is one of many; of what a slow node
 /// does here it is a fifth.
 #[test]
 fn where_nodes_are_slow_keys_of_a_few_reads_a_second_have_copies() {
-    let half_slow = RackSpec { node_rate: 300, half_slow: true, ..spec(32, 50_000) };
+    let pace = Pace::slowed(333).expect("not too slow");
+    let half_slow = RackSpec { pace, half_slow: true, ..spec(32, 50_000) };
     let mut rack = Rack::new(RackSpec { arm: Arm::Copies, ..half_slow });
     let load = Load::reads(Skew::Zipf(1.2));
     let rate = 0.75 * rack.bounds(&load).cap;
@@ -217,5 +221,5 @@ fn where_nodes_are_slow_keys_of_a_few_reads_a_second_have_copies() {
     }
     let trial = rack.run(&load, rate, 10_000 * MS, None);
     assert_eq!(trial.done, trial.begun, "{trial:?}");
-    assert!(trial.busiest < 0.97 && trial.p99_us < 35_000, "{trial:?}");
+    assert!(trial.busiest < 0.97 && trial.p99_us < 45_000, "{trial:?}");
 }

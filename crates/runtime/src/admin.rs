@@ -5,6 +5,7 @@
 //! | `GET /metrics` | everything counted, in the exposition format of Prometheus |
 //! | `GET /healthz` | `{"status":"ok"}` if every thread answers, else 503 |
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
+//! | `GET /v1/alerts?heard=N` | how many alerts the node has given, as soon as that is not N (one node) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
 //! | `GET /v1/explain/hot?keyspace=ID&keyhash=HEX` | `switch::HotExplanation`, or null (switch) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
@@ -23,7 +24,8 @@
 //! be one that only operators and the controller reach.
 
 use crate::driver::{
-    Change, ControllerHandle, MemberHandle, NamedKey, OrderError, RequestError, SwitchHandle,
+    Change, ControllerHandle, MemberHandle, NamedKey, NodeHandle, OrderError, RequestError,
+    SwitchHandle,
 };
 use crate::fatal;
 use crate::mailbox::MailError;
@@ -125,6 +127,9 @@ fn router(roles: Roles) -> Router {
     let mut router = Router::new();
     if let Some(member) = roles.member() {
         let limit = DefaultBodyLimit::max(ORDER_SIZE_MAX);
+        if let MemberHandle::Node(node) = &member {
+            router = router.route("/v1/alerts", get(listen).with_state(node.clone()));
+        }
         let state = Orders { member, refused: Arc::default() };
         let order = put(take_order).layer(limit).with_state(state);
         router = router.route("/v1/order", order);
@@ -218,6 +223,24 @@ async fn take_order(
             };
             refuse(status, error)
         }
+    }
+}
+
+/// How many alerts have been heard.
+#[derive(Deserialize)]
+struct Heard {
+    heard: u64,
+}
+
+async fn listen(
+    State(node): State<NodeHandle>,
+    heard: Result<Query<Heard>, QueryRejection>,
+) -> Response {
+    match heard {
+        Ok(Query(Heard { heard })) => {
+            node.listen(heard).await.map_or_else(unreached, |alerts| Json(alerts).into_response())
+        }
+        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The three roles as threads, each with a handle by which the control plane reaches it.
 
+mod alert;
 mod controller;
 mod delivery;
 mod fast_path;
@@ -7,11 +8,12 @@ mod node;
 mod orders;
 mod switch;
 
+pub use alert::Listen;
 pub use controller::{
     Change, ControllerDriver, ControllerError, ControllerHandle, ControllerPlan, MapStore,
     NamedKey, RequestError,
 };
-pub use delivery::{Delivery, in_process, over_http};
+pub use delivery::{Delivery, Line, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};
 pub use node::{NodeDriver, NodeHandle, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};

@@ -362,7 +362,10 @@ fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
 /// What the configuration asks of a controller.
 fn plan(config: &Config) -> Result<ControllerPlan, StartError> {
     let switches = (0..).zip(&config.switches);
-    let members = switches.map(|(index, it)| (Member::Switch(index), over_http(it.admin)));
+    let members = switches.map(|(index, it)| {
+        let member = Member::Switch(index);
+        (member, over_http(member, it.admin))
+    });
     let cluster = entropy::draw().map(ClusterId).map_err(StartError::Entropy)?;
     Ok(ControllerPlan {
         config: config.controller_config(cluster),

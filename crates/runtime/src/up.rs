@@ -13,8 +13,8 @@ mod plan;
 use crate::admin::Admin;
 use crate::config::EngineKind;
 use crate::driver::{
-    ControllerDriver, ControllerHandle, ControllerPlan, Delivery, MapStore, MemberHandle,
-    NodeDriver, SwitchDriver, in_process,
+    ControllerDriver, ControllerHandle, ControllerPlan, Line, MapStore, MemberHandle, NodeDriver,
+    NodeHandle, SwitchDriver, SwitchHandle, in_process,
 };
 use crate::entropy;
 use crate::mailbox::MailError;
@@ -29,6 +29,7 @@ use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
 use plan::Plan;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -145,7 +146,9 @@ impl Embedded {
             controller: None,
             others: Sources::default(),
         };
-        let (keyspaces, members) = (keyspaces(options), members(&roles));
+        let role = "the controller".to_owned();
+        let members = members(&roles).map_err(|why| StartError::Thread { role, why })?;
+        let keyspaces = keyspaces(options);
         let plan = ControllerPlan { config, keyspaces, members };
         let controller = ControllerDriver::start(plan, store).map_err(StartError::from)?;
         let roles = Roles { controller: Some(controller.handle()), ..roles };
@@ -330,16 +333,11 @@ fn keyspaces(options: &UpOptions) -> Vec<KeyspaceSpec> {
     ]
 }
 
-fn members(roles: &Roles) -> Vec<(Member, Delivery)> {
-    let switch = roles
-        .switch
-        .iter()
-        .map(|switch| (Member::Switch(0), in_process(MemberHandle::Switch(switch.clone()))));
-    let nodes = roles
-        .nodes
-        .iter()
-        .map(|node| (Member::Node(node.spec().id), in_process(MemberHandle::Node(node.clone()))));
-    switch.chain(nodes).collect()
+fn members(roles: &Roles) -> io::Result<Vec<(Member, Line)>> {
+    let switch = |it: &SwitchHandle| (Member::Switch(0), MemberHandle::Switch(it.clone()));
+    let node = |it: &NodeHandle| (Member::Node(it.spec().id), MemberHandle::Node(it.clone()));
+    let members = roles.switch.iter().map(switch).chain(roles.nodes.iter().map(node));
+    members.map(|(member, handle)| Ok((member, in_process(handle)?))).collect()
 }
 
 fn wait_ready(controller: &ControllerHandle) -> Result<(), UpError> {

@@ -1,7 +1,7 @@
 //! What happens next: events in the order of virtual time, and a hash over all of them.
 
 use crate::role::Role;
-use crate::world::{Answer, Fault, Mandate, Relief};
+use crate::world::{Alert, Answer, Fault, Mandate, Relief};
 use machine::{Instant, mix};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,6 +16,8 @@ pub(crate) enum Event {
     Order(Mandate),
     /// What became of an order reaches the controller that gave it.
     Answer(Answer),
+    /// A node's alert reaches a controller.
+    Alert(Alert),
     /// A node shard makes durable what it handled and lets its answers go.
     Flush { shard: usize },
     /// A slow process has done with what it was at and takes what comes next.

@@ -16,7 +16,7 @@ mod start;
 mod traffic;
 mod trips;
 
-pub(crate) use control::{Answer, Mandate};
+pub(crate) use control::{Alert, Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
 pub use outage::{Outages, measure_outages};
 
@@ -120,6 +120,9 @@ struct Shard {
     /// What a crashed one comes back with.
     disk: Option<Disk>,
     flush_scheduled: bool,
+    /// Alerts of the machine that were sent on, and when the next may be.
+    alerts: u64,
+    next_alert: Instant,
 }
 
 /// A controller, at work or not.
@@ -190,6 +193,7 @@ impl World {
             Event::Datagram { from, to, bytes } => self.datagram_arrives(from, to, bytes),
             Event::Order(mandate) => self.order_arrives(mandate),
             Event::Answer(answer) => self.answer_arrives(answer),
+            Event::Alert(alert) => self.alert_arrives(alert),
             Event::Flush { shard } => self.flush_is_due(shard),
             Event::Serve { role, life } => self.serve_next(role, life),
             Event::Fault(fault) => self.fault(fault),

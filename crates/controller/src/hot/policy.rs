@@ -7,7 +7,7 @@ use cluster::HotKey;
 pub(crate) const HOT_PER_NODE: u64 = 8;
 
 /// A key of so many reads per second is worth copies however many others there are, if it is not a
-/// small part of what a node does ([`SMALL_PART`]). From this rate on a node is busy, too.
+/// small part of what a node does ([`SMALL_PART`]).
 pub(crate) const RATE_MIN: u64 = 50;
 
 /// A key is a small part of what a node does if its reads are less than the mean of a node, over

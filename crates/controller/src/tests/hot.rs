@@ -9,8 +9,6 @@ use machine::Instant;
 use std::time::Duration;
 
 const SWITCH: Member = Member::Switch(0);
-/// How often busy nodes are asked how they are.
-const BUSY_POLL: Duration = Duration::from_millis(25);
 /// For how long reports are gathered.
 const LOOK: Duration = Duration::from_millis(5);
 const SPACE: KeyspaceId = KeyspaceId(1);
@@ -73,24 +71,44 @@ fn a_key_becomes_hot_on_the_switch_first_and_then_on_all_nodes_within_a_poll() {
     assert!(world.delivered.iter().all(|(_, order)| order.hot.is_none()), "told once");
 }
 
-/// The node counts the burst at once, so this is all of the reaction but what nodes and network
-/// take: to be asked, and two more rounds of orders.
+/// The node counts the burst at once and alerts, so this is all of the reaction but what nodes and
+/// network take: to be asked, and two more rounds of orders.
 #[test]
-fn a_busy_node_is_asked_so_often_that_a_burst_is_answered_within_thirty_milliseconds() {
+fn an_alert_is_followed_by_a_question_and_an_order_within_five_milliseconds() {
     let mut world = world();
-    for _ in 0..20 {
-        for id in 0..4 {
-            world.member(node(id)).requests += 1_000;
-        }
-        world.live_for(POLL / 2);
-    }
-    for offset in [0, 3, 11, 17, 24] {
+    for offset in [0, 3, 11, 17, 74] {
         let mut world = world.clone();
         world.live_for(Duration::from_millis(offset));
         world.member(node(2)).told = vec![asked("k", 50_000, 0)];
+        world.controller.handle_alert(world.now, NodeId(2));
         let took = world.live_until(|world| has(world, SWITCH).revision > 0 && agreed(world));
-        assert!(took <= BUSY_POLL + LOOK, "{took:?} after {offset} ms");
+        assert!(took <= LOOK, "{took:?} after {offset} ms");
     }
+    world.kill(node(2));
+    world.live_for(POLL * 10);
+    world.delivered.clear();
+    world.controller.handle_alert(world.now, NodeId(2));
+    world.controller.handle_alert(world.now, NodeId(99));
+    world.settle();
+    assert!(world.delivered.is_empty(), "nobody is asked who does not answer, or is not known");
+}
+
+#[test]
+fn an_alert_during_a_question_is_followed_by_another() {
+    let world = world();
+    let asks_again = |alert: bool| {
+        let mut world = world.clone();
+        world.controller.handle_alert(world.now, NodeId(2));
+        let (member, order) = world.controller.poll_order().unwrap();
+        assert_eq!(member, node(2));
+        if alert {
+            world.controller.handle_alert(world.now, NodeId(2));
+        }
+        assert!(world.controller.poll_order().is_none(), "one at a time");
+        world.deliver(member, order);
+        world.controller.poll_order().is_some()
+    };
+    assert_eq!([false, true].map(asks_again), [false, true]);
 }
 
 #[test]
@@ -119,9 +137,9 @@ fn what_several_nodes_see_of_a_key_is_summed_and_the_mean_load_is_the_measure() 
     world.member(node(0)).told = vec![asked("warm", 700, 0)];
     world.member(node(1)).told = vec![asked("hot", 1_200, 0)];
     for id in 0..4 {
-        world.member(node(id)).requests += 1_600;
+        world.controller.handle_alert(world.now, NodeId(id));
     }
-    world.live_for(POLL);
+    world.live_for(LOOK);
     assert!(entry(has(&world, SWITCH), "hot").is_some());
     assert!(entry(has(&world, SWITCH), "warm").is_none());
 }

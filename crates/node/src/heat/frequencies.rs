@@ -57,8 +57,9 @@ pub(crate) enum Use {
 const COUNTED_MAX: usize = 256;
 
 impl Frequencies {
-    /// Counts a request. Allocates nothing once each place has been given to a key as long.
-    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
+    /// Counts a request; returns how many of its key have certainly been seen. Allocates nothing
+    /// once each place has been given to a key as long.
+    pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) -> u32 {
         let counted = &self.counted;
         let same = |place: &usize| {
             let known = counted.get(*place);
@@ -68,10 +69,10 @@ impl Frequencies {
         let known = self.places.find(keyhash, same).copied();
         let place = known.unwrap_or_else(|| self.admit(keyspace, keyhash, key));
         self.bump(place);
-        if let Some(it) = self.counted.get_mut(place) {
-            it.writes += u32::from(of != Use::Read);
-            it.bound += u32::from(of == Use::BoundWrite);
-        }
+        let it = self.counted.get_mut(place).expect("it was found, or admitted");
+        it.writes += u32::from(of != Use::Read);
+        it.bound += u32::from(of == Use::BoundWrite);
+        it.count - it.inherited
     }
 
     /// The most frequent keys of which anything is certain, the most frequent first.

@@ -17,6 +17,8 @@ pub(super) enum Event {
     Wake(Unit),
     /// The next order or report arrives.
     Mail,
+    /// An alert of a node arrives.
+    Alert { node: u16 },
     /// An interval of the measurement ends.
     Tick,
 }

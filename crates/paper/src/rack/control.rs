@@ -79,6 +79,12 @@ impl Rack {
         }
     }
 
+    /// A node wants its report to be asked for.
+    pub(super) fn alert_arrives(&mut self, node: u16) {
+        self.controller.handle_alert(self.now, NodeId(node));
+        self.pump_controller();
+    }
+
     fn order_switch(&mut self, Order { install, lease, hot }: &Order) {
         if let Some(Install::Tables(tables)) = install {
             self.switch.install(tables).expect("tables of a sound map");
@@ -176,7 +182,7 @@ pub(super) const START: Instant = Instant::from_unix_ms(1_000_000);
 pub(super) const KEYSPACE: &str = "paper";
 
 /// An order's way, and a report's: a connection within a rack.
-const MAIL: Duration = Duration::from_micros(200);
+pub(super) const MAIL: Duration = Duration::from_micros(200);
 
 /// How long a cluster may take to form.
 const FORM_MAX: Duration = Duration::from_secs(10);

@@ -9,6 +9,7 @@ use wire::Endpoint;
 #[derive(Debug)]
 pub(super) struct Net {
     pub(super) agenda: Agenda,
+    hop: Duration,
     rng: Rng,
     parcels: Vec<Parcel>,
     /// Places among `parcels` that are free; their buffers are used again.
@@ -32,8 +33,9 @@ pub(super) enum Place {
 }
 
 impl Net {
-    pub(super) fn new(rng: Rng) -> Self {
-        Self { agenda: Agenda::default(), rng, parcels: Vec::new(), free: Vec::new() }
+    /// Cables that take so long, and up to one part of [`JITTER`] longer.
+    pub(super) fn new(hop: Duration, rng: Rng) -> Self {
+        Self { agenda: Agenda::default(), hop, rng, parcels: Vec::new(), free: Vec::new() }
     }
 
     /// Puts a datagram on its cable.
@@ -50,8 +52,9 @@ impl Net {
         (slot.from, slot.to) = (from, to);
         slot.bytes.clear();
         slot.bytes.extend_from_slice(payload);
-        let jitter = Duration::from_nanos(self.rng.below(JITTER_NS_MAX));
-        self.agenda.plan(now + HOP + jitter, Event::Arrival { parcel });
+        let most = u64::try_from((self.hop / JITTER).as_nanos()).unwrap_or(u64::MAX);
+        let jitter = Duration::from_nanos(self.rng.below(most));
+        self.agenda.plan(now + self.hop + jitter, Event::Arrival { parcel });
     }
 
     /// Lends a parcel out; [`put_back`](Self::put_back) it.
@@ -101,9 +104,5 @@ const fn endpoint(port: u16) -> Endpoint {
     Endpoint { addr: [10; 16], port }
 }
 
-/// From one end of a cable to the other, with all that is before and behind it. As long as a
-/// request takes its server: 10 µs to a server of 100,000 requests a second, slowed down ten times.
-pub const HOP: Duration = Duration::from_micros(100);
-
-/// A hop takes up to a tenth longer, so that nothing runs in lockstep.
-const JITTER_NS_MAX: u64 = 10_000;
+/// A hop takes longer by a part of itself, up to one of so many.
+const JITTER: u32 = 10;

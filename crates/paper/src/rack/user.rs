@@ -3,6 +3,7 @@
 use super::agenda::{Agenda, Alarm, Event, Unit};
 use super::meter::Meter;
 use super::net::{Net, SERVICE, client_endpoint};
+use super::pace::Pace;
 use client::{
     Client, ClientConfig, Expiry, IN_FLIGHT_MAX, Outcome, Reply, Request, RetransmitBounds, Tickets,
 };
@@ -11,13 +12,13 @@ use machine::{Instant, Rng};
 use std::iter::StepBy;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 use wire::Endpoint;
 use workload::{Arrivals, Ending, Generator, KeyNames, Op, OpKind, Values};
 
 /// One client.
 pub(super) struct User {
     index: u16,
+    pace: Pace,
     pub(super) machine: Client,
     endpoint: Endpoint,
     alarm: Alarm,
@@ -57,13 +58,15 @@ struct Waiting {
 }
 
 impl User {
-    pub(super) fn new(index: u16, rng: &Rng) -> Self {
+    pub(super) fn new(index: u16, pace: Pace, rng: &Rng) -> Self {
         let mut config = ClientConfig::new(SERVICE, u64::from(index) + 1);
-        (config.deadline, config.in_flight_max) = (DEADLINE, IN_FLIGHT_MAX);
+        (config.deadline, config.in_flight_max) = (pace.deadline(), IN_FLIGHT_MAX);
         let usual = RetransmitBounds::default();
-        config.retransmit = RetransmitBounds { min: RETRY_MIN, first: RETRY_MIN, ..usual };
+        let least = pace.retry_min().min(usual.max);
+        config.retransmit = RetransmitBounds { min: least, first: least, ..usual };
         Self {
             index,
+            pace,
             machine: Client::new(config, rng.fork(&format!("client {index}"))),
             endpoint: client_endpoint(index),
             alarm: Alarm::new(),
@@ -148,7 +151,7 @@ impl User {
         meter.request(intended);
         match self.machine.start(now, &contents.keyspace, request) {
             Ok(ticket) => self.waiting.insert(ticket, Waiting { kind, key, intended }),
-            Err(_) => meter.end(intended + DEADLINE, kind, Ending::Refused, intended),
+            Err(_) => meter.end(intended + self.pace.deadline(), kind, Ending::Refused, intended),
         }
     }
 
@@ -199,15 +202,6 @@ impl User {
         }
     }
 }
-
-/// How long an answer is waited for: four times as long as a full queue takes. What has none by
-/// then counts as not answered, and as a latency of this.
-pub const DEADLINE: Duration = Duration::from_millis(100);
-
-/// Nothing is asked for again sooner: ten times the usual, as all else is ten times slower. A full
-/// queue is served within 51 ms, so that what is asked for again has been lost; copies of what
-/// still waits would keep a node full that was full once.
-const RETRY_MIN: Duration = Duration::from_millis(50);
 
 /// Writes of one client at a time while the rack is filled.
 const FILL_IN_FLIGHT: usize = 64;

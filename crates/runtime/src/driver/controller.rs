@@ -5,7 +5,7 @@ mod thread;
 
 pub use handle::{Change, ControllerHandle, NamedKey, RequestError};
 
-use super::delivery::Delivery;
+use super::delivery::Line;
 use crate::fatal;
 use crate::store::{RedbMapStore, StoreError};
 use cluster::Member;
@@ -46,9 +46,9 @@ pub struct ControllerPlan {
     pub config: ControllerConfig,
     /// Keyspaces to create as soon as all nodes have been heard of, unless they exist.
     pub keyspaces: Vec<KeyspaceSpec>,
-    /// How orders reach members. Nodes that are not among them are reached over HTTP, where the
+    /// How members are reached. Nodes that are not among them are reached over HTTP, where the
     /// controller's record says.
-    pub members: Vec<(Member, Delivery)>,
+    pub members: Vec<(Member, Line)>,
 }
 
 /// Where the controller keeps what must outlive it.

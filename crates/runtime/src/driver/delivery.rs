@@ -2,6 +2,7 @@
 //! so that a member that does not answer keeps nobody else waiting.
 
 use super::MemberHandle;
+use super::alert::{Listen, SILENCE};
 use super::orders::patience;
 use cluster::{Member, Order, Report};
 use std::io;
@@ -13,19 +14,63 @@ use std::time::Duration;
 /// Delivers an order and brings the report back, or says why it cannot.
 pub type Delivery = Box<dyn FnMut(Order) -> Result<Report, String> + Send>;
 
-/// Delivery to a member of this process.
-pub fn in_process(mut member: MemberHandle) -> Delivery {
-    Box::new(move |order| member.obey(order).map_err(|error| error.to_string()))
+/// How a member is reached.
+pub struct Line {
+    pub(super) deliver: Delivery,
+    /// How it is heard when it has not been asked. Switches give no alerts.
+    pub(super) listen: Option<Listen>,
 }
 
-/// Delivery to the admin server of a member at this address. The connection is kept.
-pub fn over_http(admin: SocketAddr) -> Delivery {
+/// The line to a member of this process.
+///
+/// # Errors
+///
+/// If the system has no files left to wait on.
+pub fn in_process(member: MemberHandle) -> io::Result<Line> {
+    let listen = match &member {
+        MemberHandle::Switch(_) => None,
+        MemberHandle::Node(node) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+            let node = node.clone();
+            let listen = move |heard| runtime.block_on(node.listen(heard));
+            let told = move |heard| listen(heard).map_err(|error| error.to_string());
+            Some(Box::new(told) as Listen)
+        }
+    };
+    let mut member = member;
+    let deliver = Box::new(move |order| member.obey(order).map_err(|error| error.to_string()));
+    Ok(Line { deliver, listen })
+}
+
+/// The line to a member with an admin server at this address. Its connections are kept.
+pub fn over_http(member: Member, admin: SocketAddr) -> Line {
+    let agent = agent();
+    let listen = matches!(member, Member::Node(_)).then(|| listen(agent.clone(), admin));
+    Line { deliver: deliver(agent, admin), listen }
+}
+
+fn agent() -> ureq::Agent {
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         // A proxy that the environment names is for the world outside.
         .proxy(None)
         .build();
-    let agent = ureq::Agent::new_with_config(config);
+    ureq::Agent::new_with_config(config)
+}
+
+fn listen(agent: ureq::Agent, admin: SocketAddr) -> Listen {
+    Box::new(move |heard| {
+        let request = agent.get(format!("http://{admin}/v1/alerts?heard={heard}"));
+        let request = request.config().timeout_global(Some(2 * SILENCE)).build();
+        let mut response = request.call().map_err(|error| error.to_string())?;
+        if !response.status().is_success() {
+            return Err(response.status().to_string());
+        }
+        response.body_mut().read_json().map_err(|error| format!("not a number: {error}"))
+    })
+}
+
+fn deliver(agent: ureq::Agent, admin: SocketAddr) -> Delivery {
     let url = format!("http://{admin}/v1/order");
     Box::new(move |order| {
         let body = serde_json::to_vec(&order).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+use super::alert::{Bell, Ear};
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
@@ -27,6 +28,7 @@ pub struct NodeDriver {
     life: Life,
     store: StoreId,
     workers: Vec<Worker<Command>>,
+    ear: Ear,
     overflow: Overflow,
 }
 
@@ -37,6 +39,7 @@ pub struct NodeHandle {
     life: Life,
     store: StoreId,
     mailboxes: Vec<Mailbox<Command>>,
+    ear: Ear,
     overflow: Overflow,
 }
 
@@ -119,6 +122,7 @@ impl NodeDriver {
         let spec = NodeSpec { id, endpoint, shards };
         let store = joint_store(engines.iter().map(Engine::store_id));
         let overflow = Overflow::of(&sockets)?;
+        let (bell, ear) = Bell::new();
         let clock = Clock::new();
         // A switch sends to nodes: how they deal it out to their shards it does not reckon with.
         let rate = max_rate.map_or(0, |each| each.get().saturating_mul(shards.into()));
@@ -127,13 +131,19 @@ impl NodeDriver {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
             let config = NodeConfig { shard, shards, life, rate };
-            workers.push(spawn(&name, clock.clone(), socket, move |now| {
-                let node = Node::new(config, engine, now);
-                let service = max_rate.map(Service::new);
-                Shard { node, service, asked: Vec::new(), persist_at: None, unsent: 0, waiting: 0 }
+            let bell = bell.clone();
+            workers.push(spawn(&name, clock.clone(), socket, move |now| Shard {
+                node: Node::new(config, engine, now),
+                service: max_rate.map(Service::new),
+                asked: Vec::new(),
+                bell,
+                alerts: 0,
+                persist_at: None,
+                unsent: 0,
+                waiting: 0,
             })?);
         }
-        Ok(Self { spec, life, store, workers, overflow })
+        Ok(Self { spec, life, store, workers, ear, overflow })
     }
 
     /// Its place in the cluster.
@@ -151,6 +161,7 @@ impl NodeDriver {
             life: self.life,
             store: self.store,
             mailboxes,
+            ear: self.ear.clone(),
             overflow: self.overflow.clone(),
         }
     }
@@ -206,6 +217,16 @@ impl NodeHandle {
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflow.count()
+    }
+
+    /// Waits for an alert of it, or some time, if there have been so many; says how many there have
+    /// been.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended.
+    pub(crate) async fn listen(&self, heard: u64) -> Result<u64, MailError> {
+        self.ear.listen(heard).await
     }
 
     /// Which life of the node this is.
@@ -294,6 +315,9 @@ struct Shard<E: Engine> {
     /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
     /// durable.
     asked: Vec<SyncSender<ShardSnapshot>>,
+    bell: Bell,
+    /// Alerts of the machine for which it has rung.
+    alerts: u64,
     persist_at: Option<Instant>,
     unsent: u64,
     /// Requests found waiting in the batch in hand.
@@ -377,6 +401,10 @@ impl<E: ShardEngine> Shard<E> {
         for sender in std::mem::take(&mut self.asked) {
             // Whoever asked may have given up waiting; then nobody needs the answer.
             drop(sender.try_send(self.snapshot(now)));
+        }
+        let alerts = self.node.alerts();
+        if std::mem::replace(&mut self.alerts, alerts) != alerts {
+            self.bell.ring();
         }
         self.waiting = 0;
         self.persist_at = self.node.engine_mut().persist_due(now)?;

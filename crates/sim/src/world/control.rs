@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Alerts of a shard follow each other no sooner than this, as in its driver.
+const ALERT_REST: Duration = Duration::from_millis(10);
+
 /// An order on its way to a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Mandate {
@@ -40,6 +43,13 @@ pub(crate) struct Answer {
     from: Member,
     /// `None`: the member could not be reached, or took too long.
     report: Option<Box<Report>>,
+}
+
+/// A node's wish to be asked for its report, on its way to a controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alert {
+    controller: u16,
+    node: NodeId,
 }
 
 /// Who carries a controller's orders to one member.
@@ -294,6 +304,40 @@ impl World {
             self.send_order(index, from, order);
         }
         self.pump(Unit::Master(index));
+    }
+
+    /// Sends on that a shard's controller should hear of something at once.
+    pub(super) fn alert(&mut self, index: usize) {
+        let now = self.now;
+        let role = self.role_of_unit(Unit::Shard(index));
+        let (Role::Node(node), Some(shard)) = (role, self.shards.get_mut(index)) else { return };
+        let Some(machine) = &shard.machine else { return };
+        let alerts = machine.alerts();
+        if shard.alerts == alerts || now < shard.next_alert {
+            return;
+        }
+        (shard.alerts, shard.next_alert) = (alerts, now + ALERT_REST);
+        for controller in (0..).take(self.controllers.len()) {
+            let arrivals = self.net.carry_stream(now, role, Role::Controller(controller));
+            for at in arrivals.into_iter().flatten() {
+                let alert = Alert { controller, node: NodeId(node) };
+                self.queue.schedule(at, Event::Alert(alert));
+            }
+        }
+    }
+
+    pub(super) fn alert_arrives(&mut self, alert: Alert) {
+        self.arrive(Role::Controller(alert.controller), Parcel::Alert(alert));
+    }
+
+    /// A controller takes a node's alert.
+    pub(super) fn take_alert(&mut self, Alert { controller, node }: Alert) {
+        let (index, local) = (usize::from(controller), self.local(Role::Controller(controller)));
+        let master = self.controllers.get_mut(index);
+        if let Some(machine) = master.and_then(|master| master.machine.as_mut()) {
+            machine.handle_alert(local, node);
+            self.pump(Unit::Master(index));
+        }
     }
 
     fn hear_silence(&mut self, index: usize, from: Member) {

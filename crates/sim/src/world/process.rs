@@ -1,7 +1,7 @@
 //! Processes: up or down, stopped for a while, or slow; what comes meanwhile waits in a bounded
 //! buffer.
 
-use super::{Answer, Mandate, World};
+use super::{Alert, Answer, Mandate, World};
 use crate::clock::Clock;
 use crate::queue::Event;
 use crate::role::Role;
@@ -38,6 +38,7 @@ pub(super) enum Parcel {
     Datagram { from: Endpoint, to: Endpoint, bytes: Vec<u8> },
     Order(Mandate),
     Answer(Answer),
+    Alert(Alert),
 }
 
 impl Process {
@@ -99,6 +100,7 @@ impl World {
             Parcel::Datagram { from, to, bytes } => self.take_datagram(role, from, to, bytes),
             Parcel::Order(mandate) => self.take_order(role, mandate),
             Parcel::Answer(answer) => self.take_answer(answer),
+            Parcel::Alert(alert) => self.take_alert(alert),
         }
     }
 

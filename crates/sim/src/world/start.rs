@@ -224,6 +224,8 @@ fn shards(options: &Options, node: u16) -> Vec<Shard> {
         machine: None,
         disk: Some(Disk::new(StoreId(u64::from(node) + 1))),
         flush_scheduled: false,
+        alerts: 0,
+        next_alert: Instant(0),
     };
     (0..spec.shards).map(shard).collect()
 }

@@ -80,7 +80,7 @@ impl World {
         let Some(header) = datagram.first_chunk::<HEADER_LEN>() else { return false };
         let hot = Op::from_wire(header.op()) == Some(Op::GetReply)
             && header.hop_flags() & hop_flag::HOT != 0
-            && Code::from_wire(header.code()).is_some_and(Code::is_decided);
+            && Code::says_decided(header.code());
         let partitions = self.saved.iter().flat_map(|it| &it.map.partitions);
         let of = |it: &&Partition| it.id == PartitionId(header.partition());
         hot && partitions
@@ -159,6 +159,7 @@ impl World {
             post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
         self.answer_orders(role);
+        self.alert(index);
     }
 }
 
@@ -167,7 +168,7 @@ fn is_of_trip(datagram: &[u8]) -> bool {
     datagram.first_chunk::<HEADER_LEN>().is_some_and(|header| {
         Op::from_wire(header.op()) == Some(Op::PutReply)
             && header.hop_flags() & hop_flag::ROAM != 0
-            && Code::from_wire(header.code()).is_some_and(Code::is_decided)
+            && Code::says_decided(header.code())
     })
 }
 

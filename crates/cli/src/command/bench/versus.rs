@@ -49,8 +49,14 @@ fn share(text: &str) -> Result<f64, String> {
     possible.then_some(share).ok_or_else(|| format!("a share is {SHARE_MIN} to 1"))
 }
 
-/// Requests in flight that are tried, until the 99th percentile is over what it may be.
-const IN_FLIGHT: [usize; 14] = [8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536];
+/// Requests in flight that are tried, until the 99th percentile is over what it may be with
+/// [`LATE_MAX`] of them in a row.
+const IN_FLIGHT: [usize; 17] =
+    [8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096];
+
+/// With few requests in flight each wakes its server, which costs that more than the request: there
+/// may be too late what is in time with more.
+const LATE_MAX: usize = 2;
 
 /// Requests in flight before a load is measured: hot keys are found and copied meanwhile.
 const WARM_IN_FLIGHT: usize = 64;
@@ -116,6 +122,13 @@ struct Row {
     nodes_us: f64,
     between_us: f64,
     clients_us: f64,
+}
+
+impl Row {
+    /// Whether it is in time and the other is not, or carries more in time.
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.in_time && (!other.in_time || self.per_second > other.per_second)
+    }
 }
 
 /// Both sides, and how they are reached.
@@ -266,7 +279,7 @@ impl Field {
     fn row(&self, plan: &Plan, way: Way) -> Result<Row, Failure> {
         let (pace, duration) = (Pace::Closed(WARM_IN_FLIGHT), plan.duration.min(WARM_MAX));
         self.run(&Plan { pace, duration, ..plan.clone() }, way)?;
-        let mut best: Option<Row> = None;
+        let (mut best, mut late): (Option<Row>, usize) = (None, 0);
         for in_flight in IN_FLIGHT.into_iter().filter(|it| *it >= plan.threads) {
             let plan = Plan { pace: Pace::Closed(in_flight), ..plan.clone() };
             let mut row = self.trial(&plan, way)?;
@@ -277,12 +290,11 @@ impl Field {
             let tried = format!("{} {}, {}, {in_flight} in flight", row.mix, row.keys, way.name());
             let (rate, p99) = (grouped(row.per_second as u64), micros(row.p99_us));
             eprintln!("  {tried}: {rate} per second, p99 {p99}");
-            let in_time = row.in_time;
-            let is_better = best.as_ref().is_none_or(|best| row.per_second > best.per_second);
-            if best.is_none() || (in_time && is_better) {
+            late = if row.in_time { 0 } else { late + 1 };
+            if best.as_ref().is_none_or(|best| row.is_better_than(best)) {
                 best = Some(row);
             }
-            if !in_time {
+            if late == LATE_MAX {
                 break;
             }
         }

@@ -70,6 +70,7 @@ pub enum RequestError<E: Error> {
 #[derive(Debug)]
 pub(super) enum Mail {
     Answer(Member, Result<Report, String>),
+    Alert(NodeId),
     Status(SyncSender<Status>),
     Map(SyncSender<Map>),
     Ready(SyncSender<()>),

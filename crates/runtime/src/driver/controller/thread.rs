@@ -3,7 +3,8 @@
 use super::handle::{Change, Mail};
 use super::{ControllerError, ControllerPlan, MapStore};
 use crate::clock::Clock;
-use crate::driver::delivery::{Courier, Delivery, over_http};
+use crate::driver::alert::Listener;
+use crate::driver::delivery::{Courier, Line, over_http};
 use cluster::{Member, NodeSpec, Report};
 use controller::{CommandError, Controller, CreateError, Decision, HotDecision, KeyspaceSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,9 @@ pub(super) struct Thread {
     store: MapStore,
     clock: Clock,
     couriers: BTreeMap<Member, Courier>,
-    /// Where couriers put answers.
+    /// Who waits for alerts of nodes.
+    listeners: BTreeMap<Member, Listener>,
+    /// Where they put what they bring.
     answers: SyncSender<Mail>,
     /// Keyspaces of the configuration that may still have to be created.
     wanted: Vec<KeyspaceSpec>,
@@ -33,7 +36,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Loads what was saved, and starts a courier for each member.
+    /// Loads what was saved, and connects all members.
     pub(super) fn begin(
         plan: ControllerPlan,
         store: MapStore,
@@ -48,6 +51,7 @@ impl Thread {
             store,
             clock,
             couriers: BTreeMap::new(),
+            listeners: BTreeMap::new(),
             answers,
             // Taken from the end: the first is created first.
             wanted: keyspaces.into_iter().rev().collect(),
@@ -57,8 +61,8 @@ impl Thread {
             hot_logged: 0,
             failures: BTreeMap::new(),
         };
-        for (member, deliver) in members {
-            thread.start_courier(member, deliver).map_err(ControllerError::Thread)?;
+        for (member, line) in members {
+            thread.connect(member, line).map_err(ControllerError::Thread)?;
         }
         thread.follow_the_map().map_err(ControllerError::Thread)?;
         Ok(thread)
@@ -100,6 +104,7 @@ impl Thread {
         // Whoever asked may have given up waiting; then nobody needs the answer.
         match mail {
             Mail::Answer(member, answer) => self.take_answer(member, answer),
+            Mail::Alert(node) => self.controller.handle_alert(self.clock.now(), node),
             Mail::Status(sender) => drop(sender.try_send(self.controller.status(now))),
             Mail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
             Mail::Ready(sender) if self.waiting.len() < WAITING_MAX => self.waiting.push(sender),
@@ -195,31 +200,39 @@ impl Thread {
         }
     }
 
-    /// Starts couriers for nodes that were added, and lets those of removed nodes end.
+    /// Connects nodes that were added, and no longer those that were removed.
     fn follow_the_map(&mut self) -> io::Result<()> {
         let nodes = self.controller.map().nodes.iter().map(|node: &NodeSpec| node.id);
         let nodes: BTreeSet<Member> = nodes.map(Member::Node).collect();
-        self.couriers.retain(|member, _| match member {
-            Member::Switch(_) => true,
-            Member::Node(_) => nodes.contains(member),
-        });
+        let stays = |member: &Member| matches!(member, Member::Switch(_)) || nodes.contains(member);
+        self.couriers.retain(|member, _| stays(member));
+        self.listeners.retain(|member, _| stays(member));
         let controls = self.controller.controls().clone();
         for (id, control) in controls {
             let member = Member::Node(id);
             if nodes.contains(&member) && !self.couriers.contains_key(&member) {
-                self.start_courier(member, over_http(control))?;
+                self.connect(member, over_http(member, control))?;
             }
         }
         Ok(())
     }
 
-    fn start_courier(&mut self, member: Member, deliver: Delivery) -> io::Result<()> {
+    /// Starts who carries orders to a member, and who hears its alerts.
+    fn connect(&mut self, member: Member, line: Line) -> io::Result<()> {
+        let Line { deliver, listen } = line;
+        // Nobody takes mail once the controller has ended.
         let answers = self.answers.clone();
         let courier = Courier::start(member, deliver, move |answer| {
-            // Nobody takes the answer once the controller has ended.
             drop(answers.send(Mail::Answer(member, answer)));
         })?;
         self.couriers.insert(member, courier);
+        if let (Member::Node(node), Some(listen)) = (member, listen) {
+            let alerts = self.answers.clone();
+            let listener = Listener::start(node, listen, move || {
+                drop(alerts.send(Mail::Alert(node)));
+            })?;
+            self.listeners.insert(member, listener);
+        }
         Ok(())
     }
 
