@@ -415,7 +415,7 @@ impl Controller {
         peer.contact = Contact::Answering;
         peer.standing = standing;
         if changes {
-            let (saw, did) = explain(from, peer.standing.clone(), report.revision());
+            let (saw, did) = peer.standing.clone().explain(from, report.revision());
             self.decisions.note(now, saw, did, "");
         }
         if let (Member::Node(node), MemberReport::Node(it)) = (from, &report.state) {
@@ -489,23 +489,4 @@ fn bound(report: &mut NodeReport) {
 fn says_the_same(last: &Report, report: &NodeReport) -> bool {
     let MemberReport::Node(last) = &last.state else { return false };
     (&last.settled, &last.whole) == (&report.settled, &report.whole)
-}
-
-fn explain(member: Member, standing: Standing, revision: u64) -> (String, String) {
-    match standing {
-        Standing::Unheard => (format!("{member} has not been heard of"), "ask again".into()),
-        Standing::Accepted => {
-            (format!("{member} answers with revision {revision}"), "keep it up to date".into())
-        }
-        Standing::Waiting(other) => (
-            format!("{member} is new, but {other} follows another controller"),
-            "do not take it in yet".into(),
-        ),
-        Standing::Forgotten => (
-            format!("{member} came back without the memory of its partitions"),
-            "give it no assignment".into(),
-        ),
-        Standing::Foreign(why) => (format!("{member}: {why}"), "give it no order".into()),
-        Standing::Ahead(why) => (format!("{member}: {why}"), "decide nothing more".into()),
-    }
 }

@@ -48,8 +48,8 @@ const GIVEN_MAX: usize = 4;
 /// Keys that one report of a node is heard of.
 const REPORTED_MAX: usize = 64;
 
-/// How often a node is asked at least how it is, so that what becomes hot is seen soon. Of a burst it
-/// [alerts](crate::Controller::handle_alert) by itself.
+/// How often a node is asked at least how it is, so that what becomes hot is seen soon. Of a burst
+/// it [alerts](crate::Controller::handle_alert) by itself.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Polls per second of all nodes together that may come of that: a few per cent of what a

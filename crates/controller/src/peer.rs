@@ -67,6 +67,28 @@ pub(crate) enum Standing {
     Ahead(String),
 }
 
+impl Standing {
+    /// What is seen in a member that says to have this revision, and what is done about it.
+    pub(crate) fn explain(self, member: Member, revision: u64) -> (String, String) {
+        match self {
+            Self::Unheard => (format!("{member} has not been heard of"), "ask again".into()),
+            Self::Accepted => {
+                (format!("{member} answers with revision {revision}"), "keep it up to date".into())
+            }
+            Self::Waiting(other) => (
+                format!("{member} is new, but {other} follows another controller"),
+                "do not take it in yet".into(),
+            ),
+            Self::Forgotten => (
+                format!("{member} came back without the memory of its partitions"),
+                "give it no assignment".into(),
+            ),
+            Self::Foreign(why) => (format!("{member}: {why}"), "give it no order".into()),
+            Self::Ahead(why) => (format!("{member}: {why}"), "decide nothing more".into()),
+        }
+    }
+}
+
 impl Peer {
     /// A member that may have been granted a lease up to now, to be asked at this pace.
     pub(crate) fn new(now: Instant, pace: Duration, lease: Duration) -> Self {

@@ -68,8 +68,8 @@ pub(crate) const KEY_BYTES: usize = 64;
 /// See [`KEY_BYTES`].
 pub(crate) const VALUE_BYTES: usize = 128;
 
-/// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that its
-/// window of sequence numbers has room for all that wait.
+/// Nodes for each client: one asks for at most 400,000 requests a second of a real rack, so that
+/// its window of sequence numbers has room for all that wait.
 const NODES_PER_CLIENT: u16 = 4;
 
 /// How a trial went.

@@ -5,7 +5,7 @@
 //! | `GET /metrics` | everything counted, in the exposition format of Prometheus |
 //! | `GET /healthz` | `{"status":"ok"}` if every thread answers, else 503 |
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
-//! | `GET /v1/alerts?heard=N` | how many alerts the node has given, as soon as that is not N (one node) |
+//! | `GET /v1/alerts?heard=N` | how many alerts a node has given, once that is not N (one node) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
 //! | `GET /v1/explain/hot?keyspace=ID&keyhash=HEX` | `switch::HotExplanation`, or null (switch) |
 //! | `GET /v1/status` | `controller::Status` (controller) |

@@ -1,6 +1,6 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
-use super::load::{WINDOW, per_second};
+use super::load::{Gauge, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
 use super::policy::{Policy, Rates};
@@ -18,6 +18,10 @@ pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
 /// Keys that one order takes in at most, beside pinned ones: their copies are all made at once, and
 /// each takes a write of its chain for its mark.
 pub(crate) const NEW_PER_ORDER: usize = 64;
+
+/// A key may be written so often per second, twice in a segment of its home, and not seem to be at
+/// first: it is not given copies on all nodes before that is known.
+const WRITES_UNSEEN: u64 = 20;
 
 /// One hot key.
 #[derive(Clone, Debug)]
@@ -41,13 +45,26 @@ pub(crate) struct Key {
     pinned: bool,
     /// Since when it has been too cold to stay.
     cold_since: Option<Instant>,
-    /// What the switch had counted when.
-    counted: Option<(Instant, HotCount)>,
+    /// What the switch counts of it.
+    counted: Option<Counted>,
     /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
     exact: bool,
+    /// Whether its writes have been counted long enough, which may take longer.
+    writes_known: bool,
     trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
+}
+
+/// What a switch counts of a key.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    reads: Gauge,
+    writes: Gauge,
+    /// What it had counted when the rate of reads was last taken.
+    before: HotCount,
+    /// And when that was.
+    at: Instant,
 }
 
 impl Key {
@@ -65,7 +82,12 @@ impl Key {
         } else {
             policy.is_cold(self.rates) && !seen.is_cold(name.keyspace, self.rates)
         };
-        if none && !self.pinned { 0 } else { policy.readers(self.rates, self.readers) }
+        if none && !self.pinned {
+            return 0;
+        }
+        let least = if self.writes_known { 0 } else { WRITES_UNSEEN };
+        let rates = Rates { writes: self.rates.writes.max(least), ..self.rates };
+        policy.readers(rates, self.readers)
     }
 
     /// Sees to it that it is on a trip if it is to be.
@@ -165,7 +187,8 @@ impl Keys {
     /// A new stay begins for each: the directory knows nothing of the one before. So all trips end.
     pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
-            (key.stay, key.counted, key.exact, key.spread) = (revision, None, false, 0);
+            (key.stay, key.counted, key.spread) = (revision, None, 0);
+            (key.exact, key.writes_known) = (false, false);
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
@@ -186,21 +209,24 @@ impl Keys {
             counts.iter().map(|it| ((it.keyspace, it.keyhash), it)).collect();
         for (name, key) in self.keys.iter_mut().filter(|(_, key)| key.stay <= revision) {
             let Some(count) = counts.get(&(name.keyspace, key.keyhash)) else { continue };
-            let Some((at, before)) = key.counted else {
-                key.counted = Some((now, **count));
+            let Some(counted) = &mut key.counted else {
+                let gauge = |counted| Gauge::new(now, counted);
+                let (reads, writes) = (gauge(count.reads), gauge(count.writes));
+                key.counted = Some(Counted { reads, writes, before: **count, at: now });
                 continue;
             };
-            let time = now.since(at);
-            if time < WINDOW {
-                continue;
+            if let Some(writes) = counted.writes.read(now, count.writes) {
+                (key.rates.writes, key.writes_known) = (writes, true);
             }
-            let reads = count.reads.saturating_sub(before.reads);
-            let spread = count.spread.saturating_sub(before.spread);
-            log.count(key.decision, spread, reads.saturating_sub(spread));
-            key.rates.reads = per_second(reads, time);
-            key.rates.writes = per_second(count.writes.saturating_sub(before.writes), time);
-            key.spread = per_second(spread, time);
-            (key.counted, key.exact) = (Some((now, **count)), true);
+            if let Some(reads) = counted.reads.read(now, count.reads) {
+                let Counted { before, at, .. } = *counted;
+                let spread = count.spread.saturating_sub(before.spread);
+                let all = count.reads.saturating_sub(before.reads);
+                log.count(key.decision, spread, all.saturating_sub(spread));
+                key.spread = per_second(spread, now.since(at));
+                (key.rates.reads, key.exact) = (reads, true);
+                (counted.before, counted.at) = (**count, now);
+            }
         }
     }
 
@@ -337,6 +363,7 @@ impl Keys {
             cold_since: None,
             counted: None,
             exact: false,
+            writes_known: false,
             trips: Trips::default(),
             decision: 0,
         };

@@ -14,6 +14,37 @@ pub(crate) fn per_second(events: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(events) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
 }
 
+/// Something that is counted, and how often it happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gauge {
+    since: Instant,
+    counted: u64,
+}
+
+/// Events that say something of a rate: the standard deviation of such a count is a quarter of it.
+const ENOUGH: u64 = 16;
+
+/// A rate is taken over so much time at most, however little has happened in it.
+const WINDOW_MAX: Duration = Duration::from_secs(1);
+
+impl Gauge {
+    pub(crate) fn new(now: Instant, counted: u64) -> Self {
+        Self { since: now, counted }
+    }
+
+    /// Events per second since this was last said, once that says something: what is decided by
+    /// the ratio of two rates would change all the time otherwise, if one of them is low.
+    pub(crate) fn read(&mut self, now: Instant, counted: u64) -> Option<u64> {
+        let (events, time) = (counted.saturating_sub(self.counted), now.since(self.since));
+        let wanted = if events < ENOUGH { WINDOW_MAX } else { WINDOW };
+        if time < wanted {
+            return None;
+        }
+        *self = Self::new(now, counted);
+        Some(per_second(events, time))
+    }
+}
+
 /// What each node takes per second, as its reports show it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Load {
@@ -66,6 +97,19 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_said_when_enough_has_happened_or_after_a_second() {
+        let at = Instant::from_unix_ms;
+        let mut gauge = Gauge::new(at(0), 100);
+        assert_eq!(gauge.read(at(99), 1_000), None, "not even a segment");
+        assert_eq!(gauge.read(at(100), 115), None, "too few");
+        assert_eq!(gauge.read(at(150), 130), Some(200));
+        assert_eq!(gauge.read(at(1_149), 145), None);
+        assert_eq!(gauge.read(at(1_150), 145), Some(15), "however few");
+        assert_eq!(gauge.read(at(2_150), 145), Some(0));
+        assert_eq!(gauge.read(at(3_150), 0), Some(0), "a switch that counts anew");
+    }
 
     #[test]
     fn the_mean_is_over_those_who_are_there_in_their_present_lives() {

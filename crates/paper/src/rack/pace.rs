@@ -46,9 +46,9 @@ impl Pace {
         Duration::from_millis(10) * self.slowed.get()
     }
 
-    /// Nothing is asked for again sooner: as usual, but that all is slower. A full queue is served
-    /// within 5.1 ms of a real rack; copies of what still waits would keep a node full that was full
-    /// once.
+    /// Nothing is asked for again sooner: as usual, but that all is slower. A full queue of a real
+    /// rack is served within 5.1 ms, by a node of half the speed; copies of what still waits would
+    /// keep a node full that was full once.
     pub(super) fn retry_min(self) -> Duration {
         Duration::from_millis(5) * self.slowed.get()
     }

@@ -2,8 +2,8 @@
 //!
 //! A controller asks its nodes how they are a few times a second, and that costs them something.
 //! Beside that it lets each of them be silent on a second line until something should be heard of
-//! at once, such as a key that is suddenly hot; then it asks. An alert that is lost is made up for by
-//! the next question.
+//! at once, such as a key that is suddenly hot; then it asks. An alert that is lost is made up for
+//! by the next question.
 
 use crate::mailbox::MailError;
 use cluster::NodeId;
@@ -48,7 +48,8 @@ impl Ear {
 /// How long a line is silent at most; so long its thread may go on when it is not wanted any more.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
 
-/// Waits until a node has given other than so many alerts, or some time; says how many it has given.
+/// Waits until a node has given other than so many alerts, or some time; says how many it has
+/// given.
 pub type Listen = Box<dyn FnMut(u64) -> Result<u64, String> + Send>;
 
 /// The thread that listens to one node. It ends a little after this is dropped; nobody waits for
