@@ -1,32 +1,34 @@
 //! One connection: reads commands, carries them out, and writes the replies in their order.
 //!
 //! Commands of a pipeline may overlap: a command about a single key is started while others are
-//! under way, if none of them is about the same key. Every other command waits for those before it
-//! and is waited for by those behind it. Whatever overlaps, replies have the order of commands.
+//! under way, if none of them is about the same key; GETs of one key overlap with each other. Every
+//! other command waits for those before it and is waited for by those behind it. Whatever overlaps,
+//! replies have the order of commands, and no GET shows an older state of its key than one before.
 //!
 //! Nothing is read while a command waits to be started or replies wait to be written, so a client
 //! that sends more than it reads holds up nobody but itself.
 
 mod events;
 mod long;
+mod overlap;
 mod pressure;
 mod transaction;
 
 use crate::acl::Denied;
 use crate::clients::Entry;
-use crate::command::{self, Found, Run, Session};
+use crate::command::{self, Found, Keyed, Run, Session};
 use crate::resp::{Limits, Parser, encode};
 use crate::session::{Answer, Peer, Replies};
 use crate::shared::Shared;
 use crate::stats::HeldBack;
-use crate::store::{Incoming, Watched};
+use crate::store::{Incoming, Seen, Watched};
 use crate::stream::Stream;
 use crate::{Reply, Store};
 use bytes::{Bytes, BytesMut};
 use events::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
-use std::collections::VecDeque;
+use overlap::{Place, UnderWay, Verdict};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -75,8 +77,8 @@ pub(crate) struct Connection {
     /// A command that cannot be started yet.
     next: Option<Vec<Bytes>>,
     running: FuturesOrdered<BoxFuture<'static, Ended>>,
-    /// Keys of what is under way, in the same order.
-    keys: VecDeque<Bytes>,
+    /// The same commands, in the same order.
+    under_way: UnderWay,
     /// Whether what is under way cannot overlap with anything.
     alone: bool,
     bracket: Bracket,
@@ -94,8 +96,17 @@ struct Ended {
     number: usize,
     began: Instant,
     args: Vec<Bytes>,
+    /// What a GET tells of its key.
+    seen: Seen,
     /// Keys that are watched from now on.
     watched: Option<Watched>,
+}
+
+impl Ended {
+    /// A command that is begun now.
+    fn new(reply: Reply, number: usize, args: Vec<Bytes>) -> Self {
+        Self { reply, number, began: Instant::now(), args, seen: Seen::Nothing, watched: None }
+    }
 }
 
 impl Connection {
@@ -117,7 +128,7 @@ impl Connection {
             piece: None,
             next: None,
             running: FuturesOrdered::new(),
-            keys: VecDeque::new(),
+            under_way: UnderWay::default(),
             alone: false,
             bracket: Bracket::default(),
             held: None,
@@ -206,9 +217,7 @@ impl Connection {
                 tracing::debug!(peer = %self.peer.entry.peer, %error, "ending a connection");
                 // Behind the replies of what is under way.
                 let text = format!("ERR {error}");
-                let (reply, number) = (Reply::Error(text.into()), usize::MAX);
-                let (began, args, watched) = (Instant::now(), Vec::new(), None);
-                let ended = Ended { reply, number, began, args, watched };
+                let ended = Ended::new(Reply::Error(text.into()), usize::MAX, Vec::new());
                 self.push(Bytes::new(), Box::pin(std::future::ready(ended)));
                 self.input.clear();
                 self.close();
@@ -237,54 +246,76 @@ impl Connection {
             Run::Keyed(_) if !self.bracket.is_open() => found.spec.only_key(&args).cloned(),
             Run::Keyed(_) | Run::Session(_) => None,
         };
-        let waits = match &key {
-            Some(key) => self.keys.contains(key),
-            None => !self.running.is_empty(),
+        let is_get = found.spec.run == Run::Keyed(Keyed::Get);
+        let place = match &key {
+            Some(key) => self.under_way.place(key, is_get),
+            None => self.running.is_empty().then_some(Place::Apart),
         };
-        if waits {
-            return Some(args);
-        }
+        let Some(place) = place else { return Some(args) };
         let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
-        let (number, began) = (found.number, Instant::now());
-        match found.spec.run {
-            Run::Keyed(command) => {
-                self.alone = key.is_none();
-                let store = Arc::clone(&self.store);
-                let incoming = self.incoming.take();
-                let run = async move {
-                    let reply = match incoming {
-                        None => store.run(command, &args).await,
-                        Some(Ok(value)) => Box::pin(store.set_incoming(value, &args)).await,
-                        Some(Err(why)) => why,
-                    };
-                    Ended { reply, number, began, args, watched: None }
-                };
-                self.push(key.unwrap_or_default(), Box::pin(run));
+        let ended = Ended::new(Reply::Null, found.number, args);
+        match (found.spec.run, key) {
+            (Run::Keyed(Keyed::Get), Some(key)) => {
+                self.under_way.push_get(key, place);
+                self.running.push_back(self.get(ended, place == Place::Apart));
             }
-            Run::Session(Session::Transaction(step)) => self.bracket(step, number, args),
-            Run::Session(command) => match self.peer.run(&self.shared, command, &args) {
-                Answer::Now(reply) => {
-                    if command == Session::Reset {
-                        self.forget_bracket();
-                    }
-                    self.finish_now(Ended { reply, number, began, args, watched: None });
-                }
-                Answer::Last(reply) => {
-                    self.finish_now(Ended { reply, number, began, args, watched: None });
-                    self.close();
-                }
-                Answer::Later(reply) => {
-                    self.alone = true;
-                    let run = async move {
-                        Ended { reply: reply.await, number, began, args, watched: None }
-                    };
-                    self.push(Bytes::new(), Box::pin(run));
-                }
-            },
+            (Run::Keyed(command), key) => self.start_keyed(command, key, ended),
+            (Run::Session(command), _) => self.start_session(command, ended),
         }
         None
+    }
+
+    /// A GET. If it is not alone with its key, it reads no value that streams.
+    fn get(&self, mut ended: Ended, alone: bool) -> BoxFuture<'static, Ended> {
+        let store = Arc::clone(&self.store);
+        Box::pin(async move {
+            let key = ended.args.get(1).expect("a GET has a key");
+            (ended.reply, ended.seen) = store.get_and_tell(key, alone).await;
+            ended
+        })
+    }
+
+    fn start_keyed(&mut self, command: Keyed, key: Option<Bytes>, mut ended: Ended) {
+        self.alone = key.is_none();
+        let store = Arc::clone(&self.store);
+        let incoming = self.incoming.take();
+        let run = async move {
+            ended.reply = match incoming {
+                None => store.run(command, &ended.args).await,
+                Some(Ok(value)) => Box::pin(store.set_incoming(value, &ended.args)).await,
+                Some(Err(why)) => why,
+            };
+            ended
+        };
+        self.push(key.unwrap_or_default(), Box::pin(run));
+    }
+
+    fn start_session(&mut self, command: Session, mut ended: Ended) {
+        if let Session::Transaction(step) = command {
+            return self.bracket(step, ended);
+        }
+        match self.peer.run(&self.shared, command, &ended.args) {
+            Answer::Now(reply) => {
+                if command == Session::Reset {
+                    self.forget_bracket();
+                }
+                self.finish_now(Ended { reply, ..ended });
+            }
+            Answer::Last(reply) => {
+                self.finish_now(Ended { reply, ..ended });
+                self.close();
+            }
+            Answer::Later(reply) => {
+                self.alone = true;
+                let run = async move {
+                    ended.reply = reply.await;
+                    ended
+                };
+                self.push(Bytes::new(), Box::pin(run));
+            }
+        }
     }
 
     /// What the command is, or why it is not carried out.
@@ -324,23 +355,26 @@ impl Connection {
     }
 
     fn push(&mut self, key: Bytes, run: BoxFuture<'static, Ended>) {
-        self.keys.push_back(key);
+        self.under_way.push(key);
         self.running.push_back(run);
     }
 
     /// What was under way first is done.
-    fn finish(&mut self, ended: &mut Ended) {
-        self.keys.pop_front();
+    fn finish(&mut self, mut ended: Ended) {
+        match self.under_way.finish(&mut ended.reply, ended.seen) {
+            Verdict::Again => return self.running.push_front(self.get(ended, true)),
+            Verdict::Answer => {}
+        }
         self.alone = false;
-        if self.running.is_empty() && self.keys.capacity() > KEPT_COMMANDS_MAX {
+        if self.running.is_empty() && self.under_way.capacity() > KEPT_COMMANDS_MAX {
             // What they have grown to is not kept for a client that may never need it again.
             self.running = FuturesOrdered::new();
-            self.keys = VecDeque::new();
+            self.under_way = UnderWay::default();
         }
         if let Some(watched) = ended.watched.take() {
             self.watches(watched);
         }
-        self.note(ended);
+        self.note(&ended);
         self.reply(&ended.reply);
     }
 

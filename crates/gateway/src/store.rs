@@ -16,6 +16,7 @@ mod strings;
 
 pub(crate) use big::Incoming;
 pub(crate) use limits::too_long_together;
+pub(crate) use strings::Seen;
 
 use crate::Reply;
 use crate::command::Keyed;

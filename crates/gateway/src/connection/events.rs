@@ -70,9 +70,9 @@ impl Connection {
         let mut any = Poll::Pending;
         while self.streaming.is_none()
             && !self.running.is_empty()
-            && let Poll::Ready(Some(mut ended)) = self.running.poll_next_unpin(context)
+            && let Poll::Ready(Some(ended)) = self.running.poll_next_unpin(context)
         {
-            self.finish(&mut ended);
+            self.finish(ended);
             any = Poll::Ready(());
         }
         any

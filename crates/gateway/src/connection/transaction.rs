@@ -174,13 +174,13 @@ impl Connection {
     }
 
     /// Carries out one of the commands about transactions. Nothing is under way.
-    pub(super) fn bracket(&mut self, step: Transaction, number: usize, args: Vec<Bytes>) {
-        self.take_step(step, number, args);
+    pub(super) fn bracket(&mut self, step: Transaction, ended: Ended) {
+        self.take_step(step, ended);
         self.tell_bracket();
     }
 
-    fn take_step(&mut self, step: Transaction, number: usize, args: Vec<Bytes>) {
-        let now = |reply| Ended { reply, number, began: Instant::now(), args, watched: None };
+    fn take_step(&mut self, step: Transaction, ended: Ended) {
+        let now = |reply| Ended { reply, ..ended };
         let reply = match (step, self.bracket.is_open()) {
             (Transaction::Multi, true) => Reply::error("ERR MULTI calls can not be nested"),
             (Transaction::Multi, false) => {

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinHandle;
 
 /// Replies of more bytes than this leave piece by piece, as the client takes them.
-const WHOLE_MAX: u64 = 256 << 10;
+pub(super) const WHOLE_MAX: u64 = 256 << 10;
 
 /// How often a reply begins again because the value was replaced before its first byte left.
 const TRIES_MAX: u32 = 8;
@@ -48,6 +48,13 @@ impl Looked {
         match self {
             Self::Stored(found) => found.len,
             Self::Noted(found) => found.value.len() as u64,
+        }
+    }
+
+    fn version(&self) -> u64 {
+        match self {
+            Self::Stored(found) => found.version,
+            Self::Noted(found) => found.version,
         }
     }
 
@@ -132,23 +139,24 @@ impl Store {
         }
     }
 
-    /// A reply with those bytes of the key's value that `wanted` says, given its length.
+    /// A reply with those bytes of the key's value that `wanted` says, given its length; and the
+    /// version of that value.
     pub(super) async fn bytes(
         &self,
         key: &[u8],
         wanted: impl Fn(u64) -> Range<u64>,
-    ) -> Answer<Option<Reply>> {
+    ) -> Answer<Option<(Reply, u64)>> {
         let mut tries = 0;
         loop {
             access::pause(tries).await;
             let Some(found) = self.look(key).await? else { return Ok(None) };
-            let wanted = wanted(found.len());
+            let (wanted, version) = (wanted(found.len()), found.version());
             let replied = match found {
                 Looked::Stored(download) => reply_with(download.only(wanted)).await,
                 Looked::Noted(found) => Ok(cut(found.value, &wanted)),
             };
             match replied {
-                Ok(reply) => return Ok(Some(reply)),
+                Ok(reply) => return Ok(Some((reply, version))),
                 Err(NotDone::Refused(Refusal::Replaced)) if tries < TRIES_MAX => tries += 1,
                 Err(why) => return Err(not_read(why)),
             }

@@ -37,7 +37,7 @@ impl Store {
             start.min(end) as u64..end as u64
         };
         let found = self.bytes(key, wanted).await?;
-        Ok(found.unwrap_or(Reply::Bulk(Bytes::new())))
+        Ok(found.map_or(Reply::Bulk(Bytes::new()), |(reply, _)| reply))
     }
 
     /// SETRANGE: what lies between the end and the offset becomes zeros.

@@ -1,6 +1,7 @@
 //! Whole values: GET, SET with all its options, and the commands that are SET by other names.
 
 use super::access::Change;
+use super::big::WHOLE_MAX;
 use super::errors::{Answer, SYNTAX, not_read};
 use super::expiry::{When, now_ms};
 use super::{Store, limits};
@@ -112,6 +113,19 @@ impl Condition<'_> {
     }
 }
 
+/// What the reply of a GET tells of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nothing: it is an error, or the command was no GET.
+    Nothing,
+    /// That it has no value.
+    Absent,
+    /// Its value of that version.
+    Version(u64),
+    /// Nothing yet: the value is one that streams, and that was not wanted. The reply is none.
+    Unread,
+}
+
 /// What the options of SET say: on what condition, whether to reply what was there, and until when.
 pub(super) fn set_terms(options: &[Bytes]) -> Answer<(Condition<'_>, bool, Expiry)> {
     let Options { condition, get, life } = Options::parse(Keyed::Set, options)?;
@@ -126,15 +140,30 @@ pub(super) fn set_terms(options: &[Bytes]) -> Answer<(Condition<'_>, bool, Expir
 impl Store {
     /// GET.
     pub(super) async fn get_value(&self, key: &[u8]) -> Answer {
+        self.find(key, true).await.map(|(reply, _)| reply)
+    }
+
+    /// GET, and what its reply tells of the key. Values that stream are read if `streams`.
+    pub(crate) async fn get_and_tell(&self, key: &[u8], streams: bool) -> (Reply, Seen) {
+        self.find(key, streams).await.unwrap_or_else(|error| (error, Seen::Nothing))
+    }
+
+    async fn find(&self, key: &[u8], streams: bool) -> Answer<(Reply, Seen)> {
         if self.view.is_none() {
             limits::key(key)?;
-            match self.space.peek(key).await.into_result().map_err(not_read)? {
-                None => return Ok(Reply::Null),
-                Some(found) if !found.big => return Ok(Reply::Bulk(found.value.into())),
-                Some(_) => {}
+            let Some(found) = self.space.peek(key).await.into_result().map_err(not_read)? else {
+                return Ok((Reply::Null, Seen::Absent));
+            };
+            if !found.big {
+                return Ok((Reply::Bulk(found.value.into()), Seen::Version(found.version)));
+            }
+            if !streams && found.whole_len(key).is_some_and(|len| len > WHOLE_MAX) {
+                return Ok((Reply::Null, Seen::Unread));
             }
         }
-        Ok(Box::pin(self.bytes(key, |len| 0..len)).await?.unwrap_or(Reply::Null))
+        let found = Box::pin(self.bytes(key, |len| 0..len)).await?;
+        let absent = (Reply::Null, Seen::Absent);
+        Ok(found.map_or(absent, |(reply, version)| (reply, Seen::Version(version))))
     }
 
     /// SET with its options.

@@ -52,6 +52,13 @@ fn sample(text: &str, name: &str) -> f64 {
     value.unwrap_or_else(|| panic!("{name} in\n{text}")).trim().parse().unwrap()
 }
 
+/// How often a client had to wait because of that.
+#[track_caller]
+fn held(admin: &Admin, why: &str) -> f64 {
+    let text = http(admin.local(), "/metrics");
+    sample(&text, &format!("keyway_gateway_held_back_total{{why=\"{why}\"}}"))
+}
+
 /// A figure of INFO.
 #[track_caller]
 fn figure(info: &str, name: &str) -> u64 {
@@ -299,10 +306,7 @@ fn what_holds_clients_back_is_counted() {
     put("held", &"v".repeat(1_000));
     let gateway = start();
     let admin = serve(&gateway);
-    let held = |why: &str| {
-        let text = http(admin.local(), "/metrics");
-        sample(&text, &format!("keyway_gateway_held_back_total{{why=\"{why}\"}}"))
-    };
+    let held = |why| held(&admin, why);
     let mut client = Raw::connect(gateway.local());
     client.ask("PING\r\n", "+PONG\r\n");
     assert_eq!(["order", "overlap", "replies", "pause"].map(held), [0.0; 4]);
@@ -322,4 +326,20 @@ fn what_holds_clients_back_is_counted() {
     crate::setup::eventually(|| held("pause") > 0.0);
     drop(paused);
     Raw::connect(gateway.local()).ask("CLIENT UNPAUSE\r\n", "+OK\r\n");
+}
+
+#[test]
+fn gets_of_one_key_overlap_and_a_write_of_it_waits_for_them() {
+    put("asked", "old");
+    let gateway = start();
+    let admin = serve(&gateway);
+    let mut client = Raw::connect(gateway.local());
+    let get = command(&["GET", "asked"]);
+    client.ask(get.repeat(1_000), "$3\r\nold\r\n".repeat(1_000));
+    assert!(held(&admin, "overlap") > 0.0, "as many as may be were under way");
+    assert_eq!(held(&admin, "order"), 0.0, "none had to wait for another");
+    let set = command(&["SET", "asked", "new"]);
+    let (before, after) = ("$3\r\nold\r\n".repeat(20), "$3\r\nnew\r\n".repeat(20));
+    client.ask([get.repeat(20), set, get.repeat(20)].concat(), format!("{before}+OK\r\n{after}"));
+    assert!(held(&admin, "order") > 0.0);
 }

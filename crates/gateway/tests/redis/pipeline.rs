@@ -2,6 +2,8 @@
 
 use crate::setup::{Raw, command, put, start};
 use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn replies_have_the_order_of_commands() {
@@ -23,13 +25,82 @@ fn replies_have_the_order_of_commands() {
             let unknown = "-ERR unknown command 'NOSUCH', with args beginning with: \r\n";
             expected.push_str(&format!("+PONG\r\n{unknown}"));
         }
-        // The same key again waits for the first.
+        // The same key again overlaps with the first.
         if round % 10 == 0 {
             sent.extend(command(&["GET", "order-1"]));
             expected.push_str("$1\r\n1\r\n");
         }
     }
     client.ask(sent, expected);
+}
+
+/// Writes a key with growing numbers, and deletes it now and then, until it is told to end.
+fn write_on(client: &mut Raw, key: &str, ended: &AtomicBool) {
+    for number in 1.. {
+        if ended.load(Ordering::Relaxed) {
+            return;
+        }
+        // Mostly values that fit a datagram, and some that do not, or that stream.
+        let len = match number % 50 {
+            7 | 8 | 20 => 5_000,
+            40 => 300_000,
+            _ => 10,
+        };
+        let value = format!("{number:0>10}{}", "x".repeat(len - 10));
+        client.ask(command(&["SET", key, &value]), "+OK\r\n");
+        if number % 4 == 0 {
+            client.ask(command(&["DEL", key]), ":1\r\n");
+        }
+    }
+}
+
+/// Reads the reply of a GET, of which the first bytes are a number.
+fn number(client: &mut Raw) -> Option<u64> {
+    let head = client.line();
+    let len: usize = head.strip_prefix('$')?.parse().ok()?;
+    let value = client.bytes(len + 2);
+    Some(std::str::from_utf8(&value[..10]).unwrap().parse().unwrap())
+}
+
+#[test]
+fn a_pipeline_of_gets_never_goes_back_while_others_write() {
+    const GETS: usize = 200;
+    const KEY: &str = "forward";
+    /// Changes within pipelines, and replies without a value, that say something.
+    const ENOUGH: usize = 100;
+    /// Far more than there are on a busy machine until then.
+    const PIPELINES_MAX: usize = 2_000;
+    let (gateway, other) = (start(), start());
+    let mut client = Raw::connect(gateway.local());
+    let mut writer = Raw::connect(other.local());
+    let ended = Arc::new(AtomicBool::new(false));
+    let to_end = Arc::clone(&ended);
+    let writer = std::thread::spawn(move || write_on(&mut writer, KEY, &to_end));
+    let (mut changes, mut absences) = (0, 0);
+    // The newest number, and whether it was gone after that.
+    let (mut newest, mut gone) = (0, false);
+    for _ in 0..PIPELINES_MAX {
+        if changes >= ENOUGH && absences >= ENOUGH {
+            break;
+        }
+        client.send(command(&["GET", KEY]).repeat(GETS));
+        let mut before = None;
+        for at in 0..GETS {
+            let found = number(&mut client);
+            match found {
+                Some(number) if gone => assert!(number > newest, "{number} came back"),
+                Some(number) => assert!(number >= newest, "{number} after {newest}"),
+                None => absences += 1,
+            }
+            changes += usize::from(at > 0 && found != before);
+            gone = found.is_none();
+            newest = found.unwrap_or(newest);
+            before = found;
+        }
+    }
+    ended.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+    assert!(changes >= ENOUGH && absences >= ENOUGH, "{changes} changes, {absences} absences");
 }
 
 #[test]

@@ -98,10 +98,16 @@ impl Raw {
         self.send(bytes);
         let head = self.line();
         assert!(head.starts_with(['$', '=']), "{head}");
-        let mut text = vec![0; head[1..].parse::<usize>().unwrap() + 2];
-        self.0.read_exact(&mut text).unwrap();
+        let mut text = self.bytes(head[1..].parse::<usize>().unwrap() + 2);
         text.truncate(text.len() - 2);
         String::from_utf8(text).unwrap()
+    }
+
+    /// So many bytes.
+    pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.0.read_exact(&mut bytes).unwrap();
+        bytes
     }
 
     /// Everything up to the end of the connection.

@@ -1,0 +1,180 @@
+//! What a connection has under way, and what may overlap with it: commands about other keys, and
+//! GETs of one key with each other.
+//!
+//! A client takes replies in the order of its commands, and never may a later one show an older
+//! state of a key than an earlier one. GETs that overlap can be carried out in any order. If the
+//! later one read an older version, it read before the earlier one did; so that moment of the
+//! earlier one lies after the later one was begun, and before either is answered. The later one may
+//! take effect there too, and is answered with the same value.
+//!
+//! A reply without a value has no version. If one of two GETs found nothing and the other did, the
+//! later one is run again when its turn to be answered has come: then all before it are done, and
+//! it reads after them. So is a GET of a value that streams, of which there is one at a time.
+
+use crate::Reply;
+use crate::store::Seen;
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// Commands that are under way, in their order.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    commands: VecDeque<Command>,
+    /// How many were under way before the first of them.
+    done: u64,
+}
+
+#[derive(Debug)]
+struct Command {
+    /// Its one key; empty if it overlaps with nothing.
+    key: Bytes,
+    is_get: bool,
+    /// Which GET of the same key was started next, while this one was under way.
+    next: Option<u64>,
+    /// What the client has been told of the key by GETs that this one overlaps with.
+    told: Option<Box<Told>>,
+    /// Whether it was run again, after all before it.
+    again: bool,
+}
+
+/// The newest state of a key that a reply showed.
+#[derive(Debug)]
+enum Told {
+    Absent,
+    /// The value, if it can be told again.
+    Version(u64, Option<Bytes>),
+}
+
+/// Where a command that may be started stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nothing about its key is under way.
+    Apart,
+    /// GETs of its key are, of which this is the last.
+    Behind(u64),
+}
+
+/// What becomes of a command that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is answered with the reply, which may have become another one.
+    Answer,
+    /// It is a GET that has to be run again before anything behind it is answered.
+    Again,
+}
+
+/// What a GET is answered with, given what the client has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// What it read.
+    Own,
+    /// What was told before.
+    Told,
+    /// Nothing yet.
+    Again,
+}
+
+impl UnderWay {
+    /// Where a command about that key can be started, or `None` if it has to wait.
+    pub(super) fn place(&self, key: &[u8], is_get: bool) -> Option<Place> {
+        let Some(last) = self.commands.iter().rposition(|it| it.key == key) else {
+            return Some(Place::Apart);
+        };
+        // If that is a GET, all others of the key are.
+        let overlaps = is_get && self.commands.get(last).is_some_and(|it| it.is_get);
+        overlaps.then(|| Place::Behind(self.done + last as u64))
+    }
+
+    /// A GET is started there.
+    pub(super) fn push_get(&mut self, key: Bytes, place: Place) {
+        if let Place::Behind(last) = place {
+            let next = self.done + self.commands.len() as u64;
+            self.command(last).next = Some(next);
+        }
+        let (told, again) = (None, false);
+        self.commands.push_back(Command { key, is_get: true, next: None, told, again });
+    }
+
+    /// Another command is started. Its key is empty if it overlaps with nothing.
+    pub(super) fn push(&mut self, key: Bytes) {
+        let (told, again) = (None, false);
+        self.commands.push_back(Command { key, is_get: false, next: None, told, again });
+    }
+
+    /// The first command was carried out, with that reply. If it is not to be run again, it is
+    /// under way no more.
+    pub(super) fn finish(&mut self, reply: &mut Reply, seen: Seen) -> Verdict {
+        let first = self.commands.front_mut().expect("a command was carried out");
+        let choice = match &first.told {
+            Some(told) if !first.again => told.choose(seen),
+            _ if seen == Seen::Unread => Choice::Again,
+            _ => Choice::Own,
+        };
+        if choice == Choice::Again {
+            first.again = true;
+            return Verdict::Again;
+        }
+        let mut told = first.told.take();
+        if let (Choice::Told, Some(Told::Version(_, Some(value)))) = (choice, told.as_deref()) {
+            *reply = Reply::Bulk(value.clone());
+        }
+        let next = first.next;
+        self.commands.pop_front();
+        self.done += 1;
+        if let Some(next) = next {
+            if choice == Choice::Own {
+                Told::note(&mut told, seen, reply);
+            }
+            self.command(next).told = told;
+        }
+        Verdict::Answer
+    }
+
+    fn command(&mut self, number: u64) -> &mut Command {
+        let index = usize::try_from(number - self.done).ok();
+        let command = index.and_then(|index| self.commands.get_mut(index));
+        command.expect("who names a command knows that it is under way")
+    }
+
+    /// How many there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.commands.capacity()
+    }
+}
+
+impl Told {
+    /// What a GET that overlaps with those that told this is answered with.
+    fn choose(&self, seen: Seen) -> Choice {
+        match (self, seen) {
+            // What says nothing of the key contradicts nobody.
+            (_, Seen::Nothing) | (Self::Absent, Seen::Absent) => Choice::Own,
+            (Self::Version(told, _), Seen::Version(read)) if read >= *told => Choice::Own,
+            (Self::Version(_, Some(_)), Seen::Version(_)) => Choice::Told,
+            (Self::Version(_, None), Seen::Version(_))
+            | (Self::Version(..), Seen::Absent)
+            | (Self::Absent, Seen::Version(_))
+            | (_, Seen::Unread) => Choice::Again,
+        }
+    }
+
+    /// Notes what a GET is answered with.
+    fn note(told: &mut Option<Box<Self>>, seen: Seen, reply: &Reply) {
+        let new = match (told.as_deref(), seen) {
+            (_, Seen::Nothing | Seen::Unread) | (Some(Self::Absent), Seen::Absent) => return,
+            // The value that is kept already.
+            (Some(Self::Version(told, _)), Seen::Version(read)) if *told == read => return,
+            (_, Seen::Absent) => Self::Absent,
+            (_, Seen::Version(version)) => {
+                let value = if let Reply::Bulk(value) = reply { Some(value.clone()) } else { None };
+                Self::Version(version, value)
+            }
+        };
+        match told {
+            Some(told) => **told = new,
+            None => *told = Some(Box::new(new)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

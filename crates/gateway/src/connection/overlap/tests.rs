@@ -1,0 +1,306 @@
+//! The rule step by step, and a model: others write keys, GETs read at any moment, and what is told
+//! must be what a key that changes step by step could have told.
+
+use super::*;
+use crate::reply::Long;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+fn key(name: &str) -> Bytes {
+    Bytes::copy_from_slice(name.as_bytes())
+}
+
+fn bulk(version: u64) -> Reply {
+    Reply::bulk(version.to_string())
+}
+
+/// A reply that streams. Its length stands for the version.
+fn long(version: u64) -> Reply {
+    Reply::Long(Long::new(version, tokio::sync::mpsc::channel(1).1))
+}
+
+/// So many GETs of one key, which overlap.
+fn gets(count: usize) -> UnderWay {
+    let mut under_way = UnderWay::default();
+    for _ in 0..count {
+        let place = under_way.place(b"k", true).unwrap();
+        under_way.push_get(key("k"), place);
+    }
+    under_way
+}
+
+/// What the first is answered with, or `None` if it is run again.
+fn answer(under_way: &mut UnderWay, mut reply: Reply, seen: Seen) -> Option<Reply> {
+    match under_way.finish(&mut reply, seen) {
+        Verdict::Answer => Some(reply),
+        Verdict::Again => None,
+    }
+}
+
+#[test]
+fn of_commands_about_one_key_only_gets_overlap() {
+    let mut under_way = UnderWay::default();
+    assert_eq!(under_way.place(b"k", true), Some(Place::Apart));
+    under_way.push_get(key("k"), Place::Apart);
+    under_way.push(key("other"));
+    assert_eq!(under_way.place(b"k", true), Some(Place::Behind(0)));
+    under_way.push_get(key("k"), Place::Behind(0));
+    assert_eq!(under_way.place(b"k", true), Some(Place::Behind(2)), "behind the last");
+    assert_eq!(under_way.place(b"k", false), None, "a write waits for GETs");
+    assert_eq!(under_way.place(b"other", true), None, "a GET waits for a write");
+    assert_eq!(under_way.place(b"third", false), Some(Place::Apart));
+    for _ in 0..3 {
+        assert_eq!(under_way.finish(&mut Reply::Null, Seen::Nothing), Verdict::Answer);
+    }
+    assert_eq!(under_way.place(b"k", false), Some(Place::Apart));
+}
+
+#[test]
+fn a_get_that_read_an_older_version_tells_what_was_told_before() {
+    let mut under_way = gets(5);
+    let mut told = |version| answer(&mut under_way, bulk(version), Seen::Version(version));
+    assert_eq!([7, 5, 9, 8, 9].map(&mut told), [7, 7, 9, 9, 9].map(|it| Some(bulk(it))));
+    // Whoever comes when they are done is told what it read.
+    let mut under_way = gets(1);
+    assert_eq!(answer(&mut under_way, bulk(3), Seen::Version(3)), Some(bulk(3)));
+}
+
+#[test]
+fn where_one_has_no_version_the_later_get_is_run_again_once() {
+    let mut under_way = gets(5);
+    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(7)), Some(bulk(7)));
+    assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), None);
+    assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), Some(Reply::Null));
+    assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), Some(Reply::Null));
+    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(7)), None);
+    assert_eq!(answer(&mut under_way, bulk(8), Seen::Version(8)), Some(bulk(8)));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), Some(bulk(8)));
+}
+
+#[test]
+fn a_value_that_streams_is_read_by_one_get_at_a_time() {
+    let mut under_way = gets(4);
+    let first = long(7);
+    assert_eq!(answer(&mut under_way, first.clone(), Seen::Version(7)), Some(first));
+    assert_eq!(answer(&mut under_way, Reply::Null, Seen::Unread), None);
+    let second = long(7);
+    assert_eq!(answer(&mut under_way, second.clone(), Seen::Version(7)), Some(second));
+    // It cannot be told twice.
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), None);
+    assert_eq!(answer(&mut under_way, bulk(8), Seen::Version(8)), Some(bulk(8)));
+    assert_eq!(answer(&mut under_way, bulk(9), Seen::Version(9)), Some(bulk(9)));
+    // Also if none before it has told anything.
+    let mut under_way = gets(2);
+    let failed = Reply::error("ERR lost");
+    assert_eq!(answer(&mut under_way, failed.clone(), Seen::Nothing), Some(failed));
+    assert_eq!(answer(&mut under_way, Reply::Null, Seen::Unread), None);
+}
+
+#[test]
+fn a_get_that_fails_is_answered_and_what_was_told_before_still_counts() {
+    let mut under_way = gets(5);
+    let failed = Reply::error("ERR lost");
+    assert_eq!(answer(&mut under_way, bulk(7), Seen::Version(7)), Some(bulk(7)));
+    assert_eq!(answer(&mut under_way, failed.clone(), Seen::Nothing), Some(failed.clone()));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), Some(bulk(7)));
+    // Also if it failed when it was run again.
+    assert_eq!(answer(&mut under_way, Reply::Null, Seen::Absent), None);
+    assert_eq!(answer(&mut under_way, failed.clone(), Seen::Nothing), Some(failed));
+    assert_eq!(answer(&mut under_way, bulk(6), Seen::Version(6)), Some(bulk(7)));
+}
+
+/// What happens next in a world of some keys.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Others write the key, or delete it.
+    Changes(usize, State),
+    /// The client sends a GET, or another command.
+    Comes { key: usize, is_get: bool },
+    /// One that is under way reads its key, or fails.
+    Reads { which: usize, fails: bool },
+    /// The first is answered if it was carried out.
+    Ends,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Short,
+    Long,
+}
+
+const KEYS: usize = 2;
+
+fn step() -> impl Strategy<Value = Step> {
+    let state = prop_oneof![Just(State::Absent), Just(State::Short), Just(State::Long)];
+    // Most changes are such that versions can be compared.
+    let state = prop_oneof![2 => Just(State::Short), 1 => state];
+    prop_oneof![
+        2 => (0..KEYS, state).prop_map(|(key, state)| Step::Changes(key, state)),
+        3 => (0..KEYS, prop::bool::weighted(0.9))
+            .prop_map(|(key, is_get)| Step::Comes { key, is_get }),
+        4 => (0..8_usize, prop::bool::weighted(0.05))
+            .prop_map(|(which, fails)| Step::Reads { which, fails }),
+        3 => Just(Step::Ends),
+    ]
+}
+
+/// A command of the model that is under way.
+#[derive(Debug)]
+struct Running {
+    key: usize,
+    is_get: bool,
+    /// Whether it may read a value that streams.
+    alone: bool,
+    began: usize,
+    done: Option<(Reply, Seen)>,
+}
+
+/// A GET that was answered with something about its key: the version, or 0 for no value.
+#[derive(Debug)]
+struct Answered {
+    key: usize,
+    began: usize,
+    ended: usize,
+    version: u64,
+}
+
+struct World<F> {
+    under_way: UnderWay,
+    running: VecDeque<Running>,
+    /// The state of each key at each moment, with its version.
+    past: Vec<[(State, u64); KEYS]>,
+    answered: Vec<Answered>,
+    finish: F,
+}
+
+impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
+    fn play(steps: &[Step], finish: F) -> Result<(), TestCaseError> {
+        let (under_way, running) = (UnderWay::default(), VecDeque::new());
+        let past = vec![[(State::Absent, 0); KEYS]];
+        let mut world = Self { under_way, running, past, answered: Vec::new(), finish };
+        for step in steps {
+            world.take(step)?;
+        }
+        // All that is under way comes to its end. Each GET is run again once at most.
+        for _ in 0..2 * world.running.len() {
+            world.take(&Step::Reads { which: 0, fails: false })?;
+            world.take(&Step::Ends)?;
+        }
+        prop_assert!(world.running.is_empty(), "some are never answered");
+        (0..KEYS).try_for_each(|key| world.check(key))
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        let mut now = *self.past.last().unwrap();
+        match *step {
+            Step::Changes(key, State::Absent) => now[key] = (State::Absent, 0),
+            Step::Changes(key, state) => now[key] = (state, self.past.len() as u64),
+            Step::Comes { key, is_get } => self.come(key, is_get)?,
+            Step::Reads { which, fails } => self.read(which, fails),
+            Step::Ends => self.end(),
+        }
+        self.past.push(now);
+        Ok(())
+    }
+
+    fn come(&mut self, key: usize, is_get: bool) -> Result<(), TestCaseError> {
+        let name = Bytes::from(key.to_string());
+        let waits = self.running.iter().any(|it| it.key == key && !(it.is_get && is_get));
+        let place = self.under_way.place(&name, is_get);
+        prop_assert_eq!(place.is_none(), waits);
+        let Some(place) = place else { return Ok(()) };
+        match is_get {
+            true => self.under_way.push_get(name, place),
+            false => self.under_way.push(name),
+        }
+        let (alone, began) = (place == Place::Apart, self.past.len());
+        self.running.push_back(Running { key, is_get, alone, began, done: None });
+        Ok(())
+    }
+
+    fn read(&mut self, which: usize, fails: bool) {
+        let now = self.past.last().unwrap();
+        let Some(it) = self.running.get_mut(which).filter(|it| it.done.is_none()) else { return };
+        it.done = Some(match now[it.key] {
+            _ if fails || !it.is_get => (Reply::error("ERR lost"), Seen::Nothing),
+            (State::Absent, _) => (Reply::Null, Seen::Absent),
+            (State::Short, version) => (bulk(version), Seen::Version(version)),
+            (State::Long, version) if it.alone => (long(version), Seen::Version(version)),
+            (State::Long, _) => (Reply::Null, Seen::Unread),
+        });
+    }
+
+    fn end(&mut self) {
+        let Some(first) = self.running.front_mut() else { return };
+        let Some((mut reply, seen)) = first.done.take() else { return };
+        if (self.finish)(&mut self.under_way, &mut reply, seen) == Verdict::Again {
+            first.alone = true;
+            return;
+        }
+        let Running { key, began, .. } = self.running.pop_front().unwrap();
+        let version = match reply {
+            Reply::Bulk(text) => std::str::from_utf8(&text).unwrap().parse().unwrap(),
+            Reply::Long(long) => long.len(),
+            Reply::Null => 0,
+            _ => return,
+        };
+        self.answered.push(Answered { key, began, ended: self.past.len(), version });
+    }
+
+    /// Whether each answer was true at a moment between a GET and its reply, none of which is
+    /// before that of the answer before. Always taking the first such moment finds them if any do.
+    fn check(&self, key: usize) -> Result<(), TestCaseError> {
+        let mut moment = 0;
+        for it in self.answered.iter().filter(|it| it.key == key) {
+            let is_told = |at: &usize| self.past[*at][key].1 == it.version;
+            let from = moment.max(it.began - 1);
+            let Some(found) = (from..it.ended).find(is_told) else {
+                return Err(TestCaseError::fail(format!("{it:?} after {moment}")));
+            };
+            moment = found;
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_told_of_a_key_never_goes_back(steps in vec(step(), 0..120)) {
+        World::play(&steps, UnderWay::finish)?;
+    }
+}
+
+/// Whether worlds are found in which that rule tells something wrong.
+fn is_found(finish: fn(&mut UnderWay, &mut Reply, Seen) -> Verdict) -> bool {
+    let config = Config { failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    runner.run(&vec(step(), 0..120), |steps| World::play(&steps, finish)).is_err()
+}
+
+#[test]
+fn wrong_rules_are_found() {
+    assert!(!is_found(UnderWay::finish));
+    let as_it_was_read = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
+        let seen = if seen == Seen::Unread { seen } else { Seen::Nothing };
+        under_way.finish(reply, seen)
+    };
+    assert!(is_found(as_it_was_read), "GETs that overlap are answered as each was read");
+    let absent_is_oldest = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
+        let seen = if seen == Seen::Absent { Seen::Version(0) } else { seen };
+        under_way.finish(reply, seen)
+    };
+    assert!(is_found(absent_is_oldest), "no value is taken for older than any");
+    let absent_is_newest = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
+        let seen = if seen == Seen::Absent { Seen::Version(u64::MAX) } else { seen };
+        under_way.finish(reply, seen)
+    };
+    assert!(is_found(absent_is_newest), "no value is taken for newer than any");
+    let unread_is_absent = |under_way: &mut UnderWay, reply: &mut Reply, seen| {
+        let seen = if seen == Seen::Unread { Seen::Nothing } else { seen };
+        under_way.finish(reply, seen)
+    };
+    assert!(is_found(unread_is_absent), "what was not read is answered");
+}
