@@ -138,8 +138,9 @@ impl Trips {
             return Arrival::Refused(Code::Closed);
         }
         if request.hop_flags & hop_flag::OLD != 0 {
-            // A switch of before may have stamped it, and nobody knows that any more.
-            if passed > installed {
+            // A switch of before may have stamped it, and nobody knows that any more. Which one it
+            // has passed is known by the installed order alone: by an older one perhaps another.
+            if passed != installed {
                 return Arrival::Refused(Code::Closed);
             }
             if self.over.iter().any(|trip| trip.switch != switch.0) {

@@ -276,6 +276,8 @@ fn home_takes_no_write_that_another_copy_of_may_have_taken_effect() {
     let later = OVER + 1;
     assert_eq!(chain.put_home(seq, 0, later, hop_flag::OLD).code, Code::Closed, "unheard of");
     chain.order_trip(later, None);
+    let over = chain.put_home(seq, 0, OVER, hop_flag::OLD);
+    assert_eq!(over.code, Code::Closed, "that may have been another switch, which stands by now");
     assert_eq!(chain.put_home(seq, 0, later, hop_flag::OLD).code, Code::Ok);
     chain.nodes[0].plant(Plant::TakeLatecomers);
     let seq = chain.next();
