@@ -21,6 +21,8 @@ pub(crate) struct Keyway {
     gateway: Process,
     /// Where clients send everything.
     pub(crate) service: SocketAddr,
+    /// Where clients that take multigets apart learn the map.
+    pub(crate) admin: SocketAddr,
     /// Where Redis clients connect.
     pub(crate) redis: SocketAddr,
 }
@@ -80,7 +82,7 @@ impl Keyway {
         let arguments = [words.to_vec(), to.to_vec(), vec![admin.to_string()]].concat();
         let gateway = Process::start(&program, &arguments, directory)?;
         wait("the gateway listens", || Ok(TcpStream::connect(redis).is_ok()))?;
-        Ok(Self { nodes, node_admins, rack, gateway, service, redis })
+        Ok(Self { nodes, node_admins, rack, gateway, service, admin, redis })
     }
 
     /// Sets what share of one processor each node gets.

@@ -157,7 +157,9 @@ impl super::Args {
         eprintln!("starting {nodes} nodes of each ...");
         let keyway = Keyway::start(directory.path(), nodes, self.size.partitions)?;
         let redis = Redis::start(directory.path(), nodes)?;
-        let plan = self.load.plan(vec![keyway.service], crate::versus::KEYSPACE, shared.timeout)?;
+        let services = vec![keyway.service];
+        let mut plan = self.load.plan(services, crate::versus::KEYSPACE, shared.timeout)?;
+        plan.multigets = self.load.multigets.multigets(&[keyway.admin])?;
         crate::versus::can_send(&plan)?;
         let open = |target| RedisLoad::open(&target, plan.threads, plan.deadline);
         let field = Field {
@@ -207,13 +209,15 @@ impl super::Args {
             "servers       {nodes} of each, {cpu_share} of a processor each; other processes: no \
              limit\nkeys          {}, key {} bytes, value {} bytes, one copy (hot keys: as Keyway \
              decides)\nclients       {} thread(s), closed loop; seed {}\ntrials        {seconds} \
-             s; the most in flight with p99 within {}\n",
+             s; the most in flight with p99 within {}\nmultigets     taken apart for Keyway's own clients by: \
+             {}\n",
             plan.spec.keys,
             plan.names.name(0).len(),
             plan.values.sizes(),
             plan.threads,
             plan.seed,
             micros(u64::try_from(p99.as_micros()).unwrap_or(u64::MAX)),
+            plan.multigets,
         );
         Parameters {
             nodes,
@@ -225,6 +229,7 @@ impl super::Args {
             seconds,
             p99_us_max: u64::try_from(p99.as_micros()).unwrap_or(u64::MAX),
             seed: plan.seed,
+            multigets: plan.multigets.to_string(),
             text,
         }
     }
@@ -242,6 +247,8 @@ struct Parameters {
     seconds: f64,
     p99_us_max: u64,
     seed: u64,
+    /// Who takes multigets of Keyway's own clients apart.
+    multigets: String,
     /// The same for people.
     #[serde(skip)]
     text: String,
