@@ -209,8 +209,8 @@ impl super::Args {
             "servers       {nodes} of each, {cpu_share} of a processor each; other processes: no \
              limit\nkeys          {}, key {} bytes, value {} bytes, one copy (hot keys: as Keyway \
              decides)\nclients       {} thread(s), closed loop; seed {}\ntrials        {seconds} \
-             s; the most in flight with p99 within {}\nmultigets     taken apart for Keyway's own clients by: \
-             {}\n",
+             s; the most in flight with p99 within {}\n\
+             multigets     taken apart for Keyway's own clients by: {}\n",
             plan.spec.keys,
             plan.names.name(0).len(),
             plan.values.sizes(),
