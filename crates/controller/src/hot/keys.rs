@@ -61,10 +61,8 @@ pub(crate) struct Key {
 struct Counted {
     reads: Gauge,
     writes: Gauge,
-    /// What it had counted when the rate of reads was last taken.
-    before: HotCount,
-    /// And when that was.
-    at: Instant,
+    /// Reads that had gone to copies when the rate of reads was last taken.
+    spread: u64,
 }
 
 impl Key {
@@ -212,20 +210,18 @@ impl Keys {
             let Some(counted) = &mut key.counted else {
                 let gauge = |counted| Gauge::new(now, counted);
                 let (reads, writes) = (gauge(count.reads), gauge(count.writes));
-                key.counted = Some(Counted { reads, writes, before: **count, at: now });
+                key.counted = Some(Counted { reads, writes, spread: count.spread });
                 continue;
             };
             if let Some(writes) = counted.writes.read(now, count.writes) {
-                (key.rates.writes, key.writes_known) = (writes, true);
+                (key.rates.writes, key.writes_known) = (writes.per_second(), true);
             }
             if let Some(reads) = counted.reads.read(now, count.reads) {
-                let Counted { before, at, .. } = *counted;
-                let spread = count.spread.saturating_sub(before.spread);
-                let all = count.reads.saturating_sub(before.reads);
-                log.count(key.decision, spread, all.saturating_sub(spread));
-                key.spread = per_second(spread, now.since(at));
-                (key.rates.reads, key.exact) = (reads, true);
-                (counted.before, counted.at) = (**count, now);
+                let before = std::mem::replace(&mut counted.spread, count.spread);
+                let spread = count.spread.saturating_sub(before);
+                log.count(key.decision, spread, reads.events.saturating_sub(spread));
+                key.spread = per_second(spread, reads.time);
+                (key.rates.reads, key.exact) = (reads.per_second(), true);
             }
         }
     }

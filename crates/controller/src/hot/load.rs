@@ -27,21 +27,35 @@ const ENOUGH: u64 = 16;
 /// A rate is taken over so much time at most, however little has happened in it.
 const WINDOW_MAX: Duration = Duration::from_secs(1);
 
+/// So many events in so much time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) events: u64,
+    pub(crate) time: Duration,
+}
+
+impl Reading {
+    pub(crate) fn per_second(self) -> u64 {
+        per_second(self.events, self.time)
+    }
+}
+
 impl Gauge {
     pub(crate) fn new(now: Instant, counted: u64) -> Self {
         Self { since: now, counted }
     }
 
-    /// Events per second since this was last said, once that says something: what is decided by
-    /// the ratio of two rates would change all the time otherwise, if one of them is low.
-    pub(crate) fn read(&mut self, now: Instant, counted: u64) -> Option<u64> {
+    /// What has happened since this was last said, once that says something of a rate: what is
+    /// decided by the ratio of two rates would change all the time otherwise, if one of them is
+    /// low.
+    pub(crate) fn read(&mut self, now: Instant, counted: u64) -> Option<Reading> {
         let (events, time) = (counted.saturating_sub(self.counted), now.since(self.since));
         let wanted = if events < ENOUGH { WINDOW_MAX } else { WINDOW };
         if time < wanted {
             return None;
         }
         *self = Self::new(now, counted);
-        Some(per_second(events, time))
+        Some(Reading { events, time })
     }
 }
 
@@ -102,13 +116,14 @@ mod tests {
     fn a_rate_is_said_when_enough_has_happened_or_after_a_second() {
         let at = Instant::from_unix_ms;
         let mut gauge = Gauge::new(at(0), 100);
-        assert_eq!(gauge.read(at(99), 1_000), None, "not even a segment");
-        assert_eq!(gauge.read(at(100), 115), None, "too few");
-        assert_eq!(gauge.read(at(150), 130), Some(200));
-        assert_eq!(gauge.read(at(1_149), 145), None);
-        assert_eq!(gauge.read(at(1_150), 145), Some(15), "however few");
-        assert_eq!(gauge.read(at(2_150), 145), Some(0));
-        assert_eq!(gauge.read(at(3_150), 0), Some(0), "a switch that counts anew");
+        let mut read = |now, counted| Some(gauge.read(now, counted)?.per_second());
+        assert_eq!(read(at(99), 1_000), None, "not even a segment");
+        assert_eq!(read(at(100), 115), None, "too few");
+        assert_eq!(read(at(150), 130), Some(200));
+        assert_eq!(read(at(1_149), 145), None);
+        assert_eq!(read(at(1_150), 145), Some(15), "however few");
+        assert_eq!(read(at(2_150), 145), Some(0));
+        assert_eq!(read(at(3_150), 0), Some(0), "a switch that counts anew");
     }
 
     #[test]
