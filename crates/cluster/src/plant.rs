@@ -87,6 +87,8 @@ pub enum Plant {
     AbandonSealed,
     /// Node: parts that belong to nothing stay.
     KeepParts,
+    /// Node: that an upload was given up is not kept on record.
+    AbandonUnrecorded,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
     /// Controller: a chain is opened before its members have settled.
@@ -105,7 +107,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -146,6 +148,7 @@ impl Plant {
         Self::SealUnchecked,
         Self::AbandonSealed,
         Self::KeepParts,
+        Self::AbandonUnrecorded,
         Self::NodesBeforeSwitch,
         Self::OpenUnsettled,
         Self::ImpatientController,

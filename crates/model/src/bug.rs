@@ -105,6 +105,7 @@ impl Bug {
                 | Plant::SealUnchecked
                 | Plant::AbandonSealed
                 | Plant::KeepParts
+                | Plant::AbandonUnrecorded
                 | Plant::NodesBeforeSwitch
                 | Plant::TrustHints
                 | Plant::RepeatHints

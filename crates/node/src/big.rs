@@ -6,17 +6,16 @@
 //! they never will be named (ABANDON). Every member has its own list of uploads without a manifest,
 //! so that whoever becomes the head knows them.
 
-use crate::engine::{Engine, Interval, KeyRef, Record};
-use crate::replica::{Context, PENDING_MAX, Replica, Write};
+mod strays;
+
+use crate::engine::{Engine, KeyRef, Record};
+use crate::replica::{Context, Replica, Write};
 use cluster::{Keyspace, Match, Plant};
 use machine::Instant;
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big};
-use wire::{
-    Body, ChainWriteBody, Code, Effect, Header, ManifestBody, New, Op, PartKey, UploadBody, flag,
-};
+use wire::{Body, Code, Effect, Header, ManifestBody, New, Op, PartKey, UploadBody, flag};
 
 /// How long parts stay that are not, or not any more, those of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +79,12 @@ impl Write<'_> {
 
     /// Whether this write is about that upload: makes it a value, or drops it.
     fn names(&self, upload: UploadBody) -> bool {
-        self.manifest().is_some_and(|manifest| manifest.upload() == upload)
-            || self.effect() == Some(Effect::Abandon) && self.value == upload.to_bytes()
+        self.manifest().is_some_and(|manifest| manifest.upload() == upload) || self.abandons(upload)
+    }
+
+    /// Whether it gives that upload up.
+    fn abandons(&self, upload: UploadBody) -> bool {
+        self.effect() == Some(Effect::Abandon) && self.value == upload.to_bytes()
     }
 }
 
@@ -126,7 +129,7 @@ impl Replica {
         self.may_seal(ctx, request, key, &manifest)
     }
 
-    /// A part is written once.
+    /// A part is written once, and not after the word that its upload is given up.
     fn may_take_part<E: Engine>(
         &self,
         ctx: &Context<'_, E>,
@@ -137,6 +140,9 @@ impl Replica {
         let there = ctx.engine.version_written(&self.key_ref(request, key)).is_some();
         if there || self.newest_pending(key).is_some() {
             return Err(Code::BadRequest);
+        }
+        if self.is_given_up(part.key, part.upload) {
+            return Err(Code::PartsMissing);
         }
         let known = || self.uploads.open.contains_key(&name(part.key, part.upload));
         if self.uploads.open.len() >= OPEN_MAX && !known() {
@@ -156,7 +162,7 @@ impl Replica {
     ) -> Result<(), Code> {
         let (upload, parts) = (manifest.upload(), manifest.parts());
         let name = name(key, upload);
-        if self.names_upload(ctx, request, key, upload) || self.uploads.drops.contains_key(&name) {
+        if self.names_upload(ctx, request, key, upload) || self.is_given_up(key, upload) {
             return Err(Code::PartsMissing);
         }
         let check_at = ctx.now + ctx.part_times.idle;
@@ -168,12 +174,11 @@ impl Replica {
         let keyspace = keyspace.ok_or(Code::NotOwner)?;
         let mut missing = None;
         while open.counted < parts && open.counted - before < COUNT_MAX && missing.is_none() {
-            let part = PartKey { key, upload, index: open.counted }.to_bytes();
-            let at = Header { keyhash: keyspace.keyhash(&part), ..*request };
-            if ctx.engine.version_written(&self.key_ref(&at, &part)).is_some() {
+            let part = PartKey { key, upload, index: open.counted };
+            if self.has_part(ctx, keyspace, part) {
                 open.counted += 1;
             } else {
-                let on_its_way = self.newest_pending(&part).is_some();
+                let on_its_way = self.newest_pending(&part.to_bytes()).is_some();
                 missing = Some(if on_its_way { Code::Settling } else { Code::PartsMissing });
             }
         }
@@ -182,6 +187,31 @@ impl Replica {
         }
         let complete = open.counted >= parts;
         missing.or((!complete).then_some(Code::Settling)).map_or(Ok(()), Err)
+    }
+
+    /// Whether a part is committed here. That of the first may be a tombstone: the upload was given
+    /// up.
+    fn has_part<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        keyspace: &Keyspace,
+        part: PartKey<'_>,
+    ) -> bool {
+        let key = part.to_bytes();
+        let at = place(keyspace, &key);
+        let at = self.key_ref(&at, &key);
+        if part.index == 0 {
+            ctx.engine.read(&at, |record| record.is_some_and(|it| !it.tombstone))
+        } else {
+            ctx.engine.version_written(&at).is_some()
+        }
+    }
+
+    /// Whether the parts of an upload go, or are about to.
+    fn is_given_up(&self, key: &[u8], upload: UploadBody) -> bool {
+        let abandons = |write: Write<'_>| write.abandons(upload);
+        self.uploads.drops.contains_key(&name(key, upload))
+            || self.pending_of_key(key).any(abandons)
     }
 
     /// Whether the key's record or any of its pending writes names this upload.
@@ -210,31 +240,42 @@ impl Replica {
         })
     }
 
-    /// A write is about to become the state of its key.
-    pub(crate) fn replace_parts<E: Engine>(
+    /// Makes a record the state of its key, whether it comes by a write, from a trip or as a copy.
+    pub(crate) fn write_state<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        at: &KeyRef<'_>,
+        record: &Record<'_>,
+    ) {
+        self.replace_parts(ctx, at, record);
+        ctx.engine.write(at, record);
+    }
+
+    /// This record is about to become the state of its key.
+    fn replace_parts<E: Engine>(
         &mut self,
         ctx: &Context<'_, E>,
         at: &KeyRef<'_>,
-        write: &Write<'_>,
+        record: &Record<'_>,
     ) {
-        if !E::BIG || PartKey::parse(write.key).is_some() {
+        if !E::BIG || PartKey::parse(at.key).is_some() {
             return;
         }
-        let next = write.manifest();
+        let next = manifest_in(at.key, record);
         if let Some(next) = next
             && ctx.plant != Some(Plant::AbandonSealed)
         {
-            self.uploads.open.remove(&name(write.key, next.upload()));
+            self.uploads.open.remove(&name(at.key, next.upload()));
         }
         let before =
-            ctx.engine.read(at, |record| record.and_then(|record| manifest_in(write.key, &record)));
+            ctx.engine.read(at, |record| record.and_then(|record| manifest_in(at.key, &record)));
         if let Some(before) = before
             && next.map(|next| next.upload()) != Some(before.upload())
             && ctx.plant != Some(Plant::KeepParts)
         {
             let due = ctx.now + ctx.part_times.grace;
             let drop = Drop { due, next: 0, parts: Some(before.parts()) };
-            self.uploads.drops.insert(name(write.key, before.upload()), drop);
+            self.uploads.drops.insert(name(at.key, before.upload()), drop);
         }
     }
 
@@ -249,197 +290,14 @@ impl Replica {
         if !self.is_head() {
             return;
         }
+        let Some(keyspace) = ctx.directory.keyspace(at.keyspace) else { return };
         // Most parts come in order, but not all: the next ones may be here already.
-        let mut counted = counted;
-        for _ in 0..COUNT_EACH {
-            let next = PartKey { index: counted, ..part }.to_bytes();
-            let Some(keyspace) = ctx.directory.keyspace(at.keyspace) else { return };
-            let next = KeyRef { keyhash: keyspace.keyhash(&next), key: &next, ..*at };
-            if ctx.engine.version_written(&next).is_none() {
-                break;
-            }
-            counted += 1;
-        }
+        let next = (counted..counted + COUNT_EACH)
+            .find(|index| !self.has_part(ctx, keyspace, PartKey { index: *index, ..part }));
+        let counted = next.unwrap_or(counted + COUNT_EACH);
         if let Some(open) = self.uploads.open.get_mut(&name(part.key, part.upload)) {
             open.counted = counted;
         }
-    }
-
-    /// The head has given an upload up.
-    pub(crate) fn commit_abandon<E: Engine>(&mut self, ctx: &Context<'_, E>, write: &Write<'_>) {
-        let Some((upload, _)) = UploadBody::split(write.value) else { return };
-        let name = name(write.key, upload);
-        self.uploads.open.remove(&name);
-        if ctx.plant != Some(Plant::KeepParts) {
-            let drop = Drop { due: ctx.now, next: 0, parts: None };
-            self.uploads.drops.entry(name).or_insert(drop);
-        }
-    }
-
-    /// Another member has parts that it knows no use of.
-    pub(crate) fn handle_stray<E: Engine>(&mut self, ctx: &Context<'_, E>, part: PartKey<'_>) {
-        let open = Open { check_at: ctx.now, counted: 0 };
-        self.uploads.open.entry(name(part.key, part.upload)).or_insert(open);
-    }
-
-    /// What an earlier life has left here is looked through for parts.
-    pub(crate) fn begin_patrol(&mut self) {
-        self.uploads.patrol = Some((self.partition.first, Vec::new()));
-    }
-
-    /// Time has passed: finds parts, gives uploads up, and drops parts; a bounded number each time.
-    pub(crate) fn look_after_parts<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if !E::BIG || self.uploads.is_empty() {
-            return;
-        }
-        let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
-        self.patrol(ctx, keyspace);
-        self.check_open(ctx, keyspace);
-        self.drop_parts(ctx, keyspace);
-    }
-
-    fn patrol<E: Engine>(&mut self, ctx: &Context<'_, E>, keyspace: &Keyspace) {
-        for _ in 0..PATROL_PARTS {
-            let Some((first, after)) = self.uploads.patrol.take() else { return };
-            let start = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(&*after) };
-            let interval = Interval {
-                keyspace,
-                partition: self.id(),
-                first,
-                last: self.partition.last,
-                start,
-                end: Bound::Unbounded,
-                reverse: false,
-            };
-            let (mut seen, mut found) = (0, None);
-            ctx.engine.scan(&interval, |key, _| {
-                seen += 1;
-                let is_part = PartKey::parse(key).is_some();
-                if is_part || seen == PATROL_RECORDS {
-                    found = Some((key.to_vec(), is_part));
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            });
-            let Some((key, is_part)) = found else { return };
-            let at = keyspace.match_value(&key);
-            let Some(part) = PartKey::parse(&key).filter(|_| is_part) else {
-                self.uploads.patrol = Some((at, key));
-                return;
-            };
-            let open = Open { check_at: ctx.now + ctx.part_times.idle, counted: 0 };
-            self.uploads.open.entry(name(part.key, part.upload)).or_insert(open);
-            self.uploads.patrol = Some((at, PartKey { index: u32::MAX, ..part }.to_bytes()));
-        }
-    }
-
-    fn check_open<E: Engine>(&mut self, ctx: &mut Context<'_, E>, keyspace: &Keyspace) {
-        let due = self.uploads.open.iter().filter(|(_, open)| open.check_at <= ctx.now);
-        let due: Vec<Box<[u8]>> = due.map(|(name, _)| name.clone()).take(CHECK_MAX).collect();
-        for name in due {
-            let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
-            let at = place(keyspace, part.key);
-            let sealed = ctx.plant != Some(Plant::AbandonSealed);
-            if sealed && self.holds_upload(ctx, &at, part.key, part.upload) {
-                self.uploads.open.remove(&name);
-                continue;
-            }
-            let check_at = ctx.now + ctx.part_times.idle.min(CHECK_AGAIN);
-            if let Some(open) = self.uploads.open.get_mut(&name) {
-                open.check_at = check_at;
-            }
-            if !self.is_head() {
-                self.tell_stray(ctx, &place(keyspace, &name), &name);
-            } else if self.partition.open
-                && self.pending.len() < PENDING_MAX
-                && !self.pending_of_key(part.key).any(|write| write.names(part.upload))
-            {
-                self.abandon(ctx, &at, part);
-            }
-        }
-    }
-
-    fn abandon<E: Engine>(&mut self, ctx: &mut Context<'_, E>, at: &Header, part: PartKey<'_>) {
-        let committed = ctx.engine.version_written(&self.key_ref(at, part.key)).unwrap_or(0);
-        let base = self.newest_version_pending(part.key).unwrap_or(0).max(committed);
-        let header = self.own_header(at, part.key);
-        let fixed = ChainWriteBody {
-            base,
-            stable: self.stable,
-            origin: Op::Del as u8,
-            effect: Effect::Abandon as u8,
-            ordered: 1,
-            ..ChainWriteBody::default()
-        };
-        self.order(ctx, &header, fixed, part.key, &part.upload.to_bytes());
-    }
-
-    fn drop_parts<E: Engine>(&mut self, ctx: &mut Context<'_, E>, keyspace: &Keyspace) {
-        let mut left = DROP_MAX;
-        while left > 0 {
-            let due = self.uploads.drops.iter().find(|(_, drop)| drop.due <= ctx.now);
-            let Some((name, drop)) = due.map(|(name, drop)| (name.clone(), *drop)) else { return };
-            let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
-            let over = match drop.parts {
-                Some(parts) => {
-                    let to = parts.min(drop.next.saturating_add(left));
-                    for index in drop.next..to {
-                        self.remove_part(ctx, keyspace, &PartKey { index, ..part }.to_bytes());
-                    }
-                    left -= to - drop.next;
-                    if let Some(drop) = self.uploads.drops.get_mut(&name) {
-                        drop.next = to;
-                    }
-                    to == parts
-                }
-                None => {
-                    let found = self.find_parts(ctx, keyspace, &name, left);
-                    found.iter().for_each(|key| self.remove_part(ctx, keyspace, key));
-                    let count = u32::try_from(found.len()).unwrap_or(left);
-                    let over = count < left;
-                    left -= count.min(left);
-                    over
-                }
-            };
-            if over {
-                self.uploads.drops.remove(&name);
-            }
-        }
-    }
-
-    fn remove_part<E: Engine>(&self, ctx: &mut Context<'_, E>, keyspace: &Keyspace, key: &[u8]) {
-        let at = place(keyspace, key);
-        ctx.engine.remove(&self.key_ref(&at, key));
-        ctx.counters.parts_dropped += 1;
-    }
-
-    /// Some parts of an upload.
-    fn find_parts<E: Engine>(
-        &self,
-        ctx: &Context<'_, E>,
-        keyspace: &Keyspace,
-        name: &[u8],
-        at_most: u32,
-    ) -> Vec<Vec<u8>> {
-        let part = PartKey::parse(name).expect("uploads are named by keys of parts");
-        let last = PartKey { index: u32::MAX, ..part }.to_bytes();
-        let at = keyspace.match_value(name);
-        let interval = Interval {
-            keyspace,
-            partition: self.id(),
-            first: at,
-            last: at,
-            start: Bound::Included(name),
-            end: Bound::Included(&last),
-            reverse: false,
-        };
-        let mut found = Vec::new();
-        ctx.engine.scan(&interval, |key, _| {
-            found.push(key.to_vec());
-            let full = found.len() >= at_most as usize;
-            if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        found
     }
 
     /// Uploads that are not values, or not any more, and whose parts are still here.
@@ -470,17 +328,3 @@ const COUNT_MAX: u32 = 4_096;
 
 /// Parts counted for each that is committed.
 const COUNT_EACH: u32 = 4;
-
-/// Parts dropped per sweep: 40,000 a second, 50 MB, and some milliseconds of a sweep with the
-/// durable engine.
-const DROP_MAX: u32 = 4_096;
-
-/// Uploads looked at per sweep.
-const CHECK_MAX: usize = 64;
-
-/// When an upload was given up and is still there, or nobody listened.
-const CHECK_AGAIN: Duration = Duration::from_secs(5);
-
-/// Records looked at per sweep after a restart, and uploads found.
-const PATROL_RECORDS: usize = 512;
-const PATROL_PARTS: usize = 64;

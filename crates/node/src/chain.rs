@@ -235,20 +235,19 @@ impl Replica {
             ctx.counters.superseded += 1;
             return;
         }
-        self.replace_parts(ctx, &at, write);
         let tombstone = write.effect() == Some(Effect::Delete);
+        let value = if tombstone { &[] } else { write.value };
+        let record = Record { version, expiry_ms: write.fixed.expiry_ms, tombstone, value };
+        self.write_state(ctx, &at, &record);
         if tombstone && ctx.plant == Some(Plant::CollectAtOnce) {
             ctx.engine.remove(&at);
         } else {
-            let expiry_ms = write.fixed.expiry_ms;
-            let value = if tombstone { &[] } else { write.value };
-            ctx.engine.write(&at, &Record { version, expiry_ms, tombstone, value });
             self.see_part(ctx, &at);
         }
         self.spread_state(ctx, write.key, version);
     }
 
-    fn is_superseded<E: Engine>(
+    pub(crate) fn is_superseded<E: Engine>(
         &self,
         ctx: &Context<'_, E>,
         at: &KeyRef<'_>,

@@ -394,9 +394,11 @@ impl Replica {
         let have = ctx.engine.version_written(&at);
         let overwrites = ctx.plant == Some(Plant::CopyOverwrites);
         if overwrites || have.is_none_or(|have| have < record.version) {
-            ctx.engine.write(&at, record);
+            self.write_state(ctx, &at, record);
         }
-        self.see_part(ctx, &at);
+        if !record.tombstone {
+            self.see_part(ctx, &at);
+        }
         Ok(())
     }
 

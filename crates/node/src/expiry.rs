@@ -22,7 +22,8 @@ impl Replica {
         due: &Due,
     ) {
         if due.tombstone {
-            let collectable = due.version <= self.stable && self.whole;
+            let collectable =
+                due.version <= self.stable && self.whole && !self.tells_of_parts(ctx, &due.key);
             if collectable && self.newest_pending(&due.key).is_none() {
                 ctx.engine.remove(&self.key_ref(header, &due.key));
                 self.collected = self.collected.max(due.version);

@@ -280,7 +280,7 @@ impl Replica {
         let known = ctx.engine.read(&at, |record| record.map_or(0, |r| r.version));
         if known < newest {
             let record = Record { version: newest, expiry_ms: 0, tombstone: false, value };
-            ctx.engine.write(&at, &record);
+            self.write_state(ctx, &at, &record);
         }
         self.spread_or_stop(ctx, write.key);
     }

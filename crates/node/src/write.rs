@@ -167,7 +167,8 @@ impl Replica {
         let version = self.last_version + 1;
         let skipped = if fixed.effect == Effect::Leave as u8 { SPAN } else { 0 };
         self.last_version = version + skipped;
-        let fixed = if fixed.effect == Effect::Delete as u8 {
+        let leaves_tombstone = [Effect::Delete, Effect::Abandon].map(|it| it as u8);
+        let fixed = if leaves_tombstone.contains(&fixed.effect) {
             let collect_at = ctx.now + TOMBSTONE_GRACE;
             ChainWriteBody { expiry_ms: collect_at.unix_ms(), ..fixed }
         } else {

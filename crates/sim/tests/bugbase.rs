@@ -84,3 +84,18 @@ fn writes_that_wait_for_a_tail_come_through_together() {
         (options.faults.crash_every, options.faults.length_max) = (200 * MS, 400 * MS);
     });
 }
+
+/// A head heard of the last part of an upload after the word that dropped it, and counted that part
+/// and those that were about to go: it made a value of parts that nobody had.
+#[test]
+fn parts_that_are_about_to_go_are_not_counted() {
+    hold(Profile::Big, |options| {
+        (options.nodes, options.replicas, options.partitions) = (3, 3, 1);
+        (options.faults.clog_every, options.faults.length_max) = (300 * MS, 3_000 * MS);
+        (options.load.big_percent, options.load.registers) = (60, 1);
+        (options.load.clients, options.load.in_flight) = (6, 8);
+        options.load.patience = 5_000 * MS;
+        (options.links.duplicate_permille, options.links.loss_permille) = (200, 0);
+        options.links.stray_permille = 0;
+    });
+}
