@@ -12,6 +12,7 @@ use frequencies::Frequencies;
 pub(crate) use frequencies::Use;
 use machine::Instant;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The hot keys of a shard.
 #[derive(Debug)]
@@ -174,10 +175,12 @@ const BURST_MIN: u32 = 32;
 /// Hot keys that a shard reports, and a node of several shards.
 pub const HOT_MAX: usize = 16;
 
+/// Alerts of a node follow each other no sooner than this: so long may be spent on the last one.
+pub const ALERT_REST: Duration = Duration::from_millis(10);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const SPACE: KeyspaceId = KeyspaceId(1);
 

@@ -48,5 +48,5 @@ mod write;
 
 pub use big::PartTimes;
 pub use counters::Counters;
-pub use heat::HOT_MAX;
+pub use heat::{ALERT_REST, HOT_MAX};
 pub use node::{Node, NodeConfig};

@@ -29,7 +29,7 @@ use machine::{Full, Instant, Outbox, Rng, Served, Service, is_work};
 use meter::Meter;
 use net::{Net, Place, SERVICE, node_endpoint, place_of};
 use node::engine::memory::MemoryEngine;
-use node::{Node, NodeConfig};
+use node::{ALERT_REST, Node, NodeConfig};
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -439,9 +439,6 @@ impl Server {
         }
     }
 }
-
-/// Alerts of a node follow each other no sooner than this, as in its driver.
-const ALERT_REST: Duration = Duration::from_millis(10);
 
 /// How long filling may take: a client writes 64 keys in half a millisecond.
 const FILL_MAX: Duration = Duration::from_secs(600);

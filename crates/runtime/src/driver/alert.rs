@@ -7,6 +7,7 @@
 
 use crate::mailbox::MailError;
 use cluster::NodeId;
+use node::ALERT_REST;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
@@ -59,9 +60,6 @@ pub(super) struct Listener {
     _wanted: Arc<()>,
 }
 
-/// Alerts of a node follow each other no sooner than this: so long it may spend on the last one.
-const REST: Duration = Duration::from_millis(10);
-
 impl Listener {
     /// Starts the thread; `alerted` is called for each alert.
     pub(super) fn start(
@@ -84,7 +82,7 @@ fn run(is_wanted: &Weak<()>, mut listen: Listen, mut alerted: impl FnMut()) {
             Ok(alerts) if alerts != heard => {
                 heard = alerts;
                 alerted();
-                std::thread::park_timeout(REST);
+                std::thread::park_timeout(ALERT_REST);
             }
             Ok(_) => {}
             // Its orders do not reach it either, and that is said.

@@ -16,13 +16,11 @@ use cluster::{
     Order, PartitionId, Plant, Report, SwitchControl,
 };
 use controller::{HotAction, HotDecision, KeyspaceSpec, Saved};
+use node::ALERT_REST;
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Alerts of a shard follow each other no sooner than this, as in its driver.
-const ALERT_REST: Duration = Duration::from_millis(10);
 
 /// An order on its way to a member.
 #[derive(Clone, Debug)]
