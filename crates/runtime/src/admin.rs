@@ -204,8 +204,7 @@ async fn take_order(
         Ok(order) => order,
         Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
     };
-    let mut member = orders.member.clone();
-    let obeyed: Result<Report, OrderError> = blocking(move || member.obey(order)).await;
+    let obeyed: Result<Report, OrderError> = orders.member.obey(order).await;
     let news = orders.note(obeyed.as_ref().err().cloned());
     match obeyed {
         Ok(report) => Json(report).into_response(),

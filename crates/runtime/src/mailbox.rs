@@ -6,6 +6,8 @@ use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
 };
 use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// Where the owner of a thread drops commands.
 #[derive(Debug)]
@@ -63,6 +65,25 @@ pub(crate) fn answer<T>() -> (SyncSender<T>, Answer<T>) {
     (sender, Answer(receiver))
 }
 
+/// Where the answer to a command goes.
+#[derive(Debug)]
+pub(crate) enum Reply<T> {
+    /// To a thread that waits for nothing else.
+    Thread(SyncSender<T>),
+    /// To a task that waits beside others.
+    Task(oneshot::Sender<T>),
+}
+
+impl<T> Reply<T> {
+    /// Whoever asked may have given up waiting; then nobody needs the answer.
+    pub(crate) fn send(self, answer: T) {
+        match self {
+            Self::Thread(sender) => drop(sender.try_send(answer)),
+            Self::Task(sender) => drop(sender.send(answer)),
+        }
+    }
+}
+
 /// An answer to come.
 #[derive(Debug)]
 pub(crate) struct Answer<T>(Receiver<T>);
@@ -84,15 +105,38 @@ impl<T> Answer<T> {
 pub(crate) fn ask_all<C, T>(
     mailboxes: &[Mailbox<C>],
     patience: Duration,
-    question: impl Fn(SyncSender<T>) -> C,
+    question: impl Fn(Reply<T>) -> C,
 ) -> Result<Vec<T>, MailError> {
     let ask = |mailbox: &Mailbox<C>| {
         let (sender, answer) = answer();
-        mailbox.post(question(sender))?;
+        mailbox.post(question(Reply::Thread(sender)))?;
         Ok(answer)
     };
     let answers: Vec<Answer<T>> = mailboxes.iter().map(ask).collect::<Result<_, MailError>>()?;
     answers.into_iter().map(|answer| answer.wait_for(patience)).collect()
+}
+
+/// The same without a thread that waits: what an answer costs is then what it costs to wake those
+/// who ask and are asked.
+pub(crate) async fn await_all<C, T>(
+    mailboxes: &[Mailbox<C>],
+    patience: Duration,
+    question: impl Fn(Reply<T>) -> C,
+) -> Result<Vec<T>, MailError> {
+    let ask = |mailbox: &Mailbox<C>| {
+        let (sender, answer) = oneshot::channel();
+        mailbox.post(question(Reply::Task(sender)))?;
+        Ok(answer)
+    };
+    let asked: Vec<_> = mailboxes.iter().map(ask).collect::<Result<_, MailError>>()?;
+    let all = async {
+        let mut answers = Vec::new();
+        for answer in asked {
+            answers.push(answer.await.map_err(|_| MailError::Ended)?);
+        }
+        Ok(answers)
+    };
+    timeout(patience, all).await.unwrap_or(Err(MailError::Silent))
 }
 
 impl<C> Mailbox<C> {

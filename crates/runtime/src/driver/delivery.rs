@@ -27,18 +27,19 @@ pub struct Line {
 ///
 /// If the system has no files left to wait on.
 pub fn in_process(member: MemberHandle) -> io::Result<Line> {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build();
     let listen = match &member {
         MemberHandle::Switch(_) => None,
         MemberHandle::Node(node) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-            let node = node.clone();
+            let (runtime, node) = (runtime()?, node.clone());
             let listen = move |heard| runtime.block_on(node.listen(heard));
             let told = move |heard| listen(heard).map_err(|error| error.to_string());
             Some(Box::new(told) as Listen)
         }
     };
-    let mut member = member;
-    let deliver = Box::new(move |order| member.obey(order).map_err(|error| error.to_string()));
+    let runtime = runtime()?;
+    let obey = move |order| runtime.block_on(member.obey(order));
+    let deliver = Box::new(move |order| obey(order).map_err(|error| error.to_string()));
     Ok(Line { deliver, listen })
 }
 

@@ -3,7 +3,7 @@
 use super::alert::{Bell, Ear};
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
-use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
+use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
@@ -17,7 +17,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use wire::{DropReason, Endpoint};
 
@@ -93,7 +92,7 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 struct Command {
     wanted: Wanted,
-    answer: SyncSender<ShardSnapshot>,
+    answer: Reply<ShardSnapshot>,
 }
 
 impl NodeDriver {
@@ -240,7 +239,8 @@ impl NodeHandle {
     ///
     /// If a shard does not answer.
     pub fn snapshot(&self) -> Result<NodeSnapshot, MailError> {
-        self.command(&Wanted::default(), ANSWER_WAIT_MAX)
+        let command = |answer| Command { wanted: Wanted::default(), answer };
+        join(ask_all(&self.mailboxes, ANSWER_WAIT_MAX, command)?)
     }
 
     /// Gives every shard what there is to take. Says how the node is afterwards.
@@ -248,23 +248,23 @@ impl NodeHandle {
     /// # Errors
     ///
     /// If a shard does not answer in time; others may have it then.
-    pub(super) fn command(
+    pub(super) async fn command(
         &self,
         wanted: &Wanted,
         patience: Duration,
     ) -> Result<NodeSnapshot, MailError> {
         let command = |answer| Command { wanted: wanted.clone(), answer };
-        let shards = ask_all(&self.mailboxes, patience, command)?;
-        let at = shards.iter().map(|shard| shard.at).min().ok_or(MailError::Ended)?;
-        Ok(NodeSnapshot { at, report: sum(&shards), shards })
+        join(await_all(&self.mailboxes, patience, command).await?)
     }
 }
 
-/// The report of the whole node.
-fn sum(shards: &[ShardSnapshot]) -> NodeReport {
+/// The whole node.
+fn join(shards: Vec<ShardSnapshot>) -> Result<NodeSnapshot, MailError> {
+    let at = shards.iter().map(|shard| shard.at).min().ok_or(MailError::Ended)?;
     let reports = shards.iter().map(|shard| &shard.report);
     let store = joint_store(reports.clone().map(|report| report.store));
-    NodeReport::of_shards(reports, store, node::HOT_MAX)
+    let report = NodeReport::of_shards(reports, store, node::HOT_MAX);
+    Ok(NodeSnapshot { at, report, shards })
 }
 
 /// Microseconds of processor time that this thread has used.
@@ -314,7 +314,7 @@ struct Shard<E: Engine> {
     service: Option<Service<Request>>,
     /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
     /// durable.
-    asked: Vec<SyncSender<ShardSnapshot>>,
+    asked: Vec<Reply<ShardSnapshot>>,
     bell: Bell,
     /// Alerts of the machine for which it has rung.
     alerts: u64,
@@ -398,9 +398,8 @@ impl<E: ShardEngine> Driven for Shard<E> {
 impl<E: ShardEngine> Shard<E> {
     fn try_flush(&mut self, now: Instant) -> Result<(), EngineError> {
         self.node.flush()?;
-        for sender in std::mem::take(&mut self.asked) {
-            // Whoever asked may have given up waiting; then nobody needs the answer.
-            drop(sender.try_send(self.snapshot(now)));
+        for answer in std::mem::take(&mut self.asked) {
+            answer.send(self.snapshot(now));
         }
         let alerts = self.node.alerts();
         if std::mem::replace(&mut self.alerts, alerts) != alerts {

@@ -13,6 +13,7 @@ use cluster::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 
 /// A switch or a node of this process.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl MemberHandle {
     /// # Errors
     ///
     /// If the order was not carried out, or not by all threads in time.
-    pub fn obey(&mut self, order: Order) -> Result<Report, OrderError> {
+    pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         let patience = patience(&order);
         let Order { install, lease, hot } = order;
         if let Some(hot) = &hot {
@@ -80,7 +81,11 @@ impl MemberHandle {
                         return Err(OrderError::WrongRole { is: "switch", wanted: "node" });
                     }
                 };
-                let snapshot = switch.command(tables.as_ref(), lease, hot, patience)?;
+                let to_ask = switch.clone();
+                let command = move || to_ask.command(tables.as_ref(), lease, hot, patience);
+                // It talks to the kernel, too, which no task should wait for.
+                let commanded = spawn_blocking(command).await;
+                let snapshot = commanded.expect("handles do not panic, and nobody cancels them")?;
                 let state = snapshot.counters.report(snapshot.revision, snapshot.hot_revision);
                 let state = MemberReport::Switch(state);
                 Ok(Report { life: switch.life(), at: snapshot.at, state })
@@ -96,7 +101,7 @@ impl MemberHandle {
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
                 let hot = hot.map(Arc::new);
                 let to_take = Wanted { install: assignment, lease, hot };
-                let snapshot = node.command(&to_take, patience)?;
+                let snapshot = node.command(&to_take, patience).await?;
                 if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)
                     && wanted != held
                 {

@@ -10,7 +10,7 @@ use super::fast_path::{FastPath, FastPathError, InKernel};
 use super::orders::OrderError;
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
-use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, ask_all};
+use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
     HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables,
@@ -18,7 +18,6 @@ use cluster::{
 use machine::{Datagram, Instant, Outbox};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use switch::{Counters, Directory, HotExplanation, Pipeline, Tables};
@@ -84,7 +83,7 @@ struct Wanted {
 #[derive(Debug)]
 struct Command {
     wanted: Wanted,
-    answer: SyncSender<SwitchSnapshot>,
+    answer: Reply<SwitchSnapshot>,
 }
 
 impl SwitchDriver {
@@ -325,8 +324,7 @@ impl Driven for Thread {
             unsent: self.unsent,
             in_kernel: 0,
         };
-        // Whoever asked may have given up waiting; then nobody needs the answer.
-        drop(answer.try_send(snapshot));
+        answer.send(snapshot);
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {

@@ -66,6 +66,11 @@ fn assign(assignment: Assignment) -> Order {
     Order { install: Some(Install::Assignment(assignment)), ..Order::default() }
 }
 
+fn obey(member: &MemberHandle, order: Order) -> Result<Report, OrderError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(member.obey(order))
+}
+
 /// A lease of an hour that rests on this report.
 fn lease(report: &Report, revision: u64) -> Order {
     let Report { life, at, .. } = *report;
@@ -77,8 +82,8 @@ fn lease(report: &Report, revision: u64) -> Order {
 fn a_sound_assignment_is_taken_by_all_shards() {
     let driver = start_node();
     let node = driver.handle();
-    let mut member = MemberHandle::Node(node.clone());
-    let report = member.obey(assign(sound(&node))).unwrap();
+    let member = MemberHandle::Node(node.clone());
+    let report = obey(&member, assign(sound(&node))).unwrap();
     assert_eq!((report.life, report.revision()), (LIFE, 5));
     let shards = node.snapshot().unwrap().shards;
     let partitions: Vec<usize> = shards.iter().map(|shard| shard.partitions).collect();
@@ -90,12 +95,12 @@ fn a_sound_assignment_is_taken_by_all_shards() {
 fn a_closed_partition_is_reported_settled_whichever_shard_has_it() {
     let driver = start_node();
     let node = driver.handle();
-    let mut member = MemberHandle::Node(node.clone());
+    let member = MemberHandle::Node(node.clone());
     let mut assignment = sound(&node);
     for partition in &mut assignment.partitions {
         (partition.open, partition.chain, partition.since) = (false, vec![NodeId(1)], vec![1]);
     }
-    let report = member.obey(assign(assignment)).unwrap();
+    let report = obey(&member, assign(assignment)).unwrap();
     let MemberReport::Node(report) = report.state else { panic!("{report:?}") };
     let mut settled: Vec<_> = report.settled.iter().map(|(partition, _)| partition.0).collect();
     settled.sort_unstable();
@@ -113,21 +118,21 @@ fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
     };
     let tables = SwitchTables { revision: 5, ..SwitchTables::default() };
     let tables = Order { install: Some(Install::Tables(tables)), ..Order::default() };
-    for (mut member, install) in [
+    for (member, install) in [
         (MemberHandle::Node(node.clone()), assign(sound(&node))),
         (MemberHandle::Switch(switch.clone()), tables),
     ] {
-        let report = member.obey(Order::default()).unwrap();
-        member.obey(lease(&report, 5)).unwrap();
-        let report = member.obey(install).unwrap();
+        let report = obey(&member, Order::default()).unwrap();
+        obey(&member, lease(&report, 5)).unwrap();
+        let report = obey(&member, install).unwrap();
         let other = Report { life: Life(8), ..report.clone() };
-        member.obey(lease(&other, 5)).unwrap();
+        obey(&member, lease(&other, 5)).unwrap();
         assert_eq!(report.revision(), 5);
     }
     assert_eq!(leased(), (false, false));
-    for mut member in [MemberHandle::Node(node.clone()), MemberHandle::Switch(switch.clone())] {
-        let report = member.obey(Order::default()).unwrap();
-        member.obey(lease(&report, 5)).unwrap();
+    for member in [MemberHandle::Node(node.clone()), MemberHandle::Switch(switch.clone())] {
+        let report = obey(&member, Order::default()).unwrap();
+        obey(&member, lease(&report, 5)).unwrap();
     }
     assert_eq!(leased(), (true, true));
 }
@@ -161,30 +166,30 @@ fn an_unsound_assignment_changes_nothing() {
     ];
     let driver = start_node();
     let node = driver.handle();
-    let mut member = MemberHandle::Node(node.clone());
+    let member = MemberHandle::Node(node.clone());
     for (change, expected) in mistakes {
         let mut assignment = sound(&node);
         change(&mut assignment);
-        let error = member.obey(assign(assignment)).unwrap_err().to_string();
+        let error = obey(&member, assign(assignment)).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected:?} not in {error:?}");
     }
-    assert_eq!(member.obey(Order::default()).unwrap().revision(), 0);
+    assert_eq!(obey(&member, Order::default()).unwrap().revision(), 0);
 }
 
 #[test]
 fn what_does_not_belong_to_the_node_is_not_installed_and_the_report_shows_why() {
     let driver = start_node();
     let node = driver.handle();
-    let mut member = MemberHandle::Node(node.clone());
+    let member = MemberHandle::Node(node.clone());
     let other = Assignment { store: StoreId(0), ..sound(&node) };
-    let report = member.obey(assign(other)).unwrap();
+    let report = obey(&member, assign(other)).unwrap();
     assert_eq!(report.revision(), 0);
     let MemberReport::Node(state) = report.state else { panic!("{report:?}") };
     assert_eq!(state.store, node.store());
 
-    member.obey(assign(sound(&node))).unwrap();
+    obey(&member, assign(sound(&node))).unwrap();
     let other = Assignment { cluster: ClusterId(4), revision: 6, ..sound(&node) };
-    let report = member.obey(assign(other)).unwrap();
+    let report = obey(&member, assign(other)).unwrap();
     assert_eq!(report.revision(), 5);
     let MemberReport::Node(state) = report.state else { panic!("{report:?}") };
     assert_eq!(state.cluster, Some(ClusterId(3)));
@@ -193,22 +198,22 @@ fn what_does_not_belong_to_the_node_is_not_installed_and_the_report_shows_why() 
 #[test]
 fn an_order_for_the_other_role_is_refused() {
     let (node, switch) = (start_node(), start_switch());
-    let (mut node_member, mut switch_member) =
+    let (node_member, switch_member) =
         (MemberHandle::Node(node.handle()), MemberHandle::Switch(switch.handle()));
     let tables = Install::Tables(SwitchTables::default());
     let tables = Order { install: Some(tables), ..Order::default() };
     let assignment = assign(sound(&node.handle()));
     let wrong = |result| matches!(result, Err(OrderError::WrongRole { .. }));
-    assert!(wrong(node_member.obey(tables)));
-    assert!(wrong(switch_member.obey(assignment)));
+    assert!(wrong(obey(&node_member, tables)));
+    assert!(wrong(obey(&switch_member, assignment)));
 }
 
 #[test]
 fn a_member_that_has_ended_says_so() {
     let switch = start_switch();
-    let mut member = MemberHandle::Switch(switch.handle());
+    let member = MemberHandle::Switch(switch.handle());
     drop(switch);
-    assert_eq!(member.obey(Order::default()), Err(OrderError::Unreached(MailError::Ended)));
+    assert_eq!(obey(&member, Order::default()), Err(OrderError::Unreached(MailError::Ended)));
 }
 
 #[test]
@@ -246,28 +251,32 @@ fn hot() -> HotOrder {
 fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
     let (node, switch) = (start_node(), start_switch());
     let hot = || Order { hot: Some(hot()), ..Order::default() };
-    let mut member = MemberHandle::Node(node.handle());
-    member.obey(assign(sound(&node.handle()))).unwrap();
-    let MemberReport::Node(report) = member.obey(hot()).unwrap().state else { panic!() };
+    let member = MemberHandle::Node(node.handle());
+    obey(&member, assign(sound(&node.handle()))).unwrap();
+    let MemberReport::Node(report) = obey(&member, hot()).unwrap().state else { panic!() };
     assert_eq!(report.hot_revision, 9);
 
-    let mut member = MemberHandle::Switch(switch.handle());
+    let member = MemberHandle::Switch(switch.handle());
     let says = |report: Report| match report.state {
         MemberReport::Switch(counters) => counters.hot_revision,
         MemberReport::Node(_) => panic!(),
     };
-    assert_eq!(says(member.obey(hot()).unwrap()), 0, "it does not know that it is the active one");
+    assert_eq!(
+        says(obey(&member, hot()).unwrap()),
+        0,
+        "it does not know that it is the active one"
+    );
     let nodes = sound(&node.handle()).nodes;
     let tables = SwitchTables { revision: 5, active: true, nodes, ..SwitchTables::default() };
     let tables = Order { install: Some(Install::Tables(tables)), ..hot() };
-    assert_eq!(says(member.obey(tables).unwrap()), 9);
+    assert_eq!(says(obey(&member, tables).unwrap()), 9);
     assert_eq!(switch.handle().snapshot().unwrap().counters.hot().len(), 1);
 }
 
 #[test]
 fn unsound_hot_keys_are_refused() {
     let driver = start_node();
-    let mut member = MemberHandle::Node(driver.handle());
+    let member = MemberHandle::Node(driver.handle());
     let breaks: [fn(&mut HotOrder); 6] = [
         |it| it.keys[0].first = 2,
         |it| it.keys[0].readers = 3,
@@ -279,7 +288,7 @@ fn unsound_hot_keys_are_refused() {
     for (index, unsound) in breaks.into_iter().enumerate() {
         let mut hot = hot();
         unsound(&mut hot);
-        let refused = member.obey(Order { hot: Some(hot), ..Order::default() });
+        let refused = obey(&member, Order { hot: Some(hot), ..Order::default() });
         assert!(matches!(refused, Err(OrderError::UnsoundHot(_))), "{index}: {refused:?}");
     }
 }
