@@ -35,6 +35,8 @@ mod skip;
 mod user;
 #[cfg(test)]
 mod watch;
+#[cfg(test)]
+mod watchdog;
 
 #[cfg(test)]
 mod tests {
@@ -45,6 +47,7 @@ mod tests {
     use crate::redis_user::Plant;
     use crate::run::run;
     use crate::skip;
+    use crate::watchdog::{SETTLING_MAX, Watchdog};
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
     use xdp::Program;
@@ -73,6 +76,7 @@ mod tests {
         let faults_for = setting("CHAOS_SECS").map_or(FAULTS_FOR, Duration::from_secs);
         for seed in (first..).take(setting("CHAOS_RUNS").map_or(1, |runs| runs as usize)) {
             println!("seed {seed} ...");
+            let _watchdog = Watchdog::start(faults_for + SETTLING_MAX);
             let report = run(test, seed, plane, faults_for);
             println!("{report}");
             assert!(report.failures.is_empty(), "CHAOS_SEED={seed} failed:\n{report}");
@@ -105,6 +109,7 @@ mod tests {
         let first = setting("CHAOS_SEED").unwrap_or(1);
         let lasts = setting("CHAOS_SECS").map_or(REDIS_FAULTS_FOR, Duration::from_secs);
         for seed in (first..).take(setting("CHAOS_RUNS").map_or(1, |runs| runs as usize)) {
+            let _watchdog = Watchdog::start(lasts + SETTLING_MAX);
             let report = redis_run::run(seed, Trouble::Faults, lasts);
             println!("{report}");
             assert!(report.failures.is_empty(), "CHAOS_SEED={seed} failed:\n{report}");
@@ -115,6 +120,7 @@ mod tests {
     fn bugs_that_a_gateway_might_have_are_found_in_what_its_clients_saw() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         for plant in [Plant::CachedReads, Plant::BlindRetry] {
+            let _watchdog = Watchdog::start(SETTLING_MAX);
             let report = redis_run::run(1, Trouble::Planted(plant), Duration::from_secs(4));
             println!("{plant:?}: {:?}", report.failures.first());
             let found = report.failures.iter().filter(|it| it.starts_with("key "));
@@ -125,6 +131,7 @@ mod tests {
     #[test]
     fn the_keys_of_a_killed_node_soon_answer_again() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _watchdog = Watchdog::start(SETTLING_MAX);
         let outages = outage::measure(KILLS, Folder::new("outage"));
         println!(
             "{KILLS} nodes killed one after the other; until a key answered again:\n{outages}"
