@@ -9,8 +9,8 @@ use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Ques
 use crate::page;
 use crate::port::Port;
 use crate::{
-    BatchReply, DelReply, IncrReply, LookupError, Options, Outcome, Page, PutOptions, Refusal,
-    Reply, ScanOptions, Services, Step, UnknownReason, Value,
+    BatchReply, DelReply, IncrReply, KeyCount, LookupError, Options, Outcome, Page, PutOptions,
+    Refusal, Reply, ScanOptions, Services, Step, UnknownReason, Value,
 };
 use cluster::{Keyspace, Match};
 use mio::unix::SourceFd;
@@ -219,7 +219,7 @@ impl Space {
 
     /// Counts the keys of any keyspace that have a value, each as it was at some moment meanwhile.
     /// The nodes count: this takes time in proportion to the number of keys, and little of it.
-    pub fn count(&self) -> Outcome<u64> {
+    pub fn count(&self) -> Outcome<KeyCount> {
         self.ask(OwnedRequest::Count).map(face::count)
     }
 

@@ -5,8 +5,8 @@ use crate::clock::Clock;
 use crate::owned::OwnedStep;
 use crate::service::Services;
 use crate::{
-    BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, NotDone,
-    Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Tickets, Value,
+    BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, KeyCount, New,
+    NotDone, Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Tickets, Value,
 };
 use cluster::{Keyspace, Match};
 use machine::{Instant, Rng};
@@ -457,7 +457,7 @@ pub(crate) fn range(reply: Reply) -> Vec<(Vec<u8>, Value)> {
     entries
 }
 
-pub(crate) fn count(reply: Reply) -> u64 {
-    let Reply::Count(keys) = reply else { unexpected(&reply) };
-    keys
+pub(crate) fn count(reply: Reply) -> KeyCount {
+    let Reply::Count(counted) = reply else { unexpected(&reply) };
+    counted
 }

@@ -85,7 +85,7 @@ pub use crate::counters::Counters;
 pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
 pub use crate::machine::Client;
 pub use crate::outcome::{
-    BatchReply, CasReply, DelReply, IncrReply, NotDone, Outcome, Refusal, Reply, Ticket,
+    BatchReply, CasReply, DelReply, IncrReply, KeyCount, NotDone, Outcome, Refusal, Reply, Ticket,
     UnknownReason, Value,
 };
 pub use crate::page::Page;

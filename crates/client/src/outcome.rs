@@ -302,9 +302,27 @@ pub enum Reply {
     /// All entries of the interval (or the first `limit` of them), in the order of the scan.
     Range(Vec<(Vec<u8>, Value)>),
     /// How many keys there are.
-    Count(u64),
+    Count(KeyCount),
     /// What the name means.
     Describe(Keyspace),
+}
+
+/// How many keys of a keyspace have a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCount {
+    /// All of them.
+    pub keys: u64,
+    /// Those whose value goes by itself some day.
+    pub expiring: u64,
+}
+
+impl KeyCount {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            keys: self.keys.saturating_add(other.keys),
+            expiring: self.expiring.saturating_add(other.expiring),
+        }
+    }
 }
 
 /// How a DEL was done.

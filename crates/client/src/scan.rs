@@ -7,13 +7,13 @@
 //! So no entry is lost or doubled, and the scan is complete when nothing is open or wanted.
 
 use crate::interval::Interval;
-use crate::{Client, Outcome, Refusal, Reply, StartError, Ticket, Value};
+use crate::{Client, KeyCount, Outcome, Refusal, Reply, StartError, Ticket, Value};
 use cluster::{Keyspace, Match};
 use machine::Instant;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
-use wire::{DropReason, Fields as _, HEADER_LEN, RangeEntries, flag, hop_flag};
+use wire::{DropReason, Fields as _, HEADER_LEN, RangeCountBody, RangeEntries, flag, hop_flag};
 
 /// One scan.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Scan {
     chunks: Vec<Vec<(Vec<u8>, Value)>>,
     entries: usize,
     /// Keys that were counted and not listed.
-    counted: u64,
+    counted: KeyCount,
     bytes: usize,
     bytes_max: usize,
     /// Given up at this time unless there is progress.
@@ -127,7 +127,7 @@ impl Scan {
             in_flight: BTreeSet::new(),
             chunks: Vec::new(),
             entries: 0,
-            counted: 0,
+            counted: KeyCount::default(),
             bytes: 0,
             bytes_max,
             deadline,
@@ -196,7 +196,7 @@ impl Scan {
         if piece.cut {
             self.want_beyond(ask, piece);
         }
-        self.counted = self.counted.saturating_add(counted);
+        self.counted = self.counted.plus(counted);
         self.keep(&covered, entries);
         Ok(!covered.is_empty())
     }
@@ -207,13 +207,16 @@ impl Scan {
         ask: &Ask,
         piece: Piece,
         entries: &RangeEntries<'_>,
-    ) -> Result<u64, DropReason> {
+    ) -> Result<KeyCount, DropReason> {
         match (self.shows, entries.counted()) {
-            (Shows::Entries | Shows::Keys, None) => Ok(0),
+            (Shows::Entries | Shows::Keys, None) => Ok(KeyCount::default()),
             (Shows::Entries | Shows::Keys, Some(_)) | (Shows::Count, None) => {
                 Err(DropReason::BadBody)
             }
-            (Shows::Count, Some(keys)) if ask.is_open(piece) => Ok(keys),
+            (Shows::Count, Some(counted)) if ask.is_open(piece) => {
+                let RangeCountBody { keys, expiring } = counted;
+                Ok(KeyCount { keys, expiring })
+            }
             (Shows::Count, Some(_)) => Err(DropReason::UnknownRequest),
         }
     }

@@ -3,14 +3,16 @@
 
 mod support;
 
-use client::{Client, ClientConfig, Expiry, Outcome, Reply, Request, RetransmitBounds, Ticket};
+use client::{
+    Client, ClientConfig, Expiry, KeyCount, Outcome, Reply, Request, RetransmitBounds, Ticket,
+};
 use machine::{Instant, Rng};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Cluster, Whims, in_order, range_keyspace};
+use support::{Cluster, Whims, goes_some_day, in_order, range_keyspace};
 use wire::Endpoint;
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
@@ -181,8 +183,10 @@ proptest! {
         let mut client = client(seed);
         client.start(Instant::from_unix_ms(1_000), &Arc::new(keyspace), Request::Count).unwrap();
         let (reply, _) = run(&mut client, &mut cluster, network, seed);
-        let want = cluster.data.values().flatten().count() as u64;
-        prop_assert_eq!(reply, Reply::Count(want));
+        let there = || cluster.data.iter().filter(|(_, value)| value.is_some());
+        let keys = there().count() as u64;
+        let expiring = there().filter(|(key, _)| goes_some_day(key)).count() as u64;
+        prop_assert_eq!(reply, Reply::Count(KeyCount { keys, expiring }));
     }
 
     #[test]

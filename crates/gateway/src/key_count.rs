@@ -1,17 +1,18 @@
 //! How many keys there are, as INFO tells it. Those who watch a server ask for INFO every few
 //! seconds, and counting takes time in proportion to the number of keys.
 
+use client::KeyCount;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// What was counted last.
 #[derive(Debug, Default)]
-pub(crate) struct KeyCount(Mutex<Option<Counted>>);
+pub(crate) struct LastCount(Mutex<Option<Counted>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    keys: i64,
+    keys: KeyCount,
     at: Instant,
     took: Duration,
 }
@@ -26,9 +27,12 @@ impl Counted {
     }
 }
 
-impl KeyCount {
+impl LastCount {
     /// The number of keys, counted by `count` unless that was done shortly before.
-    pub(crate) async fn get(&self, count: impl Future<Output = Option<i64>>) -> Option<i64> {
+    pub(crate) async fn get(
+        &self,
+        count: impl Future<Output = Option<KeyCount>>,
+    ) -> Option<KeyCount> {
         // Whoever comes while somebody counts waits for the same answer.
         let mut known = self.0.lock().await;
         if let Some(it) = known.filter(|it| it.is_fresh(Instant::now())) {
@@ -47,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_took_long_to_count_is_counted_seldom() {
-        let (keys, at) = (1, Instant::now());
+        let (keys, at) = (KeyCount::default(), Instant::now());
         let known = |took| Counted { keys, at, took: Duration::from_millis(took) };
         let after = |ms| at + Duration::from_millis(ms);
         assert!(known(2).is_fresh(after(99)) && !known(2).is_fresh(after(101)));

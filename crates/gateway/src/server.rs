@@ -4,7 +4,7 @@ use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::connection::Connection;
 use crate::hot::HotKeys;
-use crate::key_count::KeyCount;
+use crate::key_count::LastCount;
 use crate::metrics;
 use crate::pause::Pause;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
@@ -209,7 +209,7 @@ async fn open(
         services,
         hot,
         tracking: Tracking::default(),
-        key_count: KeyCount::default(),
+        key_count: LastCount::default(),
         listen,
         acl: options.acl,
         settings: Settings::new(maxclients, options.idle_timeout, fixed),

@@ -4,7 +4,7 @@ use crate::Store;
 use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::hot::HotKeys;
-use crate::key_count::KeyCount;
+use crate::key_count::LastCount;
 use crate::pause::Pause;
 use crate::settings::Settings;
 use crate::slowlog::SlowLog;
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     /// Who knows the hot keys, if somebody does.
     pub(crate) hot: Option<HotKeys>,
     pub(crate) tracking: Tracking,
-    pub(crate) key_count: KeyCount,
+    pub(crate) key_count: LastCount,
     pub(crate) listen: SocketAddr,
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,

@@ -4,7 +4,8 @@ use crate::engine::{Engine, Interval, Record};
 use crate::read::{PAYLOAD_MAX, entry, is_over};
 use machine::Instant;
 use std::ops::{Bound, ControlFlow};
-use wire::{Entry, PartKey, RangeEntryBody, flag};
+use wire::big::time_of;
+use wire::{Entry, PartKey, RangeCountBody, RangeEntryBody, flag};
 
 /// What a RANGE is to be told of the keys that have a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(crate) struct Piece {
     limit: u32,
     shows: Shows,
     /// Keys with a value that were counted and not listed.
-    pub(crate) keys: u64,
+    pub(crate) counted: RangeCountBody,
     examined: usize,
     /// Where the last entry begins.
     last_at: usize,
@@ -45,8 +46,9 @@ pub(crate) struct Piece {
 impl Piece {
     pub(crate) fn new(mut payload: Vec<u8>, limit: u32, shows: Shows) -> Self {
         payload.clear();
-        let (count, keys, examined, last_at, partial) = (0, 0, 0, 0, false);
-        Self { payload, count, limit, shows, keys, examined, last_at, partial }
+        let (count, examined, last_at, partial) = (0, 0, 0, false);
+        let counted = RangeCountBody::default();
+        Self { payload, count, limit, shows, counted, examined, last_at, partial }
     }
 
     /// Takes what fits of an interval. Parts of a big value are passed by in one step.
@@ -100,7 +102,10 @@ impl Piece {
             return ControlFlow::Break(());
         }
         let out_of_steps = self.examined >= SCAN_STEPS_MAX;
-        self.keys += u64::from(visible && !listed);
+        if visible && !listed {
+            self.counted.keys += 1;
+            self.counted.expiring += u64::from(time_of(record.expiry_ms) != 0);
+        }
         if listed || out_of_steps {
             self.last_at = self.payload.len();
         }

@@ -15,7 +15,7 @@ use std::ops::Bound;
 use wire::big::time_of;
 use wire::{
     Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
-    MgetEntryBody, MgetKey, MgetKeys, Op, RangeCountBody, flag, hop_flag,
+    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
 };
 
 /// What a read of one key is told about its record.
@@ -219,8 +219,8 @@ impl Replica {
             count: piece.count,
             ..reply_header(ctx, request, Op::Range, Code::Ok)
         };
-        let keys = RangeCountBody { keys: piece.keys }.to_bytes();
-        let counted: &[u8] = if flags & flag::COUNT_ONLY == 0 { &[] } else { &keys };
+        let counted = piece.counted.to_bytes();
+        let counted: &[u8] = if flags & flag::COUNT_ONLY == 0 { &[] } else { &counted };
         send(ctx, &header, &[counted, &piece.payload]);
         *ctx.scratch = piece.payload;
     }

@@ -285,10 +285,11 @@ impl<'a> Body<'a> {
             }
             Op::MgetReply => Self::MgetReply(MgetEntries::parse(header.bitmap(), payload)?),
             Op::RangeReply if header.flags() & flag::COUNT_ONLY != 0 => {
-                let (RangeCountBody { keys }, rest) = RangeCountBody::split(payload)?;
+                let (counted, rest) = RangeCountBody::split(payload)?;
                 let stop = RangeEntries::parse(header.count(), rest)?;
                 let holes = stop.iter().all(|(_, entry)| entry.is_none());
-                holes.then_some(Self::RangeReply(RangeEntries { counted: Some(keys), ..stop }))?
+                holes
+                    .then_some(Self::RangeReply(RangeEntries { counted: Some(counted), ..stop }))?
             }
             Op::RangeReply => Self::RangeReply(RangeEntries::parse(header.count(), payload)?),
             Op::DescribeReply => {
@@ -434,7 +435,7 @@ impl<'a> MgetEntries<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeEntries<'a> {
     entries: &'a [u8],
-    counted: Option<u64>,
+    counted: Option<RangeCountBody>,
 }
 
 impl<'a> RangeEntries<'a> {
@@ -451,7 +452,7 @@ impl<'a> RangeEntries<'a> {
 
     /// How many keys there are, if only that was asked for: there are holes only then.
     #[must_use]
-    pub fn counted(&self) -> Option<u64> {
+    pub fn counted(&self) -> Option<RangeCountBody> {
         self.counted
     }
 

@@ -1456,29 +1456,38 @@ impl GetReplyBody {
     }
 }
 
-/// RANGE reply with COUNT_ONLY: how many keys of what it covers have a value. Then, with PARTIAL, a hole: as far as it counted.
+/// RANGE reply with COUNT_ONLY: how many keys of what it covers have a value, and how many of these values go by themselves some day. Then, with PARTIAL, a hole: as far as it counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeCountBody {
     /// 8 bytes, big-endian on the wire.
     pub keys: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiring: u64,
 }
 
 impl RangeCountBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 8;
+    pub const LEN: usize = 16;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
-        Some((Self { keys: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                keys: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                expiring: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
+            },
+            rest,
+        ))
     }
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 8] {
-        let mut out = [0; 8];
-        crate::bytes::put::<0, 8, 8>(&mut out, self.keys.to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.keys.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.expiring.to_be_bytes());
         out
     }
 }

@@ -70,7 +70,7 @@ impl Args {
         let space = connect::space(shared)?;
         if self.count && scan == self.whole() {
             let most = self.limit.map_or(u64::MAX, |limit| limit as u64);
-            Self::print_count(shared, space.count().into_result()?.min(most));
+            Self::print_count(shared, space.count().into_result()?.keys.min(most));
             return Ok(Verdict::Yes);
         }
         let mut out = BufWriter::new(std::io::stdout().lock());

@@ -44,6 +44,11 @@ pub(crate) fn range_keyspace(prefix: &[u8]) -> Keyspace {
     }
 }
 
+/// Whether the value of a key is counted among those that go by themselves.
+pub(crate) fn goes_some_day(key: &[u8]) -> bool {
+    key.last().is_some_and(|last| last % 2 == 1)
+}
+
 impl Cluster {
     pub(crate) fn new(keyspace: Keyspace, partitions: usize, whims: Whims, rng: Rng) -> Self {
         let data = BTreeMap::new();
@@ -206,13 +211,14 @@ impl Cluster {
 
     /// How many of the entries have values, and a hole at the last if it went no further.
     fn count(&mut self, reply: &Header, entries: &[u8], count: u8) -> Vec<u8> {
-        let (mut keys, mut rest, mut last) = (0, entries, &[][..]);
+        let (mut counted, mut rest, mut last) = (RangeCountBody::default(), entries, &[][..]);
         while let Some((fixed, after)) = RangeEntryBody::split(rest) {
-            keys += u64::from(fixed.kind == 0);
+            counted.keys += u64::from(fixed.kind == 0);
             let (key, after) = after.split_at(usize::from(fixed.key_len));
+            counted.expiring += u64::from(fixed.kind == 0 && goes_some_day(key));
             (last, rest) = (key, after.split_at(usize::from(fixed.value_len)).1);
         }
-        let mut payload = RangeCountBody { keys }.to_bytes().to_vec();
+        let mut payload = counted.to_bytes().to_vec();
         let partial = reply.flags & flag::PARTIAL != 0;
         assert!(!partial || count > 0, "a partial piece has an entry");
         if partial {

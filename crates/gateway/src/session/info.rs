@@ -4,11 +4,11 @@ use super::handshake::REDIS_VERSION;
 use super::{Answer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
-use crate::command::{self, Run};
 use crate::memory;
 use crate::shared::Shared;
 use crate::stats::CommandFigures;
 use bytes::Bytes;
+use client::KeyCount;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use std::fmt::Write as _;
@@ -56,14 +56,15 @@ pub(super) fn run(shared: &Arc<Shared>, args: &[Bytes]) -> Answer {
     if wanted.contains(&"keyspace") {
         // The number of keys is the cluster's to say.
         return Answer::Later(Box::pin(async move {
-            let keys = shared.key_count.get(count_keys(&shared)).await;
-            write(&shared, &wanted, keys)
+            let count = async { shared.store(0).key_count().await.ok() };
+            let counted = shared.key_count.get(count).await;
+            write(&shared, &wanted, counted)
         }));
     }
     write(&shared, &wanted, None).into()
 }
 
-fn write(shared: &Shared, sections: &[&str], keys: Option<i64>) -> Reply {
+fn write(shared: &Shared, sections: &[&str], counted: Option<KeyCount>) -> Reply {
     let texts = sections.iter().map(|name| match *name {
         "server" => server(shared),
         "clients" => clients(shared),
@@ -77,7 +78,7 @@ fn write(shared: &Shared, sections: &[&str], keys: Option<i64>) -> Reply {
         "cluster" => section("Cluster", &[("cluster_enabled", "0".into())]),
         "commandstats" => command_stats(shared),
         "latencystats" => latency_stats(shared),
-        _ => keyspace(keys),
+        _ => keyspace(counted),
     });
     Reply::Verbatim(texts.collect::<Vec<_>>().join("\r\n").into())
 }
@@ -275,19 +276,10 @@ fn latency_stats(shared: &Shared) -> String {
     text
 }
 
-fn keyspace(keys: Option<i64>) -> String {
+fn keyspace(counted: Option<KeyCount>) -> String {
     let mut text = "# Keyspace\r\n".to_owned();
-    if let Some(keys) = keys.filter(|keys| *keys > 0) {
-        text.push_str(&format!("db0:keys={keys}\r\n"));
+    if let Some(KeyCount { keys, expiring }) = counted.filter(|it| it.keys > 0) {
+        text.push_str(&format!("db0:keys={keys},expires={expiring}\r\n"));
     }
     text
-}
-
-/// What DBSIZE says, if it can be said.
-async fn count_keys(shared: &Shared) -> Option<i64> {
-    let Run::Keyed(command) = command::find(b"dbsize")?.run else { return None };
-    match shared.store(0).run(command, &[Bytes::from_static(b"dbsize")]).await {
-        Reply::Integer(keys) => Some(keys),
-        _ => None,
-    }
 }

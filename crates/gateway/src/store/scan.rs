@@ -10,7 +10,7 @@ use super::numbers::integer;
 use crate::Reply;
 use crate::glob;
 use bytes::Bytes;
-use client::Page;
+use client::{KeyCount, Page};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Keys of a page, if the command does not say: as in Redis for SCAN.
@@ -64,8 +64,13 @@ impl Store {
 
     /// DBSIZE.
     pub(super) async fn size(&self) -> Answer {
-        let keys = self.space.count().await.into_result().map_err(not_read)?;
+        let keys = self.key_count().await?.keys;
         Ok(Reply::Integer(i64::try_from(keys).unwrap_or(i64::MAX)))
+    }
+
+    /// How many keys there are.
+    pub(crate) async fn key_count(&self) -> Answer<KeyCount> {
+        self.space.count().await.into_result().map_err(not_read)
     }
 
     /// FLUSHDB and FLUSHALL: every key is deleted for itself.
