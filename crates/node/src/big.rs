@@ -141,10 +141,12 @@ impl Replica {
         if there || self.newest_pending(key).is_some() {
             return Err(Code::BadRequest);
         }
-        if self.is_given_up(part.key, part.upload) {
+        let name = name(part.key, part.upload);
+        let is_pending = || self.pending_of_key(part.key).any(|it| it.abandons(part.upload));
+        if self.uploads.drops.contains_key(&name) || is_pending() {
             return Err(Code::PartsMissing);
         }
-        let known = || self.uploads.open.contains_key(&name(part.key, part.upload));
+        let known = || self.uploads.open.contains_key(&name);
         if self.uploads.open.len() >= OPEN_MAX && !known() {
             return Err(Code::Overloaded);
         }
@@ -162,7 +164,7 @@ impl Replica {
     ) -> Result<(), Code> {
         let (upload, parts) = (manifest.upload(), manifest.parts());
         let name = name(key, upload);
-        if self.names_upload(ctx, request, key, upload) || self.is_given_up(key, upload) {
+        if self.names_upload(ctx, request, key, upload) || self.uploads.drops.contains_key(&name) {
             return Err(Code::PartsMissing);
         }
         let check_at = ctx.now + ctx.part_times.idle;
@@ -205,13 +207,6 @@ impl Replica {
         } else {
             ctx.engine.version_written(&at).is_some()
         }
-    }
-
-    /// Whether the parts of an upload go, or are about to.
-    fn is_given_up(&self, key: &[u8], upload: UploadBody) -> bool {
-        let abandons = |write: Write<'_>| write.abandons(upload);
-        self.uploads.drops.contains_key(&name(key, upload))
-            || self.pending_of_key(key).any(abandons)
     }
 
     /// Whether the key's record or any of its pending writes names this upload.

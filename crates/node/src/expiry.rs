@@ -74,16 +74,29 @@ impl Replica {
         base: u64,
     ) {
         ctx.counters.expired += 1;
+        self.order_unasked(ctx, at, key, base, Effect::Delete, &[]);
+    }
+
+    /// Orders upon `base` that something goes of which no client asked for the end.
+    pub(crate) fn order_unasked<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        base: u64,
+        effect: Effect,
+        value: &[u8],
+    ) {
         let header = self.own_header(at, key);
         let fixed = ChainWriteBody {
             base,
             stable: self.stable,
             origin: Op::Del as u8,
-            effect: Effect::Delete as u8,
+            effect: effect as u8,
             ordered: 1,
             ..ChainWriteBody::default()
         };
-        self.order(ctx, &header, fixed, key, &[]);
+        self.order(ctx, &header, fixed, key, value);
     }
 
     /// The header of a write that no client asked for.

@@ -28,7 +28,7 @@ use crate::driver::{
     SwitchHandle,
 };
 use crate::fatal;
-use crate::mailbox::MailError;
+use crate::mailbox::{MailError, blocking};
 use crate::metrics;
 use crate::roles::Roles;
 use axum::Json;
@@ -47,7 +47,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 
 /// A running admin server. Dropping it ends it.
 #[derive(Debug)]
@@ -436,11 +435,6 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
             refuse(status, error)
         }
     }
-}
-
-/// Handles wait for other threads; the server's own thread must not.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    spawn_blocking(work).await.expect("handles do not panic, and nobody cancels them")
 }
 
 fn unreached(error: MailError) -> Response {

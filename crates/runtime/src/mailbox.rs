@@ -7,6 +7,7 @@ use std::sync::mpsc::{
 };
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Where the owner of a thread drops commands.
@@ -137,6 +138,11 @@ pub(crate) async fn await_all<C, T>(
         Ok(answers)
     };
     timeout(patience, all).await.unwrap_or(Err(MailError::Silent))
+}
+
+/// Handles wait for other threads; the thread that others' tasks share must not.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    spawn_blocking(work).await.expect("handles do not panic, and nobody cancels them")
 }
 
 impl<C> Mailbox<C> {

@@ -6,7 +6,7 @@ use crate::replica::{Context, PENDING_MAX, Replica, Write};
 use cluster::{Keyspace, Plant};
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
-use wire::{ChainWriteBody, Effect, Header, Op, PartKey, UploadBody};
+use wire::{Effect, Header, PartKey, UploadBody};
 
 impl Replica {
     /// The head has given an upload up. The tombstone of its first part says so to whoever takes
@@ -130,16 +130,8 @@ impl Replica {
     fn abandon<E: Engine>(&mut self, ctx: &mut Context<'_, E>, at: &Header, part: PartKey<'_>) {
         let committed = ctx.engine.version_written(&self.key_ref(at, part.key)).unwrap_or(0);
         let base = self.newest_version_pending(part.key).unwrap_or(0).max(committed);
-        let header = self.own_header(at, part.key);
-        let fixed = ChainWriteBody {
-            base,
-            stable: self.stable,
-            origin: Op::Del as u8,
-            effect: Effect::Abandon as u8,
-            ordered: 1,
-            ..ChainWriteBody::default()
-        };
-        self.order(ctx, &header, fixed, part.key, &part.upload.to_bytes());
+        let upload = part.upload.to_bytes();
+        self.order_unasked(ctx, at, part.key, base, Effect::Abandon, &upload);
     }
 
     fn drop_parts<E: Engine>(&mut self, ctx: &mut Context<'_, E>, keyspace: &Keyspace) {

@@ -5,7 +5,7 @@ mod tests;
 
 use super::node::Wanted;
 use super::{NodeHandle, SwitchHandle};
-use crate::mailbox::MailError;
+use crate::mailbox::{MailError, blocking};
 use cluster::{
     Assignment, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport, NodeSpec,
     Order, Partition, Report,
@@ -13,7 +13,6 @@ use cluster::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 
 /// A switch or a node of this process.
 #[derive(Clone, Debug)]
@@ -84,8 +83,7 @@ impl MemberHandle {
                 let to_ask = switch.clone();
                 let command = move || to_ask.command(tables.as_ref(), lease, hot, patience);
                 // It talks to the kernel, too, which no task should wait for.
-                let commanded = spawn_blocking(command).await;
-                let snapshot = commanded.expect("handles do not panic, and nobody cancels them")?;
+                let snapshot = blocking(command).await?;
                 let state = snapshot.counters.report(snapshot.revision, snapshot.hot_revision);
                 let state = MemberReport::Switch(state);
                 Ok(Report { life: switch.life(), at: snapshot.at, state })
