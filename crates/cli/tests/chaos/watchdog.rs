@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{Write as _, stderr};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -23,8 +24,9 @@ impl Watchdog {
         let (well, ends) = channel();
         std::thread::spawn(move || {
             if ends.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                let all = everybody();
-                eprintln!("a run hangs: it has not ended after {} s\n{all}", limit.as_secs());
+                let (limit, all) = (limit.as_secs(), everybody());
+                // Not by a macro: what those print is kept for the end of the test.
+                writeln!(stderr(), "a run hangs: it has not ended after {limit} s\n{all}").ok();
                 std::process::exit(101);
             }
         });
