@@ -34,19 +34,17 @@ pub(crate) mod endpoint {
 
 /// Bytes as hexadecimal digits.
 pub(crate) mod hex {
+    use data_encoding::HEXLOWER_PERMISSIVE;
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub(crate) fn serialize<S: Serializer>(it: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        let digits: String = it.iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&digits)
+        serializer.serialize_str(&HEXLOWER_PERMISSIVE.encode(it))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         let digits = String::deserialize(from)?;
-        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-        let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-        bytes.filter(|_| rest.is_empty()).ok_or_else(|| D::Error::custom("not hexadecimal digits"))
+        let wrong = |_| D::Error::custom("not hexadecimal digits");
+        HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).map_err(wrong)
     }
 }

@@ -140,7 +140,7 @@ fn hash(password: &[u8]) -> Hash {
 }
 
 fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    data_encoding::HEXLOWER.encode(hash)
 }
 
 #[cfg(test)]

@@ -32,8 +32,10 @@ const _: () = assert!(BUFFER_SIZE >= wire::DATAGRAM_MAX);
 #[derive(Clone, Copy, Debug, Default)]
 struct Queued {
     to: Endpoint,
-    /// Index of its buffer.
+    /// Index of its buffer: the place in the batch that it was added at.
     buffer: usize,
+    /// That of the last one to its address.
+    last: usize,
     size: usize,
 }
 
@@ -68,7 +70,7 @@ impl Outbound {
         let room = buffer.get_mut(..payload.len()).expect("buffers exceed the limit");
         room.copy_from_slice(payload);
         let queued = self.queued.get_mut(self.len).expect("as many as buffers");
-        *queued = Queued { to, buffer: self.len, size: payload.len() };
+        *queued = Queued { to, buffer: self.len, last: self.len, size: payload.len() };
         self.len += 1;
     }
 
@@ -80,7 +82,8 @@ impl Outbound {
 
     /// Sends the batch and empties it. Waits for room in the socket's buffer if it must, unless the
     /// socket [never waits](Socket::never_wait): that is the one place where a sender slows down.
-    /// Datagrams to one address keep their order.
+    /// Datagrams to one address keep their order, and the address that was last added to comes last:
+    /// an answer that was added after copies for others is not sent before them.
     ///
     /// A datagram that the kernel refuses is left out, and the others go on. Returns how many those
     /// are; to their receivers they are lost.
@@ -91,8 +94,7 @@ impl Outbound {
         let Self { family, buffers, queued, len } = self;
         let queued = queued.get_mut(..*len).expect("no more than there are places");
         *len = 0;
-        // What goes to one address lies together then.
-        queued.sort_unstable_by_key(|it| (it.to, it.buffer));
+        lay_together(queued);
         let slices: [IoSlice<'_>; BATCH_MAX] =
             array::from_fn(|index| IoSlice::new(bytes(queued.get(index), buffers)));
         let (fd, can_segment) = (socket.as_raw_fd(), socket.can_segment());
@@ -101,6 +103,17 @@ impl Outbound {
             Family::V6 => send_all::<SockaddrIn6>(fd, queued, &slices, can_segment),
         }
     }
+}
+
+/// Puts what goes to one address together; first what goes to that which was not added to for
+/// longest.
+fn lay_together(queued: &mut [Queued]) {
+    queued.sort_unstable_by_key(|it| (it.to, it.buffer));
+    for to_one in queued.chunk_by_mut(|one, other| one.to == other.to) {
+        let last = to_one.last().map_or(0, |it| it.buffer);
+        to_one.iter_mut().for_each(|it| it.last = last);
+    }
+    queued.sort_unstable_by_key(|it| (it.last, it.buffer));
 }
 
 /// Messages that can be handed over in one system call: a bundle each, or one datagram.
@@ -236,4 +249,23 @@ fn alike(queued: &[Queued]) -> usize {
 fn bytes<'b>(queued: Option<&Queued>, buffers: &'b Buffers) -> &'b [u8] {
     let buffer = queued.and_then(|it| Some((buffers.get(it.buffer)?, it.size)));
     buffer.and_then(|(buffer, size)| buffer.get(..size)).unwrap_or(&[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_sent_after_the_copies_that_were_added_before_it() {
+        let to = |port| Endpoint { addr: [0; 16], port };
+        // The service has the least address; a copy comes between two answers.
+        let ports = [1, 9, 8, 1, 9, 1];
+        let each = ports.iter().enumerate();
+        let mut queued: Vec<Queued> = each
+            .map(|(at, port)| Queued { to: to(*port), buffer: at, last: at, size: 1 })
+            .collect();
+        lay_together(&mut queued);
+        let order: Vec<(u16, usize)> = queued.iter().map(|it| (it.to.port, it.buffer)).collect();
+        assert_eq!(order, [(8, 2), (9, 1), (9, 4), (1, 0), (1, 3), (1, 5)]);
+    }
 }
