@@ -75,7 +75,6 @@ mod request;
 mod scan;
 mod service;
 mod tickets;
-mod twice;
 mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBounds};

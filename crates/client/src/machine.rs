@@ -12,13 +12,13 @@ use crate::many::Many;
 use crate::pace::{Pacer, Path};
 use crate::scan::{Scan, Shows, Terms};
 use crate::service::Route;
-use crate::twice::Twice;
-use crate::window::{Owner, Pending, Window};
+use crate::window::{Cause, Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
 use cluster::{Keyspace, Match, Plant};
-use machine::{Datagram, Instant, Outbox, Rng};
+use machine::{Datagram, Instant, Outbox, Rng, Twice};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 
 /// The client machine. It follows the contract of all [`machine`]s.
@@ -26,7 +26,8 @@ use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
 pub struct Client {
     pub(crate) config: ClientConfig,
     pub(crate) window: Window,
-    pub(crate) twice: Twice,
+    /// Requests that were asked more than once: how they went, and how long the first took.
+    pub(crate) twice: Twice<(Path, Duration)>,
     pub(crate) pacer: Pacer,
     pub(crate) route: Route,
     pub(crate) many: BTreeMap<Ticket, Many>,
@@ -219,7 +220,7 @@ impl Client {
             return;
         }
         let mut aside = None;
-        if !pending.asked_again {
+        if pending.next == Cause::Silence {
             let moved = self.route.timed_out(now, pending.sent_at);
             self.counters.moves += u64::from(moved);
             aside = self.set_aside(seq, true);
@@ -236,12 +237,15 @@ impl Client {
     }
 
     /// Whether a copy may leave; if not, the time for the next question is set.
+    ///
+    /// What a node asks for needs no budget: each copy is the answer to an answer, of somebody who
+    /// had time for it, and they come ever later.
     fn may_retry(&mut self, now: Instant, seq: u64) -> bool {
-        if self.pacer.take_retry(now) {
-            return true;
-        }
         let share = self.config.deadline / (RETRIES_GRANTED + 1);
         let Some(pending) = self.window.get_mut(seq) else { return false };
+        if pending.next == Cause::AskAgain || self.pacer.take_retry(now) {
+            return true;
+        }
         let mut again_at = Instant(u64::MAX);
         if pending.granted < RETRIES_GRANTED {
             again_at = pending.started_at + share * (pending.granted + 1);
@@ -259,7 +263,7 @@ impl Client {
     fn retry(&mut self, now: Instant, seq: u64) {
         let room = self.window.has_room();
         let Some(pending) = self.window.get_mut(seq) else { return };
-        if !pending.asked_again {
+        if pending.next == Cause::Silence {
             pending.backoff += 1;
         }
         if matches!(pending.owner, Owner::Describe(..)) && room {
@@ -361,7 +365,7 @@ impl Client {
             self.outbox.push_copy(self.route.send(now), &pending.datagram);
         }
         pending.copies += 1;
-        pending.asked_again = false;
+        pending.next = Cause::Silence;
         pending.sent_at = now;
         pending.resend_at = now + self.pacer.timeout(path(pending.op), pending.backoff);
         self.arm(seq);

@@ -220,29 +220,30 @@ impl Many {
     /// Writes the next datagram.
     fn deal(&mut self, out: &mut Vec<u8>, now: Instant, client: u64) -> (Op, Part) {
         let first = self.next;
-        let beside = self.beside(first);
+        let count = match &self.work {
+            Work::Get(_) => self.readable(first),
+            Work::Put { .. } | Work::Del(_) => 1,
+        };
         let Self { keyspace, keys, work, next, .. } = self;
         let write = |out: &mut Vec<u8>, request: Request<'_>| {
             let op = encode::single(out, now, client, keyspace, &request);
             op.expect("keys and values were checked before the first was sent")
         };
-        let (op, count) = match work {
+        let op = match work {
             Work::Get(_) => {
-                let lens = (first..keys.len()).map(|number| keys.key(number).len());
-                let count = fitting(lens.take(beside));
                 let named = (first..first + count).map(|number| keys.named(number));
                 let keyspace = keyspace.id.0;
                 let bitmap = all(count);
                 let op = Op::Mget as u8;
                 let header = Header { op, keyspace, client, bitmap, ..Header::default() };
                 wire::emit_mget(out, &header, named);
-                (Op::Mget, count)
+                Op::Mget
             }
             Work::Put { values, expiry, .. } => {
                 let (key, value, expiry) = (keys.key(first), values.get(first), *expiry);
-                (write(out, Request::Put { key, value, expiry }), 1)
+                write(out, Request::Put { key, value, expiry })
             }
-            Work::Del(_) => (write(out, Request::Del { key: keys.key(first) }), 1),
+            Work::Del(_) => write(out, Request::Del { key: keys.key(first) }),
         };
         *next += count;
         if let (Op::Mget, Coordination::Assisted(_)) = (op, &self.coordination) {
@@ -252,6 +253,12 @@ impl Many {
         self.flight.sent(whole);
         let missing = all(count);
         (op, Part { first, whole, keys: missing.count_ones(), missing, late: false, entries: 0 })
+    }
+
+    /// How many keys the next datagram of an MGET asks for.
+    fn readable(&self, first: usize) -> usize {
+        let lens = (first..self.keys.len()).map(|number| self.keys.key(number).len());
+        self.whole_groups(first, fitting(lens.take(self.beside(first))))
     }
 
     /// Takes the entries of an MGET's reply. A key that has its answer keeps it.

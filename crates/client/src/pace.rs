@@ -62,11 +62,11 @@ impl Pacer {
         timeout + self.up_to(timeout / 4)
     }
 
-    /// Takes the time between the only copy and its answer.
-    pub(crate) fn sample(&mut self, path: Path, rtt: Duration) {
+    /// Takes the time between the only copy and its answer, while so many waited for one.
+    pub(crate) fn sample(&mut self, path: Path, rtt: Duration, under_way: usize) {
         match path {
-            Path::Read => self.reads.sample(rtt),
-            Path::Write => self.writes.sample(rtt),
+            Path::Read => self.reads.sample(rtt, under_way),
+            Path::Write => self.writes.sample(rtt, under_way),
         }
     }
 
@@ -76,8 +76,8 @@ impl Pacer {
     /// timeout, which only the answers of the others shape, since theirs are to requests that were
     /// sent once; so each request is sent to it several times, and a tenth of the requests to all
     /// servers, which the budget allows, is more than one of many can serve.
-    pub(crate) fn in_vain(&mut self, path: Path, took: Duration) {
-        self.sample(path, took);
+    pub(crate) fn in_vain(&mut self, path: Path, took: Duration, under_way: usize) {
+        self.sample(path, took, under_way);
         self.budget.fine();
     }
 
@@ -225,7 +225,7 @@ mod tests {
             pacer.start(now);
             if pacer.take_retry(now) {
                 taken += 1;
-                pacer.in_vain(Path::Read, MS);
+                pacer.in_vain(Path::Read, MS, 1);
             }
         }
         // A tenth and 100 for one second, over eleven; and what was saved up, over as many.
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn answers_that_come_after_the_timeout_make_it_longer() {
         let mut pacer = pacer();
-        (0..100).for_each(|_| pacer.sample(Path::Read, MS));
+        (0..100).for_each(|_| pacer.sample(Path::Read, MS, 100));
         assert!(pacer.timeout(Path::Read, 0) < 7 * MS);
-        (0..10).for_each(|_| pacer.in_vain(Path::Read, 20 * MS));
+        (0..10).for_each(|_| pacer.in_vain(Path::Read, 20 * MS, 10));
         assert!(pacer.timeout(Path::Read, 0) > 20 * MS);
     }
 

@@ -3,8 +3,7 @@
 use crate::encode::{self, PIECES_ALL, RangeTerms};
 use crate::machine::{Client, path};
 use crate::scan::{Ask, Piece};
-use crate::twice::Ended;
-use crate::window::{Owner, Pending};
+use crate::window::{Cause, Owner, Pending};
 use crate::{NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
 use cluster::Plant;
 use machine::Instant;
@@ -130,18 +129,18 @@ impl Client {
         let Some(pending) = self.window.get(seq) else { return };
         let path = path(pending.op);
         if pending.copies == 1 {
-            self.pacer.sample(path, now.since(pending.sent_at));
+            self.pacer.sample(path, now.since(pending.sent_at), self.window.len());
         } else if matches!(pending.owner, Owner::Single(_)) {
             let (took, open) = (now.since(pending.started_at), pending.copies.saturating_sub(1));
-            self.twice.end(seq, Ended { path, took, open });
+            self.twice.end(seq, (path, took), open);
         }
     }
 
     /// A copy of a request that was answered before has been answered as well.
     fn note_second_answer(&mut self, seq: u64) {
-        let Some(Ended { path, took, .. }) = self.twice.answered(seq) else { return };
+        let Some((path, took)) = self.twice.answered(seq) else { return };
         self.counters.in_vain += 1;
-        self.pacer.in_vain(path, took);
+        self.pacer.in_vain(path, took, self.window.len());
     }
 
     fn take_ask_again(
@@ -198,13 +197,13 @@ impl Client {
         at_once: bool,
     ) {
         let Some(pending) = self.window.get_mut(seq) else { return };
-        if pending.asked_again {
+        if pending.next != Cause::Silence {
             return;
         }
         let later = self.pacer.again_at(now, pending.agains, overloaded);
         pending.resend_at = if at_once { now } else { later };
         pending.agains += 1;
-        pending.asked_again = true;
+        pending.next = if overloaded { Cause::Overloaded } else { Cause::AskAgain };
         self.arm(seq);
     }
 

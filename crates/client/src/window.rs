@@ -27,8 +27,8 @@ pub(crate) struct Pending {
     pub(crate) backoff: u32,
     /// Ask-again answers in a row.
     pub(crate) agains: u32,
-    /// Whether the next copy waits because of an ask-again answer, which further ones don't change.
-    pub(crate) asked_again: bool,
+    /// Why the next copy will leave.
+    pub(crate) next: Cause,
     /// Whether it was told that its key is away, and asked again at once.
     asked_away: bool,
     /// Retries granted although the budget was empty.
@@ -42,6 +42,17 @@ pub(crate) struct Pending {
     /// When it is given up, unless its owner says later.
     pub(crate) deadline: Instant,
     timer: Instant,
+}
+
+/// Why a request is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// No answer has come to the last copy.
+    Silence,
+    /// An answer said so. Further ones to the same copy change nothing.
+    AskAgain,
+    /// An answer said that a node has too much to do.
+    Overloaded,
 }
 
 /// Whose request a datagram is.
@@ -67,7 +78,7 @@ impl Pending {
             copies: 0,
             backoff: 0,
             agains: 0,
-            asked_again: false,
+            next: Cause::Silence,
             asked_away: false,
             granted: 0,
             started_at: never,

@@ -16,9 +16,11 @@ mod rng;
 mod rtt;
 mod service;
 mod time;
+mod twice;
 
 pub use outbox::{Datagram, Outbox};
 pub use rng::{Rng, mix};
 pub use rtt::RttEstimator;
 pub use service::{Full, Served, Service, is_work, op_is_work};
 pub use time::Instant;
+pub use twice::Twice;

@@ -14,6 +14,7 @@ use crate::notes::session_name;
 use crate::replica::{Context, Pending, Replica, Write};
 use crate::session::Outcome;
 use cluster::{NodeId, Plant};
+use machine::Instant;
 use std::collections::BTreeSet;
 use wire::{Body, DropReason, Effect, Endpoint, Header, Op, PartKey};
 
@@ -122,19 +123,43 @@ impl Replica {
 
     fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
         let id = self.id();
-        let Some(pending) = self.pending.get_mut(&version) else { return };
-        if pending.acknowledged {
+        let known = self.pending.get_mut(&version).map(|pending| {
+            let before = std::mem::replace(&mut pending.acknowledged, true);
+            pending.asked_too_soon |= before;
+            before
+        });
+        if known != Some(false) {
+            self.note_second_answer(version);
             return;
         }
-        pending.acknowledged = true;
-        if pending.resends == 0 {
-            self.acknowledge_rtt.sample(ctx.now.since(pending.sent_at));
-        }
+        self.note_first_answer(ctx.now, version);
+        let Some(pending) = self.pending.get_mut(&version) else { return };
         ctx.timers.remove(&(pending.due, id, version));
         pending.due = ctx.now + self.commit_rtt.timeout(pending.resends);
         ctx.timers.insert((pending.due, id, version));
         let dependents = self.held_up_by(version);
         self.send_held_up(ctx, dependents);
+    }
+
+    /// The successor has answered a write for the first time. If only one copy was sent (Karn's
+    /// rule), that says how long it takes.
+    fn note_first_answer(&mut self, now: Instant, version: u64) {
+        let Some(pending) = self.pending.get(&version) else { return };
+        let took = now.since(pending.sent_at);
+        if pending.resends == 0 {
+            self.acknowledge_rtt.sample(took, self.pending.len());
+        } else {
+            self.twice.end(version, took, pending.resends);
+        }
+    }
+
+    /// It has answered another copy: none was lost, so the first answer was one to the first copy.
+    /// Without this a successor that is slow for a moment would be asked so often by members that
+    /// learn nothing from its answers that it stays slow.
+    fn note_second_answer(&mut self, version: u64) {
+        if let Some(took) = self.twice.answered(version) {
+            self.acknowledge_rtt.sample(took, self.pending.len());
+        }
     }
 
     /// Pending writes that were computed from the pending write `base`, and of which a copy may
@@ -175,9 +200,17 @@ impl Replica {
     /// overtake each other on the way: the bases come first here too, or the tail in front of a
     /// joiner would answer from a state that it does not show yet.
     fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let Some(pending) = self.pending.get(&version) else { return };
-        if pending.resends == 0 {
-            self.commit_rtt.sample(ctx.now.since(pending.sent_at));
+        let Some(pending) = self.pending.get(&version) else {
+            self.note_second_answer(version);
+            return;
+        };
+        let took = ctx.now.since(pending.sent_at);
+        if pending.resends == 0 || pending.asked_too_soon {
+            self.commit_rtt.sample(took, self.pending.len());
+        }
+        // The last member says only this.
+        if !pending.acknowledged {
+            self.note_first_answer(ctx.now, version);
         }
         let dependents = self.held_up_by(version);
         let ignores = ctx.plant == Some(Plant::IgnoreBase);

@@ -54,7 +54,7 @@ impl Replica {
         let Some(pending) = self.pending.get_mut(&version) else { return };
         ctx.timers.remove(&(pending.due, id, version));
         ctx.timers.insert((due, id, version));
-        (pending.acknowledged, pending.resends) = (false, 0);
+        (pending.acknowledged, pending.asked_too_soon, pending.resends) = (false, false, 0);
         (pending.sent_at, pending.due) = (ctx.now, due);
         self.send_on(ctx, version);
     }

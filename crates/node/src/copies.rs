@@ -169,7 +169,8 @@ pub(crate) fn push_copies(
     }
 }
 
-/// Takes a copy from a tail, and tells it through the switch what is held now.
+/// Takes a copy from a tail, and tells it through the switch what is held now; or from a trip,
+/// where the switch may know by itself.
 pub(crate) fn handle_hot_copy<E: Engine>(
     ctx: &mut Context<'_, E>,
     from: Endpoint,
@@ -186,6 +187,9 @@ pub(crate) fn handle_hot_copy<E: Engine>(
         return Err(DropReason::BadBody);
     }
     let held = ctx.hot.copies.keep((id, header.keyhash), key, record);
+    if header.hop_flags & hop_flag::ROAM != 0 {
+        return Ok(());
+    }
     let answer = Header {
         node: ctx.directory.me.0,
         load: ctx.load,
@@ -249,7 +253,7 @@ pub(crate) fn answer_copy<E: Engine>(
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &header, &[&fixed, entry.value]);
     });
-    ctx.heat.see(place.0, place.1, key, Use::Read);
+    ctx.heat.see_hot(place.0, place.1, key, Use::Read);
     ctx.counters.hot_reads += 1;
     ctx.counters.count_reply(code);
     true
@@ -272,7 +276,7 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
     let added = push(code, &entry);
     if added && code.is_decided() {
-        ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
+        ctx.heat.see_hot(keyspace, slot.keyhash, slot.key, Use::Read);
         ctx.counters.hot_reads += 1;
     }
     added

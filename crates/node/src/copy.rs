@@ -231,7 +231,7 @@ impl<C> Copy<C> {
         if let Some(piece) = self.in_flight.remove(&header.object_version)
             && piece.resends == 0
         {
-            self.rtt.sample(now.since(piece.sent_at));
+            self.rtt.sample(now.since(piece.sent_at), self.in_flight.len() + 1);
         }
     }
 

@@ -88,7 +88,7 @@ impl Replica {
         cover.version = cover.version.max(header.object_version);
         let back = cover.asked.take_if(|asked| asked.version <= cover.version);
         if let Some(asked) = back.filter(|asked| !asked.again) {
-            ctx.hot.rtt.sample(ctx.now.since(asked.since));
+            ctx.hot.rtt.sample(ctx.now.since(asked.since), 1);
         }
         for key in self.marks.with_hash(header.keyhash) {
             self.release(ctx, &key);

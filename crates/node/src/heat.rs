@@ -51,6 +51,12 @@ impl Heat {
         self.alerts
     }
 
+    /// A client asked for this key, and was served. The switch knows that it is hot, and counts it:
+    /// if it gets hotter here, or its reads have moved here, that is no news.
+    pub(crate) fn see_hot(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
+        self.segment.see(keyspace, keyhash, key, of);
+    }
+
     /// A client asked for this key, and was served.
     pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
         let seen = self.segment.see(keyspace, keyhash, key, of);
@@ -230,6 +236,15 @@ mod tests {
         let told: Vec<_> = heat.hot().into_iter().map(|it| (it.key, it.reads, it.writes)).collect();
         let wanted = [(b"steady".to_vec(), 1110, 170), (b"burst".to_vec(), 550, 90)];
         assert_eq!(told, wanted, "at least so much, and not less than it was");
+    }
+
+    #[test]
+    fn a_burst_of_a_key_that_is_known_to_be_hot_is_told_and_no_alert() {
+        let mut heat = Heat::new(Instant::from_unix_ms(1_000));
+        (0..500).for_each(|_| heat.see_hot(SPACE, 7, b"key", Use::Read));
+        assert_eq!((heat.hot()[0].reads, heat.alerts()), (5_000, 0));
+        (0..12).for_each(|_| heat.see(SPACE, 7, b"key", Use::Read));
+        assert_eq!(heat.alerts(), 1, "at 512: the switch does not know it any more");
     }
 
     #[test]

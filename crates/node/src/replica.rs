@@ -14,7 +14,7 @@ use crate::session::{Outcome, Sessions};
 use crate::spread::Spreads;
 use crate::trips::TripTable;
 use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
-use machine::{Instant, Outbox, RttEstimator};
+use machine::{Instant, Outbox, RttEstimator, Twice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::{ChainWriteBody, Code, Effect, Endpoint, Header, Op};
@@ -73,6 +73,8 @@ pub(crate) struct Pending {
     value: Box<[u8]>,
     /// The successor has recorded it.
     pub(crate) acknowledged: bool,
+    /// A copy was sent again after that, and the successor had not committed it yet.
+    pub(crate) asked_too_soon: bool,
     /// Copies sent, less one.
     pub(crate) resends: u32,
     pub(crate) sent_at: Instant,
@@ -115,6 +117,7 @@ impl Write<'_> {
             key: self.key.into(),
             value: self.value.into(),
             acknowledged: false,
+            asked_too_soon: false,
             resends: 0,
             sent_at: now,
             due: now,
@@ -196,6 +199,8 @@ pub(crate) struct Replica {
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
+    /// Writes that were sent more than once: how long the first answer took.
+    pub(crate) twice: Twice<Duration>,
     /// CHAIN_STABLE still to be sent for the present `stable`.
     pub(crate) announcements_left: u8,
 }
@@ -230,6 +235,7 @@ impl Replica {
             uploads: Uploads::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
+            twice: Twice::default(),
             announcements_left: 0,
         };
         replica.take_place(partition, me);

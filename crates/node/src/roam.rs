@@ -198,7 +198,7 @@ pub(crate) fn handle_roaming<E: Engine>(
     }
     let reply = Header { object_version: version, ..reply_header(ctx, header, Op::Put, Code::Ok) };
     send(ctx, &reply, &[]);
-    ctx.heat.see(keyspace.id, header.keyhash, key, Use::Write);
+    ctx.heat.see_hot(keyspace.id, header.keyhash, key, Use::Write);
     Ok(())
 }
 
@@ -269,11 +269,11 @@ fn spread<E>(
     let chosen: Vec<NodeId> = packet.chain().chain(packet.readers()).map(NodeId).collect();
     let copies = trip.map_or(0, |trip| usize::from(trip.copies));
     let others = behind.filter(|node| !chosen.contains(node));
-    let mates = chosen.iter().copied().filter(|node| *node != me);
-    // Whoever chose readers takes all of the stamp for holders.
-    let told = if packet.readers().next().is_some() { chosen.len() } else { copies };
     let more = others.take(copies.saturating_sub(chosen.len() - 1));
-    let mates = mates.take(told);
+    // Whoever chose readers takes all of the stamp for holders, once the write is answered.
+    let known = packet.readers().next().is_some();
+    let mates = chosen.iter().copied().filter(|node| *node != me);
+    let mates = mates.take(if known { chosen.len() } else { copies });
     let id = PartitionId(header.partition);
     let copy = Header {
         partition: header.partition,
@@ -286,10 +286,13 @@ fn spread<E>(
         object_version: record.version,
         ..Header::default()
     };
-    let to = mates.chain(more).filter_map(|node| ctx.directory.endpoint(node, id));
-    let to: Vec<Endpoint> = to.filter(|_| ctx.leased).collect();
-    ctx.counters.hot_copies_sent += to.len() as u64;
-    push_copies(ctx.out, &to, &copy, key, Some(record));
+    let of_stamp = Header { hop_flags: if known { hop_flag::ROAM } else { 0 }, ..copy };
+    let endpoint = |node| ctx.directory.endpoint(node, id).filter(|_| ctx.leased);
+    let mates: Vec<Endpoint> = mates.filter_map(endpoint).collect();
+    let more: Vec<Endpoint> = more.filter_map(endpoint).collect();
+    ctx.counters.hot_copies_sent += (mates.len() + more.len()) as u64;
+    push_copies(ctx.out, &mates, &of_stamp, key, Some(record));
+    push_copies(ctx.out, &more, &copy, key, Some(record));
 }
 
 /// The home of a key asks what is held of it from a trip that is over by an order that it names.

@@ -5,7 +5,7 @@ use crate::heat::Use;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use cluster::{Keyspace, KeyspaceKind, Match, Plant};
-use wire::{Body, Code, DescribeReplyBody, DropReason, Header, Op, Packet};
+use wire::{Body, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
 
 impl Replica {
     /// Whether this replica may serve a request at all: the epoch, and its role.
@@ -69,7 +69,11 @@ pub(crate) fn serve<E: Engine>(
             _ if wire::may_roam(packet.header(), packet.payload()) => Use::Write,
             _ => Use::BoundWrite,
         };
-        ctx.heat.see(keyspace.id, header.keyhash, key, of);
+        if op == Op::Get && header.hop_flags & hop_flag::HOT != 0 {
+            ctx.heat.see_hot(keyspace.id, header.keyhash, key, of);
+        } else {
+            ctx.heat.see(keyspace.id, header.keyhash, key, of);
+        }
     }
     if let Body::Batch(steps) = body {
         for step in steps.iter().skip(1) {

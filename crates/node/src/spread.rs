@@ -235,7 +235,7 @@ impl Replica {
             let Some(reader) = readers.find(|r| r.node.0 == header.node) else { continue };
             let first = reader.holds < Some(header.object_version) && spread.sends == 1;
             if first && header.object_version == spread.newest {
-                ctx.hot.rtt.sample(ctx.now.since(spread.sent_at));
+                ctx.hot.rtt.sample(ctx.now.since(spread.sent_at), 1);
             }
             reader.holds = reader.holds.max(Some(header.object_version));
             if spread.all_hold(spread.newest) {

@@ -643,7 +643,7 @@ pub mod hop_flag {
     pub const HOT: u8 = 1 << 2;
     /// GET reply: from the tail of a marked key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
-    /// PUT: stamped in a trip, with `trip`, a version and a chain of its own. PUT reply: to one of those.
+    /// PUT: stamped in a trip, with `trip`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY: of one, to a node of its stamp.
     pub const ROAM: u8 = 1 << 4;
     /// PUT to the head: first sent before this switch's directory began; another may have stamped it.
     pub const OLD: u8 = 1 << 5;

@@ -51,6 +51,18 @@ impl Many {
         self.homes.iter().skip(first).take(MGET_KEYS_MAX).take_while(fits).count()
     }
 
+    /// How many of so many keys go into the next datagram: not some of those of a node that could
+    /// all be in the one after it, for each part of a request costs a node as much as many keys.
+    pub(super) fn whole_groups(&self, first: usize, count: usize) -> usize {
+        let tail = |number: usize| self.homes.get(number).map(|home| home.map(|(tail, _)| tail));
+        let end = first + count;
+        let Some(cut) = tail(end) else { return count };
+        let before = (first..end).rev().take_while(|number| tail(*number) == Some(cut)).count();
+        let after = (end..).take(MGET_KEYS_MAX).take_while(|number| tail(*number) == Some(cut));
+        let whole = before == count || before + after.count() > MGET_KEYS_MAX;
+        if whole { count } else { count - before }
+    }
+
     /// Which keys of a part go where.
     fn targets(&self, directory: &Directory, part: Part) -> Vec<(Tail, u32)> {
         let mut targets: Vec<(Tail, u32)> = Vec::new();

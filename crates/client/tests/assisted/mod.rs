@@ -152,6 +152,19 @@ fn keys_stand_by_node_and_the_header_says_where_each_node_ends() {
 }
 
 #[test]
+fn keys_of_a_node_are_not_divided_among_datagrams_if_one_holds_them() {
+    for (nodes, keys) in [(8, 100), (4, 100), (8, 31)] {
+        let mut world = World::new(nodes, 1, keys);
+        world.start();
+        let sent = world.sent();
+        let groups: usize = sent.iter().map(|datagram| world.check_hints(datagram)).sum();
+        assert_eq!(groups, nodes.into(), "each node has one part of {keys} keys");
+        sent.iter().for_each(|datagram| world.answer(datagram));
+        world.check();
+    }
+}
+
+#[test]
 fn a_datagram_has_no_more_groups_than_hints_can_name() {
     let mut world = World::new(64, 1, 30);
     world.start();

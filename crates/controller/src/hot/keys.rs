@@ -1,6 +1,6 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
-use super::load::{Gauge, per_second};
+use super::load::{Gauge, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
 use super::policy::{Policy, Rates};
@@ -23,6 +23,17 @@ pub(crate) const NEW_PER_ORDER: usize = 64;
 /// first: it is not given copies on all nodes before that is known.
 const WRITES_UNSEEN: u64 = 20;
 
+/// The rate of writes is taken over so much time at most once it is known: of a few writes per
+/// second, those of one second say too little for a ratio.
+const WRITES_WINDOW_MAX: Duration = Duration::from_secs(4);
+
+/// A key has other readers than would pay for so long before it is given as many, unless these are
+/// off by much: each change is an order to all nodes, and copies.
+const REFIT_AFTER: Duration = Duration::from_secs(2);
+
+/// Off by so many times, readers are changed at once.
+const MUCH: u64 = 4;
+
 /// One hot key.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
@@ -41,6 +52,8 @@ pub(crate) struct Key {
     pub(crate) rates: Rates,
     /// Reads per second that go to copies.
     pub(crate) spread: u64,
+    /// Since when other readers would pay.
+    misfit_since: Option<Instant>,
     /// Whether an operator wanted it at the last look.
     pinned: bool,
     /// Since when it has been too cold to stay.
@@ -51,6 +64,8 @@ pub(crate) struct Key {
     exact: bool,
     /// Whether its writes have been counted long enough, which may take longer.
     writes_known: bool,
+    /// Whether its readers have been chosen by that.
+    chosen: bool,
     trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
@@ -86,6 +101,16 @@ impl Key {
         let least = if self.writes_known { 0 } else { WRITES_UNSEEN };
         let rates = Rates { writes: self.rates.writes.max(least), ..self.rates };
         policy.readers(rates, self.readers)
+    }
+
+    /// Whether it is time to give it so many readers, which would pay now. The first time that all
+    /// rates are known they are not changed, but chosen.
+    fn is_to_have(&mut self, now: Instant, readers: u64) -> bool {
+        let chosen = std::mem::replace(&mut self.chosen, self.writes_known);
+        let (less, more) = (readers.min(self.readers), readers.max(self.readers));
+        self.misfit_since = self.misfit_since.or(Some(now)).filter(|_| less < more);
+        let late = self.misfit_since.is_some_and(|at| at + REFIT_AFTER <= now);
+        less < more && (late || !chosen || less.saturating_mul(MUCH) <= more)
     }
 
     /// Sees to it that it is on a trip if it is to be.
@@ -186,7 +211,7 @@ impl Keys {
     pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
             (key.stay, key.counted, key.spread) = (revision, None, 0);
-            (key.exact, key.writes_known) = (false, false);
+            (key.exact, key.writes_known, key.chosen) = (false, false, false);
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
@@ -213,10 +238,11 @@ impl Keys {
                 key.counted = Some(Counted { reads, writes, spread: count.spread });
                 continue;
             };
-            if let Some(writes) = counted.writes.read(now, count.writes) {
+            let most = if key.writes_known { WRITES_WINDOW_MAX } else { WINDOW_MAX };
+            if let Some(writes) = counted.writes.read(now, count.writes, most) {
                 (key.rates.writes, key.writes_known) = (writes.per_second(), true);
             }
-            if let Some(reads) = counted.reads.read(now, count.reads) {
+            if let Some(reads) = counted.reads.read(now, count.reads, WINDOW_MAX) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
                 let spread = count.spread.saturating_sub(before);
                 log.count(key.decision, spread, reads.events.saturating_sub(spread));
@@ -235,7 +261,7 @@ impl Keys {
         self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
             let readers = key.readers(seen, name);
-            if readers != key.readers {
+            if key.is_to_have(seen.now, readers) {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
@@ -360,6 +386,8 @@ impl Keys {
             counted: None,
             exact: false,
             writes_known: false,
+            chosen: false,
+            misfit_since: None,
             trips: Trips::default(),
             decision: 0,
         };

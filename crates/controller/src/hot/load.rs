@@ -25,7 +25,7 @@ pub(crate) struct Gauge {
 const ENOUGH: u64 = 16;
 
 /// A rate is taken over so much time at most, however little has happened in it.
-const WINDOW_MAX: Duration = Duration::from_secs(1);
+pub(crate) const WINDOW_MAX: Duration = Duration::from_secs(1);
 
 /// So many events in so much time.
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +47,10 @@ impl Gauge {
 
     /// What has happened since this was last said, once that says something of a rate: what is
     /// decided by the ratio of two rates would change all the time otherwise, if one of them is
-    /// low.
-    pub(crate) fn read(&mut self, now: Instant, counted: u64) -> Option<Reading> {
+    /// low. It is said after `most` at the latest.
+    pub(crate) fn read(&mut self, now: Instant, counted: u64, most: Duration) -> Option<Reading> {
         let (events, time) = (counted.saturating_sub(self.counted), now.since(self.since));
-        let wanted = if events < ENOUGH { WINDOW_MAX } else { WINDOW };
+        let wanted = if events < ENOUGH { most } else { WINDOW };
         if time < wanted {
             return None;
         }
@@ -116,7 +116,7 @@ mod tests {
     fn a_rate_is_said_when_enough_has_happened_or_after_a_second() {
         let at = Instant::from_unix_ms;
         let mut gauge = Gauge::new(at(0), 100);
-        let mut read = |now, counted| Some(gauge.read(now, counted)?.per_second());
+        let mut read = |now, counted| Some(gauge.read(now, counted, WINDOW_MAX)?.per_second());
         assert_eq!(read(at(99), 1_000), None, "not even a segment");
         assert_eq!(read(at(100), 115), None, "too few");
         assert_eq!(read(at(150), 130), Some(200));
