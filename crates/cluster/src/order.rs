@@ -167,6 +167,10 @@ pub struct NodeReport {
     /// Revision of the installed order of hot keys; 0 for none.
     #[serde(default)]
     pub hot_revision: u64,
+    /// The highest revision of such an order that it has on record, be it from an earlier life or
+    /// from another node; 0 for none.
+    #[serde(default)]
+    pub hot_known: u64,
     /// Keys of its partitions that are away on trips which the installed order does not name (any
     /// more), or may be: other nodes may hold their newest writes.
     #[serde(default)]
@@ -208,6 +212,7 @@ impl NodeReport {
             vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
             hot: HotKey::join(all().flat_map(|it| &it.hot), hot_max),
             hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
+            hot_known: all().map(|it| it.hot_known).max().unwrap_or(0),
             homecoming: all().map(|it| it.homecoming).sum(),
             requests: all().map(|it| it.requests).sum(),
             rate: all().map(|it| it.rate).max().unwrap_or(0),

@@ -172,7 +172,7 @@ impl Hot {
         report: &NodeReport,
         pins: &BTreeSet<KeyName>,
     ) {
-        let foreign = report.hot_revision > self.order.revision;
+        let foreign = report.hot_revision.max(report.hot_known) > self.order.revision;
         self.news |= self.order.revision > 0 || foreign;
         self.news |= !report.hot.is_empty() || !pins.is_empty();
         self.load.note(now, node, life, report);
@@ -253,7 +253,7 @@ impl Hot {
                 Member::Switch(_) => None,
             })
         };
-        let heard_of_none = || reports().all(|it| it.is_none_or(|it| it.hot_revision == 0));
+        let heard_of_none = || reports().all(|it| it.is_none_or(|it| it.hot_known == 0));
         let Some(order) = &self.confirmed else {
             return self.order.revision == 0 && heard_of_none();
         };
@@ -337,11 +337,11 @@ impl Sight<'_> {
         self.peers.iter().filter_map(informed).collect()
     }
 
-    /// The highest revision that anybody says to have.
+    /// The highest revision that anybody says to have, or to have on record.
     fn reported(&self) -> u64 {
         let says = |peer: &Peer| match peer.report.as_ref().map(|report| &report.state) {
             Some(MemberReport::Switch(counters)) => counters.hot_revision,
-            Some(MemberReport::Node(report)) => report.hot_revision,
+            Some(MemberReport::Node(report)) => report.hot_revision.max(report.hot_known),
             None => 0,
         };
         self.peers.values().map(says).max().unwrap_or(0)

@@ -383,6 +383,7 @@ impl<E: Engine> Node<E> {
             vacating: self.seats.vacating(),
             hot: self.heat.hot().to_vec(),
             hot_revision: self.hot.revision(),
+            hot_known: self.hot_known(),
             homecoming: self.homecoming(),
             requests: self.counters.work_total(),
             rate: self.config.rate,
@@ -400,6 +401,13 @@ impl<E: Engine> Node<E> {
     }
 
     /// Keys that are away without the order's wish; what is not durable yet counts as well.
+    /// The highest revision of an order of hot keys that is on record, here or with the trips of a
+    /// partition, whose writes need an order that is not older.
+    fn hot_known(&self) -> u64 {
+        let of_trips = self.replicas.values().map(|replica| replica.trips.newest_order());
+        of_trips.max().unwrap_or(0).max(self.hot.roaming.newest())
+    }
+
     fn homecoming(&self) -> u64 {
         let count = |replica: &Replica| {
             let strays = replica.strays(&self.hot);

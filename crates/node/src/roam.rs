@@ -80,6 +80,11 @@ impl Roaming {
         engine.note(ROAMING, ORDERS, Some(&note));
     }
 
+    /// Revision of the newest order of hot keys that this store was given; 0 for none.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// How many keys it holds writes of.
     pub(crate) fn len(&self) -> usize {
         self.table.values().map(BTreeMap::len).sum()

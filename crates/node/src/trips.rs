@@ -187,6 +187,15 @@ impl TripTable {
         self.table.is_empty()
     }
 
+    /// The highest revision of an order that began or ended one of them; 0 for none.
+    pub(crate) fn newest_order(&self) -> u64 {
+        let orders = |trips: &Trips| {
+            let begun = trips.present.as_ref().map(|trip| trip.number);
+            trips.over.iter().map(|trip| trip.ended).chain(begun).max()
+        };
+        self.table.values().filter_map(orders).max().unwrap_or(0)
+    }
+
     /// All keys with any, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Trips)> {
         self.after(None)

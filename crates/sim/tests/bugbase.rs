@@ -99,3 +99,18 @@ fn parts_that_are_about_to_go_are_not_counted() {
         options.links.stray_permille = 0;
     });
 }
+
+/// Nodes, switch and controller began anew together, and no key was hot then: nobody told the
+/// switch of any order, below which homes of keys that had been on trips take no writes.
+#[test]
+fn homes_that_remember_trips_are_not_left_without_an_order() {
+    hold(Profile::Hot, |options| {
+        (options.nodes, options.replicas, options.partitions) = (2, 1, 3);
+        (options.switches, options.controllers) = (1, 1);
+        (options.load.think, options.load.plain_percent) = (40 * MS, 60);
+        (options.load.focus_percent, options.load.registers) = (0, 1);
+        (options.faults.hot_every, options.faults.crash_every) = (50 * MS, 300 * MS);
+        (options.faults.switch_every, options.faults.controller_every) = (500 * MS, 500 * MS);
+        options.faults.power_cut_every = 1_000 * MS;
+    });
+}

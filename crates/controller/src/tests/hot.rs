@@ -325,6 +325,17 @@ fn a_switch_with_an_order_that_nobody_here_gave_gets_new_stays() {
 }
 
 #[test]
+fn an_order_that_nodes_have_on_record_alone_is_followed_by_a_newer_one() {
+    let mut world = world();
+    world.live();
+    assert_eq!(has(&world, SWITCH).revision, 0, "there is no hot key");
+    world.member(node(1)).hot_known = 9_999_999;
+    world.live();
+    assert!(has(&world, SWITCH).revision > 9_999_999, "homes take nothing below it");
+    assert!(has(&world, SWITCH).keys.is_empty() && agreed(&world));
+}
+
+#[test]
 fn the_standby_gets_no_hot_keys_until_it_takes_over() {
     let mut world = World::with_keyspace(4, 2, 8, 2);
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];

@@ -28,6 +28,8 @@ pub(super) struct Obedient {
     pub(super) counts: Vec<PartitionCount>,
     /// The hot keys that it has installed.
     pub(super) hot: HotOrder,
+    /// The newest order of hot keys that it has on record, if it is a node.
+    pub(super) hot_known: u64,
     /// It takes no order with stays up to this one.
     pub(super) hot_floor: u64,
     /// It is of a kind that has no copies.
@@ -64,6 +66,7 @@ impl Obedient {
             claims: None,
             counts: Vec::new(),
             hot: HotOrder::default(),
+            hot_known: 0,
             hot_floor: 0,
             takes_no_hot: false,
             told: Vec::new(),
@@ -241,6 +244,7 @@ impl Obedient {
             hot: self.told.clone(),
             homecoming: self.homecoming,
             hot_revision: self.hot.revision,
+            hot_known: self.hot_known.max(self.hot.revision),
             requests: self.requests,
             rate: 0,
             pending: 1,
