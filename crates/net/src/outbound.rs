@@ -11,9 +11,10 @@ use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, sendmmsg};
 use std::array;
+use std::cmp::Reverse;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, RawFd};
-use wire::Endpoint;
+use wire::{Endpoint, Fields as _, HEADER_LEN, MAGIC, Op};
 
 /// A batch of datagrams to send. Must be sent when it is full.
 #[derive(Debug)]
@@ -37,6 +38,25 @@ struct Queued {
     /// That of the last one to its address.
     last: usize,
     size: usize,
+    /// What it is sent by, of all to its address.
+    rank: Rank,
+}
+
+/// Replies come first, the largest before the others: it does not matter which of them is earlier,
+/// and so there are few bundles. What is no reply keeps its order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Reply(Reverse<usize>),
+    #[default]
+    Other,
+}
+
+impl Rank {
+    fn of(payload: &[u8]) -> Self {
+        let header = payload.first_chunk::<HEADER_LEN>().filter(|header| header.magic() == MAGIC);
+        let is_reply = header.and_then(|it| Op::from_wire(it.op())).is_some_and(Op::is_reply);
+        if is_reply { Self::Reply(Reverse(payload.len())) } else { Self::Other }
+    }
 }
 
 /// Bytes that the kernel takes as one to segment: an IP packet's 64 KiB less its headers.
@@ -70,7 +90,8 @@ impl Outbound {
         let room = buffer.get_mut(..payload.len()).expect("buffers exceed the limit");
         room.copy_from_slice(payload);
         let queued = self.queued.get_mut(self.len).expect("as many as buffers");
-        *queued = Queued { to, buffer: self.len, last: self.len, size: payload.len() };
+        let (at, size, rank) = (self.len, payload.len(), Rank::of(payload));
+        *queued = Queued { to, buffer: at, last: at, size, rank };
         self.len += 1;
     }
 
@@ -82,8 +103,8 @@ impl Outbound {
 
     /// Sends the batch and empties it. Waits for room in the socket's buffer if it must, unless the
     /// socket [never waits](Socket::never_wait): that is the one place where a sender slows down.
-    /// Datagrams to one address keep their order, and the address that was last added to comes
-    /// last: an answer that was added after copies for others is not sent before them.
+    /// Datagrams to one address keep their order, but for replies. The address that was last added
+    /// to comes last: an answer that was added after copies for others is not sent before them.
     ///
     /// A datagram that the kernel refuses is left out, and the others go on. Returns how many those
     /// are; to their receivers they are lost.
@@ -105,15 +126,15 @@ impl Outbound {
     }
 }
 
-/// Puts what goes to one address together; first what goes to that which was not added to for
-/// longest.
+/// Puts what goes to one address together, by rank; first what goes to that which was not added to
+/// for longest.
 fn lay_together(queued: &mut [Queued]) {
     queued.sort_unstable_by_key(|it| (it.to, it.buffer));
     for to_one in queued.chunk_by_mut(|one, other| one.to == other.to) {
         let last = to_one.last().map_or(0, |it| it.buffer);
         to_one.iter_mut().for_each(|it| it.last = last);
     }
-    queued.sort_unstable_by_key(|it| (it.last, it.buffer));
+    queued.sort_unstable_by_key(|it| (it.last, it.rank, it.buffer));
 }
 
 /// Messages that can be handed over in one system call: a bundle each, or one datagram.
@@ -262,10 +283,39 @@ mod tests {
         let ports = [1, 9, 8, 1, 9, 1];
         let each = ports.iter().enumerate();
         let mut queued: Vec<Queued> = each
-            .map(|(at, port)| Queued { to: to(*port), buffer: at, last: at, size: 1 })
+            .map(|(at, port)| Queued { to: to(*port), buffer: at, ..Queued::default() })
             .collect();
         lay_together(&mut queued);
         let order: Vec<(u16, usize)> = queued.iter().map(|it| (it.to.port, it.buffer)).collect();
         assert_eq!(order, [(8, 2), (9, 1), (9, 4), (1, 0), (1, 3), (1, 5)]);
+    }
+
+    #[test]
+    fn replies_of_one_size_make_one_bundle_whatever_came_between() {
+        let datagram = |op: Op, value: usize| {
+            let mut out = Vec::new();
+            wire::emit(
+                &mut out,
+                &wire::Header { op: op as u8, ..Default::default() },
+                &[&vec![0; value]],
+            );
+            out
+        };
+        let sent = [
+            (Op::GetReply, 64),
+            (Op::PutReply, 0),
+            (Op::ChainWrite, 10),
+            (Op::GetReply, 64),
+            (Op::ChainWrite, 90),
+            (Op::PutReply, 0),
+        ];
+        let mut outbound = Outbound::new(Family::V4);
+        sent.iter()
+            .for_each(|(op, value)| outbound.push(Endpoint::default(), &datagram(*op, *value)));
+        let queued = &mut outbound.queued[..sent.len()];
+        lay_together(queued);
+        let order: Vec<usize> = queued.iter().map(|it| it.buffer).collect();
+        assert_eq!(order, [0, 3, 1, 5, 2, 4], "writes of a chain keep their order");
+        assert_eq!(alike(queued), 3, "the last of a bundle may be smaller");
     }
 }
