@@ -192,6 +192,39 @@ fn the_switchs_counts_keep_a_key_in_that_nodes_no_longer_tell_of() {
 }
 
 #[test]
+fn readers_do_not_follow_counts_that_go_to_and_fro() {
+    let mut world = world();
+    world.member(node(2)).told = vec![asked("k", 4_000, 560)];
+    world.live();
+    let keyhash = world.map().keyspaces[0].keyhash(b"k");
+    let (mut reads, mut writes) = (0, 0);
+    let mut live = |world: &mut World, rounds: u32, written: u64| {
+        for _ in 0..rounds {
+            (reads, writes) = (reads + 400, writes + written);
+            let count = HotCount { keyspace: SPACE, keyhash, reads, spread: 0, writes };
+            world.member(SWITCH).hot_counts = vec![count];
+            world.live_for(POLL);
+        }
+    };
+    let readers = |world: &World| listed(world, "k").stay.unwrap().readers;
+    // Seven reads for each write pay two copies, 14 pay four: nodes have nothing else to do.
+    for _ in 0..6 {
+        live(&mut world, 5, 56);
+        live(&mut world, 5, 28);
+    }
+    assert_eq!(readers(&world), 2);
+    let changes = log(&world).iter().filter(|(did, _)| *did == HotAction::Readers).count();
+    assert_eq!(changes, 0, "{:?}", log(&world));
+    live(&mut world, 30, 28);
+    assert_eq!(readers(&world), 4, "they are off for long");
+    live(&mut world, 3, 100);
+    assert_eq!(readers(&world), 4, "not off by much, and not for long");
+    let orders = has(&world, SWITCH).revision;
+    live(&mut world, 20, 100);
+    assert!(readers(&world) == 2 && has(&world, SWITCH).revision > orders);
+}
+
+#[test]
 fn a_key_that_is_written_much_is_left_alone() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("log", 1_000, 900), asked("mixed", 1_000, 80)];
