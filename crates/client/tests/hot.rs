@@ -66,6 +66,31 @@ fn what_a_copy_cannot_answer_is_asked_at_home_at_once_and_then_in_time() {
     }
 }
 
+#[test]
+fn what_a_copy_cannot_answer_needs_no_budget() {
+    let (keyspace, mut now) = (keyspace(), START);
+    let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
+    for _ in 0..300 {
+        client.start(now, &keyspace, Request::Get { key: b"lost" }).unwrap();
+    }
+    // Nothing is heard, until there is nothing left to ask again with.
+    while client.counters().postponed < 300 {
+        now = now.max(client.poll_timeout().expect("they wait"));
+        client.handle_timeout(now);
+    }
+    while client.poll_transmit().is_some() {}
+    client.start(now, &keyspace, Request::Get { key: b"hot" }).unwrap();
+    let asked = client.poll_transmit().unwrap().payload.to_vec();
+    client.handle_packet(now, SERVICE, &not_here(&asked));
+    client.handle_timeout(now);
+    let mut again = Vec::new();
+    while let Some(datagram) = client.poll_transmit() {
+        again.push(header(datagram.payload));
+    }
+    let of_it = again.iter().filter(|it| it.seq == header(&asked).seq);
+    assert_eq!(of_it.map(|it| it.flags & flag::AT_HOME).collect::<Vec<_>>(), [flag::AT_HOME]);
+}
+
 /// The reply to a request without a payload, as a switch lets it through in this moment.
 fn reply(request: &[u8], code: Code, moment: u64) -> Vec<u8> {
     let asked = header(request);

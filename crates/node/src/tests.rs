@@ -363,6 +363,29 @@ fn lost_hops_heal() {
 }
 
 #[test]
+fn members_learn_how_long_their_successor_takes_from_what_they_sent_twice_as_well() {
+    for members in [2, 3] {
+        let mut chain = Chain::new(members);
+        let resends_in = |chain: &mut Chain, ms: u32| {
+            let before: u64 = chain.nodes.iter().map(|node| node.counters().resends).sum();
+            chain.put(b"a", b"1");
+            (0..ms).for_each(|_| chain.pass(MS));
+            // Everything has only been late.
+            chain.settle();
+            chain.nodes.iter().map(|node| node.counters().resends).sum::<u64>() - before
+        };
+        for _ in 0..20 {
+            resends_in(&mut chain, 1);
+        }
+        assert!(resends_in(&mut chain, 20) > 0, "it was quick");
+        for _ in 0..30 {
+            resends_in(&mut chain, 40);
+        }
+        assert_eq!(resends_in(&mut chain, 40), 0, "it is slow now");
+    }
+}
+
+#[test]
 fn a_superseded_write_is_answered_and_changes_nothing() {
     let mut chain = Chain::new(2);
     chain.put(b"a", b"old");

@@ -367,12 +367,15 @@ fn readers_that_were_chosen_are_sent_copies_whatever_the_order_says_by_now() {
 
 #[test]
 fn copies_go_to_the_readers_that_the_switch_has_chosen_and_not_to_more_than_the_trip_says() {
-    for (copies, other) in [(1, Code::NotHere), (2, Code::Ok)] {
+    for (copies, other, answers) in [(1, Code::NotHere, 0), (2, Code::Ok, 1)] {
         let (mut chain, left) = Chain::on_trip(1, copies);
+        let copied = |chain: &Chain| chain.nodes[1].counters().requests(Op::HotCopied);
+        let before = copied(&chain);
         let seq = chain.next();
         chain.roam_by(seq, left + 1, (&[1, 0], 1), b"one");
         chain.settle();
         chain.replies.clear();
+        assert_eq!(copied(&chain) - before, answers, "of the stamp the switch knows already");
         let codes = [0, 1, 2].map(|node| chain.read_hot(node, left + 1).0);
         assert_eq!(codes, [Code::Ok, Code::Ok, other]);
         assert_eq!(chain.holds(), [0, 1, 0], "a reader keeps nothing on record");
