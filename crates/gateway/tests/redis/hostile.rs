@@ -92,51 +92,6 @@ fn whoever_does_not_read_holds_up_only_itself() {
     gateway.stop();
 }
 
-/// Resident memory of this process, which is the gateway's, the cluster's and the clients'.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
-}
-
-#[test]
-fn idle_clients_cost_little() {
-    const WANTED: usize = 10_000;
-    let gateway = Gateway::start(Options { maxclients: WANTED + 10, ..options() }).unwrap();
-    let mut first = Raw::connect(gateway.local());
-    first.ask("PING\r\n", "+PONG\r\n");
-    let before = resident();
-    let mut clients = Vec::new();
-    while clients.len() < WANTED
-        && let Ok(client) = TcpStream::connect(gateway.local())
-    {
-        clients.push(client);
-        // Both ends are this process's: each client takes two of its files.
-        if clients.len() % 100 == 0 && clients.len() + 400 > files() / 2 {
-            break;
-        }
-    }
-    let count = clients.len();
-    for client in &mut clients {
-        client.write_all(b"PING\r\n").unwrap();
-    }
-    eventually(|| {
-        let info = first.text("INFO commandstats\r\n");
-        let pings = info.split("cmdstat_ping:calls=").nth(1).unwrap().split(',').next().unwrap();
-        pings.parse::<usize>().unwrap() > count
-    });
-    let each = resident().saturating_sub(before) / count;
-    println!("{count} idle clients: {each} bytes of resident memory each");
-    assert!(count > 100 && each < 16 << 10, "{each} bytes for each of {count}");
-    first.ask("PING\r\n", "+PONG\r\n");
-}
-
-/// Files that this process may have.
-fn files() -> usize {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
-    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    line.split_ascii_whitespace().nth(3).unwrap().parse().unwrap()
-}
-
 #[test]
 fn an_operator_ends_connections() {
     let gateway = start();
