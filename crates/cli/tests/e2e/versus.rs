@@ -27,6 +27,7 @@ fn rows(test: &str, mix: &str) -> Option<Vec<Value>> {
         assert!(number("per_second") > 0.0 && number("p99_us") > 0.0, "{row:#}");
         assert!((1.0..=2.0).contains(&number("max_over_mean")), "{row:#}");
         assert!(number("nodes_us") > 0.0 && number("clients_us") > 0.0, "{row:#}");
+        assert_eq!(number("cpu_share"), 0.2, "{row:#}");
     }
     Some(rows)
 }
@@ -51,7 +52,7 @@ fn reads_are_compared_on_every_way() {
 #[test]
 fn multigets_are_compared_without_the_proxy() {
     let Some(rows) = rows("multigets_are_compared_without_the_proxy", "mget:16=1") else { return };
-    assert_eq!(ways(&rows), ["redis-cluster", "keyway", "keyway-gateway"]);
+    assert_eq!(ways(&rows), ["redis-cluster", "keyway", "keyway-assisted", "keyway-gateway"]);
 }
 
 #[test]
@@ -60,4 +61,5 @@ fn what_cannot_be_compared_is_refused() {
     assert!(ran.stderr.contains("a power of two"), "{ran:?}");
     run(&["bench", "--versus", "redis-cluster", "--embedded"]).expect(2);
     run(&["bench", "--versus", "redis-cluster", "--cpu-share", "2"]).expect(2);
+    run(&["bench", "--versus", "redis-cluster", "--multigets", "client"]).expect(2);
 }

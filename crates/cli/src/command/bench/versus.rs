@@ -1,8 +1,9 @@
 //! `keyway bench --versus`: a rival and Keyway on one machine, one after the other under the same
 //! load.
 
+use super::Splitter;
 use crate::answer::Answer;
-use crate::bench::{self, Pace, Plan, Progress};
+use crate::bench::{self, Multigets, Pace, Plan, Progress};
 use crate::chart::{grouped, micros, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
@@ -21,13 +22,17 @@ use workload::{Distribution, Mix, OpKind, Spec, Summary};
 pub(super) struct Versus {
     /// Start so many servers of this and of Keyway on this machine, and compare throughput at
     /// equal tails: Zipf 0.99 and 1.2, reads only, 95 % reads, multigets of 16 and 100 keys, and
-    /// uniform reads; or what --mix and --distribution say.
+    /// uniform reads; or what --mix and --distribution say. Multigets of Keyway's own clients both
+    /// by the switch alone and with hints (assisted).
     #[arg(long, value_enum)]
-    #[arg(conflicts_with_all = ["embedded", "load", "workload", "rate", "in_flight", "shift"])]
+    #[arg(conflicts_with_all =
+        ["embedded", "load", "workload", "rate", "in_flight", "shift", "multigets"])]
     versus: Option<Rival>,
     /// With --versus: what share of one processor each server process gets, by control groups.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.03, value_parser = share)]
-    cpu_share: f64,
+    /// Without it 0.03, and 0.06 under multigets: what is left of two processors then still
+    /// suffices for clients and switch.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    cpu_share: Option<f64>,
     /// With --versus: what the 99th percentile may be.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse::some_time)]
     p99: Duration,
@@ -42,6 +47,11 @@ enum Rival {
 
 /// A period of the kernel is a second at most, and the least that it gives a millisecond.
 const SHARE_MIN: f64 = 0.001;
+
+/// Of servers of single keys, and of those of multigets. With more, the machine is full before they
+/// are: a server that answers many keys at once does more for each request.
+const SHARE: f64 = 0.03;
+const SHARE_OF_MANY: f64 = 0.06;
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().map_err(|_| format!("{text:?} is no share"))?;
@@ -87,6 +97,8 @@ enum Way {
     Nutcracker,
     /// Keyway's own client.
     Keyway,
+    /// The same, with multigets that say where each node's keys end.
+    KeywayAssisted,
     /// Redis clients of the gateway.
     KeywayGateway,
 }
@@ -97,6 +109,7 @@ impl Way {
             Self::RedisCluster => "redis-cluster",
             Self::Nutcracker => "nutcracker",
             Self::Keyway => "keyway",
+            Self::KeywayAssisted => "keyway assisted",
             Self::KeywayGateway => "keyway gateway",
         }
     }
@@ -108,6 +121,8 @@ struct Row {
     mix: String,
     keys: String,
     way: Way,
+    /// Of one processor, of each server.
+    cpu_share: f64,
     /// Whether the 99th percentile was as wanted; if not, this is the least that was tried.
     in_time: bool,
     in_flight: usize,
@@ -138,7 +153,20 @@ struct Field {
     cluster: RedisLoad,
     nutcracker: Option<RedisLoad>,
     gateway: RedisLoad,
+    assisted: Multigets,
     p99: Duration,
+}
+
+/// Whether some of the requests are for many keys.
+fn has_multigets(mix: &Mix) -> bool {
+    mix.share(OpKind::Mget) > 0.0
+}
+
+impl Versus {
+    /// What each server gets of a processor under these requests.
+    fn share_under(&self, mix: &Mix) -> f64 {
+        self.cpu_share.unwrap_or(if has_multigets(mix) { SHARE_OF_MANY } else { SHARE })
+    }
 }
 
 impl super::Args {
@@ -158,14 +186,14 @@ impl super::Args {
         let keyway = Keyway::start(directory.path(), nodes, self.size.partitions)?;
         let redis = Redis::start(directory.path(), nodes)?;
         let services = vec![keyway.service];
-        let mut plan = self.load.plan(services, crate::versus::KEYSPACE, shared.timeout)?;
-        plan.multigets = self.load.multigets.multigets(&[keyway.admin])?;
+        let plan = self.load.plan(services, crate::versus::KEYSPACE, shared.timeout)?;
         crate::versus::can_send(&plan)?;
         let open = |target| RedisLoad::open(&target, plan.threads, plan.deadline);
         let field = Field {
             cluster: open(Target::Cluster(redis.addresses.clone()))?,
             nutcracker: redis.nutcracker().map(|at| open(Target::One(at))).transpose()?,
             gateway: open(Target::One(keyway.redis))?,
+            assisted: Splitter::Assisted.multigets(&[keyway.admin])?,
             redis,
             keyway,
             p99: self.versus.p99,
@@ -175,12 +203,13 @@ impl super::Args {
             out::line(&parameters.text);
         }
         field.fill(&plan)?;
-        field.redis.limit(Some(self.versus.cpu_share))?;
-        field.keyway.limit(Some(self.versus.cpu_share))?;
         let mut rows = Vec::new();
         for (mix, keys) in self.loads() {
+            let share = self.versus.share_under(&mix);
+            field.redis.limit(Some(share))?;
+            field.keyway.limit(Some(share))?;
             let spec = Spec { mix, distribution: keys, ..plan.spec.clone() };
-            rows.extend(field.rows(&Plan { spec, ..plan.clone() })?);
+            rows.extend(field.rows(&Plan { spec, ..plan.clone() }, share)?);
         }
         if shared.json {
             Answer::new("done").with("parameters", parameters).with("rows", rows).print();
@@ -203,25 +232,24 @@ impl super::Args {
     }
 
     fn parameters(&self, plan: &Plan) -> Parameters {
-        let Versus { cpu_share, p99, .. } = &self.versus;
+        let p99 = self.versus.p99;
         let (nodes, seconds) = (self.size.nodes, plan.duration.as_secs_f64());
         let text = format!(
-            "servers       {nodes} of each, {cpu_share} of a processor each; other processes: no \
-             limit\nkeys          {}, key {} bytes, value {} bytes, one copy (hot keys: as Keyway \
-             decides)\nclients       {} thread(s), closed loop; seed {}\ntrials        {seconds} \
-             s; the most in flight with p99 within {}\n\
-             multigets     taken apart for Keyway's own clients by: {}\n",
+            "servers       {nodes} of each, each limited to a share of a processor; other \
+             processes: no limit\n\
+             keys          {}, key {} bytes, value {} bytes, one copy (hot keys: as Keyway \
+             decides)\n\
+             clients       {} thread(s), closed loop; seed {}\n\
+             trials        {seconds} s; the most in flight with p99 within {}\n",
             plan.spec.keys,
             plan.names.name(0).len(),
             plan.values.sizes(),
             plan.threads,
             plan.seed,
             micros(u64::try_from(p99.as_micros()).unwrap_or(u64::MAX)),
-            plan.multigets,
         );
         Parameters {
             nodes,
-            cpu_share: *cpu_share,
             keys: plan.spec.keys,
             key_bytes: plan.names.name(0).len(),
             value_bytes: plan.values.sizes().to_string(),
@@ -229,7 +257,6 @@ impl super::Args {
             seconds,
             p99_us_max: u64::try_from(p99.as_micros()).unwrap_or(u64::MAX),
             seed: plan.seed,
-            multigets: plan.multigets.to_string(),
             text,
         }
     }
@@ -239,7 +266,6 @@ impl super::Args {
 #[derive(Debug, Serialize)]
 struct Parameters {
     nodes: u16,
-    cpu_share: f64,
     keys: u64,
     key_bytes: usize,
     value_bytes: String,
@@ -247,8 +273,6 @@ struct Parameters {
     seconds: f64,
     p99_us_max: u64,
     seed: u64,
-    /// Who takes multigets of Keyway's own clients apart.
-    multigets: String,
     /// The same for people.
     #[serde(skip)]
     text: String,
@@ -265,16 +289,20 @@ impl Field {
     }
 
     /// A load on every way.
-    fn rows(&self, plan: &Plan) -> Result<Vec<Row>, Failure> {
+    fn rows(&self, plan: &Plan, cpu_share: f64) -> Result<Vec<Row>, Failure> {
         let mut ways = vec![Way::RedisCluster];
-        let is_single = plan.spec.mix.share(OpKind::Mget) == 0.0;
-        if self.nutcracker.is_some() && is_single {
+        let many = has_multigets(&plan.spec.mix);
+        if self.nutcracker.is_some() && !many {
             ways.push(Way::Nutcracker);
         }
-        ways.extend([Way::Keyway, Way::KeywayGateway]);
+        ways.push(Way::Keyway);
+        if many {
+            ways.push(Way::KeywayAssisted);
+        }
+        ways.push(Way::KeywayGateway);
         let mut rows: Vec<Row> = Vec::new();
         for way in ways {
-            let mut row = self.row(plan, way)?;
+            let mut row = self.row(plan, cpu_share, way)?;
             let rival = rows.first().filter(|rival| rival.in_time && row.in_time);
             row.over_rival = rival.map(|rival| row.per_second / rival.per_second);
             rows.push(row);
@@ -283,16 +311,16 @@ impl Field {
     }
 
     /// The most that one way carries in time.
-    fn row(&self, plan: &Plan, way: Way) -> Result<Row, Failure> {
+    fn row(&self, plan: &Plan, cpu_share: f64, way: Way) -> Result<Row, Failure> {
         let (pace, duration) = (Pace::Closed(WARM_IN_FLIGHT), plan.duration.min(WARM_MAX));
         self.run(&Plan { pace, duration, ..plan.clone() }, way)?;
         let (mut best, mut late): (Option<Row>, usize) = (None, 0);
         for in_flight in IN_FLIGHT.into_iter().filter(|it| *it >= plan.threads) {
             let plan = Plan { pace: Pace::Closed(in_flight), ..plan.clone() };
-            let mut row = self.trial(&plan, way)?;
+            let mut row = self.trial(&plan, cpu_share, way)?;
             if !row.in_time {
                 // What else the machine does may have made it late.
-                row = self.trial(&plan, way)?;
+                row = self.trial(&plan, cpu_share, way)?;
             }
             let tried = format!("{} {}, {}, {in_flight} in flight", row.mix, row.keys, way.name());
             let (rate, p99) = (grouped(row.per_second as u64), micros(row.p99_us));
@@ -308,7 +336,7 @@ impl Field {
         best.ok_or_else(|| Failure::usage("--threads: more than are tried in flight"))
     }
 
-    fn trial(&self, plan: &Plan, way: Way) -> Result<Row, Failure> {
+    fn trial(&self, plan: &Plan, cpu_share: f64, way: Way) -> Result<Row, Failure> {
         let (before, own) = (self.work(way)?, own_cpu()?);
         let summary = self.run(plan, way)?;
         let clients = own_cpu()?.saturating_sub(own);
@@ -321,6 +349,7 @@ impl Field {
             mix: plan.spec.mix.to_string(),
             keys: plan.spec.distribution.to_string(),
             way,
+            cpu_share,
             in_time: all_done && u128::from(all.latency.p99_us) <= self.p99.as_micros(),
             in_flight,
             per_second: all.ops_per_second,
@@ -336,6 +365,10 @@ impl Field {
     fn run(&self, plan: &Plan, way: Way) -> Result<Summary, Failure> {
         let load = match way {
             Way::Keyway => return Ok(bench::measure(plan, |_| ())?.summary),
+            Way::KeywayAssisted => {
+                let plan = Plan { multigets: self.assisted.clone(), ..plan.clone() };
+                return Ok(bench::measure(&plan, |_| ())?.summary);
+            }
             Way::RedisCluster => &self.cluster,
             Way::Nutcracker => self.nutcracker.as_ref().expect("only tried where there is one"),
             Way::KeywayGateway => &self.gateway,
@@ -346,7 +379,7 @@ impl Field {
     fn work(&self, way: Way) -> Result<Work, Failure> {
         Ok(match way {
             Way::RedisCluster | Way::Nutcracker => self.redis.work()?,
-            Way::Keyway => self.keyway.work(false)?,
+            Way::Keyway | Way::KeywayAssisted => self.keyway.work(false)?,
             Way::KeywayGateway => self.keyway.work(true)?,
         })
     }
@@ -357,6 +390,7 @@ fn table_of(rows: &[Row]) -> String {
         "load",
         "keys",
         "servers",
+        "share",
         "per second",
         "x Redis Cluster",
         "p99",
@@ -373,6 +407,7 @@ fn table_of(rows: &[Row]) -> String {
             row.mix.clone(),
             row.keys.clone(),
             row.way.name().to_owned(),
+            row.cpu_share.to_string(),
             grouped(row.per_second.round() as u64),
             row.over_rival.map_or_else(|| "-".to_owned(), |times| format!("{times:.2}")),
             format!("{}{late}", micros(row.p99_us)),
