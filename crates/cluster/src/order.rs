@@ -167,8 +167,8 @@ pub struct NodeReport {
     /// Revision of the installed order of hot keys; 0 for none.
     #[serde(default)]
     pub hot_revision: u64,
-    /// The highest revision of such an order that it has on record, be it from an earlier life or
-    /// from another node; 0 for none.
+    /// The highest revision of such an order that it has on record, that one or one from an earlier
+    /// life or from another node; 0 for none.
     #[serde(default)]
     pub hot_known: u64,
     /// Keys of its partitions that are away on trips which the installed order does not name (any

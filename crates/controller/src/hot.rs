@@ -172,7 +172,7 @@ impl Hot {
         report: &NodeReport,
         pins: &BTreeSet<KeyName>,
     ) {
-        let foreign = report.hot_revision.max(report.hot_known) > self.order.revision;
+        let foreign = report.hot_known > self.order.revision;
         self.news |= self.order.revision > 0 || foreign;
         self.news |= !report.hot.is_empty() || !pins.is_empty();
         self.load.note(now, node, life, report);
@@ -337,11 +337,11 @@ impl Sight<'_> {
         self.peers.iter().filter_map(informed).collect()
     }
 
-    /// The highest revision that anybody says to have, or to have on record.
+    /// The highest revision that a switch says to have, or a node to have on record.
     fn reported(&self) -> u64 {
         let says = |peer: &Peer| match peer.report.as_ref().map(|report| &report.state) {
             Some(MemberReport::Switch(counters)) => counters.hot_revision,
-            Some(MemberReport::Node(report)) => report.hot_revision.max(report.hot_known),
+            Some(MemberReport::Node(report)) => report.hot_known,
             None => 0,
         };
         self.peers.values().map(says).max().unwrap_or(0)

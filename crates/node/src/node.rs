@@ -400,7 +400,6 @@ impl<E: Engine> Node<E> {
         self.heat.alerts()
     }
 
-    /// Keys that are away without the order's wish; what is not durable yet counts as well.
     /// The highest revision of an order of hot keys that is on record, here or with the trips of a
     /// partition, whose writes need an order that is not older.
     fn hot_known(&self) -> u64 {
@@ -408,6 +407,7 @@ impl<E: Engine> Node<E> {
         of_trips.max().unwrap_or(0).max(self.hot.roaming.newest())
     }
 
+    /// Keys that are away without the order's wish; what is not durable yet counts as well.
     fn homecoming(&self) -> u64 {
         let count = |replica: &Replica| {
             let strays = replica.strays(&self.hot);

@@ -1,5 +1,4 @@
-//! Clients in crowds, and clients that are broken: the gateway goes on, and its memory stays
-//! bounded.
+//! Clients in crowds, and clients that are broken: the gateway goes on.
 
 use crate::setup::{Raw, command, eventually, put, start};
 use socket2::SockRef;
