@@ -1,9 +1,9 @@
 //! One connection: reads commands, carries them out, and writes the replies in their order.
 //!
-//! Commands of a pipeline may overlap: a command about a single key is started while others are
-//! under way, if none of them is about the same key; GETs of one key overlap with each other. Every
-//! other command waits for those before it and is waited for by those behind it. Whatever overlaps,
-//! replies have the order of commands, and no GET shows an older state of its key than one before.
+//! Commands of a pipeline may overlap: those about single keys are under way together, and wait for
+//! each other if they are about the same key; GETs of one key overlap, too. Every other command
+//! waits for those before it and is waited for by those behind it. Whatever overlaps, replies have
+//! the order of commands, and no GET shows an older state of its key than one before.
 //!
 //! Nothing is read while a command waits to be started or replies wait to be written, so a client
 //! that sends more than it reads holds up nobody but itself.
@@ -28,7 +28,7 @@ use bytes::{Bytes, BytesMut};
 use events::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
-use overlap::{Place, UnderWay, Verdict};
+use overlap::{Kind, Place, Turn, UnderWay, Verdict};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use transaction::Bracket;
 
 /// Commands of one connection that are under way at once. A multiple of what keeps a cluster busy,
 /// and little enough that no connection crowds out the others.
-const OVERLAP_MAX: usize = 64;
+const OVERLAP_MAX: usize = 256;
 /// Bytes of replies beyond which no command is started. One reply may be longer.
 const OUTPUT_MAX: usize = 256 << 10;
 /// Bytes of an empty buffer that are kept for the next use. Above it, they are given back.
@@ -106,6 +106,15 @@ impl Ended {
     /// A command that is begun now.
     fn new(reply: Reply, number: usize, args: Vec<Bytes>) -> Self {
         Self { reply, number, began: Instant::now(), args, seen: Seen::Nothing, watched: None }
+    }
+
+    /// Waits until it may be carried out, which is no part of the time that it takes. Returns the
+    /// value of its key, if that is known then.
+    async fn await_turn(&mut self, turn: Option<Turn>) -> Option<Bytes> {
+        // Only a connection that ends, and with it this command, lets go of the other end.
+        let value = turn?.await.unwrap_or(None);
+        self.began = Instant::now();
+        value
     }
 }
 
@@ -218,7 +227,7 @@ impl Connection {
                 // Behind the replies of what is under way.
                 let text = format!("ERR {error}");
                 let ended = Ended::new(Reply::Error(text.into()), usize::MAX, Vec::new());
-                self.push(Bytes::new(), Box::pin(std::future::ready(ended)));
+                self.push(Box::pin(std::future::ready(ended)));
                 self.input.clear();
                 self.close();
                 None
@@ -246,31 +255,36 @@ impl Connection {
             Run::Keyed(_) if !self.bracket.is_open() => found.spec.only_key(&args).cloned(),
             Run::Keyed(_) | Run::Session(_) => None,
         };
-        let is_get = found.spec.run == Run::Keyed(Keyed::Get);
-        let place = match &key {
-            Some(key) => self.under_way.place(key, is_get),
-            None => self.running.is_empty().then_some(Place::Apart),
-        };
-        let Some(place) = place else { return Some(args) };
+        if key.is_none() && !self.running.is_empty() {
+            return Some(args);
+        }
         let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
         let ended = Ended::new(Reply::Null, found.number, args);
         match (found.spec.run, key) {
-            (Run::Keyed(Keyed::Get), Some(key)) => {
-                self.under_way.push_get(key, place);
-                self.running.push_back(self.get(ended, place == Place::Apart));
-            }
+            (Run::Keyed(Keyed::Get), Some(key)) => self.start_get(key, ended),
             (Run::Keyed(command), key) => self.start_keyed(command, key, ended),
             (Run::Session(command), _) => self.start_session(command, ended),
         }
         None
     }
 
+    fn start_get(&mut self, key: Bytes, ended: Ended) {
+        let place = self.under_way.place(&key, true);
+        let alone = !matches!(place, Place::Beside(_));
+        let turn = self.under_way.push(key, Kind::Get, place);
+        self.running.push_back(self.get(ended, turn, alone));
+    }
+
     /// A GET. If it is not alone with its key, it reads no value that streams.
-    fn get(&self, mut ended: Ended, alone: bool) -> BoxFuture<'static, Ended> {
+    fn get(&self, mut ended: Ended, turn: Option<Turn>, alone: bool) -> BoxFuture<'static, Ended> {
         let store = Arc::clone(&self.store);
         Box::pin(async move {
+            if let Some(value) = ended.await_turn(turn).await {
+                ended.reply = Reply::Bulk(value);
+                return ended;
+            }
             let key = ended.args.get(1).expect("a GET has a key");
             (ended.reply, ended.seen) = store.get_and_tell(key, alone).await;
             ended
@@ -279,17 +293,31 @@ impl Connection {
 
     fn start_keyed(&mut self, command: Keyed, key: Option<Bytes>, mut ended: Ended) {
         self.alone = key.is_none();
+        let turn = match key {
+            Some(key) => {
+                let place = self.under_way.place(&key, false);
+                self.under_way.push(key, self.kind(command, &ended.args), place)
+            }
+            None => self.under_way.push(Bytes::new(), Kind::Other, Place::Apart),
+        };
         let store = Arc::clone(&self.store);
         let incoming = self.incoming.take();
-        let run = async move {
+        self.running.push_back(Box::pin(async move {
+            drop(ended.await_turn(turn).await);
             ended.reply = match incoming {
                 None => store.run(command, &ended.args).await,
                 Some(Ok(value)) => Box::pin(store.set_incoming(value, &ended.args)).await,
                 Some(Err(why)) => why,
             };
             ended
-        };
-        self.push(key.unwrap_or_default(), Box::pin(run));
+        }));
+    }
+
+    fn kind(&self, command: Keyed, args: &[Bytes]) -> Kind {
+        match (command, args) {
+            (Keyed::Set, [_, _, value]) if self.incoming.is_none() => Kind::Set(value.clone()),
+            _ => Kind::Other,
+        }
     }
 
     fn start_session(&mut self, command: Session, mut ended: Ended) {
@@ -313,7 +341,7 @@ impl Connection {
                     ended.reply = reply.await;
                     ended
                 };
-                self.push(Bytes::new(), Box::pin(run));
+                self.push(Box::pin(run));
             }
         }
     }
@@ -354,15 +382,16 @@ impl Connection {
         self.reply(&reply);
     }
 
-    fn push(&mut self, key: Bytes, run: BoxFuture<'static, Ended>) {
-        self.under_way.push(key);
+    /// Something that overlaps with nothing is under way.
+    fn push(&mut self, run: BoxFuture<'static, Ended>) {
+        self.under_way.push(Bytes::new(), Kind::Other, Place::Apart);
         self.running.push_back(run);
     }
 
     /// What was under way first is done.
     fn finish(&mut self, mut ended: Ended) {
         match self.under_way.finish(&mut ended.reply, ended.seen) {
-            Verdict::Again => return self.running.push_front(self.get(ended, true)),
+            Verdict::Again => return self.running.push_front(self.get(ended, None, true)),
             Verdict::Answer => {}
         }
         self.alone = false;

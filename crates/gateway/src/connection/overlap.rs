@@ -1,5 +1,10 @@
 //! What a connection has under way, and what may overlap with it: commands about other keys, and
-//! GETs of one key with each other.
+//! GETs of one key with each other. A command about the same key as one before that it may not
+//! overlap with is under way too, but is begun when that has been answered; so it holds up nothing
+//! but what is about its key.
+//!
+//! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at which
+//! that SET took effect is what was set.
 //!
 //! A client takes replies in the order of its commands, and never may a later one show an older
 //! state of a key than an earlier one. GETs that overlap can be carried out in any order. If the
@@ -15,6 +20,7 @@ use crate::Reply;
 use crate::store::Seen;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use tokio::sync::oneshot;
 
 /// Commands that are under way, in their order.
 #[derive(Debug, Default)]
@@ -22,19 +28,34 @@ pub(super) struct UnderWay {
     commands: VecDeque<Command>,
     /// How many were under way before the first of them.
     done: u64,
+    /// The [`tag`]s of their keys, by which a key is looked for.
+    tags: VecDeque<u64>,
 }
 
 #[derive(Debug)]
 struct Command {
     /// Its one key; empty if it overlaps with nothing.
     key: Bytes,
-    is_get: bool,
+    kind: Kind,
+    /// The command of the same key that has to be answered before this one is begun.
+    after: Option<u64>,
+    /// Where those wait that have to be begun after this one.
+    waiting: Vec<oneshot::Sender<Option<Bytes>>>,
     /// Which GET of the same key was started next, while this one was under way.
     next: Option<u64>,
     /// What the client has been told of the key by GETs that this one overlaps with.
     told: Option<Box<Told>>,
     /// Whether it was run again, after all before it.
     again: bool,
+}
+
+/// What a command does with its key.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Get,
+    /// If it replies OK, this is its value from then on.
+    Set(Bytes),
+    Other,
 }
 
 /// The newest state of a key that a reply showed.
@@ -45,14 +66,20 @@ enum Told {
     Version(u64, Option<Bytes>),
 }
 
-/// Where a command that may be started stands.
+/// Where a command stands among those of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nothing about its key is under way.
+    /// None of them is under way.
     Apart,
-    /// GETs of its key are, of which this is the last.
-    Behind(u64),
+    /// It is a GET that overlaps with GETs, of which this is the last.
+    Beside(u64),
+    /// It may not overlap with those under way, of which this is the last.
+    After(u64),
 }
+
+/// Comes when a command may be begun, with the value that its key has by the one before it, if that
+/// is known.
+pub(super) type Turn = oneshot::Receiver<Option<Bytes>>;
 
 /// What becomes of a command that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,31 +101,50 @@ enum Choice {
     Again,
 }
 
+/// The last eight bytes of a key, in which most keys differ.
+fn tag(key: &[u8]) -> u64 {
+    key.iter().rev().take(8).fold(0, |tag, &byte| tag << 8 | u64::from(byte))
+}
+
 impl UnderWay {
-    /// Where a command about that key can be started, or `None` if it has to wait.
-    pub(super) fn place(&self, key: &[u8], is_get: bool) -> Option<Place> {
-        let Some(last) = self.commands.iter().rposition(|it| it.key == key) else {
-            return Some(Place::Apart);
+    /// Where a command about that key stands if it comes now.
+    pub(super) fn place(&self, key: &[u8], is_get: bool) -> Place {
+        let tag = tag(key);
+        let tagged = self.tags.iter().enumerate().rev().filter(|(_, other)| **other == tag);
+        let mut found = tagged.filter_map(|(at, _)| Some((at, self.commands.get(at)?)));
+        let Some((last, command)) = found.find(|(_, it)| it.key == key) else {
+            return Place::Apart;
         };
-        // If that is a GET, all others of the key are.
-        let overlaps = is_get && self.commands.get(last).is_some_and(|it| it.is_get);
-        overlaps.then(|| Place::Behind(self.done + last as u64))
-    }
-
-    /// A GET is started there.
-    pub(super) fn push_get(&mut self, key: Bytes, place: Place) {
-        if let Place::Behind(last) = place {
-            let next = self.done + self.commands.len() as u64;
-            self.command(last).next = Some(next);
+        let number = self.done + last as u64;
+        match command.kind {
+            Kind::Get if is_get => Place::Beside(number),
+            _ => Place::After(number),
         }
-        let (told, again) = (None, false);
-        self.commands.push_back(Command { key, is_get: true, next: None, told, again });
     }
 
-    /// Another command is started. Its key is empty if it overlaps with nothing.
-    pub(super) fn push(&mut self, key: Bytes) {
-        let (told, again) = (None, false);
-        self.commands.push_back(Command { key, is_get: false, next: None, told, again });
+    /// A command is under way from now on, at its place. Its key is empty if it overlaps with
+    /// nothing. Returns what it has to wait for before it is begun, if there is something.
+    pub(super) fn push(&mut self, key: Bytes, kind: Kind, place: Place) -> Option<Turn> {
+        let number = self.done + self.commands.len() as u64;
+        let after = match place {
+            Place::Apart => None,
+            Place::After(last) => Some(last),
+            Place::Beside(last) => {
+                let last = self.command(last);
+                last.next = Some(number);
+                last.after
+            }
+        };
+        let after = after.filter(|&it| it >= self.done);
+        let turn = after.map(|before| {
+            let (sender, turn) = oneshot::channel();
+            self.command(before).waiting.push(sender);
+            turn
+        });
+        self.tags.push_back(tag(&key));
+        let (told, again, waiting) = (None, false, Vec::new());
+        self.commands.push_back(Command { key, kind, after, waiting, next: None, told, again });
+        turn
     }
 
     /// The first command was carried out, with that reply. If it is not to be run again, it is
@@ -119,7 +165,16 @@ impl UnderWay {
             *reply = Reply::Bulk(value.clone());
         }
         let next = first.next;
+        let value = match &first.kind {
+            Kind::Set(value) if *reply == Reply::OK => Some(value),
+            _ => None,
+        };
+        for turn in first.waiting.drain(..) {
+            // Nobody waits any more if the connection ends.
+            drop(turn.send(value.cloned()));
+        }
         self.commands.pop_front();
+        self.tags.pop_front();
         self.done += 1;
         if let Some(next) = next {
             if choice == Choice::Own {

@@ -242,7 +242,7 @@ impl Connection {
             }
             ended
         };
-        self.push(Bytes::new(), Box::pin(run));
+        self.push(Box::pin(run));
     }
 
     fn exec(&mut self, mut ended: Ended, slots: Vec<(usize, Slot)>, watched: Watched) {
@@ -275,6 +275,6 @@ impl Connection {
             };
             ended
         };
-        self.push(Bytes::new(), Box::pin(run));
+        self.push(Box::pin(run));
     }
 }

@@ -34,6 +34,52 @@ fn replies_have_the_order_of_commands() {
     client.ask(sent, expected);
 }
 
+#[test]
+fn commands_about_one_key_take_effect_in_their_order() {
+    const COMMANDS: u64 = 4_000;
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    let mut keys: [Option<u64>; 3] = [None; 3];
+    let (mut sent, mut expected) = (Vec::new(), String::new());
+    for number in 0..COMMANDS {
+        // No rhythm that the number of commands under way could fall in with.
+        let drawn = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let key = usize::try_from(drawn % 3).unwrap();
+        let (name, state) = (format!("in-order-{key}"), &mut keys[key]);
+        let bulk = |value: Option<u64>| match value.map(|it| it.to_string()) {
+            Some(text) => format!("${}\r\n{text}\r\n", text.len()),
+            None => "$-1\r\n".to_owned(),
+        };
+        let reply = match drawn / 3 % 10 {
+            0 | 1 => {
+                sent.extend(command(&["SET", &name, &number.to_string()]));
+                *state = Some(number);
+                "+OK\r\n".to_owned()
+            }
+            2 => {
+                sent.extend(command(&["SET", &name, "1", "XX"]));
+                *state = state.map(|_| 1);
+                if state.is_some() { "+OK\r\n".to_owned() } else { bulk(None) }
+            }
+            3 => {
+                sent.extend(command(&["INCR", &name]));
+                *state = Some(state.unwrap_or(0) + 1);
+                format!(":{}\r\n", state.unwrap())
+            }
+            4 => {
+                sent.extend(command(&["DEL", &name]));
+                format!(":{}\r\n", u8::from(state.take().is_some()))
+            }
+            _ => {
+                sent.extend(command(&["GET", &name]));
+                bulk(*state)
+            }
+        };
+        expected.push_str(&reply);
+    }
+    client.ask(sent, expected);
+}
+
 /// Writes a key with growing numbers, and deletes it now and then, until it is told to end.
 fn write_on(client: &mut Raw, key: &str, ended: &AtomicBool) {
     for number in 1.. {

@@ -24,8 +24,8 @@ fn long(version: u64) -> Reply {
 fn gets(count: usize) -> UnderWay {
     let mut under_way = UnderWay::default();
     for _ in 0..count {
-        let place = under_way.place(b"k", true).unwrap();
-        under_way.push_get(key("k"), place);
+        let place = under_way.place(b"k", true);
+        assert!(under_way.push(key("k"), Kind::Get, place).is_none());
     }
     under_way
 }
@@ -38,22 +38,65 @@ fn answer(under_way: &mut UnderWay, mut reply: Reply, seen: Seen) -> Option<Repl
     }
 }
 
+/// A command comes; where it stands, and what it waits for.
+fn come(under_way: &mut UnderWay, name: &str, kind: Kind) -> (Place, Option<Turn>) {
+    let place = under_way.place(name.as_bytes(), matches!(kind, Kind::Get));
+    (place, under_way.push(key(name), kind, place))
+}
+
 #[test]
 fn of_commands_about_one_key_only_gets_overlap() {
     let mut under_way = UnderWay::default();
-    assert_eq!(under_way.place(b"k", true), Some(Place::Apart));
-    under_way.push_get(key("k"), Place::Apart);
-    under_way.push(key("other"));
-    assert_eq!(under_way.place(b"k", true), Some(Place::Behind(0)));
-    under_way.push_get(key("k"), Place::Behind(0));
-    assert_eq!(under_way.place(b"k", true), Some(Place::Behind(2)), "behind the last");
-    assert_eq!(under_way.place(b"k", false), None, "a write waits for GETs");
-    assert_eq!(under_way.place(b"other", true), None, "a GET waits for a write");
-    assert_eq!(under_way.place(b"third", false), Some(Place::Apart));
-    for _ in 0..3 {
-        assert_eq!(under_way.finish(&mut Reply::Null, Seen::Nothing), Verdict::Answer);
-    }
-    assert_eq!(under_way.place(b"k", false), Some(Place::Apart));
+    let mut come = |name, is_get| {
+        let kind = if is_get { Kind::Get } else { Kind::Other };
+        let (place, turn) = come(&mut under_way, name, kind);
+        (place, turn.is_some())
+    };
+    assert_eq!(come("k", true), (Place::Apart, false));
+    assert_eq!(come("other", false), (Place::Apart, false));
+    assert_eq!(come("k", true), (Place::Beside(0), false));
+    assert_eq!(come("k", true), (Place::Beside(2), false), "beside the last");
+    assert_eq!(come("k", false), (Place::After(3), true), "a write waits for GETs");
+    assert_eq!(come("k", true), (Place::After(4), true), "a GET waits for a write");
+    assert_eq!(come("k", true), (Place::Beside(5), true), "also beside one that waits");
+    assert_eq!(come("other", true), (Place::After(1), true));
+    assert_eq!(come("third", false), (Place::Apart, false));
+}
+
+#[test]
+fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
+    let mut under_way = gets(2);
+    let (_, mut write) = come(&mut under_way, "k", Kind::Other);
+    let (_, mut get) = come(&mut under_way, "k", Kind::Get);
+    let (_, mut beside) = come(&mut under_way, "k", Kind::Get);
+    let mut turns = [&mut write, &mut get, &mut beside].map(|it| it.as_mut().unwrap());
+    let mut begun = || turns.each_mut().map(|it| it.try_recv().is_ok());
+    let mut finish = || under_way.finish(&mut Reply::Null, Seen::Absent);
+    finish();
+    assert_eq!(begun(), [false, false, false], "a GET before it is under way");
+    finish();
+    assert_eq!(begun(), [true, false, false]);
+    finish();
+    assert_eq!(begun(), [false, true, true], "both, and the write no second time");
+    let (place, turn) = come(&mut under_way, "k", Kind::Get);
+    assert_eq!((place, turn.is_some()), (Place::Beside(4), false), "what it waited for is done");
+}
+
+#[test]
+fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
+    let set_and_get = |kind, reply: Reply| {
+        let mut under_way = UnderWay::default();
+        let (_, none) = come(&mut under_way, "k", kind);
+        assert!(none.is_none());
+        let (_, turn) = come(&mut under_way, "k", Kind::Get);
+        let mut reply = reply;
+        under_way.finish(&mut reply, Seen::Nothing);
+        turn.unwrap().try_recv().unwrap()
+    };
+    assert_eq!(set_and_get(Kind::Set(key("new")), Reply::OK), Some(key("new")));
+    let unknown = Reply::error("ERR nobody answered");
+    assert_eq!(set_and_get(Kind::Set(key("new")), unknown), None, "it may not have taken effect");
+    assert_eq!(set_and_get(Kind::Other, Reply::OK), None);
 }
 
 #[test]
@@ -138,7 +181,7 @@ fn step() -> impl Strategy<Value = Step> {
     let state = prop_oneof![2 => Just(State::Short), 1 => state];
     prop_oneof![
         2 => (0..KEYS, state).prop_map(|(key, state)| Step::Changes(key, state)),
-        3 => (0..KEYS, prop::bool::weighted(0.9))
+        3 => (0..KEYS, prop::bool::weighted(0.8))
             .prop_map(|(key, is_get)| Step::Comes { key, is_get }),
         4 => (0..8_usize, prop::bool::weighted(0.05))
             .prop_map(|(which, fails)| Step::Reads { which, fails }),
@@ -151,13 +194,15 @@ fn step() -> impl Strategy<Value = Step> {
 struct Running {
     key: usize,
     is_get: bool,
+    /// What it still waits for.
+    turn: Option<Turn>,
     /// Whether it may read a value that streams.
     alone: bool,
     began: usize,
     done: Option<(Reply, Seen)>,
 }
 
-/// A GET that was answered with something about its key: the version, or 0 for no value.
+/// A GET that was answered with something about its key, or a write: the version, or 0 for no value.
 #[derive(Debug)]
 struct Answered {
     key: usize,
@@ -197,34 +242,48 @@ impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
         match *step {
             Step::Changes(key, State::Absent) => now[key] = (State::Absent, 0),
             Step::Changes(key, state) => now[key] = (state, self.past.len() as u64),
-            Step::Comes { key, is_get } => self.come(key, is_get)?,
-            Step::Reads { which, fails } => self.read(which, fails),
+            Step::Comes { key, is_get } => self.come(key, is_get),
+            Step::Reads { which, fails } => self.read(which, fails, &mut now),
             Step::Ends => self.end(),
         }
         self.past.push(now);
-        Ok(())
+        self.begin()
     }
 
-    fn come(&mut self, key: usize, is_get: bool) -> Result<(), TestCaseError> {
-        let name = Bytes::from(key.to_string());
-        let waits = self.running.iter().any(|it| it.key == key && !(it.is_get && is_get));
-        let place = self.under_way.place(&name, is_get);
-        prop_assert_eq!(place.is_none(), waits);
-        let Some(place) = place else { return Ok(()) };
-        match is_get {
-            true => self.under_way.push_get(name, place),
-            false => self.under_way.push(name),
+    /// Those that wait no more are begun: all that have nothing before them that they may not
+    /// overlap with, and no others.
+    fn begin(&mut self) -> Result<(), TestCaseError> {
+        for at in 0..self.running.len() {
+            let (before, it) = (self.running.range(..at), &self.running[at]);
+            let waits =
+                before.clone().any(|other| other.key == it.key && !(other.is_get && it.is_get));
+            let it = &mut self.running[at];
+            if it.turn.as_mut().is_some_and(|turn| turn.try_recv().is_ok()) {
+                (it.turn, it.began) = (None, self.past.len());
+            }
+            prop_assert_eq!(it.turn.is_some(), waits);
         }
-        let (alone, began) = (place == Place::Apart, self.past.len());
-        self.running.push_back(Running { key, is_get, alone, began, done: None });
         Ok(())
     }
 
-    fn read(&mut self, which: usize, fails: bool) {
-        let now = self.past.last().unwrap();
-        let Some(it) = self.running.get_mut(which).filter(|it| it.done.is_none()) else { return };
-        it.done = Some(match now[it.key] {
-            _ if fails || !it.is_get => (Reply::error("ERR lost"), Seen::Nothing),
+    fn come(&mut self, key: usize, is_get: bool) {
+        let name = key.to_string();
+        let kind = if is_get { Kind::Get } else { Kind::Other };
+        let (place, turn) = come(&mut self.under_way, &name, kind);
+        let (alone, began) = (!matches!(place, Place::Beside(_)), self.past.len());
+        self.running.push_back(Running { key, is_get, turn, alone, began, done: None });
+    }
+
+    fn read(&mut self, which: usize, fails: bool, now: &mut [(State, u64); KEYS]) {
+        let may = |it: &&mut Running| it.done.is_none() && it.turn.is_none();
+        let Some(it) = self.running.get_mut(which).filter(may) else { return };
+        let state = &mut now[it.key];
+        if !it.is_get && !fails {
+            *state = (State::Short, self.past.len() as u64);
+        }
+        it.done = Some(match *state {
+            _ if fails => (Reply::error("ERR lost"), Seen::Nothing),
+            (_, version) if !it.is_get => (bulk(version), Seen::Nothing),
             (State::Absent, _) => (Reply::Null, Seen::Absent),
             (State::Short, version) => (bulk(version), Seen::Version(version)),
             (State::Long, version) if it.alone => (long(version), Seen::Version(version)),
