@@ -153,6 +153,7 @@ impl RedisUser {
         let text = new.to_string();
         match self.rng.below(10) {
             0..3 => self.get(key),
+            3 if self.rng.chance(1, 2) => self.set_and_get(key, new),
             3 => {
                 let words = [vec!["SET", &text], words(&expiry)].concat();
                 let kind = OpKind::Put { value: new, expiry_ms };
@@ -302,6 +303,24 @@ impl RedisUser {
             None if key.key.starts_with(b"t") => {}
             None => drop(self.seen.remove(key)),
         }
+    }
+
+    /// A SET with a GET behind it, which the gateway may answer with what was set.
+    fn set_and_get(&mut self, key: &Key, new: i64) {
+        let Some(mut connection) = self.connect() else { return };
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("SET").arg(&key.key).arg(new).cmd("GET").arg(&key.key);
+        let called = self.watch.now();
+        let answer: redis::RedisResult<(Value, Value)> = pipeline.query(&mut connection);
+        let Ok((_, found)) = answer else {
+            self.unknown += 1;
+            return self.record(key, called, None, put(new));
+        };
+        let returned = Some(self.watch.now());
+        self.record(key, called, returned, put(new));
+        self.record(key, called, returned, OpKind::Read(number(&found)));
+        self.connection = Some(connection);
+        self.done += 2;
     }
 
     /// What a key holds, and when that was asked. A whole cluster has to say it.
