@@ -47,7 +47,7 @@ const OUTPUT_MAX: usize = 256 << 10;
 /// Bytes of an empty buffer that are kept for the next use. Above it, they are given back.
 const KEPT_MAX: usize = 512;
 /// Commands under way at once whose places are kept for the next.
-const KEPT_COMMANDS_MAX: usize = 8;
+const KEPT_COMMANDS_MAX: usize = 16;
 /// How long a connection that is to be closed may take: the cluster to answer what is under way, 5
 /// seconds unless somebody says otherwise, and the client to read it.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
