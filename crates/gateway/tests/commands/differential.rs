@@ -91,7 +91,13 @@ impl Lane<'_> {
             self.redis.run(&[vec!["watch".into()], keys.clone()].concat());
             watched = self.gateway.runtime.block_on(self.store.watch(&keys)).unwrap();
             if self.draw.rng.chance(1, 2) {
+                let refused = self.refused;
                 self.one();
+                if self.refused > refused {
+                    // Only Redis has written, and what it wrote may have been undone there.
+                    self.redis.run(&["unwatch".into()]);
+                    watched = Watched::new();
+                }
             }
         }
         let count = 1 + self.draw.rng.below(5);
