@@ -1,10 +1,9 @@
 //! What a connection has under way, and what may overlap with it: commands about other keys, and
-//! GETs of one key with each other. A command about the same key as one before that it may not
-//! overlap with is under way too, but is begun when that has been answered; so it holds up nothing
-//! but what is about its key.
+//! GETs of one key with each other. A command that may not overlap with one before is under way
+//! too, but begun when that has been answered; so it holds up nothing but what is about its key.
 //!
-//! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at which
-//! that SET took effect is what was set.
+//! A GET that waits for a plain SET needs not be carried out: what it may tell at the moment at
+//! which that SET took effect is what was set.
 //!
 //! A client takes replies in the order of its commands, and never may a later one show an older
 //! state of a key than an earlier one. GETs that overlap can be carried out in any order. If the

@@ -202,7 +202,7 @@ struct Running {
     done: Option<(Reply, Seen)>,
 }
 
-/// A GET that was answered with something about its key, or a write: the version, or 0 for no value.
+/// A GET that was answered with something about its key, or a write: the version, or 0 for none.
 #[derive(Debug)]
 struct Answered {
     key: usize,
