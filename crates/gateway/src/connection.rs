@@ -271,9 +271,8 @@ impl Connection {
     }
 
     fn start_get(&mut self, key: Bytes, ended: Ended) {
-        let place = self.under_way.place(&key, true);
+        let (place, turn) = self.under_way.push(key, Kind::Get);
         let alone = !matches!(place, Place::Beside(_));
-        let turn = self.under_way.push(key, Kind::Get, place);
         self.running.push_back(self.get(ended, turn, alone));
     }
 
@@ -293,13 +292,8 @@ impl Connection {
 
     fn start_keyed(&mut self, command: Keyed, key: Option<Bytes>, mut ended: Ended) {
         self.alone = key.is_none();
-        let turn = match key {
-            Some(key) => {
-                let place = self.under_way.place(&key, false);
-                self.under_way.push(key, self.kind(command, &ended.args), place)
-            }
-            None => self.under_way.push(Bytes::new(), Kind::Other, Place::Apart),
-        };
+        let kind = self.kind(command, &ended.args);
+        let (_, turn) = self.under_way.push(key.unwrap_or_default(), kind);
         let store = Arc::clone(&self.store);
         let incoming = self.incoming.take();
         self.running.push_back(Box::pin(async move {
@@ -384,7 +378,7 @@ impl Connection {
 
     /// Something that overlaps with nothing is under way.
     fn push(&mut self, run: BoxFuture<'static, Ended>) {
-        self.under_way.push(Bytes::new(), Kind::Other, Place::Apart);
+        self.under_way.push(Bytes::new(), Kind::Other);
         self.running.push_back(run);
     }
 

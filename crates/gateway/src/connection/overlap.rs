@@ -107,7 +107,7 @@ fn tag(key: &[u8]) -> u64 {
 
 impl UnderWay {
     /// Where a command about that key stands if it comes now.
-    pub(super) fn place(&self, key: &[u8], is_get: bool) -> Place {
+    fn place(&self, key: &[u8], kind: &Kind) -> Place {
         let tag = tag(key);
         let tagged = self.tags.iter().enumerate().rev().filter(|(_, other)| **other == tag);
         let mut found = tagged.filter_map(|(at, _)| Some((at, self.commands.get(at)?)));
@@ -115,15 +115,16 @@ impl UnderWay {
             return Place::Apart;
         };
         let number = self.done + last as u64;
-        match command.kind {
-            Kind::Get if is_get => Place::Beside(number),
+        match (kind, &command.kind) {
+            (Kind::Get, Kind::Get) => Place::Beside(number),
             _ => Place::After(number),
         }
     }
 
-    /// A command is under way from now on, at its place. Its key is empty if it overlaps with
-    /// nothing. Returns what it has to wait for before it is begun, if there is something.
-    pub(super) fn push(&mut self, key: Bytes, kind: Kind, place: Place) -> Option<Turn> {
+    /// A command is under way from now on. Its key is empty if it overlaps with nothing. Returns
+    /// its place, and what it has to wait for before it is begun, if there is something.
+    pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Place, Option<Turn>) {
+        let place = self.place(&key, &kind);
         let number = self.done + self.commands.len() as u64;
         let after = match place {
             Place::Apart => None,
@@ -143,7 +144,7 @@ impl UnderWay {
         self.tags.push_back(tag(&key));
         let (told, again, waiting) = (None, false, Vec::new());
         self.commands.push_back(Command { key, kind, after, waiting, next: None, told, again });
-        turn
+        (place, turn)
     }
 
     /// The first command was carried out, with that reply. If it is not to be run again, it is

@@ -24,8 +24,7 @@ fn long(version: u64) -> Reply {
 fn gets(count: usize) -> UnderWay {
     let mut under_way = UnderWay::default();
     for _ in 0..count {
-        let place = under_way.place(b"k", true);
-        assert!(under_way.push(key("k"), Kind::Get, place).is_none());
+        assert!(under_way.push(key("k"), Kind::Get).1.is_none());
     }
     under_way
 }
@@ -38,18 +37,12 @@ fn answer(under_way: &mut UnderWay, mut reply: Reply, seen: Seen) -> Option<Repl
     }
 }
 
-/// A command comes; where it stands, and what it waits for.
-fn come(under_way: &mut UnderWay, name: &str, kind: Kind) -> (Place, Option<Turn>) {
-    let place = under_way.place(name.as_bytes(), matches!(kind, Kind::Get));
-    (place, under_way.push(key(name), kind, place))
-}
-
 #[test]
 fn of_commands_about_one_key_only_gets_overlap() {
     let mut under_way = UnderWay::default();
     let mut come = |name, is_get| {
         let kind = if is_get { Kind::Get } else { Kind::Other };
-        let (place, turn) = come(&mut under_way, name, kind);
+        let (place, turn) = under_way.push(key(name), kind);
         (place, turn.is_some())
     };
     assert_eq!(come("k", true), (Place::Apart, false));
@@ -66,9 +59,9 @@ fn of_commands_about_one_key_only_gets_overlap() {
 #[test]
 fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
     let mut under_way = gets(2);
-    let (_, mut write) = come(&mut under_way, "k", Kind::Other);
-    let (_, mut get) = come(&mut under_way, "k", Kind::Get);
-    let (_, mut beside) = come(&mut under_way, "k", Kind::Get);
+    let (_, mut write) = under_way.push(key("k"), Kind::Other);
+    let (_, mut get) = under_way.push(key("k"), Kind::Get);
+    let (_, mut beside) = under_way.push(key("k"), Kind::Get);
     let mut turns = [&mut write, &mut get, &mut beside].map(|it| it.as_mut().unwrap());
     let mut begun = || turns.each_mut().map(|it| it.try_recv().is_ok());
     let mut finish = || under_way.finish(&mut Reply::Null, Seen::Absent);
@@ -78,18 +71,17 @@ fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
     assert_eq!(begun(), [true, false, false]);
     finish();
     assert_eq!(begun(), [false, true, true], "both, and the write no second time");
-    let (place, turn) = come(&mut under_way, "k", Kind::Get);
+    let (place, turn) = under_way.push(key("k"), Kind::Get);
     assert_eq!((place, turn.is_some()), (Place::Beside(4), false), "what it waited for is done");
 }
 
 #[test]
 fn gets_that_wait_for_a_plain_set_tell_what_it_has_set() {
-    let set_and_get = |kind, reply: Reply| {
+    let set_and_get = |kind, mut reply: Reply| {
         let mut under_way = UnderWay::default();
-        let (_, none) = come(&mut under_way, "k", kind);
+        let (_, none) = under_way.push(key("k"), kind);
         assert!(none.is_none());
-        let (_, turn) = come(&mut under_way, "k", Kind::Get);
-        let mut reply = reply;
+        let (_, turn) = under_way.push(key("k"), Kind::Get);
         under_way.finish(&mut reply, Seen::Nothing);
         turn.unwrap().try_recv().unwrap()
     };
@@ -269,7 +261,7 @@ impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
     fn come(&mut self, key: usize, is_get: bool) {
         let name = key.to_string();
         let kind = if is_get { Kind::Get } else { Kind::Other };
-        let (place, turn) = come(&mut self.under_way, &name, kind);
+        let (place, turn) = self.under_way.push(Bytes::from(name), kind);
         let (alone, began) = (!matches!(place, Place::Beside(_)), self.past.len());
         self.running.push_back(Running { key, is_get, turn, alone, began, done: None });
     }
