@@ -4,6 +4,7 @@
 //! again. What must not go wrong is the order in which switch and nodes learn of a change
 //! (section 8 of `spec/protocol.md`): the switch first, nodes when it has said that it has it.
 
+mod fit;
 mod keys;
 mod load;
 mod log;

@@ -1,5 +1,6 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
+use super::fit::Fit;
 use super::load::{Gauge, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
@@ -27,13 +28,6 @@ const WRITES_UNSEEN: u64 = 20;
 /// second, those of one second say too little for a ratio.
 const WRITES_WINDOW_MAX: Duration = Duration::from_secs(4);
 
-/// A key has other readers than would pay for so long before it is given as many, unless these are
-/// off by much: each change is an order to all nodes, and copies.
-const REFIT_AFTER: Duration = Duration::from_secs(2);
-
-/// Off by so many times, readers are changed at once.
-const MUCH: u64 = 4;
-
 /// One hot key.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
@@ -52,8 +46,8 @@ pub(crate) struct Key {
     pub(crate) rates: Rates,
     /// Reads per second that go to copies.
     pub(crate) spread: u64,
-    /// Since when other readers would pay.
-    misfit_since: Option<Instant>,
+    /// Whether as many have copies as would pay.
+    fit: Fit,
     /// Whether an operator wanted it at the last look.
     pinned: bool,
     /// Since when it has been too cold to stay.
@@ -64,8 +58,6 @@ pub(crate) struct Key {
     exact: bool,
     /// Whether its writes have been counted long enough, which may take longer.
     writes_known: bool,
-    /// Whether its readers have been chosen by that.
-    chosen: bool,
     trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
@@ -103,16 +95,6 @@ impl Key {
         policy.readers(rates, self.readers)
     }
 
-    /// Whether it is time to give it so many readers, which would pay now. The first time that all
-    /// rates are known they are not changed, but chosen.
-    fn is_to_have(&mut self, now: Instant, readers: u64) -> bool {
-        let chosen = std::mem::replace(&mut self.chosen, self.writes_known);
-        let (less, more) = (readers.min(self.readers), readers.max(self.readers));
-        self.misfit_since = self.misfit_since.or(Some(now)).filter(|_| less < more);
-        let late = self.misfit_since.is_some_and(|at| at + REFIT_AFTER <= now);
-        less < more && (late || !chosen || less.saturating_mul(MUCH) <= more)
-    }
-
     /// Sees to it that it is on a trip if it is to be.
     fn travel(
         &mut self,
@@ -135,6 +117,7 @@ impl Key {
             first: self.first,
             informed: &seen.informed,
             holders: policy.holders(self.rates, self.trips.holders()),
+            rates_known: self.writes_known,
             worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
             bound,
@@ -211,7 +194,7 @@ impl Keys {
     pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
             (key.stay, key.counted, key.spread) = (revision, None, 0);
-            (key.exact, key.writes_known, key.chosen) = (false, false, false);
+            (key.exact, key.writes_known, key.fit) = (false, false, Fit::default());
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
@@ -261,7 +244,7 @@ impl Keys {
         self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
             let readers = key.readers(seen, name);
-            if key.is_to_have(seen.now, readers) {
+            if key.fit.is_over(seen.now, key.readers, readers, key.writes_known) {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
@@ -386,8 +369,7 @@ impl Keys {
             counted: None,
             exact: false,
             writes_known: false,
-            chosen: false,
-            misfit_since: None,
+            fit: Fit::default(),
             trips: Trips::default(),
             decision: 0,
         };

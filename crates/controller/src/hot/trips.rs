@@ -3,6 +3,7 @@
 //!
 //! Whether it is worth one, [`policy`](super::policy) says.
 
+use super::fit::Fit;
 use super::keys::COLD_AFTER;
 use super::log::HotAction;
 use super::losses::Losses;
@@ -35,6 +36,8 @@ pub(crate) struct Away {
     pub(crate) since: Instant,
     /// The key's row of places when it began.
     row: Vec<Place>,
+    /// Whether as many hold each version as would pay.
+    fit: Fit,
     /// Since when it has not been worth going on with.
     idle_since: Option<Instant>,
     losses: Losses,
@@ -54,6 +57,8 @@ pub(crate) struct Outlook<'a> {
     pub(crate) informed: &'a BTreeSet<NodeId>,
     /// How many nodes are to hold each version on a trip.
     pub(crate) holders: u64,
+    /// Whether that comes of rates that are all known.
+    pub(crate) rates_known: bool,
     /// Whether it is worth one, and whether it is worth to go on with one.
     pub(crate) worth: [bool; 2],
     /// The measure of that, in requests per second.
@@ -91,7 +96,10 @@ impl Trips {
             let why = format!("its home has {} requests per second or more to do for it", it.from);
             (HotAction::TripBegun, why)
         });
-        if let Some(away) = &mut self.away {
+        let has = self.holders();
+        if let Some(away) = &mut self.away
+            && (away.fit.is_over(it.now, has, it.holders, it.rates_known) || begun.is_some())
+        {
             // The last of the chain holds what it has committed in any case.
             let copies = it.holders.saturating_sub(1);
             away.trip.copies = u16::try_from(copies).unwrap_or(u16::MAX);
@@ -143,8 +151,8 @@ impl Trips {
             return false;
         }
         let trip = Trip { number: it.revision, replicas, copies: 0 };
-        self.away =
-            Some(Away { trip, since: it.now, row, idle_since: None, losses: Losses::default() });
+        let (fit, losses) = (Fit::default(), Losses::default());
+        self.away = Some(Away { trip, since: it.now, row, fit, idle_since: None, losses });
         true
     }
 }

@@ -240,6 +240,24 @@ fn copies_are_made_where_reads_pay_for_them() {
 }
 
 #[test]
+fn copies_do_not_follow_what_lasts_for_a_second() {
+    let copies = |asked: &Asked| trip(&asked.world).unwrap().copies;
+    let mut asked = Asked::new([20_000, 1_000, 0]);
+    asked.live_until(|world| trip(world).is_some());
+    asked.live_for(SECOND);
+    for _ in 0..4 {
+        for reads in [9_000, 20_000] {
+            asked.rates = [reads, 1_000, 0];
+            asked.live_for(SECOND);
+            assert_eq!(copies(&asked), 4, "three would pay at 9,000");
+        }
+    }
+    asked.rates = [9_000, 1_000, 0];
+    asked.live_for(4 * SECOND);
+    assert_eq!(copies(&asked), 2);
+}
+
+#[test]
 fn a_trip_goes_on_where_few_reads_are_lost_and_ends_where_many_are() {
     let mut asked = Asked::away();
     let number = trip(&asked.world).unwrap().number;
