@@ -19,4 +19,4 @@ pub use socket::{Family, Socket};
 
 /// Datagrams that a receiver takes in one turn at most, and that are sent in one. Larger batches
 /// gain little per datagram, and a batch is also how long a new command can wait.
-pub const BATCH_MAX: usize = 64;
+pub const BATCH_MAX: usize = 256;

@@ -10,8 +10,6 @@ use super::{BATCH_MAX, Family, Socket};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, SockaddrIn, SockaddrIn6, sendmmsg};
-use std::array;
-use std::cmp::Reverse;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, RawFd};
 use wire::{Endpoint, Fields as _, HEADER_LEN, MAGIC, Op};
@@ -21,8 +19,11 @@ use wire::{Endpoint, Fields as _, HEADER_LEN, MAGIC, Op};
 pub struct Outbound {
     family: Family,
     buffers: Box<Buffers>,
-    queued: [Queued; BATCH_MAX],
-    len: usize,
+    /// What has been added, in that order.
+    queued: Vec<Queued>,
+    /// The same as it is sent, and what it is sorted by; only while it is.
+    laid: Vec<Queued>,
+    keys: Vec<u64>,
 }
 
 /// A place for each datagram of a batch: a multiple of the cache line.
@@ -34,36 +35,27 @@ const _: () = assert!(BUFFER_SIZE >= wire::DATAGRAM_MAX);
 struct Queued {
     to: Endpoint,
     /// Index of its buffer: the place in the batch that it was added at.
-    buffer: usize,
-    /// That of the last one to its address.
-    last: usize,
-    size: usize,
+    buffer: u16,
+    size: u16,
     /// What it is sent by, of all to its address.
-    rank: Rank,
+    rank: u32,
 }
 
-/// Replies come first, the largest before the others: it does not matter which of them is earlier,
-/// and so there are few bundles. What is no reply keeps its order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Reply(Reverse<usize>),
-    #[default]
-    Other,
-}
+const _: () = assert!(BATCH_MAX <= 1 << u16::BITS);
 
-impl Rank {
-    fn of(payload: &[u8]) -> Self {
-        let header = payload.first_chunk::<HEADER_LEN>().filter(|header| header.magic() == MAGIC);
-        let is_reply = header.and_then(|it| Op::from_wire(it.op())).is_some_and(Op::is_reply);
-        if is_reply { Self::Reply(Reverse(payload.len())) } else { Self::Other }
-    }
+/// Requests and replies come first, the largest before the others: whoever sends a request before
+/// another one is answered says that it does not matter which is earlier, and so there are few
+/// bundles. What goes from node to node keeps its order.
+fn rank(payload: &[u8], size: u16) -> u32 {
+    let header = payload.first_chunk::<HEADER_LEN>().filter(|header| header.magic() == MAGIC);
+    let op = header.and_then(|it| Op::from_wire(it.op()));
+    if op.is_some_and(|op| !op.is_chain()) { (u16::MAX - size).into() } else { 1 << u16::BITS }
 }
 
 /// Bytes that the kernel takes as one to segment: an IP packet's 64 KiB less its headers.
 const SEGMENTED_SIZE_MAX: usize = 65_000;
 /// The kernel cuts one message into so many datagrams at most (`UDP_MAX_SEGMENTS`).
 const SEGMENTS_MAX: usize = 64;
-const _: () = assert!(BATCH_MAX <= SEGMENTS_MAX);
 
 impl Outbound {
     /// An empty batch for a socket with this kind of address.
@@ -74,8 +66,9 @@ impl Outbound {
             family,
             // Made where they stay: they are too large for a stack.
             buffers: buffers.try_into().expect("as many buffers as a batch has places"),
-            queued: [Queued::default(); BATCH_MAX],
-            len: 0,
+            queued: Vec::with_capacity(BATCH_MAX),
+            laid: Vec::with_capacity(BATCH_MAX),
+            keys: Vec::with_capacity(BATCH_MAX),
         }
     }
 
@@ -86,64 +79,89 @@ impl Outbound {
     /// If the batch is full, or the datagram over `wire::DATAGRAM_MAX`: machines make none.
     pub fn push(&mut self, to: Endpoint, payload: &[u8]) {
         assert!(payload.len() <= wire::DATAGRAM_MAX, "machines keep to the limit");
-        let buffer = self.buffers.get_mut(self.len).expect("full batches are sent first");
+        let at = self.queued.len();
+        let buffer = self.buffers.get_mut(at).expect("full batches are sent first");
         let room = buffer.get_mut(..payload.len()).expect("buffers exceed the limit");
         room.copy_from_slice(payload);
-        let queued = self.queued.get_mut(self.len).expect("as many as buffers");
-        let (at, size, rank) = (self.len, payload.len(), Rank::of(payload));
-        *queued = Queued { to, buffer: at, last: at, size, rank };
-        self.len += 1;
+        let fits = "batches and datagrams are short";
+        let size = u16::try_from(payload.len()).expect(fits);
+        let buffer = u16::try_from(at).expect(fits);
+        self.queued.push(Queued { to, buffer, size, rank: rank(payload, size) });
     }
 
     /// Whether there is room for no more.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.len == BATCH_MAX
+        self.queued.len() == BATCH_MAX
     }
 
     /// Sends the batch and empties it. Waits for room in the socket's buffer if it must, unless the
     /// socket [never waits](Socket::never_wait): that is the one place where a sender slows down.
-    /// Datagrams to one address keep their order, but for replies. The address that was last added
+    /// Datagrams to one address keep their order, but for requests and replies. The address that was last added
     /// to comes last: an answer that was added after copies for others is not sent before them.
     ///
     /// A datagram that the kernel refuses is left out, and the others go on. Returns how many those
     /// are; to their receivers they are lost.
     pub fn send(&mut self, socket: &Socket) -> u64 {
-        if self.len == 0 {
-            return 0;
-        }
-        let Self { family, buffers, queued, len } = self;
-        let queued = queued.get_mut(..*len).expect("no more than there are places");
-        *len = 0;
-        lay_together(queued);
-        let slices: [IoSlice<'_>; BATCH_MAX] =
-            array::from_fn(|index| IoSlice::new(bytes(queued.get(index), buffers)));
+        let Self { family, buffers, queued, laid, keys } = self;
+        lay_together(queued, laid, keys);
+        queued.clear();
+        let slices: Vec<IoSlice<'_>> =
+            laid.iter().map(|it| IoSlice::new(it.bytes(buffers))).collect();
         let (fd, can_segment) = (socket.as_raw_fd(), socket.can_segment());
         match family {
-            Family::V4 => send_all::<SockaddrIn>(fd, queued, &slices, can_segment),
-            Family::V6 => send_all::<SockaddrIn6>(fd, queued, &slices, can_segment),
+            Family::V4 => send_all::<SockaddrIn>(fd, laid, &slices, can_segment),
+            Family::V6 => send_all::<SockaddrIn6>(fd, laid, &slices, can_segment),
         }
+    }
+}
+
+impl Queued {
+    fn bytes<'b>(&self, buffers: &'b Buffers) -> &'b [u8] {
+        let buffer = buffers.get(usize::from(self.buffer));
+        buffer.and_then(|buffer| buffer.get(..self.size.into())).unwrap_or(&[])
     }
 }
 
 /// Puts what goes to one address together, by rank; first what goes to that which was not added to
 /// for longest.
-fn lay_together(queued: &mut [Queued]) {
-    queued.sort_unstable_by_key(|it| (it.to, it.buffer));
-    for to_one in queued.chunk_by_mut(|one, other| one.to == other.to) {
-        let last = to_one.last().map_or(0, |it| it.buffer);
-        to_one.iter_mut().for_each(|it| it.last = last);
+///
+/// What is sorted are numbers: most of a batch would else be moved several times. Two addresses
+/// with the same [fold](fold) pass for one here; what is sent to each keeps its order all the same.
+fn lay_together(queued: &[Queued], laid: &mut Vec<Queued>, keys: &mut Vec<u64>) {
+    const PLACE: u64 = u16::MAX as u64;
+    let place = |it: &Queued| u64::from(it.buffer);
+    let address = |key: &u64| key >> 32;
+    keys.clear();
+    keys.extend(queued.iter().map(|it| u64::from(fold(it.to)) << 32 | place(it)));
+    keys.sort_unstable();
+    let at = |key: u64| usize::try_from(key & PLACE).ok().and_then(|at| queued.get(at));
+    for to_one in keys.chunk_by_mut(|one, other| address(one) == address(other)) {
+        let last = to_one.last().map_or(0, |key| key & PLACE);
+        for key in to_one {
+            let rank = at(*key).map_or(0, |it| u64::from(it.rank));
+            *key = last << 48 | rank << 16 | *key & PLACE;
+        }
     }
-    queued.sort_unstable_by_key(|it| (it.last, it.rank, it.buffer));
+    keys.sort_unstable();
+    laid.clear();
+    laid.extend(keys.iter().filter_map(|key| at(*key)));
+}
+
+/// A number that differs between most addresses.
+fn fold(Endpoint { addr, port }: Endpoint) -> u32 {
+    /// 2^128 over the golden ratio, odd: spreads whatever bits differ over the upper half.
+    const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+    let both = u128::from_be_bytes(addr) ^ u128::from(port) << 32;
+    (both.wrapping_mul(SPREAD) >> 96) as u32
 }
 
 /// Messages that can be handed over in one system call: a bundle each, or one datagram.
 struct Call {
     /// Datagrams of each message.
-    messages: [usize; BATCH_MAX],
-    len: usize,
+    messages: Vec<usize>,
     /// What the bundles among them are cut into; 0 if there are none.
-    segment: usize,
+    segment: u16,
 }
 
 /// Sends these, as few messages in few system calls, or as one message each if the kernel cuts none
@@ -182,7 +200,7 @@ impl Call {
     /// As many messages from the front on as one call can take; without bundles if the kernel can
     /// make none.
     fn of(queued: &[Queued], with_bundles: bool) -> Self {
-        let mut call = Self { messages: [0; BATCH_MAX], len: 0, segment: 0 };
+        let mut call = Self { messages: Vec::new(), segment: 0 };
         let mut rest = queued;
         let mut largest_single = 0;
         while let Some(first) = rest.first() {
@@ -202,8 +220,7 @@ impl Call {
             } else {
                 largest_single = largest_single.max(first.size);
             }
-            *call.messages.get_mut(call.len).expect("no more messages than datagrams") = count;
-            call.len += 1;
+            call.messages.push(count);
             rest = rest.get(count..).expect("it is made of these");
         }
         call
@@ -222,32 +239,26 @@ impl Call {
         queued: &[Queued],
         slices: &[IoSlice<'_>],
     ) -> nix::Result<usize> {
-        let mut addresses = [None; BATCH_MAX];
-        let mut messages: [&[IoSlice<'_>]; BATCH_MAX] = [&[]; BATCH_MAX];
-        let (mut at, mut ready) = (0, 0);
-        let counts = self.messages.iter().take(self.len);
-        for ((count, address), message) in counts.zip(&mut addresses).zip(&mut messages) {
+        let mut addresses = Vec::with_capacity(self.messages.len());
+        let mut messages = Vec::with_capacity(self.messages.len());
+        let mut at = 0;
+        for count in &self.messages {
             let to = queued.get(at).map(|it| it.to).unwrap_or_default();
-            *address = S::from_endpoint(to);
             // One to an address of the wrong family ends the call; alone at its front, it fails.
-            if address.is_none() {
-                break;
-            }
-            *message = slices.get(at..at + count).expect("messages are made of these");
+            let Some(address) = S::from_endpoint(to) else { break };
+            addresses.push(Some(address));
+            messages.push(slices.get(at..at + count).expect("messages are made of these"));
             at += count;
-            ready += 1;
         }
-        if ready == 0 {
+        if messages.is_empty() {
             return Err(Errno::EAFNOSUPPORT);
         }
-        let segment = u16::try_from(self.segment).expect("buffers are smaller");
-        let extras = [ControlMessage::UdpGsoSegments(&segment)];
-        let extras = extras.get(..usize::from(segment > 0)).unwrap_or(&[]);
-        let control = (segment > 0).then(|| cmsg_space!(u16));
-        let mut headers = MultiHeaders::preallocate(ready, control);
-        let messages = messages.iter().take(ready);
+        let extras = [ControlMessage::UdpGsoSegments(&self.segment)];
+        let extras = extras.get(..usize::from(self.segment > 0)).unwrap_or(&[]);
+        let control = (self.segment > 0).then(|| cmsg_space!(u16));
+        let mut headers = MultiHeaders::preallocate(messages.len(), control);
         let sent =
-            sendmmsg(fd, &mut headers, messages, addresses, extras, MsgFlags::empty())?.count();
+            sendmmsg(fd, &mut headers, &messages, addresses, extras, MsgFlags::empty())?.count();
         Ok(self.messages.iter().take(sent).sum())
     }
 }
@@ -259,48 +270,42 @@ fn alike(queued: &[Queued]) -> usize {
     let mut size = 0;
     let mut ended = false;
     let follows = |next: &&Queued| {
-        size += next.size;
+        size += usize::from(next.size);
         let fits = !ended && (1..=first.size).contains(&next.size) && size <= SEGMENTED_SIZE_MAX;
         ended |= next.size < first.size;
         fits && next.to == first.to
     };
-    queued.iter().take_while(follows).count().max(1)
-}
-
-fn bytes<'b>(queued: Option<&Queued>, buffers: &'b Buffers) -> &'b [u8] {
-    let buffer = queued.and_then(|it| Some((buffers.get(it.buffer)?, it.size)));
-    buffer.and_then(|(buffer, size)| buffer.get(..size)).unwrap_or(&[])
+    queued.iter().take(SEGMENTS_MAX).take_while(follows).count().max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn datagram(op: Op, value: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let header = wire::Header { op: op as u8, ..Default::default() };
+        wire::emit(&mut out, &header, &[&vec![0; value]]);
+        out
+    }
+
     #[test]
     fn an_answer_is_sent_after_the_copies_that_were_added_before_it() {
         let to = |port| Endpoint { addr: [0; 16], port };
         // The service has the least address; a copy comes between two answers.
         let ports = [1, 9, 8, 1, 9, 1];
-        let each = ports.iter().enumerate();
-        let mut queued: Vec<Queued> = each
+        let mut laid = Vec::new();
+        let queued: Vec<Queued> = (0..)
+            .zip(&ports)
             .map(|(at, port)| Queued { to: to(*port), buffer: at, ..Queued::default() })
             .collect();
-        lay_together(&mut queued);
-        let order: Vec<(u16, usize)> = queued.iter().map(|it| (it.to.port, it.buffer)).collect();
+        lay_together(&queued, &mut laid, &mut Vec::new());
+        let order: Vec<(u16, u16)> = laid.iter().map(|it| (it.to.port, it.buffer)).collect();
         assert_eq!(order, [(8, 2), (9, 1), (9, 4), (1, 0), (1, 3), (1, 5)]);
     }
 
     #[test]
     fn replies_of_one_size_make_one_bundle_whatever_came_between() {
-        let datagram = |op: Op, value: usize| {
-            let mut out = Vec::new();
-            wire::emit(
-                &mut out,
-                &wire::Header { op: op as u8, ..Default::default() },
-                &[&vec![0; value]],
-            );
-            out
-        };
         let sent = [
             (Op::GetReply, 64),
             (Op::PutReply, 0),
@@ -312,10 +317,24 @@ mod tests {
         let mut outbound = Outbound::new(Family::V4);
         sent.iter()
             .for_each(|(op, value)| outbound.push(Endpoint::default(), &datagram(*op, *value)));
-        let queued = &mut outbound.queued[..sent.len()];
-        lay_together(queued);
-        let order: Vec<usize> = queued.iter().map(|it| it.buffer).collect();
+        let Outbound { queued, laid, keys, .. } = &mut outbound;
+        lay_together(queued, laid, keys);
+        let order: Vec<u16> = laid.iter().map(|it| it.buffer).collect();
         assert_eq!(order, [0, 3, 1, 5, 2, 4], "writes of a chain keep their order");
-        assert_eq!(alike(queued), 3, "the last of a bundle may be smaller");
+        assert_eq!(alike(laid), 3, "the last of a bundle may be smaller");
+        let many = vec![laid[0]; BATCH_MAX];
+        assert_eq!(alike(&many), SEGMENTS_MAX, "the kernel takes no longer ones");
+    }
+
+    #[test]
+    fn requests_with_and_without_values_are_laid_apart() {
+        let mut outbound = Outbound::new(Family::V4);
+        for (op, value) in [(Op::Get, 16), (Op::Put, 80), (Op::Get, 16), (Op::Put, 80)] {
+            outbound.push(Endpoint::default(), &datagram(op, value));
+        }
+        let Outbound { queued, laid, keys, .. } = &mut outbound;
+        lay_together(queued, laid, keys);
+        let order: Vec<u16> = laid.iter().map(|it| it.buffer).collect();
+        assert_eq!((order, alike(laid)), (vec![1, 3, 0, 2], 3));
     }
 }
