@@ -65,8 +65,9 @@ const IN_FLIGHT: [usize; 17] =
     [8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096];
 
 /// With few requests in flight each wakes its server, which costs that more than the request: there
-/// may be too late what is in time with more.
-const LATE_MAX: usize = 2;
+/// may be too late what is in time with more. Fewer, and what the machine does for a few seconds is
+/// taken for what servers can do.
+const LATE_MAX: usize = 3;
 
 /// Requests in flight before a load is measured: hot keys are found and copied meanwhile.
 const WARM_IN_FLIGHT: usize = 64;
