@@ -97,8 +97,9 @@ impl Outbound {
 
     /// Sends the batch and empties it. Waits for room in the socket's buffer if it must, unless the
     /// socket [never waits](Socket::never_wait): that is the one place where a sender slows down.
-    /// Datagrams to one address keep their order, but for requests and replies. The address that was last added
-    /// to comes last: an answer that was added after copies for others is not sent before them.
+    /// Datagrams to one address keep their order, but for requests and replies. The address that
+    /// was last added to comes last: an answer that was added after copies for others is not sent
+    /// before them.
     ///
     /// A datagram that the kernel refuses is left out, and the others go on. Returns how many those
     /// are; to their receivers they are lost.
