@@ -17,6 +17,7 @@ pub use outbound::Outbound;
 pub use overflow::Overflow;
 pub use socket::{Family, Socket};
 
-/// Datagrams that a receiver takes in one turn at most, and that are sent in one. Larger batches
-/// gain little per datagram, and a batch is also how long a new command can wait.
+/// Datagrams that a receiver takes in one turn at most, and that are sent in one. What a switch
+/// sends in one turn is shared by all its nodes, so that a batch makes as many shorter bundles; but
+/// a batch is also how long a new command can wait.
 pub const BATCH_MAX: usize = 256;
