@@ -9,6 +9,7 @@ mod tidy;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Chores of the repository.
 #[derive(Parser)]
@@ -43,9 +44,21 @@ enum Chore {
     },
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run(Args::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without a backtrace, whatever the environment says: the last words of a chore are what
+        // it found.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
     let root = repository_root();
-    match Args::parse().chore {
+    match chore {
         Chore::Codegen { check } => codegen::run(&root, check),
         Chore::Fuzz { name, secs } => fuzz::run(&root, &name, secs),
         Chore::Tidy => tidy::run(&root),

@@ -1,0 +1,108 @@
+//! Which tests failed, and with what words, taken from what the test harness prints.
+
+/// How much of what a failed test said is told again, in characters.
+const WORDS_MAX: usize = 400;
+
+/// A test that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// The binary that it is in, as cargo names it.
+    pub(super) binary: String,
+    /// The test's name.
+    pub(super) test: String,
+    /// What it panicked with: the place and the message, without the backtrace.
+    pub(super) words: String,
+}
+
+/// Reads what `cargo test` prints, line by line.
+#[derive(Default)]
+pub(super) struct Failures {
+    /// The binary that runs now.
+    binary: String,
+    /// Whether the lines that come now are the words of the last failure.
+    is_speaking: bool,
+    found: Vec<Failure>,
+}
+
+impl Failures {
+    /// Takes in the next line.
+    pub(super) fn read(&mut self, line: &str) {
+        if let Some(binary) = started(line) {
+            binary.clone_into(&mut self.binary);
+            self.is_speaking = false;
+        } else if let Some(test) = section(line) {
+            let (binary, test) = (self.binary.clone(), test.to_owned());
+            self.found.push(Failure { binary, test, words: String::new() });
+            self.is_speaking = false;
+        } else if line == "failures:" || line.starts_with("stack backtrace:") {
+            self.is_speaking = false;
+        } else if let Some(failure) = self.found.last_mut() {
+            // What a test printed before it panicked is in the log; the last panic is told.
+            if line.starts_with("thread '") && line.contains(" panicked at ") {
+                failure.words.clear();
+                self.is_speaking = true;
+            }
+            if self.is_speaking && failure.words.chars().count() < WORDS_MAX {
+                let room = WORDS_MAX - failure.words.chars().count();
+                failure.words.extend(line.trim().chars().chain([' ']).take(room));
+            }
+        }
+    }
+
+    /// All that failed, in the order in which they were told.
+    pub(super) fn into_found(self) -> Vec<Failure> {
+        self.found
+    }
+}
+
+/// The binary that cargo says it runs, or the crate whose documentation it tests.
+fn started(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("Running ").or_else(|| line.strip_prefix("Doc-tests "))
+}
+
+/// The test whose output follows.
+fn section(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(log: &str) -> Vec<Failure> {
+        let mut failures = Failures::default();
+        log.lines().for_each(|line| failures.read(line));
+        failures.into_found()
+    }
+
+    #[test]
+    fn a_failure_has_its_binary_its_name_and_its_last_panic() {
+        let log = "     Running tests/chaos/main.rs (target/debug/deps/chaos-1)\n\
+            test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n\
+            it begins\nthread 'x' (7) panicked at a.rs:1:2:\nan earlier one\n\
+            thread 'b' (8) panicked at b.rs:3:4:\nlost\n  key 7\nstack backtrace:\n   0: main\n\n\n\
+            failures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed\n\
+            \x20    Running tests/lab/main.rs (target/debug/deps/lab-1)\n\
+            ---- c stdout ----\nthread 'c' panicked at c.rs:5:6:\nslow\n";
+        let failure = |binary: &str, test: &str, words: &str| Failure {
+            binary: binary.to_owned(),
+            test: test.to_owned(),
+            words: words.to_owned(),
+        };
+        let chaos = "tests/chaos/main.rs (target/debug/deps/chaos-1)";
+        let lab = "tests/lab/main.rs (target/debug/deps/lab-1)";
+        let expected = [
+            failure(chaos, "b", "thread 'b' (8) panicked at b.rs:3:4: lost key 7 "),
+            failure(lab, "c", "thread 'c' panicked at c.rs:5:6: slow "),
+        ];
+        assert_eq!(found(log), expected);
+        assert_eq!(found("test a ... ok\n\ntest result: ok. 1 passed\n"), []);
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let log = format!("---- a stdout ----\nthread 'a' panicked at é{}", "é".repeat(999));
+        assert_eq!(found(&log)[0].words.chars().count(), WORDS_MAX);
+    }
+}
