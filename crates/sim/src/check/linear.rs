@@ -24,7 +24,8 @@ mod ways;
 
 use super::Op;
 use plan::Plan;
-use search::{Bookkeeping, DeadEnd, End, Search};
+use search::{Bookkeeping, End, Search};
+use state::DeadEnd;
 
 /// What the search found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,8 @@ pub fn check(history: &[Op], skew_ms: u64) -> Finding {
     let plan = Plan::new(history, skew_ms);
     let mut steps = 0;
     let mut run = |bookkeeping, steps_max| {
-        let mut search = Search::new(&plan, bookkeeping);
-        let end = search.run(steps_max);
+        let mut search = Search::new(&plan, bookkeeping, steps_max);
+        let end = search.run();
         steps += search.steps;
         (end, search.farthest)
     };

@@ -1,7 +1,7 @@
 //! Small histories whose verdict anybody can tell.
 
 use crate::make::{at, cas, del, incr, op, put, read, until};
-use sim::check::linear::check;
+use sim::check::linear::{STEPS_MAX, check};
 use sim::check::properties::{Promise, breaches};
 use sim::check::{History, Key, Op, OpKind, Verdict};
 
@@ -86,6 +86,35 @@ fn a_swap_may_delete_or_keep_what_it_finds() {
     let maybe = op(3, None, ends(None));
     good("perhaps", &[start.clone(), maybe.clone(), op(11, 12, read(5))]);
     good("or perhaps not", &[start.clone(), maybe, op(11, 12, read(None))]);
+}
+
+/// Writes that make a value of nothing and nothing of it, of which nobody knows whether they took
+/// effect, lead round and round.
+#[test]
+fn unknown_swaps_there_and_back_are_not_followed_for_ever() {
+    let all = (1..=30).flat_map(|value| {
+        [op(3, None, cas(None, value, None)), op(3, None, cas(value, None, None))]
+    });
+    let all: Vec<Op> = all.collect();
+    let history =
+        |begin: Op| [&[begin][..], &all, &[op(5, 6, read(1)), op(7, 8, read(2))]].concat();
+    good("from nothing", &history(op(1, 2, read(None))));
+    bad("from what nobody takes away", &history(op(1, 2, put(100))));
+    let steps = [op(1, 2, read(None)), op(1, 2, put(100))].map(|it| check(&history(it), 0).steps);
+    assert!(steps.iter().all(|steps| *steps < 10_000), "{steps:?}");
+}
+
+/// Ways without round trips can be many, too.
+#[test]
+fn a_search_gives_up_in_the_middle_of_looking_for_a_way() {
+    let swaps = (1..=20).flat_map(|from| (1..=20).map(move |to| (from, to)));
+    let swaps = swaps.filter(|(from, to)| from != to);
+    let swaps = swaps.map(|(from, to)| op(3, None, cas(from, to, None)));
+    let history: Vec<Op> =
+        [op(1, 2, put(100))].into_iter().chain(swaps).chain([op(5, 6, read(1))]).collect();
+    let finding = check(&history, 0);
+    assert_eq!(finding.verdict, Verdict::Exhausted, "{finding:?}");
+    assert!(finding.steps <= 4 * (STEPS_MAX + 1_000), "{} steps", finding.steps);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::plan::{Event, Plan};
 use super::pool::Step;
-use super::state::{Need, State, fingerprint};
+use super::state::{DeadEnd, Need, State, fingerprint};
 use super::ways::Ways;
 use crate::check::OpKind;
 use machine::Instant;
@@ -25,18 +25,6 @@ pub(super) enum Bookkeeping {
     /// Those that somebody may have seen.
     OfNamed,
     None,
-}
-
-/// Where a search came no further.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DeadEnd {
-    /// How many events it had come by.
-    pub(super) event: usize,
-    /// The operation that was to take effect, and what the key held.
-    pub(super) op: usize,
-    pub(super) state: State,
-    /// What should have taken effect before, but had not even been called.
-    pub(super) missing: Option<usize>,
 }
 
 /// One search through one history.
@@ -63,6 +51,7 @@ pub(super) struct Search<'p, 'a> {
     /// A choice had more ways than were tried.
     is_cut: bool,
     pub(super) steps: u64,
+    steps_max: u64,
     pub(super) farthest: DeadEnd,
 }
 
@@ -103,7 +92,8 @@ struct Move {
 }
 
 impl<'p, 'a> Search<'p, 'a> {
-    pub(super) fn new(plan: &'p Plan<'a>, bookkeeping: Bookkeeping) -> Self {
+    /// One that gives up after so many steps.
+    pub(super) fn new(plan: &'p Plan<'a>, bookkeeping: Bookkeeping, steps_max: u64) -> Self {
         let classes = plan.unknown.classes();
         Self {
             plan,
@@ -121,14 +111,15 @@ impl<'p, 'a> Search<'p, 'a> {
             failed: BTreeSet::new(),
             is_cut: false,
             steps: 0,
+            steps_max,
             farthest: DeadEnd::default(),
         }
     }
 
-    pub(super) fn run(&mut self, steps_max: u64) -> End {
+    pub(super) fn run(&mut self) -> End {
         loop {
             self.steps += 1;
-            if self.steps > steps_max {
+            if self.steps > self.steps_max {
                 return End::OutOfSteps;
             }
             let Some(event) = self.plan.events.get(self.event).copied() else { return End::Found };
@@ -425,7 +416,8 @@ impl<'p, 'a> Search<'p, 'a> {
         };
         let held = self.state.held.filter(|_| first.is_empty());
         let when = (self.now(), plan.skew_ms);
-        let ways = Ways::new(&plan.unknown, held, next, available, when);
+        let steps_left = self.steps_max.saturating_sub(self.steps);
+        let ways = Ways::new(&plan.unknown, held, next, available, when, steps_left);
         let need = plan.need(op);
         let found = ways.find(need, round);
         self.steps += found.visited;

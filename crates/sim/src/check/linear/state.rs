@@ -86,6 +86,18 @@ impl Need {
     }
 }
 
+/// Where a search came no further.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DeadEnd {
+    /// How many events it had come by.
+    pub(super) event: usize,
+    /// The operation that was to take effect, and what the key held.
+    pub(super) op: usize,
+    pub(super) state: State,
+    /// What should have taken effect before, but had not even been called.
+    pub(super) missing: Option<usize>,
+}
+
 impl State {
     pub(super) fn present(self) -> Option<i64> {
         self.held.map(|held| held.value)

@@ -20,9 +20,13 @@ pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
     available: A,
     now: Instant,
     skew_ms: u64,
+    /// Most classes to look at.
+    visits_max: u64,
     found: Found,
     /// The way so far, its end first.
     way: Vec<Step>,
+    /// What the key holds before each write of the way that depends on it, and at its end.
+    held: Vec<Option<i64>>,
 }
 
 /// What was found.
@@ -58,12 +62,25 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         next: Option<u64>,
         available: A,
         (now, skew_ms): (Instant, u64),
+        visits_max: u64,
     ) -> Self {
-        let (found, way) = (Found::default(), Vec::new());
+        let (found, way, held_on_way) = (Found::default(), Vec::new(), Vec::new());
         let present = held.map(|held| held.value);
         let ends = held.is_some_and(|held| held.expiry_ms != 0);
         let expires = ends || pool.may_expire();
-        Self { pool, present, expires, next, available, now, skew_ms, found, way }
+        Self {
+            pool,
+            present,
+            expires,
+            next,
+            available,
+            now,
+            skew_ms,
+            visits_max,
+            found,
+            way,
+            held: held_on_way,
+        }
     }
 
     /// Finds the ways to what is needed, the shortest in round 1 and longer ones in later rounds.
@@ -121,6 +138,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
 
     /// Goes on backwards, with `class` as the step before those of the way.
     fn before(&mut self, class: u32, go_on: impl FnOnce(&mut Self)) {
+        self.found.is_cut |= self.found.visited >= self.visits_max;
         if !self.found.is_cut && self.is_free(class) {
             self.found.visited += 1;
             self.way.push(Step::Take(class));
@@ -139,6 +157,20 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             self.found.goes_on |= (!is_there || self.expires) && self.pool.may_leave(wanted);
             return;
         };
+        if !self.is_round_trip(wanted) {
+            self.held.push(wanted);
+            self.reach_value_by_writes(wanted, rest);
+            self.held.pop();
+        }
+    }
+
+    /// Whether the way leads from what the key is to hold now back to the same: without the writes
+    /// between it is as good. Values with an end may differ in that, but nothing is nothing.
+    fn is_round_trip(&self, wanted: Option<i64>) -> bool {
+        (wanted.is_none() || !self.expires) && self.held.contains(&wanted)
+    }
+
+    fn reach_value_by_writes(&mut self, wanted: Option<i64>, rest: u32) {
         let Some(value) = wanted else {
             // A swap of just this value is of no use later.
             self.reach_end(rest);
