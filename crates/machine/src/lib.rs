@@ -21,6 +21,6 @@ mod twice;
 pub use outbox::{Datagram, Outbox};
 pub use rng::{Rng, mix};
 pub use rtt::RttEstimator;
-pub use service::{Full, Served, Service, is_work, op_is_work};
+pub use service::{Full, Served, Service, Work};
 pub use time::Instant;
 pub use twice::Twice;

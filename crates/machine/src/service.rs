@@ -18,6 +18,12 @@ use wire::{Op, Packet};
 /// requests a second then answers within 26 ms or not at all.
 const QUEUE_MAX: usize = 256;
 
+/// Places of the queue that requests of clients leave free for what others need to end theirs. A
+/// write that comes down a chain has been served by the nodes before, and is asked for again by all
+/// of them if it is lost: when the tail of a hot key's chain was full of reads, so much of what its
+/// head sent was lost that the key could not even be taken away from it.
+const CHAIN_ROOM: usize = QUEUE_MAX / 4;
+
 /// The queue of one shard, and its only servant. A request is whatever its driver keeps of it.
 #[derive(Debug)]
 pub struct Service<T> {
@@ -42,20 +48,42 @@ pub struct Served<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Whether a datagram is work for a server: requests of clients, writes that come down a chain, for
-/// which each server of the chain does what the first does, and copies of hot keys, which are
-/// writes to whoever takes one. The rest of the protocol (acknowledgements, commits, copies of
-/// partitions), which the emulated systems do not have or count apart, takes no time, and neither
-/// does what is no packet.
-#[must_use]
-pub fn is_work(payload: &[u8]) -> bool {
-    Packet::parse(payload).is_ok_and(|packet| op_is_work(packet.op()))
+/// Work for a server. The rest of the protocol (acknowledgements, commits, copies of partitions),
+/// which the emulated systems do not have or count apart, takes no time, and neither does what is
+/// no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// What a client asks for.
+    Request,
+    /// What a request that another server has taken needs here: a write that comes down a chain,
+    /// for which each server of the chain does what the first does, or a copy of a hot key, which
+    /// is a write to whoever takes one.
+    Chain,
 }
 
-/// Whether packets of this operation are work for a server, see [`is_work`].
-#[must_use]
-pub fn op_is_work(op: Op) -> bool {
-    matches!(op, Op::ChainWrite | Op::HotCopy) || !(op.is_chain() || op.is_reply())
+impl Work {
+    /// What a datagram is, if it is work.
+    #[must_use]
+    pub fn of(payload: &[u8]) -> Option<Self> {
+        Self::of_op(Packet::parse(payload).ok()?.op())
+    }
+
+    /// What packets of this operation are, if they are work.
+    #[must_use]
+    pub fn of_op(op: Op) -> Option<Self> {
+        match op {
+            Op::ChainWrite | Op::HotCopy => Some(Self::Chain),
+            op => (!op.is_chain() && !op.is_reply()).then_some(Self::Request),
+        }
+    }
+
+    /// How long a queue may be for more of it to be taken.
+    const fn room(self) -> usize {
+        match self {
+            Self::Request => QUEUE_MAX - CHAIN_ROOM,
+            Self::Chain => QUEUE_MAX,
+        }
+    }
 }
 
 impl<T> Service<T> {
@@ -70,9 +98,9 @@ impl<T> Service<T> {
     ///
     /// # Errors
     ///
-    /// If as many wait as there is room for; it is lost then.
-    pub fn take(&mut self, now: Instant, request: T) -> Result<(), Full> {
-        if self.queue.len() >= QUEUE_MAX {
+    /// If as many wait as there is room for, which is more for work of a chain; it is lost then.
+    pub fn take(&mut self, now: Instant, work: Work, request: T) -> Result<(), Full> {
+        if self.queue.len() >= work.room() {
             return Err(Full);
         }
         let served_at = self.idle_from.max(now) + self.duration;
@@ -119,7 +147,7 @@ mod tests {
     fn requests_are_served_one_after_the_other_each_for_its_time() {
         let mut service = Service::new(RATE);
         for number in 0..3 {
-            service.take(Instant(10 * MS), number).unwrap();
+            service.take(Instant(10 * MS), Work::Request, number).unwrap();
         }
         assert_eq!(service.next_end(), Some(Instant(11 * MS)));
         assert_eq!(finish(&mut service, 10), []);
@@ -131,10 +159,10 @@ mod tests {
     #[test]
     fn time_without_work_is_not_saved_up() {
         let mut service = Service::new(RATE);
-        service.take(Instant(10 * MS), 0).unwrap();
+        service.take(Instant(10 * MS), Work::Request, 0).unwrap();
         assert_eq!(finish(&mut service, 11), [(0, 0)]);
-        service.take(Instant(100 * MS), 1).unwrap();
-        service.take(Instant(100 * MS), 2).unwrap();
+        service.take(Instant(100 * MS), Work::Request, 1).unwrap();
+        service.take(Instant(100 * MS), Work::Request, 2).unwrap();
         assert_eq!(finish(&mut service, 101), [(1, 1)]);
     }
 
@@ -145,7 +173,8 @@ mod tests {
         // Twice as much as it can serve, looked at every 7 ms only.
         for ms in 0..10_000 {
             for number in 0..2 {
-                dropped += u64::from(service.take(Instant(ms * MS), number).is_err());
+                let taken = service.take(Instant(ms * MS), Work::Request, number);
+                dropped += u64::from(taken.is_err());
             }
             if ms.is_multiple_of(7) {
                 served += finish(&mut service, ms).len() as u64;
@@ -160,12 +189,17 @@ mod tests {
     fn what_comes_when_the_queue_is_full_is_not_taken() {
         let mut service = Service::new(RATE);
         let now = Instant(5 * MS);
-        for _ in 0..QUEUE_MAX {
-            service.take(now, 0).unwrap();
+        for _ in 0..QUEUE_MAX - CHAIN_ROOM {
+            service.take(now, Work::Request, 0).unwrap();
         }
-        assert_eq!(service.take(now, 1), Err(Full));
+        assert_eq!(service.take(now, Work::Request, 1), Err(Full));
+        for _ in 0..CHAIN_ROOM {
+            service.take(now, Work::Chain, 2).unwrap();
+        }
+        assert_eq!(service.take(now, Work::Chain, 3), Err(Full));
         assert_eq!(finish(&mut service, 6).len(), 1);
-        assert_eq!(service.take(Instant(6 * MS), 1), Ok(()));
+        assert_eq!(service.take(Instant(6 * MS), Work::Request, 1), Err(Full));
+        assert_eq!(service.take(Instant(6 * MS), Work::Chain, 1), Ok(()));
     }
 
     #[test]
@@ -173,13 +207,15 @@ mod tests {
         let work = |op: Op| {
             let mut packet = Vec::new();
             wire::emit(&mut packet, &Header { op: op as u8, ..Header::default() }, &[]);
-            is_work(&packet)
+            Work::of(&packet)
         };
-        let served: Vec<Op> = Op::ALL.into_iter().filter(|op| work(*op)).collect();
-        let requests = [Op::Get, Op::Put, Op::Del, Op::Cas, Op::Incr, Op::Mget, Op::Range];
-        let mut expected = requests.to_vec();
-        expected.extend([Op::Describe, Op::Batch, Op::ChainWrite, Op::HotCopy]);
-        assert_eq!(served, expected);
-        assert!(!is_work(b"no packet"));
+        let all = |of: Work| -> Vec<Op> {
+            Op::ALL.into_iter().filter(|op| work(*op) == Some(of)).collect()
+        };
+        let mut requests = vec![Op::Get, Op::Put, Op::Del, Op::Cas, Op::Incr, Op::Mget, Op::Range];
+        requests.extend([Op::Describe, Op::Batch]);
+        assert_eq!(all(Work::Request), requests);
+        assert_eq!(all(Work::Chain), [Op::ChainWrite, Op::HotCopy]);
+        assert_eq!(Work::of(b"no packet"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What a node counts. Plain numbers: a shard is one thread, and its driver publishes them.
 
-use machine::op_is_work;
+use machine::Work;
 use wire::{Code, DropReason, Op};
 
 /// Counts since the node started, under the names of the layout's metrics.
@@ -71,10 +71,10 @@ impl Counters {
         self.dropped[usize::from(reason as u8)]
     }
 
-    /// Packets taken that are work for a node, as [`machine::op_is_work`] has it.
+    /// Packets taken that are work for a node, as [`Work`] has it.
     #[must_use]
     pub fn work_total(&self) -> u64 {
-        let work = Op::ALL.into_iter().filter(|op| op_is_work(*op));
+        let work = Op::ALL.into_iter().filter(|op| Work::of_op(*op).is_some());
         work.map(|op| self.requests(op)).sum()
     }
 

@@ -25,7 +25,7 @@ use cluster::{Selection, StoreId};
 use control::MAIL;
 use control::{KEYSPACE, Mail, START, SWITCH_LIFE, configuration, node_life};
 use controller::Controller;
-use machine::{Full, Instant, Outbox, Rng, Served, Service, is_work};
+use machine::{Full, Instant, Outbox, Rng, Served, Service};
 use meter::Meter;
 use net::{Net, Place, SERVICE, node_endpoint, place_of};
 use node::engine::memory::MemoryEngine;
@@ -315,13 +315,10 @@ impl Rack {
                 self.net.put_back(parcel, taken);
             }
             Place::Node(node) => {
-                let waits = !self.filling && is_work(&slot.bytes);
-                self.with_server(node, |server, now, net, _| {
-                    if waits {
-                        server.queue(now, net, parcel);
-                    } else {
-                        server.handle(now, net, parcel, 0);
-                    }
+                let work = machine::Work::of(&slot.bytes).filter(|_| !self.filling);
+                self.with_server(node, |server, now, net, _| match work {
+                    Some(work) => server.queue(now, net, work, parcel),
+                    None => server.handle(now, net, parcel, 0),
                 });
             }
         }
@@ -383,9 +380,9 @@ impl Server {
     }
 
     /// Takes a request, or loses it if there is no room.
-    fn queue(&mut self, now: Instant, net: &mut Net, parcel: u32) {
+    fn queue(&mut self, now: Instant, net: &mut Net, work: machine::Work, parcel: u32) {
         let idle = self.service.next_end().is_none();
-        if let Err(Full) = self.service.take(now, parcel) {
+        if let Err(Full) = self.service.take(now, work, parcel) {
             self.machine.count_drop(DropReason::QueueFull);
             let lost = net.take(parcel);
             net.put_back(parcel, lost);

@@ -1,6 +1,6 @@
 //! What each node of a rack has served, by its own counters.
 
-use machine::op_is_work;
+use machine::Work;
 use wire::layout::metric;
 use wire::{DropReason, Op};
 
@@ -16,7 +16,7 @@ pub(crate) struct Served {
 impl Served {
     /// Reads the counts from a node's metrics.
     pub(crate) fn of(metrics: &str) -> Self {
-        let work = Op::ALL.into_iter().filter(|op| op_is_work(*op));
+        let work = Op::ALL.into_iter().filter(|op| Work::of_op(*op).is_some());
         let sum = |family: &str, label: &str, values: &mut dyn Iterator<Item = &str>| {
             values.map(|value| count(metrics, family, &format!("{label}=\"{value}\""))).sum()
         };

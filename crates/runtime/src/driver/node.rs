@@ -7,7 +7,7 @@ use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_
 use crate::net::{Overflow, Received, Socket};
 use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
-use machine::{Datagram, Full, Instant, Served, Service, is_work, mix};
+use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use node::engine::memory::MemoryEngine;
@@ -356,14 +356,15 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
         self.waiting = self.waiting.max(received.waiting);
-        match &mut self.service {
-            Some(service) if is_work(received.payload) => {
+        let service = self.service.as_mut();
+        match service.and_then(|service| Some((service, Work::of(received.payload)?))) {
+            Some((service, work)) => {
                 let (from, payload) = (received.from, Box::from(&*received.payload));
-                if let Err(Full) = service.take(now, Request { from, payload }) {
+                if let Err(Full) = service.take(now, work, Request { from, payload }) {
                     self.node.count_drop(DropReason::QueueFull);
                 }
             }
-            _ => self.node.handle_packet(now, received.from, received.waiting, received.payload),
+            None => self.node.handle_packet(now, received.from, received.waiting, received.payload),
         }
     }
 
