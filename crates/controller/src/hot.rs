@@ -199,7 +199,11 @@ impl Hot {
         }
         let seen = Seen {
             now: sight.now,
-            policy: Policy::new(self.places.nodes(), self.load.mean(&present)),
+            policy: Policy::new(
+                self.places.nodes(),
+                self.load.mean(&present),
+                self.load.capacity(&present),
+            ),
             keyspaces: &sight.state.map.keyspaces,
             pins: &sight.state.pins,
             list: &told(sight.peers),

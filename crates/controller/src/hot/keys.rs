@@ -56,8 +56,9 @@ pub(crate) struct Key {
     counted: Option<Counted>,
     /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
     exact: bool,
-    /// Whether its writes have been counted long enough, which may take longer.
-    writes_known: bool,
+    /// Writes per second that it may have for all that is known, once they have been counted long
+    /// enough, which may take longer.
+    writes_most: Option<u64>,
     trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
@@ -90,9 +91,19 @@ impl Key {
         if none && !self.pinned {
             return 0;
         }
-        let least = if self.writes_known { 0 } else { WRITES_UNSEEN };
-        let rates = Rates { writes: self.rates.writes.max(least), ..self.rates };
-        policy.readers(rates, self.readers)
+        policy.readers(self.rates_for_copies(), self.readers)
+    }
+
+    /// What is asked of it, with as many writes as there may be: of a key that is read 20 times and
+    /// written once a second no write is seen in every third second, and copies on all nodes would
+    /// cost more than its reads. One that an operator has pinned may be asked for much more soon.
+    fn rates_for_copies(&self) -> Rates {
+        let writes = match self.writes_most {
+            None => self.rates.writes.max(WRITES_UNSEEN),
+            Some(_) if self.pinned => self.rates.writes,
+            Some(most) => most,
+        };
+        Rates { writes, ..self.rates }
     }
 
     /// Sees to it that it is on a trip if it is to be.
@@ -116,8 +127,8 @@ impl Key {
             places: seen.places,
             first: self.first,
             informed: &seen.informed,
-            holders: policy.holders(self.rates, self.trips.holders()),
-            rates_known: self.writes_known,
+            holders: policy.holders(self.rates_for_copies(), self.trips.holders()),
+            rates_known: self.writes_most.is_some(),
             worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
             bound,
@@ -194,7 +205,7 @@ impl Keys {
     pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
             (key.stay, key.counted, key.spread) = (revision, None, 0);
-            (key.exact, key.writes_known, key.fit) = (false, false, Fit::default());
+            (key.exact, key.writes_most, key.fit) = (false, None, Fit::default());
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
@@ -221,9 +232,10 @@ impl Keys {
                 key.counted = Some(Counted { reads, writes, spread: count.spread });
                 continue;
             };
-            let most = if key.writes_known { WRITES_WINDOW_MAX } else { WINDOW_MAX };
+            let most = key.writes_most.map_or(WINDOW_MAX, |_| WRITES_WINDOW_MAX);
             if let Some(writes) = counted.writes.read(now, count.writes, most) {
-                (key.rates.writes, key.writes_known) = (writes.per_second(), true);
+                key.rates.writes = writes.per_second();
+                key.writes_most = Some(writes.per_second_at_most());
             }
             if let Some(reads) = counted.reads.read(now, count.reads, WINDOW_MAX) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
@@ -244,7 +256,7 @@ impl Keys {
         self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
             let readers = key.readers(seen, name);
-            if key.fit.is_over(seen.now, key.readers, readers, key.writes_known) {
+            if key.fit.is_over(seen.now, key.readers, readers, key.writes_most.is_some()) {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
@@ -368,7 +380,7 @@ impl Keys {
             cold_since: None,
             counted: None,
             exact: false,
-            writes_known: false,
+            writes_most: None,
             fit: Fit::default(),
             trips: Trips::default(),
             decision: 0,

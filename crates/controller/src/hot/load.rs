@@ -38,6 +38,11 @@ impl Reading {
     pub(crate) fn per_second(self) -> u64 {
         per_second(self.events, self.time)
     }
+
+    /// The same, but of few events as many as there may be: another was about to come.
+    pub(crate) fn per_second_at_most(self) -> u64 {
+        self.per_second() + u64::from(self.events < ENOUGH)
+    }
 }
 
 impl Gauge {
@@ -71,6 +76,8 @@ struct Measured {
     at: Instant,
     requests: u64,
     rate: u64,
+    /// What it says that it can serve per second; 0: it does not say.
+    capacity: u32,
 }
 
 impl Load {
@@ -83,7 +90,7 @@ impl Load {
         report: &NodeReport,
     ) -> u64 {
         let requests = report.requests;
-        let fresh = Measured { life, at: now, requests, rate: 0 };
+        let fresh = Measured { life, at: now, requests, rate: 0, capacity: report.rate };
         let known = self.nodes.entry(node).or_insert(fresh);
         let time = now.since(known.at);
         if known.life != life {
@@ -100,6 +107,14 @@ impl Load {
         let rates = nodes.keys().filter_map(|node| self.nodes.get(node)).map(|it| it.rate);
         let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
         rates.fold(0_u64, u64::saturating_add) / count
+    }
+
+    /// What a node of these can serve per second on the average, if all of them say it.
+    pub(crate) fn capacity(&self, nodes: &BTreeMap<NodeId, Life>) -> Option<u64> {
+        let said = |node| Some(u64::from(self.nodes.get(node)?.capacity)).filter(|it| *it > 0);
+        let said: Vec<u64> = nodes.keys().map(said).collect::<Option<_>>()?;
+        let count = u64::try_from(said.len()).unwrap_or(u64::MAX);
+        said.iter().sum::<u64>().checked_div(count)
     }
 
     /// Forgets all others.
@@ -127,6 +142,15 @@ mod tests {
     }
 
     #[test]
+    fn of_few_events_there_may_be_one_more() {
+        let reading = |events, seconds| Reading { events, time: Duration::from_secs(seconds) };
+        let both = |it: Reading| [it.per_second(), it.per_second_at_most()];
+        assert_eq!(both(reading(0, 4)), [0, 1]);
+        assert_eq!(both(reading(15, 4)), [3, 4]);
+        assert_eq!(both(reading(16, 4)), [4, 4]);
+    }
+
+    #[test]
     fn the_mean_is_over_those_who_are_there_in_their_present_lives() {
         let mut load = Load::default();
         let mut note = |ms, node, life, requests| {
@@ -144,6 +168,15 @@ mod tests {
         let report = NodeReport { requests: 9, ..NodeReport::default() };
         let reborn = load.note(Instant::from_unix_ms(2_000), NodeId(2), Life(2), &report);
         assert_eq!(reborn, 0, "its counter began anew");
+        assert_eq!(load.capacity(&both), None, "they do not say");
+        for (node, life, rate) in [(1, 1, 400), (2, 2, 200)] {
+            let report = NodeReport { rate, ..NodeReport::default() };
+            load.note(Instant::from_unix_ms(3_000), NodeId(node), Life(life), &report);
+        }
+        assert_eq!(load.capacity(&both), Some(300));
+        let third = BTreeMap::from([(NodeId(1), Life(1)), (NodeId(3), Life(1))]);
+        assert_eq!(load.capacity(&third), None, "one that was not heard of");
+        assert_eq!(load.capacity(&BTreeMap::new()), None);
         load.keep(&BTreeMap::from([(NodeId(2), Life(2))]));
         assert_eq!(load.mean(&both), 0);
     }

@@ -41,12 +41,16 @@ const TRIP_SHARE: u64 = 2;
 /// node, over this: those are always the same, while on a trip each write chooses others.
 const TRIP_READER_SHARE: u64 = 16;
 
-/// No reader has much to do for a key below so many reads per second, however idle the nodes are.
+/// No reader has much to do for a key below so many reads per second, however idle the nodes are;
+/// of nodes that say what they can serve, below that over [`IDLE_PART`].
 const READER_RATE_MIN: u64 = 400;
 
-/// No key that is written less often per second goes on a trip: fewer than three writes in the time
-/// that rates are taken over say nothing of a rate.
-const TRIP_WRITES_MIN: u64 = 25;
+/// What a node could do without noticing is its capacity over this.
+const IDLE_PART: u64 = 25;
+
+/// No key that is written less often per second goes on a trip: its writes are few enough to stay
+/// at home, and to have every node hold a copy.
+const TRIP_WRITES_MIN: u64 = 4;
 
 /// How much is asked of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,20 +85,25 @@ pub(crate) struct Policy {
     threshold: u64,
     /// From how much work on a key is worth a trip.
     trip_from: u64,
+    /// Below so many reads per second no reader has much to do for a key.
+    reader_idle: u64,
 }
 
 impl Policy {
-    /// For so many nodes that take `mean` requests per second each.
+    /// For so many nodes that take `mean` requests per second each, of the `capacity` that they say
+    /// they have.
     ///
     /// A key is hot from the rate on at which there can be no more hot keys than are needed. Where
     /// nodes do so little that this is next to nothing, it also has to be worth the trouble: by
     /// itself, from [`RATE_MIN`] on, or as a part of what a node does.
-    pub(crate) fn new(nodes: usize, mean: u64) -> Self {
+    pub(crate) fn new(nodes: usize, mean: u64, capacity: Option<u64>) -> Self {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
         let trip_from = (mean / TRIP_SHARE).max(RATE_MIN);
         let least = (mean / SMALL_PART).clamp(READS_MIN, RATE_MIN);
-        Self { nodes, mean, threshold: share.max(least), trip_from }
+        let said = capacity.map_or(u64::MAX, |it| it / IDLE_PART);
+        let reader_idle = READER_RATE_MIN.min(said);
+        Self { nodes, mean, threshold: share.max(least), trip_from, reader_idle }
     }
 
     /// How many readers of a key pay.
@@ -142,7 +151,7 @@ impl Policy {
     /// stay the same, over this.
     fn crowds(self, rates: Rates, over: u64) -> bool {
         let pays = self.pays(rates).max(1);
-        let share = (self.mean / TRIP_READER_SHARE).max(READER_RATE_MIN) / over;
+        let share = (self.mean / TRIP_READER_SHARE).max(self.reader_idle) / over;
         pays < self.readers_max() && rates.reads / pays >= share
     }
 
@@ -218,13 +227,13 @@ mod tests {
 
     #[test]
     fn as_many_keys_as_are_needed_and_no_more() {
-        let keys = [0, 1, 2, 3, 4, 16, 1_024].map(|nodes| Policy::new(nodes, 0).keys_max());
+        let keys = [0, 1, 2, 3, 4, 16, 1_024].map(|nodes| Policy::new(nodes, 0, None).keys_max());
         assert_eq!(keys, [0, 0, 16, 48, 64, 512, 65_536]);
     }
 
     #[test]
     fn a_key_comes_in_by_its_share_of_a_nodes_load_and_stays_by_half_of_it() {
-        let policy = Policy::new(4, 16_000);
+        let policy = Policy::new(4, 16_000, None);
         assert_eq!(policy.threshold(), 1_000);
         assert!(policy.is_hot(rates(1_000, 0)) && !policy.is_hot(rates(999, 0)));
         assert!(policy.is_cold(rates(499, 0)) && !policy.is_cold(rates(500, 0)));
@@ -244,16 +253,16 @@ mod tests {
             (2_040, 51),
             (8_000, 200),
         ] {
-            assert_eq!(Policy::new(32, mean).threshold(), threshold, "{mean}");
+            assert_eq!(Policy::new(32, mean, None).threshold(), threshold, "{mean}");
         }
-        let slow = Policy::new(32, 214);
+        let slow = Policy::new(32, 214, None);
         assert!(slow.is_hot(rates(26, 0)) && !slow.is_hot(rates(25, 0)));
         assert!(slow.is_cold(rates(12, 0)) && !slow.is_cold(rates(13, 0)));
     }
 
     #[test]
     fn a_copy_may_cost_more_where_one_node_could_not_do_the_reads() {
-        let policy = Policy::new(32, 16_000);
+        let policy = Policy::new(32, 16_000, None);
         for (reads, writes, pays) in [
             (16_000, 1_000, 2),
             (16_000, 2_000, 2),
@@ -282,9 +291,13 @@ mod tests {
             (9_000, 1_000, 4_000),
             (1_000_000, 1, 5),
         ] {
-            assert_eq!(Policy::new(4, 0).work(rates(reads, writes), 1), work, "{reads} / {writes}");
+            assert_eq!(
+                Policy::new(4, 0, None).work(rates(reads, writes), 1),
+                work,
+                "{reads} / {writes}"
+            );
         }
-        let policy = Policy::new(4, 1_000);
+        let policy = Policy::new(4, 1_000, None);
         assert!(policy.is_worth_trip(rates(0, 500), 1, false));
         assert!(!policy.is_worth_trip(rates(0, 499), 1, false));
         assert!(policy.is_worth_trip(rates(250, 250), 1, false));
@@ -294,15 +307,30 @@ mod tests {
         assert!(!policy.keeps_trip(rates(0, 249), 1, false));
         assert!(policy.is_worth_trip(rates(0, 167), 3, false), "each write is three visits");
         assert!(!policy.is_worth_trip(rates(0, 166), 3, false));
-        let many = Policy::new(64, 0);
+        let many = Policy::new(64, 0, None);
         assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), 1, false));
         assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), 1, false));
-        assert!(!Policy::new(4, 0).is_worth_trip(rates(0, RATE_MIN - 1), 1, false), "idle nodes");
+        assert!(
+            !Policy::new(4, 0, None).is_worth_trip(rates(0, RATE_MIN - 1), 1, false),
+            "idle nodes"
+        );
+    }
+
+    #[test]
+    fn a_few_readers_may_have_much_to_do_where_nodes_are_slow() {
+        let worth = |capacity, [reads, writes]: [u64; 2]| {
+            Policy::new(32, 200, capacity).is_worth_trip(rates(reads, writes), 1, false)
+        };
+        // Four readers, with 24 reads per second each.
+        let key = [96, 4];
+        assert!(worth(Some(400), key) && worth(Some(600), key));
+        assert!(!worth(Some(625), key), "they do 25 without noticing");
+        assert!(!worth(None, key));
     }
 
     #[test]
     fn readers_go_by_reads_per_write() {
-        let policy = Policy::new(6, 0);
+        let policy = Policy::new(6, 0, None);
         for (reads, writes, readers) in [
             (100, 0, 6),
             (100, 100, 2),
@@ -328,7 +356,7 @@ mod tests {
         }
         assert_eq!(policy.readers(rates(100, 0), 4), 6, "there are more nodes now");
         assert_eq!(policy.readers(rates(100, 0), 8), 6, "there are fewer");
-        assert_eq!(Policy::new(1_000, 0).readers(rates(100, 0), 0), 64);
+        assert_eq!(Policy::new(1_000, 0, None).readers(rates(100, 0), 0), 64);
     }
 
     proptest! {
@@ -337,7 +365,7 @@ mod tests {
         fn the_room_is_enough_for_all_that_are_hot(
             nodes in 2usize..200, mean in 10_000u64..9_999_999,
         ) {
-            let policy = Policy::new(nodes, mean);
+            let policy = Policy::new(nodes, mean, None);
             let all = mean * nodes as u64;
             // Rounding lets the threshold fall by less than one.
             prop_assert!(all / (policy.threshold() + 1) <= policy.keys_max() as u64);
@@ -349,7 +377,7 @@ mod tests {
             nodes: u16, reads: u32, writes: u32, replicas in 1u8..=8,
         ) {
             let rates = rates(reads.into(), writes.into());
-            let work = Policy::new(nodes.into(), 0).work(rates, replicas.into());
+            let work = Policy::new(nodes.into(), 0, None).work(rates, replicas.into());
             prop_assert!(work <= rates.reads + rates.writes * u64::from(replicas));
         }
 
@@ -357,7 +385,7 @@ mod tests {
         fn what_was_chosen_stays_chosen(
             nodes in 2usize..200, reads in 0u64..9_999, writes in 0u64..999, now in 0u64..200,
         ) {
-            let policy = Policy::new(nodes, 0);
+            let policy = Policy::new(nodes, 0, None);
             let chosen = policy.readers(rates(reads, writes), now);
             prop_assert!((2..=nodes as u64).contains(&chosen));
             prop_assert_eq!(policy.readers(rates(reads, writes), chosen), chosen);

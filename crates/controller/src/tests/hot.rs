@@ -225,6 +225,29 @@ fn readers_do_not_follow_counts_that_go_to_and_fro() {
 }
 
 #[test]
+fn a_key_of_which_no_write_is_seen_for_a_while_is_not_copied_to_all_for_that() {
+    let mut world = World::with_keyspace(10, 1, 8, 2);
+    world.member(node(2)).told = vec![asked("k", 100, 0)];
+    world.live();
+    let keyhash = world.map().keyspaces[0].keyhash(b"k");
+    let readers = |world: &World| listed(world, "k").stay.unwrap().readers;
+    assert_eq!(readers(&world), 2, "its writes are not known yet");
+    let mut reads = 0;
+    let mut live = |world: &mut World, rounds: u32, of: u64| {
+        for _ in 0..rounds {
+            reads += of;
+            let count = HotCount { keyspace: SPACE, keyhash, reads, spread: 0, writes: 0 };
+            world.member(SWITCH).hot_counts = vec![count];
+            world.live_for(POLL);
+        }
+    };
+    live(&mut world, 100, 2);
+    assert_eq!(readers(&world), 4, "20 reads for what may be one write pay six copies");
+    live(&mut world, 100, 10);
+    assert_eq!(readers(&world), 10, "100 pay for all");
+}
+
+#[test]
 fn a_key_that_is_written_much_is_left_alone() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("log", 1_000, 900), asked("mixed", 1_000, 80)];
