@@ -4,7 +4,7 @@ use super::fit::Fit;
 use super::load::{Gauge, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
-use super::policy::{Policy, Rates};
+use super::policy::{Known, Policy, Rates};
 use super::trips::{Away, Outlook, Trips};
 use cluster::{
     HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId,
@@ -94,6 +94,10 @@ impl Key {
         policy.readers(self.rates_for_copies(), self.readers)
     }
 
+    fn known(&self) -> Known {
+        Known { pinned: self.pinned, counted: self.writes_most.is_some() }
+    }
+
     /// What is asked of it, with as many writes as there may be: of a key that is read 20 times and
     /// written once a second no write is seen in every third second, and copies on all nodes would
     /// cost more than its reads. One that an operator has pinned may be asked for much more soon.
@@ -117,8 +121,9 @@ impl Key {
         let (now, policy) = (seen.now, seen.policy);
         let replicas = seen.roaming(name.keyspace).map(|keyspace| keyspace.replicas);
         // Of none that may roam, nothing is worth a trip.
-        let worth = |worth: fn(Policy, Rates, u8, bool) -> bool| {
-            replicas.is_some_and(|replicas| worth(policy, self.rates, replicas, self.pinned))
+        let known = self.known();
+        let worth = |worth: fn(Policy, Rates, u8, Known) -> bool| {
+            replicas.is_some_and(|replicas| worth(policy, self.rates, replicas, known))
         };
         let outlook = Outlook {
             now,
@@ -128,7 +133,7 @@ impl Key {
             first: self.first,
             informed: &seen.informed,
             holders: policy.holders(self.rates_for_copies(), self.trips.holders()),
-            rates_known: self.writes_most.is_some(),
+            rates_known: known.counted,
             worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
             bound,
@@ -174,14 +179,14 @@ impl Seen<'_> {
     }
 
     /// Whether a key is to be taken in: for its reads, or for a trip.
-    fn is_wanted(&self, id: KeyspaceId, rates: Rates, pinned: bool) -> bool {
-        let worth = |it: &Keyspace| self.policy.is_worth_trip(rates, it.replicas, pinned);
+    fn is_wanted(&self, id: KeyspaceId, rates: Rates, known: Known) -> bool {
+        let worth = |it: &Keyspace| self.policy.is_worth_trip(rates, it.replicas, known);
         self.policy.is_hot(rates) || self.roaming(id).is_some_and(worth)
     }
 
     /// Whether a key that nobody has pinned is too cold to stay.
     fn is_cold(&self, id: KeyspaceId, rates: Rates) -> bool {
-        let keeps = |it: &Keyspace| self.policy.keeps_trip(rates, it.replicas, false);
+        let keeps = |it: &Keyspace| self.policy.keeps_trip(rates, it.replicas, Known::default());
         self.policy.is_cold(rates) && !self.roaming(id).is_some_and(keeps)
     }
 }
@@ -256,7 +261,7 @@ impl Keys {
         self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
             let readers = key.readers(seen, name);
-            if key.fit.is_over(seen.now, key.readers, readers, key.writes_most.is_some()) {
+            if key.fit.is_over(seen.now, key.readers, readers, key.known().counted) {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
                 key.decision = log.note(seen.now, name, did, key.rates, readers);
@@ -298,7 +303,7 @@ impl Keys {
             let pinned = seen.pins.contains(name);
             // What only an operator kept here goes with the wish.
             let was_pinned = std::mem::replace(&mut key.pinned, pinned);
-            let wanted = seen.is_wanted(name.keyspace, key.rates, pinned);
+            let wanted = seen.is_wanted(name.keyspace, key.rates, Known { pinned, ..key.known() });
             let unwanted = was_pinned && !pinned && !wanted;
             let cold = !pinned && seen.is_cold(name.keyspace, key.rates);
             key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
@@ -331,7 +336,7 @@ impl Keys {
             let (name, rates) = (named(it), Rates::from(it));
             let reads = policy.is_hot(rates);
             // What can only be answered at home does not go away from there.
-            let trip = it.bound == 0 && seen.is_wanted(it.keyspace, rates, false);
+            let trip = it.bound == 0 && seen.is_wanted(it.keyspace, rates, Known::default());
             if room == 0 || !(reads || trip) || self.keys.contains_key(&name) {
                 continue;
             }

@@ -52,6 +52,10 @@ const IDLE_PART: u64 = 25;
 /// at home, and to have every node hold a copy.
 const TRIP_WRITES_MIN: u64 = 4;
 
+/// The same for a key of which no switch has counted the writes, but nodes, in segments of a tenth
+/// of a second: a single write in one is five or ten per second.
+const TRIP_WRITES_TOLD_MIN: u64 = 25;
+
 /// How much is asked of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rates {
@@ -72,6 +76,15 @@ impl Rates {
     fn readers(self, reads_per_copy: u64) -> u64 {
         self.reads.checked_div(self.writes.saturating_mul(reads_per_copy)).unwrap_or(u64::MAX)
     }
+}
+
+/// What else is known of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// An operator wants it to be hot.
+    pub(crate) pinned: bool,
+    /// Its writes have been counted long enough by a switch.
+    pub(crate) counted: bool,
 }
 
 /// What choosing goes by at one moment.
@@ -136,15 +149,18 @@ impl Policy {
     /// There are then at most twice as many such keys as nodes. So does one that
     /// [crowds](Self::crowds) its readers. One that an operator has pinned goes from [`RATE_MIN`]
     /// on, however much the nodes have to do: bursts are expected of it.
-    pub(crate) fn is_worth_trip(self, rates: Rates, replicas: u8, pinned: bool) -> bool {
+    pub(crate) fn is_worth_trip(self, rates: Rates, replicas: u8, known: Known) -> bool {
+        let Known { pinned, counted } = known;
+        let least = if counted { TRIP_WRITES_MIN } else { TRIP_WRITES_TOLD_MIN };
         let much =
             self.work(rates, replicas.into()) >= self.trip_from(pinned) || self.crowds(rates, 1);
-        rates.writes >= TRIP_WRITES_MIN && much
+        rates.writes >= least && much
     }
 
     /// Whether a key that goes on trips may go on doing so: half of what it took to begin.
-    pub(crate) fn keeps_trip(self, rates: Rates, replicas: u8, pinned: bool) -> bool {
-        self.work(rates, replicas.into()) >= self.trip_from(pinned) / 2 || self.crowds(rates, 2)
+    pub(crate) fn keeps_trip(self, rates: Rates, replicas: u8, known: Known) -> bool {
+        let from = self.trip_from(known.pinned) / 2;
+        self.work(rates, replicas.into()) >= from || self.crowds(rates, 2)
     }
 
     /// Whether each reader of a key has more to do for it than is good for who has only a few that
@@ -220,6 +236,9 @@ fn log2(n: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const COUNTED: Known = Known { pinned: false, counted: true };
+    const PINNED: Known = Known { pinned: true, counted: true };
 
     fn rates(reads: u64, writes: u64) -> Rates {
         Rates { reads, writes }
@@ -298,20 +317,22 @@ mod tests {
             );
         }
         let policy = Policy::new(4, 1_000, None);
-        assert!(policy.is_worth_trip(rates(0, 500), 1, false));
-        assert!(!policy.is_worth_trip(rates(0, 499), 1, false));
-        assert!(policy.is_worth_trip(rates(250, 250), 1, false));
-        assert!(policy.is_worth_trip(rates(0, RATE_MIN), 1, true));
-        assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), 1, true));
-        assert!(policy.keeps_trip(rates(0, 250), 1, false));
-        assert!(!policy.keeps_trip(rates(0, 249), 1, false));
-        assert!(policy.is_worth_trip(rates(0, 167), 3, false), "each write is three visits");
-        assert!(!policy.is_worth_trip(rates(0, 166), 3, false));
+        assert!(policy.is_worth_trip(rates(0, 500), 1, COUNTED));
+        assert!(!policy.is_worth_trip(rates(0, 499), 1, COUNTED));
+        assert!(policy.is_worth_trip(rates(250, 250), 1, COUNTED));
+        assert!(policy.is_worth_trip(rates(0, RATE_MIN), 1, PINNED));
+        assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), 1, PINNED));
+        assert!(policy.keeps_trip(rates(0, 250), 1, COUNTED));
+        assert!(!policy.keeps_trip(rates(0, 249), 1, COUNTED));
+        assert!(policy.is_worth_trip(rates(0, 167), 3, COUNTED), "each write is three visits");
+        assert!(!policy.is_worth_trip(rates(0, 166), 3, COUNTED));
         let many = Policy::new(64, 0, None);
-        assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), 1, false));
-        assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), 1, false));
+        assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), 1, COUNTED));
+        assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), 1, COUNTED));
+        let told = |writes| many.is_worth_trip(rates(9_999, writes), 1, Known::default());
+        assert!(told(TRIP_WRITES_TOLD_MIN) && !told(TRIP_WRITES_TOLD_MIN - 1));
         assert!(
-            !Policy::new(4, 0, None).is_worth_trip(rates(0, RATE_MIN - 1), 1, false),
+            !Policy::new(4, 0, None).is_worth_trip(rates(0, RATE_MIN - 1), 1, COUNTED),
             "idle nodes"
         );
     }
@@ -319,7 +340,7 @@ mod tests {
     #[test]
     fn a_few_readers_may_have_much_to_do_where_nodes_are_slow() {
         let worth = |capacity, [reads, writes]: [u64; 2]| {
-            Policy::new(32, 200, capacity).is_worth_trip(rates(reads, writes), 1, false)
+            Policy::new(32, 200, capacity).is_worth_trip(rates(reads, writes), 1, COUNTED)
         };
         // Four readers, with 24 reads per second each.
         let key = [96, 4];
