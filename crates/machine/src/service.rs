@@ -193,13 +193,16 @@ mod tests {
             service.take(now, Work::Request, 0).unwrap();
         }
         assert_eq!(service.take(now, Work::Request, 1), Err(Full));
+        assert_eq!(finish(&mut service, 6).len(), 1);
+        let now = Instant(6 * MS);
+        assert_eq!(service.take(now, Work::Request, 1), Ok(()));
         for _ in 0..CHAIN_ROOM {
             service.take(now, Work::Chain, 2).unwrap();
         }
         assert_eq!(service.take(now, Work::Chain, 3), Err(Full));
-        assert_eq!(finish(&mut service, 6).len(), 1);
-        assert_eq!(service.take(Instant(6 * MS), Work::Request, 1), Err(Full));
-        assert_eq!(service.take(Instant(6 * MS), Work::Chain, 1), Ok(()));
+        assert_eq!(finish(&mut service, 7).len(), 1);
+        assert_eq!(service.take(Instant(7 * MS), Work::Request, 1), Err(Full));
+        assert_eq!(service.take(Instant(7 * MS), Work::Chain, 1), Ok(()));
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub(super) struct Ways<'p, 'a, A: Fn(u32) -> u32> {
     found: Found,
     /// The way so far, its end first.
     way: Vec<Step>,
-    /// What the key holds before each write of the way that depends on it, and at its end.
-    held: Vec<Option<i64>>,
+    /// What the key holds at the end of the way, and before each write of it that depends on that.
+    passed: Vec<Option<i64>>,
 }
 
 /// What was found.
@@ -64,7 +64,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
         (now, skew_ms): (Instant, u64),
         visits_max: u64,
     ) -> Self {
-        let (found, way, held_on_way) = (Found::default(), Vec::new(), Vec::new());
+        let (found, way, passed) = (Found::default(), Vec::new(), Vec::new());
         let present = held.map(|held| held.value);
         let ends = held.is_some_and(|held| held.expiry_ms != 0);
         let expires = ends || pool.may_expire();
@@ -79,7 +79,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             visits_max,
             found,
             way,
-            held: held_on_way,
+            passed,
         }
     }
 
@@ -158,16 +158,16 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             return;
         };
         if !self.is_round_trip(wanted) {
-            self.held.push(wanted);
+            self.passed.push(wanted);
             self.reach_value_by_writes(wanted, rest);
-            self.held.pop();
+            self.passed.pop();
         }
     }
 
     /// Whether the way leads from what the key is to hold now back to the same: without the writes
     /// between it is as good. Values with an end may differ in that, but nothing is nothing.
     fn is_round_trip(&self, wanted: Option<i64>) -> bool {
-        (wanted.is_none() || !self.expires) && self.held.contains(&wanted)
+        (wanted.is_none() || !self.expires) && self.passed.contains(&wanted)
     }
 
     fn reach_value_by_writes(&mut self, wanted: Option<i64>, rest: u32) {
