@@ -33,7 +33,8 @@ use crate::metrics;
 use crate::roles::Roles;
 use axum::Json;
 use axum::Router;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -195,13 +196,19 @@ impl Orders {
     }
 }
 
+/// It comes ten times a second and may be long: so it is parsed without keeping track of the path to
+/// what is wrong, which takes longer than the parsing.
 async fn take_order(
     State(orders): State<Orders>,
-    order: Result<Json<Order>, JsonRejection>,
+    order: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let Json(order) = match order {
+    let order = match order {
         Ok(order) => order,
         Err(rejection) => return refuse(rejection.status(), rejection.body_text()),
+    };
+    let order: Order = match serde_json::from_slice(&order) {
+        Ok(order) => order,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("not an order: {error}")),
     };
     let obeyed: Result<Report, OrderError> = orders.member.obey(order).await;
     let news = orders.note(obeyed.as_ref().err().cloned());
