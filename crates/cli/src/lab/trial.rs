@@ -102,6 +102,11 @@ impl Trial {
         self.p99_us <= p99_us_max && self.answered >= ANSWERED_MIN * self.rate
     }
 
+    /// Whether a trial that does not hold nearly does.
+    pub(crate) fn is_close(&self, p99_us_max: u64) -> bool {
+        self.p99_us <= 2 * p99_us_max
+    }
+
     /// Whether this program was too slow to tell.
     pub(crate) fn is_spoilt(&self, p99_us_max: u64) -> bool {
         self.late_p99_us > p99_us_max / LATE_PART
