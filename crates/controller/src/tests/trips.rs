@@ -158,9 +158,9 @@ fn a_key_is_left_at_home_where_trips_cannot_be_or_do_not_pay() {
 }
 
 #[test]
-fn the_measure_is_half_of_what_a_node_has_to_do() {
+fn the_measure_is_a_quarter_of_what_a_node_has_to_do() {
     let mut asked = Asked::new([0; 3]);
-    asked.load = 40_000;
+    asked.load = 80_000;
     asked.live_for(SECOND);
     // Two nodes have a part in each write at home.
     asked.rates = [0, 9_500, 0];

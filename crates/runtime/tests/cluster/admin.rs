@@ -240,6 +240,9 @@ fn a_switch_takes_orders_over_http() {
     let twice = [tables.partitions.clone(), tables.partitions.clone()].concat();
     let unsound = SwitchTables { revision: u64::MAX, partitions: twice, ..tables };
     assert_eq!(order(&install(unsound)).0, 422);
+    let answer = put(admin.local(), "/v1/order", r#"{"install":7}"#);
+    assert_eq!(answer.status, 400);
+    assert!(answer.error().starts_with("not an order: "), "{}", answer.error());
     let answer = report(&Order::default());
     assert_eq!(answer.revision(), map.revision, "a bad order changes nothing");
 }
