@@ -196,8 +196,8 @@ impl Orders {
     }
 }
 
-/// It comes ten times a second and may be long: so it is parsed without keeping track of the path to
-/// what is wrong, which takes longer than the parsing.
+/// It comes ten times a second and may be long: so it is parsed without keeping track of the path
+/// to what is wrong, which takes longer than the parsing.
 async fn take_order(
     State(orders): State<Orders>,
     order: Result<Bytes, BytesRejection>,

@@ -117,8 +117,8 @@ const EVENTS_MAX: usize = 3;
 const MS: u64 = 1_000_000;
 
 /// Waits from here on begin in the poll, which takes no system call more, and end with one by the
-/// alarm. Two waits where one would do are nothing in so long a time, but of a shorter one they are:
-/// a node that serves a request for 2.4 ms would be woken twice for each.
+/// alarm. Two waits where one would do are nothing in so long a time, but much in a shorter one: a
+/// node that serves a request for 2.4 ms would be woken twice for each.
 const ALARM_MAX: Duration = Duration::from_millis(10);
 
 struct EventLoop<D: Driven> {

@@ -39,8 +39,8 @@ const LEAST: f64 = 0.01;
 /// How often a trial is tried that this program was too slow for.
 const ATTEMPTS: u64 = 3;
 
-/// How often one is tried that was a little too much. What else the machine does makes a trial worse
-/// and none better, and after one that fails for that nothing higher would be tried.
+/// How often one is tried that was a little too much. What else the machine does makes a trial
+/// worse and none better, and after one that fails for that nothing higher would be tried.
 const CLOSE_ATTEMPTS: u64 = 2;
 
 impl Site {
