@@ -9,7 +9,7 @@ use crate::config::ClientConfig;
 use crate::counters::Counters;
 use crate::interval::Interval;
 use crate::many::Many;
-use crate::pace::{Pacer, Path};
+use crate::pace::{Pacer, Path, Way};
 use crate::scan::{Scan, Shows, Terms};
 use crate::service::Route;
 use crate::window::{Cause, Owner, Pending, Window};
@@ -27,7 +27,7 @@ pub struct Client {
     pub(crate) config: ClientConfig,
     pub(crate) window: Window,
     /// Requests that were asked more than once: how they went, and how long the first took.
-    pub(crate) twice: Twice<(Path, Duration)>,
+    pub(crate) twice: Twice<(Way, Duration)>,
     pub(crate) pacer: Pacer,
     pub(crate) route: Route,
     pub(crate) many: BTreeMap<Ticket, Many>,
@@ -256,7 +256,7 @@ impl Client {
         }
         pending.backoff += 1;
         pending.resend_at =
-            again_at.min(now + self.pacer.timeout(path(pending.op), pending.backoff));
+            again_at.min(now + self.pacer.timeout(now, pending.way(), pending.backoff));
         false
     }
 
@@ -290,7 +290,7 @@ impl Client {
                 return true;
             }
             let oldest = self.window.oldest();
-            if self.window.get(oldest).is_none_or(|it| path(it.op) == Path::Write) {
+            if self.window.get(oldest).is_none_or(|it| it.way().path == Path::Write) {
                 return false;
             }
             self.renumber(now, oldest);
@@ -367,7 +367,7 @@ impl Client {
         pending.copies += 1;
         pending.next = Cause::Silence;
         pending.sent_at = now;
-        pending.resend_at = now + self.pacer.timeout(path(pending.op), pending.backoff);
+        pending.resend_at = now + self.pacer.timeout(now, pending.way(), pending.backoff);
         self.arm(seq);
     }
 
@@ -478,8 +478,4 @@ impl Client {
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
-}
-
-pub(crate) fn path(op: Op) -> Path {
-    if op.is_write() { Path::Write } else { Path::Read }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     rng: Rng,
-    reads: RttEstimator,
-    writes: RttEstimator,
+    reads: Times,
+    writes: Times,
     backoff_max: Duration,
     budget: Budget,
     /// How long to hold back after the next answer that says overloaded.
@@ -24,6 +24,26 @@ pub(crate) struct Pacer {
 pub(crate) enum Path {
     Read,
     Write,
+}
+
+/// What the time of a request depends on, as far as its author can know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) path: Path,
+    pub(crate) region: Option<Region>,
+}
+
+/// A part of the match space. Which node has which part is the switch's business; but one that is
+/// slow for a moment is so for some parts, and not for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Region(u8);
+
+impl Region {
+    /// Where a match value lies.
+    pub(crate) fn of(match_value: u128) -> Self {
+        let [first, ..] = match_value.to_be_bytes();
+        Self(first)
+    }
 }
 
 /// First wait after an ask-again answer: a reconfiguration takes about as long as a few messages.
@@ -41,8 +61,8 @@ impl Pacer {
         let rtt = RttEstimator::new(bounds.min, bounds.first, bounds.max);
         Self {
             rng,
-            reads: rtt.clone(),
-            writes: rtt,
+            reads: Times::new(&rtt),
+            writes: Times::new(&rtt),
             backoff_max: bounds.backoff_max,
             budget: Budget::default(),
             hold: Duration::ZERO,
@@ -53,20 +73,22 @@ impl Pacer {
     /// How long to wait for the answer to a copy before the next; `backoff` counts the waits that
     /// were in vain. Up to a quarter longer than the estimate, so that the retries of requests that
     /// were lost together come apart.
-    pub(crate) fn timeout(&mut self, path: Path, backoff: u32) -> Duration {
-        let estimator = match path {
+    pub(crate) fn timeout(&mut self, now: Instant, way: Way, backoff: u32) -> Duration {
+        let Way { path, region } = way;
+        let times = match path {
             Path::Read => &self.reads,
             Path::Write => &self.writes,
         };
-        let timeout = estimator.timeout(backoff).min(self.backoff_max).max(estimator.timeout(0));
+        let usual = times.timeout(now, region, 0);
+        let timeout = times.timeout(now, region, backoff).min(self.backoff_max).max(usual);
         timeout + self.up_to(timeout / 4)
     }
 
     /// Takes the time between the only copy and its answer, while so many waited for one.
-    pub(crate) fn sample(&mut self, path: Path, rtt: Duration, under_way: usize) {
-        match path {
-            Path::Read => self.reads.sample(rtt, under_way),
-            Path::Write => self.writes.sample(rtt, under_way),
+    pub(crate) fn sample(&mut self, now: Instant, way: Way, rtt: Duration, under_way: usize) {
+        match way.path {
+            Path::Read => self.reads.sample(now, way.region, rtt, under_way),
+            Path::Write => self.writes.sample(now, way.region, rtt, under_way),
         }
     }
 
@@ -76,8 +98,8 @@ impl Pacer {
     /// timeout, which only the answers of the others shape, since theirs are to requests that were
     /// sent once; so each request is sent to it several times, and a tenth of the requests to all
     /// servers, which the budget allows, is more than one of many can serve.
-    pub(crate) fn in_vain(&mut self, path: Path, took: Duration, under_way: usize) {
-        self.sample(path, took, under_way);
+    pub(crate) fn in_vain(&mut self, now: Instant, way: Way, took: Duration, under_way: usize) {
+        self.sample(now, way, took, under_way);
         self.budget.fine();
     }
 
@@ -128,6 +150,50 @@ impl Pacer {
     fn up_to(&mut self, most: Duration) -> Duration {
         let nanos = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(self.rng.below(nanos))
+    }
+}
+
+/// How long answers take.
+///
+/// The times of all requests say how long those take that nothing keeps waiting. Where a node is
+/// behind, its own say how far: if it were asked again as soon as the others, it would be asked for
+/// more than it can serve, and its queue would never be empty again. They make a timeout longer and
+/// never shorter, for what is lost in an idle place is not noticed sooner than that.
+#[derive(Clone, Debug)]
+struct Times {
+    all: RttEstimator,
+    /// By region: its own, and when it was last told something.
+    regions: Vec<(Instant, RttEstimator)>,
+    /// One that knows nothing.
+    fresh: RttEstimator,
+}
+
+/// What a region was like so long ago is forgotten.
+const REGION_MEMORY: Duration = Duration::from_secs(5);
+
+impl Times {
+    fn new(fresh: &RttEstimator) -> Self {
+        let regions = vec![(Instant::default(), fresh.clone()); usize::from(u8::MAX) + 1];
+        Self { all: fresh.clone(), regions, fresh: fresh.clone() }
+    }
+
+    fn timeout(&self, now: Instant, region: Option<Region>, attempt: u32) -> Duration {
+        let own = region.and_then(|Region(it)| self.regions.get(usize::from(it)));
+        let own = own.filter(|(told, it)| it.smoothed().is_some() && now < *told + REGION_MEMORY);
+        let own = own.map_or(Duration::ZERO, |(_, it)| it.timeout(attempt));
+        self.all.timeout(attempt).max(own)
+    }
+
+    fn sample(&mut self, now: Instant, region: Option<Region>, rtt: Duration, under_way: usize) {
+        self.all.sample(rtt, under_way);
+        let regions = self.regions.len();
+        let own = region.and_then(|Region(it)| self.regions.get_mut(usize::from(it)));
+        let Some((told, own)) = own else { return };
+        if now >= *told + REGION_MEMORY {
+            *own = self.fresh.clone();
+        }
+        *told = now;
+        own.sample(rtt, under_way / regions);
     }
 }
 
@@ -195,6 +261,8 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const READ: Way = Way { path: Path::Read, region: Some(Region(7)) };
+    const ELSEWHERE: Way = Way { path: Path::Read, region: Some(Region(8)) };
 
     fn pacer() -> Pacer {
         let service = wire::Endpoint { addr: [0; 16], port: 1 };
@@ -225,7 +293,7 @@ mod tests {
             pacer.start(now);
             if pacer.take_retry(now) {
                 taken += 1;
-                pacer.in_vain(Path::Read, MS, 1);
+                pacer.in_vain(now, READ, MS, 1);
             }
         }
         // A tenth and 100 for one second, over eleven; and what was saved up, over as many.
@@ -234,11 +302,29 @@ mod tests {
 
     #[test]
     fn answers_that_come_after_the_timeout_make_it_longer() {
-        let mut pacer = pacer();
-        (0..100).for_each(|_| pacer.sample(Path::Read, MS, 100));
-        assert!(pacer.timeout(Path::Read, 0) < 7 * MS);
-        (0..10).for_each(|_| pacer.in_vain(Path::Read, 20 * MS, 10));
-        assert!(pacer.timeout(Path::Read, 0) > 20 * MS);
+        let (mut pacer, now) = (pacer(), Instant::from_unix_ms(1));
+        (0..100).for_each(|_| pacer.sample(now, READ, MS, 100));
+        assert!(pacer.timeout(now, READ, 0) < 7 * MS);
+        (0..10).for_each(|_| pacer.in_vain(now, READ, 20 * MS, 10));
+        assert!(pacer.timeout(now, READ, 0) > 20 * MS);
+    }
+
+    #[test]
+    fn where_a_node_is_behind_more_patience_is_needed_and_only_there_and_not_for_long() {
+        let (mut pacer, now) = (pacer(), Instant::from_unix_ms(1));
+        (0..1_000).for_each(|_| pacer.sample(now, ELSEWHERE, MS, 1_000));
+        (0..10).for_each(|_| pacer.sample(now, READ, 400 * MS, 1_000));
+        let nowhere = Way { region: None, ..READ };
+        let write = Way { path: Path::Write, ..READ };
+        let mut timeout = |after, way| pacer.timeout(now + after, way, 0);
+        assert!(timeout(MS, READ) > 400 * MS);
+        assert!(timeout(MS, ELSEWHERE) < 100 * MS, "{:?}", timeout(MS, ELSEWHERE));
+        assert!(timeout(MS, nowhere) < 100 * MS);
+        assert!((50 * MS..63 * MS).contains(&timeout(MS, write)), "no write was answered yet");
+        assert!(timeout(REGION_MEMORY, READ) < 100 * MS, "that was long ago");
+        let later = now + REGION_MEMORY;
+        pacer.sample(later, READ, MS, 1_000);
+        assert!(pacer.timeout(later, READ, 0) < 100 * MS, "and counts no more");
     }
 
     #[test]

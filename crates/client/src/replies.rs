@@ -1,7 +1,7 @@
 //! The half of the machine that takes replies, and ends and feeds scans.
 
 use crate::encode::{self, PIECES_ALL, RangeTerms};
-use crate::machine::{Client, path};
+use crate::machine::Client;
 use crate::scan::{Ask, Piece};
 use crate::window::{Cause, Owner, Pending};
 use crate::{NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
@@ -21,7 +21,7 @@ impl Client {
             && self.window.get(seq).is_some_and(|it| it.op.reply() == op && it.copies > 0);
         if !waits {
             if header.client() == self.config.client_id {
-                self.note_second_answer(seq);
+                self.note_second_answer(now, seq);
             }
             return Err(DropReason::UnknownRequest);
         }
@@ -127,20 +127,20 @@ impl Client {
     pub(crate) fn decided(&mut self, now: Instant, seq: u64) {
         self.pacer.decided();
         let Some(pending) = self.window.get(seq) else { return };
-        let path = path(pending.op);
+        let way = pending.way();
         if pending.copies == 1 {
-            self.pacer.sample(path, now.since(pending.sent_at), self.window.len());
+            self.pacer.sample(now, way, now.since(pending.sent_at), self.window.len());
         } else if matches!(pending.owner, Owner::Single(_)) {
             let (took, open) = (now.since(pending.started_at), pending.copies.saturating_sub(1));
-            self.twice.end(seq, (path, took), open);
+            self.twice.end(seq, (way, took), open);
         }
     }
 
     /// A copy of a request that was answered before has been answered as well.
-    fn note_second_answer(&mut self, seq: u64) {
-        let Some((path, took)) = self.twice.answered(seq) else { return };
+    fn note_second_answer(&mut self, now: Instant, seq: u64) {
+        let Some((way, took)) = self.twice.answered(seq) else { return };
         self.counters.in_vain += 1;
-        self.pacer.in_vain(path, took, self.window.len());
+        self.pacer.in_vain(now, way, took, self.window.len());
     }
 
     fn take_ask_again(

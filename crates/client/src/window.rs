@@ -5,6 +5,7 @@
 //! their request ends: an entry counts only if the request still names its instant.
 
 use crate::many::Part;
+use crate::pace::{Path, Region, Way};
 use crate::scan::Ask;
 use crate::{IN_FLIGHT_MAX, Ticket};
 use machine::Instant;
@@ -87,6 +88,14 @@ impl Pending {
             deadline: never,
             timer: never,
         }
+    }
+
+    /// What its time depends on.
+    pub(crate) fn way(&self) -> Way {
+        let path = if self.op.is_write() { Path::Write } else { Path::Read };
+        let somewhere = !matches!(self.op, Op::Mget | Op::Range | Op::Describe);
+        let header = self.datagram.first_chunk::<HEADER_LEN>().filter(|_| somewhere);
+        Way { path, region: header.map(|it| Region::of(it.match_value())) }
     }
 
     /// Its key is away: says whether it has not been told so before.
