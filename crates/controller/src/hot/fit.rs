@@ -11,6 +11,16 @@ const REFIT_AFTER: Duration = Duration::from_secs(2);
 /// Off by so many times, copies are changed at once.
 const MUCH: u64 = 4;
 
+/// What can wait is decided in steps of so long, for all keys at once: one order tells it all.
+const STEP: Duration = Duration::from_millis(500);
+
+/// Whether something that began then, if it did, has lasted for so long by the last step.
+pub(crate) fn has_lasted(since: Option<Instant>, long: Duration, now: Instant) -> bool {
+    let step = u64::try_from(STEP.as_millis()).expect("half a second");
+    let last = Instant::from_unix_ms(now.unix_ms() / step * step);
+    since.is_some_and(|at| at + long <= last)
+}
+
 /// Whether what a key has still fits it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fit {
@@ -27,7 +37,7 @@ impl Fit {
         let chosen = std::mem::replace(&mut self.chosen, known);
         let (less, more) = (has.min(wants), has.max(wants));
         self.misfit_since = self.misfit_since.or(Some(now)).filter(|_| less < more);
-        let late = self.misfit_since.is_some_and(|at| at + REFIT_AFTER <= now);
+        let late = has_lasted(self.misfit_since, REFIT_AFTER, now);
         less < more && (late || !chosen || less.saturating_mul(MUCH) <= more)
     }
 }
@@ -59,6 +69,21 @@ mod tests {
         assert!(!fit.is_over(at(2_000), 4, 6, true));
         assert!(!fit.is_over(at(3_999), 4, 6, true));
         assert!(fit.is_over(at(4_000), 4, 6, true));
+    }
+
+    #[test]
+    fn what_can_wait_waits_for_others() {
+        let long = Duration::from_secs(2);
+        for (since, now, over) in [
+            (at(0), at(2_000), true),
+            (at(1), at(2_001), false),
+            (at(1), at(2_499), false),
+            (at(1), at(2_500), true),
+            (at(499), at(2_500), true),
+        ] {
+            assert_eq!(has_lasted(Some(since), long, now), over, "{since:?} {now:?}");
+        }
+        assert!(!has_lasted(None, long, at(9_000)));
     }
 
     #[test]

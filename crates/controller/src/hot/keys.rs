@@ -1,6 +1,6 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
-use super::fit::Fit;
+use super::fit::{Fit, has_lasted};
 use super::load::{Gauge, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
@@ -307,7 +307,7 @@ impl Keys {
             let unwanted = was_pinned && !pinned && !wanted;
             let cold = !pinned && seen.is_cold(name.keyspace, key.rates);
             key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
-            let over = key.cold_since.is_some_and(|at| at + COLD_AFTER <= now);
+            let over = has_lasted(key.cold_since, COLD_AFTER, now);
             let why = match seen.keyspace(name.keyspace) {
                 None => "its keyspace has no copies of hot keys".to_owned(),
                 Some(_) if few => "too few nodes answer".to_owned(),

@@ -3,7 +3,7 @@
 //!
 //! Whether it is worth one, [`policy`](super::policy) says.
 
-use super::fit::Fit;
+use super::fit::{Fit, has_lasted};
 use super::keys::COLD_AFTER;
 use super::log::HotAction;
 use super::losses::Losses;
@@ -131,7 +131,7 @@ impl Trips {
         if !away.row.iter().copied().eq(it.places.row(it.first)) {
             return Some("other nodes are there than when it began".to_owned());
         }
-        let idle = away.idle_since.is_some_and(|at| at + COLD_AFTER <= it.now);
+        let idle = has_lasted(away.idle_since, COLD_AFTER, it.now);
         idle.then(|| "its home could do it by itself".to_owned())
     }
 
