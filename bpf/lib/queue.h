@@ -4,7 +4,8 @@
  * crates/switch/src/loads.rs but by the kernel's ticks.
  *
  * Each processor predicts from its own share of the packets: to share the figures would cost each
- * packet more than all the rest of its way.
+ * packet more than all the rest of its way. What the others have sent to a node it knows by the
+ * node's reports.
  */
 #ifndef KEYWAY_QUEUE_H
 #define KEYWAY_QUEUE_H
@@ -88,6 +89,7 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 	/* A node that leaves the request's chain in its reply does not know of rates. */
 	__u32 rate = kw->chain_len ? 0 : bpf_ntohl(KW_U32((void *)kw + KW_RATE_AT));
 	struct kw_report *report = kw_report(node);
+	__u64 told = bpf_ntohs(kw->load) * KW_REQUEST;
 	__u64 *waiting;
 
 	report->load = bpf_ntohs(kw->load) + 1;
@@ -98,6 +100,8 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 		report->rate = rate;
 	if (!rate)
 		*waiting = *waiting > KW_REQUEST ? *waiting - KW_REQUEST : 0;
+	if (*waiting < told)
+		*waiting = told;
 }
 
 /*

@@ -4,6 +4,10 @@
 //! at which the node serves, computed when somebody looks. So what is lost on the way is forgotten
 //! by itself. A node that does not say its rate leaks one request with each reply, and half of its
 //! count every [`HALVED_EVERY_NS`].
+//!
+//! A prediction is never less than what the node has just reported. Who sees every packet on its
+//! way to a node hardly needs that; but where packets are shared out between pipelines, each leaks
+//! at the whole rate what is a part of the requests, and would predict empty queues all the time.
 
 use cluster::NodeId;
 use machine::Instant;
@@ -53,7 +57,7 @@ impl Loads {
         ids.zip(&self.0).filter_map(|(node, it)| Some((node, it.reported?)))
     }
 
-    /// Takes a node's report.
+    /// Takes the last report of a node, of which nothing else is known.
     ///
     /// # Panics
     ///
@@ -62,15 +66,17 @@ impl Loads {
         self.node(node).reported = Some(load);
     }
 
-    /// A reply has come from this node, which says that it serves so many requests in a second; 0:
-    /// it does not say.
-    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, rate: u32) {
+    /// A reply has come from this node, which found so many datagrams waiting, and says that it
+    /// serves so many requests in a second; 0: it does not say.
+    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, load: u16, rate: u32) {
+        self.note(node, load);
         let node = self.node(node);
         node.leak(now);
         node.rate = (u64::from(rate) << 32) / 1_000_000_000;
         if node.rate == 0 {
             node.queue = node.queue.saturating_sub(REQUEST);
         }
+        node.queue = node.queue.max(u64::from(load) * REQUEST);
     }
 
     /// A request is sent to this node.
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn a_known_rate_drains_the_queue_and_no_further() {
         let mut loads = Loads::default();
-        loads.answered(ms(0), NODE, 1_000);
+        loads.answered(ms(0), NODE, 0, 1_000);
         for _ in 0..10 {
             loads.sent(ms(0), NODE);
         }
@@ -132,12 +138,12 @@ mod tests {
         assert!((of(&mut loads, 0) - 10.0).abs() < 1e-6);
         assert!((of(&mut loads, 4) - 6.0).abs() < 1e-3, "one a millisecond");
         assert!((of(&mut loads, 3) - 6.0).abs() < 1e-3, "time does not run back");
-        loads.answered(ms(4), NODE, 2_000);
+        loads.answered(ms(4), NODE, 0, 2_000);
         assert!((of(&mut loads, 5) - 4.0).abs() < 1e-2, "two a millisecond, none for the reply");
         assert_eq!(loads.predicted(ms(60_000), NODE), 0);
         loads.sent(ms(60_000), NODE);
         assert_eq!(loads.predicted(ms(60_000), NODE), REQUEST, "nothing is saved up");
-        loads.answered(ms(60_000), NODE, u32::MAX);
+        loads.answered(ms(60_000), NODE, 0, u32::MAX);
         assert_eq!(loads.predicted(Instant(u64::MAX), NODE), 0);
     }
 
@@ -147,18 +153,33 @@ mod tests {
         for _ in 0..8 {
             loads.sent(ms(0), NODE);
         }
-        loads.answered(ms(1), NODE, 0);
+        loads.answered(ms(1), NODE, 0, 0);
         assert_eq!(loads.predicted(ms(9), NODE), 7 * REQUEST);
         loads.sent(ms(9), NODE);
         assert_eq!(loads.predicted(ms(10), NODE), 4 * REQUEST);
         assert_eq!(loads.predicted(ms(19), NODE), 4 * REQUEST, "half a period counts later");
         assert_eq!(loads.predicted(ms(35), NODE), REQUEST);
         for _ in 0..3 {
-            loads.answered(ms(36), NODE, 0);
+            loads.answered(ms(36), NODE, 0, 0);
         }
         assert_eq!(loads.predicted(ms(36), NODE), 0);
         loads.sent(ms(36), NODE);
         assert_eq!(loads.predicted(ms(3_600_000), NODE), 0);
+    }
+
+    #[test]
+    fn what_others_have_sent_is_known_by_reports() {
+        for rate in [0, 1_000] {
+            let mut loads = Loads::default();
+            loads.answered(ms(0), NODE, 0, rate);
+            loads.sent(ms(1), NODE);
+            loads.answered(ms(1), NODE, 12, rate);
+            assert_eq!(loads.predicted(ms(1), NODE), 12 * REQUEST);
+            loads.sent(ms(1), NODE);
+            loads.answered(ms(1), NODE, 2, rate);
+            let answered = if rate == 0 { 12 } else { 13 };
+            assert_eq!(loads.predicted(ms(1), NODE), answered * REQUEST, "it was less before");
+        }
     }
 
     #[test]

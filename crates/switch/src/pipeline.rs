@@ -284,10 +284,9 @@ impl Pipeline {
         if header.node() != sender.0 {
             return Err(DropReason::ReplyNotFromNode);
         }
-        self.loads.note(sender, header.load());
         // A node that leaves the request's chain in its reply does not know of rates.
         let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
-        self.loads.answered(now, sender, rate);
+        self.loads.answered(now, sender, header.load(), rate);
         if let Some(keeper) = self.keeper.as_ref().filter(|_| learn::is_about_one_key(op))
             && !keeper.note(header)
         {
