@@ -1,15 +1,15 @@
 //! A server that is slow for a moment, one of many: it must not stay slow because its requests are
 //! sent to it again and again.
 
+use crate::{SERVICE, not_found};
 use client::{Client, ClientConfig, Request, Ticket};
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Code, Endpoint, Fields as _, Header, Op, Packet};
+use wire::{Fields as _, Packet};
 
-const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const MS: Duration = Duration::from_millis(1);
 
 /// Servers, and parts of the hash space of which each has several.
@@ -108,12 +108,7 @@ impl World {
         if request.is_empty() {
             return;
         }
-        let asked = Header::read(Packet::parse(&request).expect("sound").header());
-        let op = Op::from_wire(asked.op).expect("sound").reply() as u8;
-        let code = Code::NotFound as u8;
-        let mut out = Vec::new();
-        wire::emit(&mut out, &Header { op, code, flags: 0, key_len: 0, ..asked }, &[&[0; 8]]);
-        self.client.handle_packet(now, SERVICE, &out);
+        self.client.handle_packet(now, SERVICE, &not_found(&request));
     }
 
     fn deliver(&mut self, now: Instant) {

@@ -1,4 +1,6 @@
-//! Copies that a client has sent in vain: how it learns of them.
+//! Copies that a client has sent in vain: how it learns of them, and that no server drowns in them.
+
+mod slow;
 
 use client::{Client, ClientConfig, Request};
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
