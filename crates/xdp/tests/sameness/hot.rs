@@ -12,6 +12,7 @@ use cluster::{
     SwitchTables,
 };
 use machine::{Instant, Outbox, Rng};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeSet;
@@ -355,6 +356,37 @@ fn of_two_readers_the_less_busy_is_asked_and_those_without_a_way_are_not() {
     }
     switch.plane.set_way(NodeId(3), 0, [[0; 6]; 2]).unwrap();
     assert_eq!(asks(&switch).0, HOME);
+}
+
+/// What is predicted is each processor's own, and the others send to the same nodes: what those have
+/// to do for them it knows by their reports alone.
+#[test]
+fn no_node_has_less_to_do_than_it_has_just_reported() {
+    let Some((stand, program)) = ready("predictions of one processor") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on_one_processor();
+    warm_up(&switch, 1);
+    for (node, load) in [(2, 50), (3, 0)] {
+        let mut said = Header { load, ..says(Op::HotCopied, node, 5, 1) };
+        said.set_rate(1);
+        reply(&switch, &said);
+    }
+    let mut asked = [0; 4];
+    for _ in 0..90 {
+        asked[usize::from(asks(&switch).0)] += 1;
+    }
+    assert!(asked[3] >= 65 && asked[2] >= 15, "{asked:?}: the first 49, and half of the others");
+}
+
+fn stay_on_one_processor() {
+    let thread = nix::unistd::Pid::from_raw(0);
+    let allowed = sched_getaffinity(thread).unwrap();
+    let first = (0..CpuSet::count()).find(|core| allowed.is_set(*core) == Ok(true)).unwrap();
+    let mut one = CpuSet::new();
+    one.set(first).unwrap();
+    sched_setaffinity(thread, &one).unwrap();
 }
 
 #[test]
