@@ -261,9 +261,8 @@ pub(crate) fn handle_mget<E: Engine>(
             continue;
         }
         if hot & 1 << index != 0 && keyspace.keyhash(key.key) == key.keyhash {
-            let home = lookup.tail_of(keyspace.id, keyspace.match_value(key.key));
-            match home.filter(|replica| replica.trips.present(key.key).is_some()) {
-                Some(replica) => replica.answer_mget_away(ctx, request, index, &key, &mut answer),
+            match lookup.tail_of(keyspace.id, keyspace.match_value(key.key)) {
+                Some(home) => home.answer_mget_floor(ctx, request, index, &key, &mut answer),
                 None => answer_from_copy(ctx, request, keyspace.id, index, &key, &mut answer),
             }
             continue;
@@ -308,8 +307,32 @@ impl Replica {
         self.answer_from_record(ctx, request, index, at, key, answer);
     }
 
-    /// A key that is on a trip, and that is sent home for want of a copy: the slot carries the
-    /// floor, and only that very version may be shown.
+    /// A key that is to be on a trip, and that is sent home for want of a copy: the slot carries
+    /// the floor, and that very version may be shown.
+    fn answer_mget_floor<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        slot: &MgetKey<'_>,
+        answer: &mut MgetAnswer,
+    ) {
+        if self.trips.present(slot.key).is_some() {
+            self.answer_mget_away(ctx, request, index, slot, answer);
+            return;
+        }
+        // It has not left yet, or may not for now: nobody but this tail may have what is newest.
+        let keyspace = self.partition.keyspace;
+        let Some(at) = self.place_of(ctx, slot.key) else { return };
+        ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
+        if self.newest_spread(slot.key).map(u128::from) == Some(slot.match_value) {
+            self.answer_from_record(ctx, request, index, &at, slot.key, answer);
+        } else {
+            self.answer_mget_key(ctx, request, index, &at, slot.key, answer);
+        }
+    }
+
+    /// The same of a key that is away: only that very version may be shown.
     fn answer_mget_away<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,

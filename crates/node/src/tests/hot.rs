@@ -459,6 +459,20 @@ fn a_reader_shows_in_an_mget_the_very_version_that_the_switch_asks_for() {
     assert_eq!(chain.mget(READER, None).0, Code::NotOwner, "without a floor it is no reader");
 }
 
+/// So it is asked while the key is to go on a trip and has not left.
+#[test]
+fn a_tail_shows_in_an_mget_the_floor_that_it_is_asked_for_or_what_is_covered() {
+    let mut chain = Chain::hot();
+    assert_eq!(chain.mget(TAIL, Some(1)), (Code::Ok, 1));
+    chain.put(HOT, b"2");
+    chain.settle();
+    let version = chain.only_reply().version;
+    assert_eq!(chain.mget(TAIL, Some(version)), (Code::Ok, version));
+    assert_eq!(chain.mget(TAIL, Some(1)).0, Code::NotHere, "who knows of the newer one?");
+    chain.settle();
+    assert_eq!(chain.mget(TAIL, Some(1)), (Code::Ok, version), "the switch does by now");
+}
+
 #[test]
 fn what_passes_no_switch_is_not_answered_for_a_hot_key() {
     let mut chain = Chain::new(3);

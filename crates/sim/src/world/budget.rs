@@ -45,9 +45,13 @@ impl World {
 
     /// Whether all keys on trips can still return if this node loses its disk.
     pub(super) fn can_return_without(&mut self, node: u16) -> bool {
-        // A node that is down will be given the newest order before it does anything.
-        let up = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
-        if let Some(revision) = up.map(|machine| machine.report().hot_revision).min() {
+        let machines = self.shards.iter().map(|shard| shard.machine.as_ref());
+        let reports: Option<Vec<_>> = machines.map(|machine| Some(machine?.report())).collect();
+        // The head of a chain of one tells nobody of a trip that it begins. Who is down may have.
+        let reports = reports.unwrap_or_default();
+        if reports.iter().all(|report| report.homecoming == 0)
+            && let Some(revision) = reports.iter().map(|report| report.hot_revision).min()
+        {
             self.trips.all_have(revision);
         }
         // A trip may be ordered before the controller has noticed.

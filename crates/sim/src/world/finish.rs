@@ -306,8 +306,10 @@ const HEALED_MAX: Duration = Duration::from_secs(30);
 const FLOODED_BYTES: u64 = 64;
 /// For all answers: more than a client's patience.
 const ANSWERED_MAX: Duration = Duration::from_secs(15);
-/// For what is pending to be committed.
-const QUIET_MAX: Duration = Duration::from_secs(10);
+/// For what is pending to be committed, and for trips to end: a controller takes the rate of writes
+/// over four seconds at most, of which the last that had any may be the first of eight, and then
+/// waits for two and a half.
+const QUIET_MAX: Duration = Duration::from_secs(15);
 /// For parts of what is no value to go: they are given up after a while, asked for again now and
 /// then, and dropped some time later.
 const PARTS_MAX: Duration = Duration::from_secs(30);
