@@ -58,7 +58,7 @@ int resettle(struct kw_hot_change *to)
 {
 	struct kw_hot_key key = { .keyhash = to->keyhash, .keyspace = to->keyspace };
 	struct kw_hot *hot = bpf_map_lookup_elem(&hot_keys, &key);
-	__u8 before[KW_HOT_READERS_MAX];
+	__u8 before[KW_HOT_WINDOW_MAX];
 
 	if (!hot)
 		return 1;
@@ -69,10 +69,10 @@ int resettle(struct kw_hot_change *to)
 	*(volatile __u8 *)&hot->chosen = to->chosen;
 	__builtin_memcpy(before, hot->marks, sizeof(before));
 #pragma clang loop unroll(full) /* The verifier wants constant offsets into `to`. */
-	for (int i = 0; i < KW_HOT_READERS_MAX; i++) {
+	for (int i = 0; i < KW_HOT_WINDOW_MAX; i++) {
 		__u8 from = to->from[i];
 
-		hot->marks[i] = from < KW_HOT_READERS_MAX ? before[from] : 0;
+		hot->marks[i] = from < KW_HOT_WINDOW_MAX ? before[from] : 0;
 	}
 	return 0;
 }

@@ -39,7 +39,7 @@
 /* No node has this id. */
 #define KW_NOBODY	0xffff
 
-_Static_assert(sizeof(((struct kw_hot *)0)->marks) == KW_HOT_READERS_MAX, "a mark for each reader");
+_Static_assert(sizeof(((struct kw_hot *)0)->marks) == KW_HOT_WINDOW_MAX, "a mark for each reader");
 _Static_assert(sizeof(((struct kw_holders *)0)->nodes) == 2 * KW_NODES_MAX, "a place for each node");
 
 /* The element of a key that may have one. */
@@ -140,7 +140,7 @@ static __always_inline bool kw_is_known(__u32 id, __u32 mark)
 /* The node's id of a reader that was picked. */
 static __always_inline __u32 kw_picked(__u32 picked)
 {
-	return picked / KW_HOT_READERS_MAX;
+	return picked / KW_HOT_WINDOW_MAX;
 }
 
 /*
@@ -157,13 +157,13 @@ __noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u3
 		return -1;
 	if (reader >= hot->readers)
 		reader -= hot->readers;
-	reader &= KW_HOT_READERS_MAX - 1;
+	reader &= KW_HOT_WINDOW_MAX - 1;
 	if (taken >> reader & 1 || (mark & 0xff && hot->marks[reader] != (mark & 0xff)))
 		return -1;
 	node = kw_holder(hot, reader);
 	if (!kw_is_known(node, mark))
 		return -1;
-	return node * KW_HOT_READERS_MAX + reader;
+	return node * KW_HOT_WINDOW_MAX + reader;
 }
 
 /*
@@ -182,7 +182,7 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 		return -1;
 	readers = hot->readers;
 	from = (kw_draw(own) & 0xffff) * readers >> 16;
-	for (i = 0; i < KW_HOT_READERS_MAX && i < readers; i++) {
+	for (i = 0; i < KW_HOT_WINDOW_MAX && i < readers; i++) {
 		next = kw_fits(hot, from + i, taken, mark);
 		if (next < 0)
 			continue;
@@ -218,7 +218,7 @@ __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own
 		for (j = 1; j < KW_SAMPLES_MAX && seen >> (reader & 63) & 1; j++)
 			reader = reader + 1 < readers ? reader + 1 : 0;
 		seen |= 1ULL << (reader & 63);
-		if (hot->marks[reader & (KW_HOT_READERS_MAX - 1)] != (mark & 0xff))
+		if (hot->marks[reader & (KW_HOT_WINDOW_MAX - 1)] != (mark & 0xff))
 			continue;
 		node = kw_holder(hot, reader);
 		if (!kw_is_known(node, mark))
@@ -268,7 +268,7 @@ static __always_inline void kw_note_mark(struct kw_hot *hot, __u32 node, __u8 ma
 	reader = place >= hot->first ? place - hot->first : place + holders.count - hot->first;
 	if (reader >= hot->readers)
 		return;
-	reader &= KW_HOT_READERS_MAX - 1;
+	reader &= KW_HOT_WINDOW_MAX - 1;
 	if (hot->marks[reader] != mark)
 		hot->marks[reader] = mark;
 }

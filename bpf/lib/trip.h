@@ -81,7 +81,7 @@ __noinline int kw_choose_chain(const struct kw_hot *hot, struct kw_own *own, str
 				return -1;
 			break;
 		}
-		taken |= 1ULL << (picked & (KW_HOT_READERS_MAX - 1));
+		taken |= 1ULL << (picked & (KW_HOT_WINDOW_MAX - 1));
 		*(__be16 *)(void *)(to->chain + 2 * i) = bpf_htons(kw_picked(picked));
 	}
 	to->chain_len = hot->replicas;

@@ -7,6 +7,7 @@
 use crate::{InstallError, KeyspaceId, Life, NodeId, text};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// What becomes of a keyspace's hot keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,9 +72,9 @@ pub struct HotEntry {
     pub stay: u64,
     /// Place of the first node that is to hold a copy.
     pub first: u16,
-    /// How many are to: the nodes in so many places from `first` on, round the end. At most
-    /// [`wire::HOT_READERS_MAX`], and at most as many as there are places. On a trip: the nodes
-    /// that writes may go to; how many of them are to hold copies, the trip says.
+    /// How many are to: the nodes in so many places from `first` on, round the end. At most as many
+    /// as there are places. On a trip: the nodes that writes may go to; how many of them are to
+    /// hold copies, the trip says.
     pub readers: u16,
     /// The trip that its writes are on; `None`: they go through the chain of its partition.
     #[serde(default)]
@@ -138,10 +139,37 @@ impl HotOrder {
 
     /// The nodes that are to hold copies of a key, with their lives.
     pub fn readers<'a>(&'a self, key: &HotEntry) -> impl Iterator<Item = (NodeId, Life)> + 'a {
-        let round = self.places.iter().cycle().skip(key.first.into());
-        let count = usize::from(key.readers).min(self.places.len());
-        round.take(count).filter_map(|place| *place)
+        self.row(key).filter_map(|place| *place)
     }
+
+    /// Those of them that are in the same window as this one, which is one of them; else those of
+    /// the first window.
+    pub fn mates(&self, key: &HotEntry, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let is_it = |place: &Option<(NodeId, Life)>| place.is_some_and(|(it, _)| it == node);
+        let window = window(key.readers.into(), self.row(key).position(is_it).unwrap_or(0));
+        let places = self.row(key).skip(window.start).take(window.len());
+        places.filter_map(|place| Some((*place)?.0))
+    }
+
+    /// A key's row of places.
+    fn row<'a>(
+        &'a self,
+        key: &HotEntry,
+    ) -> impl Iterator<Item = &'a Option<(NodeId, Life)>> + use<'a> {
+        let round = self.places.iter().cycle().skip(key.first.into());
+        round.take(usize::from(key.readers).min(self.places.len()))
+    }
+}
+
+/// The window that a place of a row of so many is in. All that hold one version of a trip are in
+/// one window: so a switch finds them by looking at no more than [`wire::HOT_WINDOW_MAX`] marks.
+/// All windows of a row are of the same length, but perhaps for the last.
+#[must_use]
+pub fn window(row: usize, place: usize) -> Range<usize> {
+    let windows = row.div_ceil(wire::HOT_WINDOW_MAX).max(1);
+    let len = row.div_ceil(windows).max(1);
+    let first = place - place % len;
+    first..(first + len).min(row)
 }
 
 /// Which key of all keyspaces.
@@ -158,9 +186,7 @@ impl HotEntry {
     fn check(&self, revision: u64, places: usize) -> Result<(), InstallError> {
         let Self { key, stay, first, readers, .. } = self;
         let count = usize::from(*readers);
-        unsound_unless(count <= places.min(wire::HOT_READERS_MAX), || {
-            format!("{} has {readers} readers", self.name())
-        })?;
+        unsound_unless(count <= places, || format!("{} has {readers} readers", self.name()))?;
         unsound_unless(usize::from(*first) < places, || {
             format!("{} begins at place {first}", self.name())
         })?;
@@ -257,4 +283,48 @@ pub struct HotCount {
     pub spread: u64,
     /// Writes.
     pub writes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_cut_into_windows_that_are_alike() {
+        for (row, len) in [(1, 1), (64, 64), (65, 33), (128, 64), (129, 43), (512, 64), (1_000, 63)]
+        {
+            let mut end = 0;
+            for place in 0..row {
+                let window = window(row, place);
+                assert!(window.contains(&place));
+                if place == end {
+                    assert_eq!(window.start, end);
+                    assert!(window.len() == len || window.end == row, "{row}: {window:?}");
+                    end = window.end;
+                }
+            }
+            assert_eq!(end, row);
+        }
+        assert!(window(0, 0).is_empty());
+    }
+
+    #[test]
+    fn the_mates_of_a_node_are_those_of_its_window() {
+        let key = HotEntry {
+            keyspace: KeyspaceId(1),
+            key: b"key".into(),
+            keyhash: 1,
+            stay: 1,
+            first: 90,
+            readers: 100,
+            trip: None,
+        };
+        let mut places: Vec<_> = (0..100).map(|id| Some((NodeId(id), Life(1)))).collect();
+        places[5] = None;
+        let order = HotOrder { revision: 1, places, keys: vec![], ..HotOrder::default() };
+        let mates = |node| order.mates(&key, NodeId(node)).map(|node| node.0).collect::<Vec<u16>>();
+        let first: Vec<u16> = (90..100).chain(0..5).chain(6..40).collect();
+        assert_eq!((mates(90), mates(39), mates(5)), (first.clone(), first.clone(), first));
+        assert_eq!(mates(40), (40..90).collect::<Vec<u16>>());
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::replica::{Context, PENDING_MAX, Replica};
-use crate::trips::{OVER_MAX, Present};
+use crate::trips::{OVER_MAX, Present, bits_of};
 use cluster::{HotEntry, Keyspace, NodeId, Plant, Trip};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,9 +114,9 @@ impl Replica {
         trip: Trip,
     ) {
         let readers = ctx.hot.readers(self.partition.keyspace, key);
-        let nodes: Vec<u8> = readers.flat_map(|(node, _)| node.0.to_be_bytes()).collect();
+        let nodes: Vec<NodeId> = readers.map(|(node, _)| node).collect();
         let fixed = LeaveBody { switch: ctx.hot.switch().0, replicas: trip.replicas };
-        let value = [&fixed.to_bytes()[..], &nodes].concat();
+        let value = [&fixed.to_bytes()[..], &bits_of(&nodes)].concat();
         self.order_change(ctx, key, Effect::Leave, trip.number, &value);
     }
 

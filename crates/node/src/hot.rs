@@ -101,6 +101,17 @@ impl Hot {
         entry.into_iter().flat_map(|entry| self.order.readers(entry))
     }
 
+    /// Those of them in the same window as this node.
+    pub(crate) fn mates(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        node: NodeId,
+    ) -> impl Iterator<Item = NodeId> {
+        let entry = self.entry(keyspace, key);
+        entry.into_iter().flat_map(move |entry| self.order.mates(entry, node))
+    }
+
     /// Those that its home is to send copies to: not all that writes of a trip may go to.
     pub(crate) fn holders(
         &self,
@@ -139,8 +150,8 @@ impl Hot {
     }
 }
 
-/// Keys whose copies are sent in one step, to at most `HOT_READERS_MAX` nodes each: a tail that
-/// begins with many goes on at once, but lets others in between.
+/// Keys whose copies are sent in one step, of few of which to more than `HOT_WINDOW_MAX` nodes: a
+/// tail that begins with many goes on at once, but lets others in between.
 const DUE_MAX: usize = 16;
 
 /// Below that a reader's group commit would be raced.

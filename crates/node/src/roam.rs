@@ -256,7 +256,8 @@ fn pass_on<E>(
 }
 
 /// Copies a committed write to as many nodes as its trip says: the others of its chain, who do not
-/// know yet that it is, the readers that the switch has chosen, and more nodes of the key's row.
+/// know yet that it is, the readers that the switch has chosen, and more nodes of their window of
+/// the key's row.
 fn spread<E>(
     ctx: &mut Context<'_, E>,
     packet: &Packet<'_>,
@@ -266,11 +267,10 @@ fn spread<E>(
     record: &Record<'_>,
 ) {
     let me = ctx.directory.me;
-    let row = ctx.hot.readers(KeyspaceId(header.keyspace), key).map(|(node, _)| node);
-    let row: Vec<NodeId> = row.collect();
-    let mine = row.iter().position(|node| *node == me).unwrap_or(0);
+    let window: Vec<NodeId> = ctx.hot.mates(KeyspaceId(header.keyspace), key, me).collect();
+    let mine = window.iter().position(|node| *node == me).unwrap_or(0);
     // Who is written to anew each time hands its copies to those behind it: so all have their turn.
-    let behind = row.iter().copied().cycle().skip(mine + 1).take(row.len().saturating_sub(1));
+    let behind = window.iter().copied().cycle().skip(mine + 1).take(window.len().saturating_sub(1));
     let chosen: Vec<NodeId> = packet.chain().chain(packet.readers()).map(NodeId).collect();
     let copies = trip.map_or(0, |trip| usize::from(trip.copies));
     let others = behind.filter(|node| !chosen.contains(node));

@@ -37,7 +37,7 @@ pub(crate) struct Present {
     pub(crate) switch: Life,
     /// Nodes in the chain of a write.
     pub(crate) replicas: u8,
-    /// Nodes that may be in one.
+    /// Nodes that may be in one, in order.
     pub(crate) nodes: Vec<NodeId>,
 }
 
@@ -70,8 +70,8 @@ impl Trips {
 
     /// What is kept on record of them, without the version.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let few = |count: usize| u8::try_from(count).expect("bounded by OVER_MAX and readers");
-        let nodes = self.present.as_ref().map_or(&[][..], |trip| &trip.nodes);
+        let few = |count: usize| u8::try_from(count).expect("bounded by OVER_MAX and NODES_MAX");
+        let nodes = self.present.as_ref().map_or(Vec::new(), |trip| bits_of(&trip.nodes));
         let fixed = TripsBody { over: few(self.over.len()), nodes: few(nodes.len()) };
         let mut out = fixed.to_bytes().to_vec();
         for trip in &self.over {
@@ -80,7 +80,7 @@ impl Trips {
         if let Some(Present { number, left, switch, replicas, .. }) = self.present {
             let fixed = TripPresentBody { number, left, switch: switch.0, replicas };
             out.extend(fixed.to_bytes());
-            out.extend(nodes.iter().flat_map(|node| node.0.to_be_bytes()));
+            out.extend(nodes);
         }
         out
     }
@@ -96,9 +96,9 @@ impl Trips {
         }
         if nodes > 0 {
             let (fixed, after) = TripPresentBody::split(rest)?;
-            let (ids, after) = after.split_at_checked(2 * usize::from(nodes))?;
+            let (bits, after) = after.split_at_checked(nodes.into())?;
             let TripPresentBody { number, left, switch, replicas } = fixed;
-            let (switch, nodes) = (Life(switch), node_ids(ids));
+            let (switch, nodes) = (Life(switch), nodes_of(bits));
             trips.present = Some(Present { number, left, switch, replicas, nodes });
             rest = after;
         }
@@ -156,9 +156,21 @@ fn spans(left: u64, version: u64) -> bool {
     version.checked_sub(left).is_some_and(|after| (1..=SPAN).contains(&after))
 }
 
-fn node_ids(bytes: &[u8]) -> Vec<NodeId> {
-    let (ids, _) = bytes.as_chunks::<2>();
-    ids.iter().map(|id| NodeId(u16::from_be_bytes(*id))).collect()
+/// A bit for each node that there may be, as far as there are any. 128 bytes at most, where the ids
+/// of all would take a datagram of their own.
+pub(crate) fn bits_of(nodes: &[NodeId]) -> Vec<u8> {
+    let last = nodes.iter().max().map_or(0, |node| usize::from(node.0) / 8 + 1);
+    let mut bits = vec![0; last];
+    for NodeId(id) in nodes {
+        *bits.get_mut(usize::from(id / 8)).expect("up to the last") |= 1 << (id % 8);
+    }
+    bits
+}
+
+/// The same, read.
+fn nodes_of(bits: &[u8]) -> Vec<NodeId> {
+    let is_set = |id: &u16| bits.get(usize::from(id / 8)).is_some_and(|it| it >> (id % 8) & 1 != 0);
+    (0..wire::NODES_MAX as u16).filter(is_set).map(NodeId).collect()
 }
 
 /// The trips of a partition's keys.
@@ -259,10 +271,10 @@ impl Replica {
 
     /// The key has left: from here on its home has no part in its writes.
     pub(crate) fn commit_leave<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
-        let Some((LeaveBody { switch, replicas }, ids)) = LeaveBody::split(write.value) else {
+        let Some((LeaveBody { switch, replicas }, bits)) = LeaveBody::split(write.value) else {
             return;
         };
-        let (number, left, nodes) = (write.fixed.result, write.version(), node_ids(ids));
+        let (number, left, nodes) = (write.fixed.result, write.version(), nodes_of(bits));
         let present = Present { number, left, switch: Life(switch), replicas, nodes };
         self.last_version = self.last_version.max(left + SPAN);
         if self.change_trips(ctx, write, |trips| trips.present = Some(present)) {

@@ -7,12 +7,14 @@
 //! There may be 65,536 keys, so they are kept small: rows in one slab, in the order of their
 //! counters, an index of row numbers by a few bits of the hash, and in each entry what most keys
 //! need. Marks of many readers and the state of a trip lie apart, and are there only for keys that
-//! have them.
+//! have them; those of more readers than a [window](cluster::window) has, which few keys have, lie
+//! apart once more.
 
 use crate::trip::Trip;
 use cluster::{HotEntry, HotOrder, InstallError, KeyspaceId, Life, NodeId, Selection};
 use hashbrown::HashTable;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What is known of one hot key, shared by all tables and threads in which it has this stay.
@@ -22,7 +24,7 @@ pub(crate) struct Entry {
     stay: u64,
     floor: AtomicU64,
     /// Marks of the readers after the first few: there once an order has given it so many.
-    more: OnceLock<Box<[AtomicU8; wire::HOT_READERS_MAX - FEW_READERS]>>,
+    more: OnceLock<Box<More>>,
     keyspace: KeyspaceId,
     proven: AtomicBool,
     /// By place among the readers; [`NO_MARK`] or that of a version.
@@ -31,6 +33,23 @@ pub(crate) struct Entry {
 
 /// Readers that most keys have at most, in a rack. As many as the rest of an entry leaves room for.
 const FEW_READERS: usize = 13;
+
+/// Marks of the readers after those.
+#[derive(Debug)]
+struct More {
+    marks: [AtomicU8; wire::HOT_WINDOW_MAX - FEW_READERS],
+    /// There once an order has given it more readers than that, likewise.
+    wide: OnceLock<Box<Wide>>,
+}
+
+/// Of a key with more readers than a window has.
+#[derive(Debug)]
+struct Wide {
+    /// Marks of those after as many.
+    marks: [AtomicU8; wire::NODES_MAX - wire::HOT_WINDOW_MAX],
+    /// A reader that holds the floor, if the key is on a trip. A hint, like the marks.
+    near: AtomicU16,
+}
 
 const NO_MARK: u8 = 0;
 
@@ -57,14 +76,25 @@ impl Entry {
     /// Has a mark for each of so many readers, at least.
     fn make_room(&self, readers: u16) {
         if usize::from(readers) > FEW_READERS {
-            self.more.get_or_init(|| Box::new(no_marks()));
+            let none = || Box::new(More { marks: no_marks(), wide: OnceLock::new() });
+            let more = self.more.get_or_init(none);
+            if usize::from(readers) > wire::HOT_WINDOW_MAX {
+                let none = || Box::new(Wide { marks: no_marks(), near: AtomicU16::new(0) });
+                more.wide.get_or_init(none);
+            }
         }
     }
 
+    fn wide(&self) -> Option<&Wide> {
+        self.more.get()?.wide.get().map(|wide| &**wide)
+    }
+
     fn mark(&self, reader: usize) -> Option<&AtomicU8> {
-        match reader.checked_sub(FEW_READERS) {
-            None => self.few.get(reader),
-            Some(reader) => self.more.get()?.get(reader),
+        let Some(after) = reader.checked_sub(FEW_READERS) else { return self.few.get(reader) };
+        let more = self.more.get()?;
+        match reader.checked_sub(wire::HOT_WINDOW_MAX) {
+            None => more.marks.get(after),
+            Some(after) => self.wide()?.marks.get(after),
         }
     }
 
@@ -100,6 +130,12 @@ impl Entry {
         (self.floor.load(Ordering::Acquire), proven)
     }
 
+    fn set_near(&self, reader: usize) {
+        if let Some(wide) = self.wide() {
+            wide.near.store(u16::try_from(reader).unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+
     fn set_mark(&self, reader: usize, mark: u8) {
         if let Some(place) = self.mark(reader)
             && place.load(Ordering::Relaxed) != mark
@@ -128,6 +164,11 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// The number of the trip that the key is to go on.
+    fn number(&self) -> Option<u64> {
+        Some(self.trip.as_ref()?.number)
+    }
+
     /// The trip of this number, if that is the one that the key is to go on.
     pub(crate) fn trip(&self, number: u64) -> Option<&Trip> {
         self.trip.as_deref().filter(|trip| trip.number == number)
@@ -158,6 +199,18 @@ impl Row {
     /// How many nodes are to hold copies.
     pub(crate) fn readers(&self) -> usize {
         self.readers.into()
+    }
+
+    /// The window of its readers that this one is in.
+    pub(crate) fn window(&self, reader: usize) -> Range<usize> {
+        cluster::window(self.readers(), reader)
+    }
+
+    /// The window in which all are that hold the floor, if it is on a trip.
+    pub(crate) fn window_of_floor(&self) -> Range<usize> {
+        let near = self.entry.wide().map_or(0, |wide| wide.near.load(Ordering::Relaxed));
+        // An order may have given it fewer readers since.
+        self.window(usize::from(near).min(self.readers().saturating_sub(1)))
     }
 
     /// Whether this reader, by its place among the readers, last said to hold that version.
@@ -227,6 +280,10 @@ impl HotTable {
         row.entry.make_room(key.readers);
         if let Some(old) = kept {
             self.move_marks(old, order, &row);
+            if old.number() != row.number() {
+                // What is newest was copied from home, to the first of the readers.
+                row.entry.set_near(0);
+            }
         }
         row
     }
@@ -248,9 +305,11 @@ impl HotTable {
             let mark = old.entry.mark(known).filter(|_| same)?;
             Some(mark.load(Ordering::Relaxed))
         };
-        let moved: [Option<u8>; wire::HOT_READERS_MAX] = std::array::from_fn(|reader| {
-            (reader < after.readers()).then(|| mark_of_reader(reader)).flatten()
-        });
+        // Those that are none any more have none.
+        let marked = 0..old.readers().max(after.readers());
+        let is_one = |reader: &usize| *reader < after.readers();
+        let moved = marked.map(|reader| Some(reader).filter(is_one).and_then(mark_of_reader));
+        let moved: Vec<Option<u8>> = moved.collect();
         for (reader, mark) in moved.into_iter().enumerate() {
             after.entry.set_mark(reader, mark.unwrap_or(NO_MARK));
         }
@@ -314,6 +373,13 @@ impl HotTable {
     pub(crate) fn mark(&self, row: &Row, node: NodeId, version: Option<u64>) {
         if let Some(reader) = self.reader_of(row, node) {
             row.entry.set_mark(reader, version.map_or(NO_MARK, mark_of));
+        }
+    }
+
+    /// Notes who holds the floor of a key on a trip: the others that do are in the same window.
+    pub(crate) fn note_near(&self, row: &Row, node: NodeId) {
+        if let Some(reader) = self.reader_of(row, node) {
+            row.entry.set_near(reader);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::trip::Trip;
 use crate::{Keeper, Roamed, learn};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, NodeId, Plant};
+use std::ops::Range;
 use wire::{CHAIN_MAX, Code, DropReason, Endpoint, Fields, HEADER_LEN, hop_flag};
 
 /// All places of a chain.
@@ -113,6 +114,7 @@ impl Pass<'_> {
         let version = header.object_version();
         let Some(row) = row.filter(|row| row.entry.floor().0 == version) else { return };
         self.hot.mark(row, sender, Some(version));
+        self.hot.note_near(row, sender);
         let replicas = row.trip.as_deref().map_or(u8::MAX, |trip| trip.replicas);
         if row.chosen > replicas
             && let Some(stamp) = self.view.directory().stamps().of(header.client(), header.seq())
@@ -136,18 +138,27 @@ impl Pass<'_> {
         self.view.directory().stamps().note(self.now, who, outdated, make)
     }
 
-    /// Nodes of the key's row of places that have little to do: those of the chain of a write, and
-    /// those that it is to be copied to.
+    /// Nodes of a window of the key's row of places that have little to do: those of the chain of a
+    /// write, and those that it is to be copied to.
     fn choose_nodes(&mut self, row: &Row, least: u8) -> Option<ArrayVec<NodeId, CHAIN_MAX>> {
         let mut nodes = ArrayVec::new();
         let mut taken = 0;
+        let window = self.any_window(row);
         for _ in 0..row.chosen {
-            let of = (row.readers(), OF_WRITES);
-            let Some((reader, node)) = self.least_busy(row, taken, of, |_| true) else { break };
-            taken |= 1 << reader;
+            let of = (window.len(), OF_WRITES);
+            let from = (window.clone(), taken);
+            let Some((reader, node)) = self.least_busy(row, from, of, |_| true) else { break };
+            taken |= 1 << (reader - window.start);
             nodes.push(node.id);
         }
         (nodes.len() >= least.into()).then_some(nodes)
+    }
+
+    /// One of the windows of a row of places at random; most have but one.
+    fn any_window(&mut self, row: &Row) -> Range<usize> {
+        let readers = row.readers();
+        let many = readers > wire::HOT_WINDOW_MAX;
+        row.window(if many { self.rng.below(readers as u64) as usize } else { 0 })
     }
 
     fn depart(

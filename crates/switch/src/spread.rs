@@ -6,6 +6,7 @@ use crate::hot::Row;
 use crate::pipeline::Pass;
 use crate::tables::Exit;
 use cluster::{NodeId, NodeSpec, PartitionId, Plant, Selection};
+use std::ops::Range;
 
 /// Readers that are looked at for one read. Right after a write few of them hold the newest
 /// version, and then the tail has to help out; in between all do, and the first two will.
@@ -18,6 +19,9 @@ pub(crate) const OF_WRITES: usize = 4;
 
 /// Places that are drawn with one number.
 const DRAWS: usize = 4;
+
+/// Readers that have a bit each: as many as are in any window.
+const BITS: usize = wire::HOT_WINDOW_MAX;
 
 /// Where a read of a hot key goes, if not to its tail, and the floor that it is stamped with.
 pub(crate) struct Spread {
@@ -60,30 +64,34 @@ impl Pass<'_> {
         let blind = self.blind;
         let fits = |reader| blind || row.holds(reader, version);
         // On a trip a write is held by few at first, and nobody at home can help out.
-        let samples = if row.trip.is_some() { row.readers() } else { SAMPLES_MAX };
-        self.least_busy(row, 0, (samples, OF_READS), fits).map(|(_, node)| node)
+        let (window, samples) = match row.trip {
+            Some(_) => (row.window_of_floor(), wire::HOT_WINDOW_MAX),
+            None => (0..row.readers(), SAMPLES_MAX),
+        };
+        self.least_busy(row, (window, 0), (samples, OF_READS), fits).map(|(_, node)| node)
     }
 
-    /// Looks at so many readers at random, but not at those that are `taken`, a bit for each; of
-    /// the first so many that fit and are in the tables the one that has the least to do.
+    /// Looks at so many of these readers at random, but not at those that are `taken`, a bit for
+    /// each; of the first so many that fit and are in the tables the one that has the least to do.
+    /// Where there are more readers than bits, several share one: few of those may be looked at.
     pub(crate) fn least_busy(
         &mut self,
         row: &Row,
-        taken: u64,
+        (readers, taken): (Range<usize>, u64),
         (samples, among): (usize, usize),
         fits: impl Fn(usize) -> bool,
     ) -> Option<(usize, &NodeSpec)> {
-        let readers = row.readers();
         let (mut draw, mut seen, mut fit) = (0, taken, 0);
         let mut found: Option<(u64, usize, &NodeSpec)> = None;
-        let left = readers.saturating_sub(taken.count_ones() as usize);
+        let left = readers.len().saturating_sub(taken.count_ones() as usize);
         for sample in 0..left.min(samples) {
             draw = if sample % DRAWS == 0 { self.rng.next_u64() } else { draw >> 16 };
-            let mut reader = ((draw as usize & 0xffff) * readers) >> 16;
-            while seen >> reader & 1 != 0 {
-                reader = (reader + 1) % readers;
+            let mut place = ((draw as usize & 0xffff) * readers.len()) >> 16;
+            while seen >> (place % BITS) & 1 != 0 {
+                place = (place + 1) % readers.len();
             }
-            seen |= 1 << reader;
+            seen |= 1 << (place % BITS);
+            let reader = readers.start + place;
             if !fits(reader) {
                 continue;
             }

@@ -38,8 +38,8 @@ pub const BATCH_BYTES_MAX: usize = 1312;
 pub const RANGE_PIECES_MAX: usize = 32;
 /// Entries of the coherence directory.
 pub const HOT_KEYS_MAX: usize = 65536;
-/// Nodes that one hot key's copies may be on; the directory has a byte for each.
-pub const HOT_READERS_MAX: usize = 64;
+/// Nodes of a window, a part of a key's row of places in which all that hold one version of a trip are; a switch in the kernel has marks of no more of a key's nodes.
+pub const HOT_WINDOW_MAX: usize = 64;
 /// Versions that a key may be given on one trip: those above the version of its LEAVE. The head of its partition gives out none of them.
 pub const TRIP_VERSIONS: usize = 4294967296;
 /// Low bits of a switch's moment, which count the trips that have begun since its order of hot keys came; those above are the order's revision.
@@ -1726,7 +1726,7 @@ impl HotCopyBody {
     }
 }
 
-/// Value of a CHAIN_WRITE with the effect LEAVE: the life of the switch at which the trip is to begin, and how many nodes are in each of its chains; `result` is the trip's number. Then the ids of all nodes that may be in one, 2 bytes each.
+/// Value of a CHAIN_WRITE with the effect LEAVE: the life of the switch at which the trip is to begin, and how many nodes are in each of its chains; `result` is the trip's number. Then a bit for each node that may be in one, by its id, as far as there are any: the first byte's lowest is that of node 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaveBody {
     /// 8 bytes, big-endian on the wire.
@@ -1985,7 +1985,7 @@ impl CopyTripsBody {
     }
 }
 
-/// The trips of a key, as they are kept on record: how many of them are over, and how many nodes the present one may go to (0: there is none). Then `trip_over` for each, oldest first; of the present one `trip_present`, then the ids of its nodes, 2 bytes each.
+/// The trips of a key, as they are kept on record: how many of them are over, and how many bytes the nodes of the present one take (0: there is none). Then `trip_over` for each, oldest first; of the present one `trip_present`, then a bit for each of its nodes, as in `leave`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TripsBody {
     /// 1 bytes, big-endian on the wire.

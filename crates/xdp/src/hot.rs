@@ -55,7 +55,7 @@ struct Maps {
 #[derive(Debug)]
 pub(crate) struct Bits(Vec<AtomicU64>);
 
-const READERS: usize = wire::HOT_READERS_MAX;
+const READERS: usize = wire::HOT_WINDOW_MAX;
 /// In the place of a reader that was none before.
 const NO_READER: u8 = u8::MAX;
 /// What there are of words of bits.
@@ -92,7 +92,9 @@ fn words<'a>(names: impl Iterator<Item = &'a Name>) -> [u64; WORDS] {
 
 impl Held {
     fn of(key: &HotEntry) -> (Name, Self) {
-        let HotEntry { stay, first, readers, trip, .. } = *key;
+        let HotEntry { stay, first, trip, .. } = *key;
+        // Of more the programs have no marks: those are not asked.
+        let readers = key.readers.min(READERS as u16);
         ((key.keyspace, key.keyhash), Self { stay, first, readers, trip })
     }
 

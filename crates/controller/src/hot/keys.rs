@@ -130,7 +130,6 @@ impl Key {
             revision: seen.revision,
             replicas,
             places: seen.places,
-            first: self.first,
             informed: &seen.informed,
             holders: policy.holders(self.rates_for_copies(), self.trips.holders()),
             rates_known: known.counted,
@@ -275,14 +274,15 @@ impl Keys {
     pub(crate) fn entries(&self, places: &Places) -> Vec<HotEntry> {
         let entry = |(name, key): (&KeyName, &Key)| {
             let trip = key.away().map(|away| away.trip);
-            let readers = if trip.is_some() { u64::MAX } else { key.readers };
+            let span = |nodes| places.span(key.first, usize::try_from(nodes).unwrap_or(usize::MAX));
+            let all = || u16::try_from(places.list().len()).expect("NODES_MAX at most");
             HotEntry {
                 keyspace: name.keyspace,
                 key: name.key.clone(),
                 keyhash: key.keyhash,
                 stay: key.stay,
                 first: key.first,
-                readers: places.span(key.first, usize::try_from(readers).unwrap_or(usize::MAX)),
+                readers: trip.map_or_else(|| span(key.readers), |_| all()),
                 trip,
             }
         };

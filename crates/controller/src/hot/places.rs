@@ -10,12 +10,14 @@ pub(crate) type Place = Option<(NodeId, Life)>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     places: Vec<Place>,
+    changes: u64,
 }
 
 impl Places {
     /// Takes in who is there now. Who has gone leaves a hole, and who comes takes the first one, or
     /// the end.
     pub(crate) fn update(&mut self, present: &BTreeMap<NodeId, Life>) {
+        let before = self.places.clone();
         let mut new = present.clone();
         for place in &mut self.places {
             *place = place.and_then(|(node, _)| Some((node, new.remove(&node)?)));
@@ -26,6 +28,7 @@ impl Places {
         }
         let room = wire::NODES_MAX.saturating_sub(self.places.len());
         self.places.extend(new.take(room).map(Some));
+        self.changes += u64::from(self.places != before);
     }
 
     pub(crate) fn list(&self) -> &[Place] {
@@ -37,16 +40,21 @@ impl Places {
         self.places.iter().flatten().count()
     }
 
-    /// All places from `first` on, round the end, that one key may have.
-    pub(crate) fn row(&self, first: u16) -> impl Iterator<Item = Place> {
+    /// How often who is there has changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// All places from `first` on, round the end.
+    fn round(&self, first: u16) -> impl Iterator<Item = Place> {
         let round = self.places.iter().cycle().skip(first.into());
-        round.take(self.places.len().min(wire::HOT_READERS_MAX)).copied()
+        round.take(self.places.len()).copied()
     }
 
     /// How many places from `first` on, round the end, hold so many nodes.
     pub(crate) fn span(&self, first: u16, nodes: usize) -> u16 {
         let (mut found, mut span) = (0, 0);
-        for place in self.row(first) {
+        for place in self.round(first) {
             if found == nodes {
                 break;
             }

@@ -33,10 +33,21 @@ const READS_PER_COPY_NEEDED: u64 = 3;
 /// on the mean, over this.
 const READER_SHARE: u64 = 2;
 
+/// Copies of a key are on no more nodes than a window has, unless each of those had more to do for
+/// it than what a node does on the mean, over this. So a node that is to hold copies of several
+/// such keys is not full before the others are, and there are at most half as many keys as nodes
+/// that all nodes are to hold.
+const WIDE_SHARE: u64 = 32;
+
+/// See [`wire::HOT_WINDOW_MAX`].
+const WINDOW: u64 = wire::HOT_WINDOW_MAX as u64;
+
 /// A key goes on a trip when its home would have more to do for it than the mean of a node, over
 /// this. At half of the mean a home that has two keys of nearly that has too much to do: without
-/// reads at Zipf 0.9, 32 nodes served 0.78 of what they can, and from a quarter on 0.93.
-const TRIP_SHARE: u64 = 4;
+/// reads at Zipf 0.9, 32 nodes served 0.78 of what they can, and from a quarter on 0.93; with
+/// chains of three, where each node is in those of three times as many keys, a rack of real ones
+/// served 0.65 from a quarter on, and 0.90 from an eighth on.
+const TRIP_SHARE: u64 = 8;
 
 /// One goes, too, when at home each of its readers would have more to do for it than the mean of a
 /// node, over this: those are always the same, while on a trip each write chooses others. It is
@@ -115,8 +126,8 @@ impl Policy {
     pub(crate) fn new(nodes: usize, mean: u64, capacity: Option<u64>) -> Self {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
-        let trip_from = (mean / TRIP_SHARE).max(RATE_MIN);
         let least = (mean / SMALL_PART).clamp(READS_MIN, RATE_MIN);
+        let trip_from = (mean / TRIP_SHARE).max(least);
         let said = capacity.map_or(u64::MAX, |it| it / IDLE_PART);
         let reader_idle = READER_RATE_MIN.min(said);
         Self { nodes, mean, threshold: share.max(least), trip_from, reader_idle }
@@ -136,7 +147,7 @@ impl Policy {
     fn work(self, rates: Rates, replicas: u64) -> u64 {
         let others = match self.pays(rates) {
             0 | 1 => rates.reads,
-            pays => rates.writes.saturating_mul(pays.min(self.readers_max())),
+            pays => rates.writes.saturating_mul(pays.min(self.readers_max(rates, 0))),
         };
         rates.writes.saturating_mul(replicas).saturating_add(others)
     }
@@ -145,11 +156,11 @@ impl Policy {
     ///
     /// On one, its home has nothing to do for it. But a key that is only a small part of what a
     /// node does finds room at home as well as anywhere, and a trip is not for nothing: whatever is
-    /// not a plain write, or not on a copy, has to wait for its end. So a key goes from a quarter
+    /// not a plain write, or not on a copy, has to wait for its end. So a key goes from an eighth
     /// of the mean load of a node on, by [`Self::work`]: if no copies pay and there is one replica,
-    /// that is reads and writes together, with 10 reads per write, which pay two copies, a twelfth
-    /// of the mean in writes. With three replicas each node has a part in three times as many keys.
-    /// There are then at most four times as many such keys as nodes. So does one that
+    /// that is reads and writes together, with 10 reads per write, which pay two copies, a 24th of
+    /// the mean in writes. With three replicas each node has a part in three times as many keys.
+    /// There are then at most eight times as many such keys as nodes. So does one that
     /// [crowds](Self::crowds) its readers. One that an operator has pinned goes from [`RATE_MIN`]
     /// on, however much the nodes have to do: bursts are expected of it.
     pub(crate) fn is_worth_trip(self, rates: Rates, replicas: u8, known: Known) -> bool {
@@ -171,20 +182,20 @@ impl Policy {
     fn crowds(self, rates: Rates, over: u64) -> bool {
         let pays = self.pays(rates).max(1);
         let share = (self.mean / TRIP_READER_SHARE).max(self.reader_idle) / over;
-        pays < self.readers_max() && rates.reads / pays >= share
+        pays < self.window_max() && rates.reads / pays >= share
     }
 
     /// How many nodes are to hold each version of a key on a trip, of which so many do now (0: none
     /// yet): changed only if it is off by more than one, and by more than a quarter.
     pub(crate) fn holders(self, rates: Rates, now: u64) -> u64 {
-        let pays = self.pays(rates).clamp(1, self.readers_max().max(1));
+        let pays = self.pays(rates).clamp(1, self.window_max().max(1));
         let near = now > 0 && pays.abs_diff(now) <= (now / 4).max(1);
         if near { now } else { pays }
     }
 
     /// From how many requests per second on, as by [`Self::work`].
     pub(crate) fn trip_from(self, pinned: bool) -> u64 {
-        if pinned { RATE_MIN } else { self.trip_from }
+        if pinned { self.trip_from.min(RATE_MIN) } else { self.trip_from }
     }
 
     pub(crate) fn threshold(self) -> u64 {
@@ -197,9 +208,18 @@ impl Policy {
         usize::try_from(enough).unwrap_or(usize::MAX).min(wire::HOT_KEYS_MAX)
     }
 
-    /// How many nodes one key's copies may be on.
-    fn readers_max(self) -> u64 {
-        self.nodes.min(wire::HOT_READERS_MAX as u64)
+    /// How many nodes may hold one version of a key on a trip.
+    fn window_max(self) -> u64 {
+        self.nodes.min(WINDOW)
+    }
+
+    /// How many nodes the copies of a key that has so many readers now may be on: no more than a
+    /// window has, or all, if each of those would have too much to do for it; then until that is
+    /// half as much.
+    fn readers_max(self, rates: Rates, now: u64) -> u64 {
+        let much = (self.mean / WIDE_SHARE).max(self.reader_idle);
+        let over = if now > WINDOW { much / 2 } else { much };
+        if rates.reads / WINDOW > over { self.nodes } else { self.window_max() }
     }
 
     /// Whether a key is to be taken in.
@@ -216,7 +236,7 @@ impl Policy {
     ///
     /// A power of two or all, at least 2; changed only if it is off by much.
     pub(crate) fn readers(self, rates: Rates, now: u64) -> u64 {
-        let most = self.readers_max();
+        let most = self.readers_max(rates, now);
         let pays = self.pays(rates);
         let fits = (now..now.saturating_mul(2)).contains(&pays) || pays >= now && now == most;
         let barely = pays < now && pays >= now - now / 4;
@@ -320,24 +340,25 @@ mod tests {
             );
         }
         let policy = Policy::new(4, 2_000, None);
-        assert!(policy.is_worth_trip(rates(0, 500), 1, COUNTED));
-        assert!(!policy.is_worth_trip(rates(0, 499), 1, COUNTED));
-        assert!(policy.is_worth_trip(rates(250, 250), 1, COUNTED));
+        assert!(policy.is_worth_trip(rates(0, 250), 1, COUNTED));
+        assert!(!policy.is_worth_trip(rates(0, 249), 1, COUNTED));
+        assert!(policy.is_worth_trip(rates(125, 125), 1, COUNTED));
         assert!(policy.is_worth_trip(rates(0, RATE_MIN), 1, PINNED));
         assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), 1, PINNED));
-        assert!(policy.keeps_trip(rates(0, 250), 1, COUNTED));
-        assert!(!policy.keeps_trip(rates(0, 249), 1, COUNTED));
-        assert!(policy.is_worth_trip(rates(0, 167), 3, COUNTED), "each write is three visits");
-        assert!(!policy.is_worth_trip(rates(0, 166), 3, COUNTED));
+        assert!(policy.keeps_trip(rates(0, 125), 1, COUNTED));
+        assert!(!policy.keeps_trip(rates(0, 124), 1, COUNTED));
+        assert!(policy.is_worth_trip(rates(0, 84), 3, COUNTED), "each write is three visits");
+        assert!(!policy.is_worth_trip(rates(0, 83), 3, COUNTED));
         let many = Policy::new(64, 0, None);
         assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), 1, COUNTED));
         assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), 1, COUNTED));
         let told = |writes| many.is_worth_trip(rates(9_999, writes), 1, Known::default());
         assert!(told(TRIP_WRITES_TOLD_MIN) && !told(TRIP_WRITES_TOLD_MIN - 1));
-        assert!(
-            !Policy::new(4, 0, None).is_worth_trip(rates(0, RATE_MIN - 1), 1, COUNTED),
-            "idle nodes"
-        );
+        let idle = Policy::new(4, 0, None);
+        for known in [COUNTED, PINNED] {
+            assert!(idle.is_worth_trip(rates(0, READS_MIN), 1, known));
+            assert!(!idle.is_worth_trip(rates(0, READS_MIN - 1), 1, known));
+        }
     }
 
     #[test]
@@ -381,6 +402,24 @@ mod tests {
         assert_eq!(policy.readers(rates(100, 0), 4), 6, "there are more nodes now");
         assert_eq!(policy.readers(rates(100, 0), 8), 6, "there are fewer");
         assert_eq!(Policy::new(1_000, 0, None).readers(rates(100, 0), 0), 64);
+    }
+
+    #[test]
+    fn all_nodes_are_readers_of_what_is_too_much_for_a_window() {
+        let policy = Policy::new(512, 8_000, Some(10_000));
+        for (reads, writes, now, readers) in [
+            (16_063, 0, 0, 64),
+            (16_064, 0, 0, 512),
+            (16_063, 0, 512, 512),
+            (8_064, 0, 512, 512),
+            (8_063, 0, 512, 64),
+            (160_000, 400, 0, 64),
+            (160_000, 100, 0, 256),
+        ] {
+            let rates = rates(reads, writes);
+            assert_eq!(policy.readers(rates, now), readers, "{reads} / {writes} with {now}");
+        }
+        assert_eq!(policy.holders(rates(160_000, 100), 0), 64, "of one version of a trip");
     }
 
     proptest! {

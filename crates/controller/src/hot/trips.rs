@@ -7,7 +7,7 @@ use super::fit::{Fit, has_lasted};
 use super::keys::COLD_AFTER;
 use super::log::HotAction;
 use super::losses::Losses;
-use super::places::{Place, Places};
+use super::places::Places;
 use cluster::{NodeId, Trip};
 use machine::Instant;
 use std::collections::BTreeSet;
@@ -34,8 +34,8 @@ pub(crate) struct Trips {
 pub(crate) struct Away {
     pub(crate) trip: Trip,
     pub(crate) since: Instant,
-    /// The key's row of places when it began.
-    row: Vec<Place>,
+    /// How often nodes had come and gone when it began.
+    changes: u64,
     /// Whether as many hold each version as would pay.
     fit: Fit,
     /// Since when it has not been worth going on with.
@@ -51,8 +51,6 @@ pub(crate) struct Outlook<'a> {
     /// Nodes in the chain of a write; `None`: no key of this keyspace goes on trips.
     pub(crate) replicas: Option<u8>,
     pub(crate) places: &'a Places,
-    /// Where among them the key's row begins.
-    pub(crate) first: u16,
     /// Nodes that have an order of hot keys.
     pub(crate) informed: &'a BTreeSet<NodeId>,
     /// How many nodes are to hold each version on a trip.
@@ -128,7 +126,7 @@ impl Trips {
             };
             return Some(format!("{asked}; it stays there for {} s", stays.as_secs()));
         }
-        if !away.row.iter().copied().eq(it.places.row(it.first)) {
+        if away.changes != it.places.changes() {
             return Some("other nodes are there than when it began".to_owned());
         }
         let idle = has_lasted(away.idle_since, COLD_AFTER, it.now);
@@ -141,18 +139,19 @@ impl Trips {
             return false;
         };
         let kept = self.home.is_some_and(|(until, _)| it.now < until);
-        let row: Vec<Place> = it.places.row(it.first).collect();
-        let room = row.iter().flatten().count() >= replicas.into();
+        let room = it.places.nodes() >= replicas.into();
         // A store that was never given an order may be given a later one than that which begins the
         // trip first. It would pass for one that has forgotten what it held of it, and too many
         // such would leave the key away for good.
-        let informed = row.iter().flatten().all(|(node, _)| it.informed.contains(node));
+        let mut nodes = it.places.list().iter().flatten();
+        let informed = nodes.all(|(node, _)| it.informed.contains(node));
         if kept || !room || !informed || it.bound > 0 {
             return false;
         }
         let trip = Trip { number: it.revision, replicas, copies: 0 };
         let (fit, losses) = (Fit::default(), Losses::default());
-        self.away = Some(Away { trip, since: it.now, row, fit, idle_since: None, losses });
+        let changes = it.places.changes();
+        self.away = Some(Away { trip, since: it.now, changes, fit, idle_since: None, losses });
         true
     }
 }

@@ -158,21 +158,21 @@ fn a_key_is_left_at_home_where_trips_cannot_be_or_do_not_pay() {
 }
 
 #[test]
-fn the_measure_is_a_quarter_of_what_a_node_has_to_do() {
+fn the_measure_is_an_eighth_of_what_a_node_has_to_do() {
     let mut asked = Asked::new([0; 3]);
     asked.load = 80_000;
     asked.live_for(SECOND);
     // Two nodes have a part in each write at home.
-    asked.rates = [0, 9_500, 0];
+    asked.rates = [0, 4_750, 0];
     asked.live_for(2 * SECOND);
     assert_eq!(trip(&asked.world), None);
-    asked.rates = [0, 10_500, 0];
+    asked.rates = [0, 5_250, 0];
     asked.live_for(SECOND);
     assert!(trip(&asked.world).is_some());
-    asked.rates = [0, 5_500, 0];
+    asked.rates = [0, 2_750, 0];
     asked.live_for(5 * SECOND);
     assert!(trip(&asked.world).is_some(), "it ends at half of that");
-    asked.rates = [0, 4_500, 0];
+    asked.rates = [0, 2_250, 0];
     asked.live_for(5 * SECOND);
     assert_eq!(entry(&asked.world), None);
 }

@@ -205,9 +205,9 @@ fn unsound_orders_are_refused_and_change_nothing() {
         ("hot key 0000000000000001 of keyspace 1 has 5 readers", |o| {
             o.keys.push(key(1, 5, 0, 5));
         }),
-        ("has 65 readers", |o| {
+        ("has 71 readers", |o| {
             o.places = places(&(0..70).collect::<Vec<_>>());
-            o.keys.push(key(1, 5, 0, 65));
+            o.keys.push(key(1, 5, 0, 71));
         }),
         ("begins at place 4", |o| o.keys.push(key(1, 5, 4, 0))),
         ("has the stay 6", |o| o.keys.push(key(1, 6, 0, 1))),

@@ -41,7 +41,7 @@ fn bytes_per_key(table: &HotTable) -> usize {
 fn a_key_of_a_full_table_takes_less_than_128_bytes() {
     let trip = cluster::Trip { number: 1, replicas: 3, copies: 0 };
     for (readers, trip, most) in
-        [(8, None, 115), (13, None, 115), (64, None, 166), (8, Some(trip), 171)]
+        [(8, None, 115), (13, None, 115), (64, None, 187), (8, Some(trip), 171)]
     {
         let table = HotTable::compile(&full(readers, trip), &HotTable::default()).unwrap();
         let bytes = bytes_per_key(&table);
@@ -70,18 +70,19 @@ fn every_key_is_found_and_no_other() {
 fn a_key_that_gets_more_readers_than_few_has_a_mark_for_each() {
     let mut order = full(2, None);
     order.keys.truncate(1);
-    let first = HotTable::compile(&order, &HotTable::default()).unwrap();
-    let row = &first.rows[0];
-    (0..2).for_each(|node| first.mark(row, NodeId(node), Some(9)));
-    for (revision, readers) in [(2, 64), (3, 14), (4, 2)] {
+    order.places = (0..512).map(|id| Some((NodeId(id), Life(1)))).collect();
+    let mut before = HotTable::compile(&order, &HotTable::default()).unwrap();
+    let row = &before.rows[0];
+    (0..2).for_each(|node| before.mark(row, NodeId(node), Some(9)));
+    for (revision, readers) in [(2, 64), (3, 14), (4, 512), (5, 100), (6, 300), (7, 2)] {
         (order.revision, order.keys[0].readers) = (revision, readers);
-        let table = HotTable::compile(&order, &first).unwrap();
+        let table = HotTable::compile(&order, &before).unwrap();
         let row = &table.rows[0];
-        let held = (0..64).filter(|reader| row.holds(*reader, 9)).count();
-        assert_eq!(held, 2, "{readers}: those of before stay");
-        (0..64).for_each(|node| table.mark(row, NodeId(node), Some(9)));
-        let held = (0..64).filter(|reader| row.holds(*reader, 9)).count();
-        assert_eq!(held, usize::from(readers));
-        (2..64).for_each(|node| table.mark(row, NodeId(node), None));
+        let held = || (0..512).filter(|reader| row.holds(*reader, 9)).count();
+        let stay = before.rows[0].readers().min(readers.into());
+        assert_eq!(held(), stay, "{readers}: those of before stay");
+        (0..512).for_each(|node| table.mark(row, NodeId(node), Some(9)));
+        assert_eq!(held(), usize::from(readers));
+        before = table;
     }
 }

@@ -375,6 +375,29 @@ fn readers_are_chosen_with_the_chain_and_are_asked_when_the_write_is_acknowledge
 }
 
 #[test]
+fn of_many_nodes_those_that_hold_a_version_are_in_one_window_and_are_found() {
+    let readers = 500;
+    let mut pipeline = new(readers, Selection::Random);
+    let mut order = order_on(2, Some(2), readers);
+    order.keys[0].trip = Some(Trip { number: 2, replicas: 2, copies: 3 });
+    pipeline.install_hot(&order).unwrap();
+    away(&mut pipeline, 1, 2);
+    prove(&mut pipeline, 1, LEAVE);
+    let mut windows = BTreeSet::new();
+    for seq in 2..200 {
+        let Went::Trip { version, chain, .. } = put(&mut pipeline, seq, BEGUN) else { panic!() };
+        // Its readers are the nodes from 1 on.
+        let window = cluster::window(readers.into(), usize::from(chain[0] - 1));
+        answer(&mut pipeline, seq, Says { newest: true, node: chain[1], version, ..NOTHING });
+        let holders: BTreeSet<u16> = (0..100).map(|_| get(&mut pipeline, at(0)).node).collect();
+        assert!(holders.len() == 4 && chain.iter().all(|node| holders.contains(node)));
+        assert!(holders.iter().all(|node| window.contains(&usize::from(*node - 1))), "{holders:?}");
+        windows.insert(window.start);
+    }
+    assert_eq!(windows.len(), 8, "each write goes to any");
+}
+
+#[test]
 fn planted_bugs_break_what_they_say() {
     for (plant, again) in [(None, 42), (Some(Plant::ForgetStamps), 43)] {
         let mut pipeline = on_trip(plant);

@@ -34,6 +34,20 @@ fn at_random_all_holders_take_the_same_share() {
 }
 
 #[test]
+fn more_readers_than_a_row_has_take_the_same_share_as_well() {
+    let mut pipeline = new(500, Selection::Random);
+    warm(&mut pipeline, 500, 7);
+    let shares = shares(&mut pipeline, 0, 50_000, 0);
+    assert_eq!(shares.len(), 500);
+    assert!(shares.values().all(|n| (50..170).contains(n)), "{shares:?}");
+    (65..=500).for_each(|node| copied(&mut pipeline, node, 8));
+    prove(&mut pipeline, 1, 8);
+    let later = self::shares(&mut pipeline, 0, 50_000, 0);
+    assert_eq!(later.keys().filter(|node| **node != TAIL).min(), Some(&65), "who has it is asked");
+    assert!(later.get(&TAIL).is_none_or(|n| *n < 500), "1 in 3,700 looks at none that has");
+}
+
+#[test]
 fn of_few_readers_the_one_that_holds_it_is_found() {
     for selection in [Selection::Random, Selection::Reported, Selection::Predicted] {
         let mut pipeline = new(4, selection);

@@ -358,8 +358,8 @@ fn of_two_readers_the_less_busy_is_asked_and_those_without_a_way_are_not() {
     assert_eq!(asks(&switch).0, HOME);
 }
 
-/// What is predicted is each processor's own, and the others send to the same nodes: what those have
-/// to do for them it knows by their reports alone.
+/// What is predicted is each processor's own, and the others send to the same nodes: what those
+/// have to do for them it knows by their reports alone.
 #[test]
 fn no_node_has_less_to_do_than_it_has_just_reported() {
     let Some((stand, program)) = ready("predictions of one processor") else { return };
