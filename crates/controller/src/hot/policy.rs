@@ -44,9 +44,9 @@ const WINDOW: u64 = wire::HOT_WINDOW_MAX as u64;
 
 /// A key goes on a trip when its home would have more to do for it than the mean of a node, over
 /// this. At half of the mean a home that has two keys of nearly that has too much to do: without
-/// reads at Zipf 0.9, 32 nodes served 0.78 of what they can, and from a quarter on 0.93; with
-/// chains of three, where each node is in those of three times as many keys, a rack of real ones
-/// served 0.65 from a quarter on, and 0.90 from an eighth on.
+/// reads at Zipf 0.9, 32 nodes served 0.78 of what they can, and from a quarter on 0.93. With
+/// chains of three each node is in those of three times as many keys: real ones served 0.73 at Zipf
+/// 0.99 from a quarter on, and 0.83 from an eighth on.
 const TRIP_SHARE: u64 = 8;
 
 /// One goes, too, when at home each of its readers would have more to do for it than the mean of a
