@@ -308,32 +308,8 @@ impl Replica {
     }
 
     /// A key that is to be on a trip, and that is sent home for want of a copy: the slot carries
-    /// the floor, and that very version may be shown.
+    /// the floor, and that very version may be shown; while the key is away, no other.
     fn answer_mget_floor<E: Engine>(
-        &self,
-        ctx: &mut Context<'_, E>,
-        request: &Header,
-        index: u8,
-        slot: &MgetKey<'_>,
-        answer: &mut MgetAnswer,
-    ) {
-        if self.trips.present(slot.key).is_some() {
-            self.answer_mget_away(ctx, request, index, slot, answer);
-            return;
-        }
-        // It has not left yet, or may not for now: nobody but this tail may have what is newest.
-        let keyspace = self.partition.keyspace;
-        let Some(at) = self.place_of(ctx, slot.key) else { return };
-        ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
-        if self.newest_spread(slot.key).map(u128::from) == Some(slot.match_value) {
-            self.answer_from_record(ctx, request, index, &at, slot.key, answer);
-        } else {
-            self.answer_mget_key(ctx, request, index, &at, slot.key, answer);
-        }
-    }
-
-    /// The same of a key that is away: only that very version may be shown.
-    fn answer_mget_away<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         request: &Header,
@@ -343,9 +319,19 @@ impl Replica {
     ) {
         let keyspace = self.partition.keyspace;
         let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
+        let Some(at) = self.place_of(ctx, slot.key) else { return };
+        if self.trips.present(slot.key).is_none() {
+            // It has not left yet, or may not for now: perhaps only this tail has what is newest.
+            ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
+            if self.newest_spread(slot.key) == Some(floor) {
+                self.answer_from_record(ctx, request, index, &at, slot.key, answer);
+            } else {
+                self.answer_mget_key(ctx, request, index, &at, slot.key, answer);
+            }
+            return;
+        }
         let place = (keyspace, slot.keyhash);
         let held = ctx.hot.answer(ctx.now, place, slot.key, floor..=floor).is_some();
-        let Some(at) = self.place_of(ctx, slot.key) else { return };
         if held {
             answer_from_copy(ctx, request, keyspace, index, slot, answer);
         } else if self.left_behind(ctx, &at, slot.key) == floor {

@@ -162,7 +162,7 @@ impl Policy {
     /// the mean in writes. With three replicas each node has a part in three times as many keys.
     /// There are then at most eight times as many such keys as nodes. So does one that
     /// [crowds](Self::crowds) its readers. One that an operator has pinned goes from [`RATE_MIN`]
-    /// on, however much the nodes have to do: bursts are expected of it.
+    /// on at the latest, however much the nodes have to do: bursts are expected of it.
     pub(crate) fn is_worth_trip(self, rates: Rates, replicas: u8, known: Known) -> bool {
         let Known { pinned, counted } = known;
         let least = if counted { TRIP_WRITES_MIN } else { TRIP_WRITES_TOLD_MIN };
