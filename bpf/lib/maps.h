@@ -109,6 +109,7 @@ struct {
 /* What is predicted of a node's queue: see queue.h. */
 struct kw_queue {
 	__u64	waiting;	/* In KW_REQUEST. */
+	__u64	sent;		/* What of that the other processors have not been told. */
 	__u64	tick;		/* For which it was predicted. */
 };
 
@@ -143,6 +144,9 @@ struct {
 
 /* By node id. Not in a map of many values, since each look into one takes time. */
 struct kw_report reports[KW_NODES_MAX] SEC(".data.reports");
+
+/* When each node has done what all processors have sent to it: see queue.h. By node id. */
+__u64 backlogs[KW_NODES_MAX] SEC(".data.backlogs");
 
 /* The values of `rule.hot`: no key is hot, or how readers are chosen. */
 enum kw_choice {

@@ -3,9 +3,9 @@
  * How busy the nodes are: what they report, and what is predicted of their queues, as in
  * crates/switch/src/loads.rs but by the kernel's ticks.
  *
- * Each processor predicts from its own share of the packets: to share the figures would cost each
- * packet more than all the rest of its way. What the others have sent to a node it knows by the
- * node's reports.
+ * Each processor counts what it sends for itself: to share the counts would cost each packet more than
+ * all the rest of its way. Once a tick, when it first looks at a node, it adds what it has sent to
+ * what all have sent, and so sees the others' share, a tick late at most.
  */
 #ifndef KEYWAY_QUEUE_H
 #define KEYWAY_QUEUE_H
@@ -23,23 +23,39 @@ static __always_inline struct kw_report *kw_report(__u32 node)
 	return &reports[node & (KW_NODES_MAX - 1)];
 }
 
-/* What of a queue is left after some ticks, in which as many half-lives have passed. */
-static __always_inline __u64 kw_left(__u64 waiting, __u32 rate, __u64 ticks, __u64 halvings)
-{
-	__u64 served = (__u64)rate * rule.tick;
+/* A backlog that lasts longer, in nanoseconds, counts as this: times any rate it still is a number. */
+#define KW_BACKLOG_MAX	(1ULL << 32)
 
-	if (!served)
-		return halvings < 64 ? waiting >> halvings : 0;
-	return ticks > waiting / served ? 0 : waiting - ticks * served;
+/* Adds what this processor has sent to a node that serves so many requests in a second. */
+static __always_inline void kw_pool(struct kw_queue *queue, __u32 node, __u64 now, __u32 rate)
+{
+	__u64 *backlog = &backlogs[node & (KW_NODES_MAX - 1)];
+	__u64 at = queue->tick * rule.tick, said = *(volatile __u64 *)backlog;
+	__u64 done = (said > at ? said : at) + queue->sent / rate, alone = at + queue->waiting / rate;
+
+	/* What a node has told is more than what has been sent to it if others send to it, too. */
+	if (done < alone)
+		done = alone;
+	if (done > now + KW_BACKLOG_MAX)
+		done = now + KW_BACKLOG_MAX;
+	/* When another one has just been here, this is said in the next tick. */
+	if (__sync_val_compare_and_swap(backlog, said, done) == said)
+		queue->sent = 0;
+	queue->waiting = done > now ? (done - now) * rate : 0;
 }
 
 /* Lets go what a node has served since it was last looked at. */
 static __always_inline void kw_leak(struct kw_own *own, struct kw_queue *queue, __u32 node)
 {
-	__u64 tick = own->tick;
+	__u64 tick = own->tick, halvings = tick / KW_HALVED_EVERY - queue->tick / KW_HALVED_EVERY;
+	__u32 rate = kw_report(node)->rate;
 
-	queue->waiting = kw_left(queue->waiting, kw_report(node)->rate, tick - queue->tick,
-				 tick / KW_HALVED_EVERY - queue->tick / KW_HALVED_EVERY);
+	if (rate) {
+		kw_pool(queue, node, tick * rule.tick, rate);
+	} else {
+		queue->waiting = halvings < 64 ? queue->waiting >> halvings : 0;
+		queue->sent = 0;
+	}
 	queue->tick = tick;
 }
 
@@ -58,20 +74,25 @@ __noinline int kw_leak_apart(struct kw_own *own, __u32 node)
  * What waits at a node, as predicted for the tick in which this processor last asked the clock. So
  * no packet has to look at the time, and none at more nodes than it is about.
  */
-static __always_inline __u64 *kw_waiting(struct kw_own *own, __u32 node)
+static __always_inline struct kw_queue *kw_queue(struct kw_own *own, __u32 node)
 {
 	struct kw_queue *queue = &own->queues[node & (KW_NODES_MAX - 1)];
 
 	if (queue->tick != own->tick)
 		kw_leak_apart(own, node);
-	return &queue->waiting;
+	return queue;
 }
 
 /* A request goes to a node, by its id as on the wire. */
 static __always_inline void kw_sent(struct kw_own *own, __be16 id)
 {
-	if (rule.hot == KW_CHOOSE_PREDICTED)
-		*kw_waiting(own, bpf_ntohs(id)) += KW_REQUEST;
+	struct kw_queue *queue;
+
+	if (rule.hot != KW_CHOOSE_PREDICTED)
+		return;
+	queue = kw_queue(own, bpf_ntohs(id));
+	queue->waiting += KW_REQUEST;
+	queue->sent += KW_REQUEST;
 }
 
 /* A write goes along its chain. */
@@ -90,18 +111,18 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 	__u32 rate = kw->chain_len ? 0 : bpf_ntohl(KW_U32((void *)kw + KW_RATE_AT));
 	struct kw_report *report = kw_report(node);
 	__u64 told = bpf_ntohs(kw->load) * KW_REQUEST;
-	__u64 *waiting;
+	struct kw_queue *queue;
 
 	report->load = bpf_ntohs(kw->load) + 1;
 	if (rule.hot != KW_CHOOSE_PREDICTED)
 		return;
-	waiting = kw_waiting(own, node); /* By the rate that it said before. */
+	queue = kw_queue(own, node); /* By the rate that it said before. */
 	if (report->rate != rate)
 		report->rate = rate;
 	if (!rate)
-		*waiting = *waiting > KW_REQUEST ? *waiting - KW_REQUEST : 0;
-	if (*waiting < told)
-		*waiting = told;
+		queue->waiting = queue->waiting > KW_REQUEST ? queue->waiting - KW_REQUEST : 0;
+	if (queue->waiting < told)
+		queue->waiting = told;
 }
 
 /*

@@ -311,5 +311,6 @@ fn is_constant(name: &OsStr) -> bool {
 
 /// Whether this map is one that the programs write.
 fn is_count(name: &OsStr) -> bool {
-    ["own", "loads", "hot_loads", ".data.reports"].iter().any(|count| name == *count)
+    let counts = ["own", "loads", "hot_loads", ".data.reports", ".data.backlogs"];
+    counts.iter().any(|count| name == *count)
 }

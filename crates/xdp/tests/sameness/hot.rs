@@ -358,35 +358,73 @@ fn of_two_readers_the_less_busy_is_asked_and_those_without_a_way_are_not() {
     assert_eq!(asks(&switch).0, HOME);
 }
 
-/// What is predicted is each processor's own, and the others send to the same nodes: what those
-/// have to do for them it knows by their reports alone.
+/// What a node reports is more than what has been sent to it here if others send to it, too.
 #[test]
 fn no_node_has_less_to_do_than_it_has_just_reported() {
     let Some((stand, program)) = ready("predictions of one processor") else { return };
     let mut switch = hot_switch(&stand, program);
     let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
     switch.plane.install_hot(&predicted).unwrap();
-    stay_on_one_processor();
+    stay_on(processors()[0]);
     warm_up(&switch, 1);
-    for (node, load) in [(2, 50), (3, 0)] {
-        let mut said = Header { load, ..says(Op::HotCopied, node, 5, 1) };
-        said.set_rate(1);
-        reply(&switch, &said);
-    }
-    let mut asked = [0; 4];
-    for _ in 0..90 {
-        asked[usize::from(asks(&switch).0)] += 1;
-    }
+    say_what_waits(&switch, &[(2, 50), (3, 0)]);
+    let asked = asks_many(&switch);
     assert!(asked[3] >= 65 && asked[2] >= 15, "{asked:?}: the first 49, and half of the others");
 }
 
-fn stay_on_one_processor() {
-    let thread = nix::unistd::Pid::from_raw(0);
-    let allowed = sched_getaffinity(thread).unwrap();
-    let first = (0..CpuSet::count()).find(|core| allowed.is_set(*core) == Ok(true)).unwrap();
+/// Each processor has its own share of the packets; once a tick it hears of the others'.
+#[test]
+fn a_processor_knows_what_the_others_have_sent() {
+    let Some((stand, program)) = ready("predictions of two processors") else { return };
+    let [one, other, ..] = processors()[..] else {
+        return crate::skip::report("predictions of two processors", "there is only one");
+    };
+    let mut switch = hot_switch(&stand, program);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on(one);
+    warm_up(&switch, 1);
+    say_what_waits(&switch, &[(2, 0)]);
+    assert_eq!(asks_many(&switch)[2], 90, "nobody else holds it");
+    std::thread::sleep(TICKS);
+    assert_eq!(asks(&switch).0, 2, "which passes on what was sent before");
+    stay_on(other);
+    say_what_waits(&switch, &[(2, 0), (3, 0)]);
+    let asked = asks_many(&switch);
+    assert!(asked[3] >= 75, "{asked:?}: the other has 90 to do, less what it did in {TICKS:?}");
+}
+
+/// A few ticks of any kernel.
+const TICKS: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Nodes that serve a hundred requests in a second reply, and have so much to do.
+fn say_what_waits(switch: &Switch<'_>, loads: &[(u16, u16)]) {
+    for &(node, load) in loads {
+        let mut said = Header { load, ..says(Op::HotCopied, node, 5, 1) };
+        said.set_rate(100);
+        reply(switch, &said);
+    }
+}
+
+/// How often each node is asked of 90 times.
+fn asks_many(switch: &Switch<'_>) -> [i32; 4] {
+    let mut asked = [0; 4];
+    for _ in 0..90 {
+        asked[usize::from(asks(switch).0)] += 1;
+    }
+    asked
+}
+
+/// Those that this thread may run on.
+fn processors() -> Vec<usize> {
+    let allowed = sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
+    (0..CpuSet::count()).filter(|core| allowed.is_set(*core) == Ok(true)).collect()
+}
+
+fn stay_on(processor: usize) {
     let mut one = CpuSet::new();
-    one.set(first).unwrap();
-    sched_setaffinity(thread, &one).unwrap();
+    one.set(processor).unwrap();
+    sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).unwrap();
 }
 
 #[test]
