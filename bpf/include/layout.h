@@ -57,6 +57,7 @@
 #define KW_ROAM_FETCH_LEN	16
 #define KW_ROAM_FOUND_LEN	9
 #define KW_ROAM_END_LEN	8
+#define KW_ROAM_COMMIT_LEN	8
 #define KW_COPY_MARK_LEN	11
 #define KW_COPY_TRIPS_LEN	5
 #define KW_TRIPS_LEN	2
@@ -94,6 +95,7 @@ enum kw_op {
 	KW_OP_ROAM_FETCH = 0x48,
 	KW_OP_ROAM_FOUND = 0x49,
 	KW_OP_ROAM_END = 0x4a,
+	KW_OP_ROAM_COMMIT = 0x4b,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -128,6 +130,7 @@ enum kw_op {
 	case 0x48: \
 	case 0x49: \
 	case 0x4a: \
+	case 0x4b: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \

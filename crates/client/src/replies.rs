@@ -62,7 +62,8 @@ impl Client {
             | Body::HotCover
             | Body::RoamFetch { .. }
             | Body::RoamFound { .. }
-            | Body::RoamEnd { .. } => Err(DropReason::BadOp),
+            | Body::RoamEnd { .. }
+            | Body::RoamCommit { .. } => Err(DropReason::BadOp),
         }
     }
 

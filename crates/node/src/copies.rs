@@ -187,8 +187,15 @@ pub(crate) fn handle_hot_copy<E: Engine>(
         return Err(DropReason::BadBody);
     }
     let held = ctx.hot.copies.keep((id, header.keyhash), key, record);
+    tell_held(ctx, from, header, held);
+    Ok(())
+}
+
+/// Says through the switch to whoever has sent a copy which version is held now, unless the switch
+/// knows by itself.
+pub(crate) fn tell_held<E>(ctx: &mut Context<'_, E>, from: Endpoint, header: &Header, held: u64) {
     if header.hop_flags & hop_flag::ROAM != 0 {
-        return Ok(());
+        return;
     }
     let answer = Header {
         node: ctx.directory.me.0,
@@ -207,7 +214,6 @@ pub(crate) fn handle_hot_copy<E: Engine>(
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &answer, &[]);
     });
-    Ok(())
 }
 
 /// Whether a GET is to be answered from a copy: the switch has stamped it so, and this is not the

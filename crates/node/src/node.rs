@@ -12,7 +12,7 @@ use crate::hot::Hot;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica, Timers, take_due};
 use crate::reply::refuse;
-use crate::roam::{Roaming, handle_end, handle_fetch, handle_roaming, is_passed_on};
+use crate::roam::{Roaming, handle_commit, handle_end, handle_fetch, handle_roaming, is_passed_on};
 use crate::seats::Seats;
 use crate::serve::{describe, serve};
 use cluster::{KeyspaceId, Lease, Life, Match, NodeReport, PartitionId, Plant, RangeTable, Tenure};
@@ -257,6 +257,9 @@ impl<E: Engine> Node<E> {
             }
             Body::RoamEnd { trip, key } => {
                 return handle_end(&mut ctx, from, header, (trip, key));
+            }
+            Body::RoamCommit { trip, key } => {
+                return handle_commit(&mut ctx, from, header, (trip, key));
             }
             Body::Refusal(_) => return Err(DropReason::BadBody),
             _ => {}

@@ -1,17 +1,20 @@
 //! A node on the way: takes writes of keys that are on a trip, whoever is their home, and tells the
 //! home of them when the trip is over (section 9 of `spec/protocol.md`).
 
-use crate::copies::push_copies;
+use crate::copies::{push_copies, tell_held};
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
+use crate::hot::Hot;
 use crate::replica::Context;
 use crate::reply::{refuse, reply_header, send};
 use crate::serve::matches_key;
+use arrayvec::ArrayVec;
 use cluster::{HotOrder, Keyspace, KeyspaceId, NodeId, PartitionId, Plant, Trip};
+use machine::Outbox;
 use std::collections::BTreeMap;
 use wire::{
-    Code, DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet, RoamFetchBody,
-    RoamFoundBody, hop_flag,
+    CHAIN_MAX, Code, DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet,
+    RoamCommitBody, RoamFetchBody, RoamFoundBody, hop_flag,
 };
 
 /// What a shard holds of keys on trips, and which trips it takes writes of.
@@ -29,10 +32,19 @@ pub(crate) struct Roaming {
 struct Held {
     trip: u64,
     version: u64,
-    /// Whether this node was the last of its chain, and so has committed it.
+    /// Whether this node was the last of its chain, and so has committed it, or has been told.
     committed: bool,
     value: Box<[u8]>,
+    /// Older ones of the trip that may not be committed yet. Not on record.
+    overtaken: Overtaken,
 }
+
+/// Writes of one key, by version, the oldest first. What is overtaken is of use for reads alone,
+/// between its own commit and the next one.
+type Overtaken = ArrayVec<(u64, Box<[u8]>), OVERTAKEN_MAX>;
+
+/// More than are ever on their way to one node, if nothing is lost.
+const OVERTAKEN_MAX: usize = 4;
 
 /// Notes of what roams: no partition has this id.
 const ROAMING: PartitionId = PartitionId(u32::MAX);
@@ -98,7 +110,13 @@ impl Roaming {
         engine.note(ROAMING, &name(keyspace, key), Some(&it.to_note()));
         let keys = self.table.entry(keyspace).or_default();
         if let Some(held) = keys.get_mut(key) {
-            *held = it;
+            let old = std::mem::replace(held, it);
+            if old.trip == held.trip {
+                held.overtaken = old.overtaken;
+            }
+            if old.trip == held.trip && !old.committed {
+                held.overtake(old.version, old.value);
+            }
         } else {
             keys.insert(key.into(), it);
         }
@@ -109,6 +127,29 @@ impl Roaming {
         if let Some(keys) = self.table.get_mut(&keyspace) {
             keys.remove(key);
         }
+    }
+
+    /// A write came after a newer one of its trip, and is not known to be committed.
+    fn overtake(&mut self, (keyspace, key): (KeyspaceId, &[u8]), version: u64, value: &[u8]) {
+        if let Some(held) = self.table.get_mut(&keyspace).and_then(|keys| keys.get_mut(key)) {
+            held.overtake(version, value.into());
+        }
+    }
+
+    /// A write that came through here is committed: gives its value, if it is still held.
+    fn commit(
+        &mut self,
+        (keyspace, key): (KeyspaceId, &[u8]),
+        trip: u64,
+        version: u64,
+    ) -> Option<Box<[u8]>> {
+        let held = self.table.get_mut(&keyspace)?.get_mut(key).filter(|held| held.trip == trip)?;
+        held.committed |= held.version == version;
+        let overtaken = held.overtaken.iter().find(|(it, _)| *it == version);
+        let newest = (held.version == version).then_some(&held.value);
+        let value = overtaken.map(|(_, value)| value).or(newest).cloned();
+        held.overtaken.retain(|(it, _)| *it > version);
+        value
     }
 
     /// The newest write of a key, if it is known to be committed and not below this version.
@@ -128,6 +169,21 @@ impl Held {
         Record { version: self.version, expiry_ms: 0, tombstone: false, value: &self.value }
     }
 
+    /// Holds an older write until it is known to be committed, or the oldest of too many.
+    fn overtake(&mut self, version: u64, value: Box<[u8]>) {
+        let Err(place) = self.overtaken.binary_search_by_key(&version, |(it, _)| *it) else {
+            return;
+        };
+        match (self.overtaken.is_full(), place) {
+            (true, 0) => {}
+            (true, place) => {
+                self.overtaken.remove(0);
+                self.overtaken.insert(place - 1, (version, value));
+            }
+            (false, place) => self.overtaken.insert(place, (version, value)),
+        }
+    }
+
     fn to_note(&self) -> Vec<u8> {
         let words = [self.trip.to_be_bytes(), self.version.to_be_bytes()].concat();
         [&words[..], &[u8::from(self.committed)], &self.value].concat()
@@ -142,6 +198,7 @@ impl Held {
             version: u64::from_be_bytes(*version),
             committed: *committed != 0,
             value: value.into(),
+            overtaken: Overtaken::default(),
         })
     }
 }
@@ -229,12 +286,17 @@ fn keep<E: Engine>(
     let held = ctx.hot.roaming.get(keyspace, key);
     let known = held.filter(|held| held.trip == trip);
     if known.is_none_or(|held| held.version < version) {
-        let held = Held { trip, version, committed: last, value: value.into() };
+        let overtaken = Overtaken::default();
+        let held = Held { trip, version, committed: last, value: value.into(), overtaken };
         ctx.hot.roaming.keep(ctx.engine, (keyspace, key), held);
         return true;
     }
     // A doubled packet brings nothing; one that was overtaken may be the newest committed.
-    last && known.is_some_and(|held| held.version != version)
+    let overtaken = known.is_some_and(|held| held.version != version);
+    if overtaken && !last {
+        ctx.hot.roaming.overtake((keyspace, key), version, value);
+    }
+    overtaken && last
 }
 
 /// Sends a write to the next node of its chain, but for its place as it came.
@@ -255,9 +317,9 @@ fn pass_on<E>(
     Ok(())
 }
 
-/// Copies a committed write to as many nodes as its trip says: the others of its chain, who do not
-/// know yet that it is, the readers that the switch has chosen, and more nodes of their window of
-/// the key's row.
+/// Makes a committed write readable on as many nodes as its trip says: tells the others of its
+/// chain, who have it, and copies it to the readers that the switch has chosen and to more nodes of
+/// their window of the key's row.
 fn spread<E>(
     ctx: &mut Context<'_, E>,
     packet: &Packet<'_>,
@@ -277,8 +339,8 @@ fn spread<E>(
     let more = others.take(copies.saturating_sub(chosen.len() - 1));
     // Whoever chose readers takes all of the stamp for holders, once the write is answered.
     let known = packet.readers().next().is_some();
-    let mates = chosen.iter().copied().filter(|node| *node != me);
-    let mates = mates.take(if known { chosen.len() } else { copies });
+    let told = if known { CHAIN_MAX } else { copies };
+    let told = packet.chain().map(NodeId).filter(|node| *node != me).take(told);
     let id = PartitionId(header.partition);
     let copy = Header {
         partition: header.partition,
@@ -293,11 +355,45 @@ fn spread<E>(
     };
     let of_stamp = Header { hop_flags: if known { hop_flag::ROAM } else { 0 }, ..copy };
     let endpoint = |node| ctx.directory.endpoint(node, id).filter(|_| ctx.leased);
-    let mates: Vec<Endpoint> = mates.filter_map(endpoint).collect();
+    let told: Vec<Endpoint> = told.filter_map(endpoint).collect();
+    let readers: Vec<Endpoint> = packet.readers().map(NodeId).filter_map(endpoint).collect();
     let more: Vec<Endpoint> = more.filter_map(endpoint).collect();
-    ctx.counters.hot_copies_sent += (mates.len() + more.len()) as u64;
-    push_copies(ctx.out, &mates, &of_stamp, key, Some(record));
+    ctx.counters.hot_copies_sent += (readers.len() + more.len()) as u64;
+    push_commits(ctx.out, &told, &of_stamp, (header.trip(), key));
+    push_copies(ctx.out, &readers, &of_stamp, key, Some(record));
     push_copies(ctx.out, &more, &copy, key, Some(record));
+}
+
+/// Tells nodes that a write that they have passed on, of the version in the header, is committed.
+fn push_commits(out: &mut Outbox, to: &[Endpoint], header: &Header, (trip, key): (u64, &[u8])) {
+    let key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
+    let header = Header { op: Op::RoamCommit as u8, key_len, ..*header };
+    let body = RoamCommitBody { trip }.to_bytes();
+    for to in to {
+        out.push(*to, |out| {
+            wire::emit(out, &header, &[&body, key]);
+        });
+    }
+}
+
+/// The last of a chain says that a write is committed that has come through here.
+pub(crate) fn handle_commit<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    from: Endpoint,
+    header: &Header,
+    (trip, key): (u64, &[u8]),
+) -> Result<(), DropReason> {
+    if !ctx.directory.owns(NodeId(header.node), from) {
+        return Err(DropReason::NotFromMember);
+    }
+    let (keyspace, version) = (KeyspaceId(header.keyspace), header.object_version);
+    let Hot { roaming, copies, .. } = &mut *ctx.hot;
+    if let Some(value) = roaming.commit((keyspace, key), trip, version) {
+        let record = Record { version, expiry_ms: 0, tombstone: false, value: &value };
+        let held = copies.keep((keyspace, header.keyhash), key, &record);
+        tell_held(ctx, from, header, held);
+    }
+    Ok(())
 }
 
 /// The home of a key asks what is held of it from a trip that is over by an order that it names.

@@ -181,7 +181,8 @@ impl Pipeline {
             | Op::HotCopy
             | Op::RoamFetch
             | Op::RoamFound
-            | Op::RoamEnd => Err(DropReason::BadOp),
+            | Op::RoamEnd
+            | Op::RoamCommit => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch => {
                 self.admit(leased, now, from, datagram, out)?.single(op, datagram)
             }

@@ -6,7 +6,7 @@ use crate::layout::{
     BatchReplyBody, CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX,
     Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX,
     MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody,
-    RangeEntryBody, ReturnBody, RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
+    RangeEntryBody, ReturnBody, RoamCommitBody, RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -76,6 +76,10 @@ pub enum Body<'a> {
         key: &'a [u8],
     },
     RoamEnd {
+        trip: u64,
+        key: &'a [u8],
+    },
+    RoamCommit {
         trip: u64,
         key: &'a [u8],
     },
@@ -244,7 +248,9 @@ impl<'a> Body<'a> {
                 }
                 Self::HotCopy { absent, expiry_ms, key, value }
             }
-            Op::RoamFetch | Op::RoamFound | Op::RoamEnd => Self::parse_roam(op, key_len, payload)?,
+            Op::RoamFetch | Op::RoamFound | Op::RoamEnd | Op::RoamCommit => {
+                Self::parse_roam(op, key_len, payload)?
+            }
             reply => Self::parse_reply(reply, header, payload)?,
         })
     }
@@ -263,6 +269,10 @@ impl<'a> Body<'a> {
             Op::RoamEnd => {
                 let (RoamEndBody { trip }, rest) = RoamEndBody::split(payload)?;
                 Self::RoamEnd { trip, key: whole_key(rest, key_len)? }
+            }
+            Op::RoamCommit => {
+                let (RoamCommitBody { trip }, rest) = RoamCommitBody::split(payload)?;
+                Self::RoamCommit { trip, key: whole_key(rest, key_len)? }
             }
             _ => return None,
         })

@@ -109,6 +109,8 @@ pub enum Op {
     RoamFound = 0x49,
     /// Head to node: the key is home from that trip; forget what you hold of it.
     RoamEnd = 0x4a,
+    /// Last of a chain on a trip to the others: the write of this version, which they keep, is committed.
+    RoamCommit = 0x4b,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -135,7 +137,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -156,6 +158,7 @@ impl Op {
         Self::RoamFetch,
         Self::RoamFound,
         Self::RoamEnd,
+        Self::RoamCommit,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -193,6 +196,7 @@ impl Op {
             0x48 => Some(Self::RoamFetch),
             0x49 => Some(Self::RoamFound),
             0x4a => Some(Self::RoamEnd),
+            0x4b => Some(Self::RoamCommit),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -232,6 +236,7 @@ impl Op {
             Self::RoamFetch => "roam_fetch",
             Self::RoamFound => "roam_found",
             Self::RoamEnd => "roam_end",
+            Self::RoamCommit => "roam_commit",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -643,7 +648,7 @@ pub mod hop_flag {
     pub const HOT: u8 = 1 << 2;
     /// GET reply: from the tail of a marked key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
-    /// PUT: stamped in a trip, with `trip`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY: of one, to a node of its stamp.
+    /// PUT: stamped in a trip, with `trip`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and ROAM_COMMIT: of one whose readers the switch has chosen; not answered.
     pub const ROAM: u8 = 1 << 4;
     /// PUT to the head: first sent before this switch's directory began; another may have stamped it.
     pub const OLD: u8 = 1 << 5;
@@ -1886,6 +1891,33 @@ pub struct RoamEndBody {
 }
 
 impl RoamEndBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.trip.to_be_bytes());
+        out
+    }
+}
+
+/// ROAM_COMMIT: which trip. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoamCommitBody {
+    /// 8 bytes, big-endian on the wire.
+    pub trip: u64,
+}
+
+impl RoamCommitBody {
     /// Bytes on the wire.
     pub const LEN: usize = 8;
 

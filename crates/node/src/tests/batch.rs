@@ -43,7 +43,7 @@ impl Chain {
     }
 
     /// How many datagrams of this kind are on the way.
-    fn under_way(&self, op: Op) -> usize {
+    pub(super) fn under_way(&self, op: Op) -> usize {
         let is = |bytes: &[u8]| Packet::parse(bytes).unwrap().op() == op;
         self.wires.iter().filter(|(_, _, bytes)| is(bytes)).count()
     }

@@ -355,6 +355,51 @@ fn copies_go_to_the_others_of_the_chain_first_and_to_nobody_if_none_are_wanted()
 }
 
 #[test]
+fn an_overtaken_write_is_shown_from_its_commit_until_the_next() {
+    for order in [[1, 2], [2, 1]] {
+        let (mut chain, left) = Chain::on_trip(2, 1);
+        for write in order {
+            let (seq, last) = (chain.next(), if write == 1 { 2 } else { 0 });
+            chain.roam(seq, left + write, &[1, last], &write.to_be_bytes());
+        }
+        assert_eq!(chain.read_hot(1, left + 1).0, Code::NotHere, "neither is committed");
+        let first = order.iter().position(|write| *write == 1).unwrap();
+        chain.deliver_wire(first);
+        chain.deliver_wire(1);
+        chain.replies.clear();
+        assert_eq!(chain.read_hot(1, left + 1), (Code::Ok, left + 1, false), "{order:?}");
+        assert_eq!(chain.read_hot(1, left + 2).0, Code::NotHere);
+        chain.settle();
+        chain.replies.clear();
+        assert_eq!(chain.read_hot(1, left + 1), (Code::Ok, left + 2, false), "{order:?}");
+    }
+}
+
+#[test]
+fn of_many_overtaken_writes_the_newest_are_held() {
+    let (mut chain, left) = Chain::on_trip(2, 1);
+    for write in [1, 3, 2, 5, 6, 4, 7] {
+        let seq = chain.next();
+        chain.roam(seq, left + write, &[1, 2], b"value");
+    }
+    let shown = (1..=7).map(|write| {
+        let at = chain.wires.iter().position(|(_, _, bytes)| {
+            let header = Header::read(Packet::parse(bytes).unwrap().header());
+            header.object_version == left + write
+        });
+        chain.deliver_wire(at.unwrap());
+        while chain.under_way(Op::RoamCommit) > 0 {
+            chain.deliver_wire(chain.wires.len() - 1);
+        }
+        chain.replies.clear();
+        chain.read_hot(1, left + write).0
+    });
+    let shown: Vec<Code> = shown.collect();
+    let (no, yes) = (Code::NotHere, Code::Ok);
+    assert_eq!(shown, [no, no, yes, yes, yes, yes, yes], "four of them, and the newest of all");
+}
+
+#[test]
 fn readers_that_were_chosen_are_sent_copies_whatever_the_order_says_by_now() {
     let (mut chain, left) = Chain::on_trip(2, 0);
     let seq = chain.next();

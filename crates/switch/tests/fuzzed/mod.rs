@@ -56,9 +56,11 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
             let count = steps.iter().inspect(|step| entry_fits(step.key, &[])).count();
             assert!((1..=wire::BATCH_STEPS_MAX).contains(&count));
         }
-        Body::RoamFetch { key, .. } | Body::RoamFound { key, .. } | Body::RoamEnd { key, .. } => {
-            entry_fits(key, &[]);
-        }
+        Body::HotCopy { key, .. }
+        | Body::RoamFetch { key, .. }
+        | Body::RoamFound { key, .. }
+        | Body::RoamEnd { key, .. }
+        | Body::RoamCommit { key, .. } => entry_fits(key, &[]),
         Body::Mget(keys) => {
             assert_eq!(keys.iter().count(), keys.count());
             assert_eq!(keys.count(), usize::from(packet.header().count()));
@@ -77,7 +79,6 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
             assert_eq!(entries.iter().count(), usize::from(packet.header().count()));
         }
         Body::Refusal(code) => assert!(!code.is_decided() && packet.payload().is_empty()),
-        Body::PutReply | Body::DelReply | Body::CasReply => assert!(packet.op().is_reply()),
         Body::ChainCopy(entries) => {
             for entry in entries.iter() {
                 if let CopyEntry::Record { key, value, .. } = entry {
@@ -88,14 +89,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::ChainAck | Body::ChainCommit | Body::ChainStable | Body::ChainCopied => {
             assert!(packet.op().is_chain());
         }
-        Body::HotCopied | Body::HotCover => assert!(packet.op().is_reply()),
-        Body::HotCopy { key, .. } => entry_fits(key, &[]),
-        Body::GetReply(_)
-        | Body::IncrReply { .. }
-        | Body::BatchReply { .. }
-        | Body::DescribeReply { .. } => {
-            assert!(packet.op().is_reply());
-        }
+        _ => assert!(packet.op().is_reply()),
     }
 }
 

@@ -349,6 +349,7 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x48 => "roam_fetch",
         0x49 => "roam_found",
         0x4a => "roam_end",
+        0x4b => "roam_commit",
         0x81 => "get_reply",
         0x82 => "put_reply",
         0x83 => "del_reply",
