@@ -50,7 +50,7 @@ static __always_inline void kw_leak(struct kw_own *own, struct kw_queue *queue, 
 	__u64 tick = own->tick, halvings = tick / KW_HALVED_EVERY - queue->tick / KW_HALVED_EVERY;
 	__u32 rate = kw_report(node)->rate;
 
-	if (rate) {
+	if (rate && rule.tick) {
 		kw_pool(queue, node, tick * rule.tick, rate);
 	} else {
 		queue->waiting = halvings < 64 ? queue->waiting >> halvings : 0;

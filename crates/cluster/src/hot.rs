@@ -53,7 +53,8 @@ pub struct HotOrder {
     /// Nodes that may hold copies, with their lives; a node that has gone leaves a hole, so that
     /// the others keep their places. At most [`wire::NODES_MAX`].
     pub places: Vec<Option<(NodeId, Life)>>,
-    /// The keys. No two of a keyspace have the same keyhash. At most [`wire::HOT_KEYS_MAX`].
+    /// The keys, by keyspace and then by key, so that they are found without an index. No two of a
+    /// keyspace have the same keyhash. At most [`wire::HOT_KEYS_MAX`].
     pub keys: Vec<HotEntry>,
 }
 
@@ -126,6 +127,10 @@ impl HotOrder {
         for key in &self.keys {
             key.check(self.revision, places)?;
         }
+        let unsorted = self.keys.windows(2).find(|pair| !pair.is_sorted_by_key(HotEntry::place));
+        if let Some([_, key]) = unsorted {
+            return Err(InstallError::Unsound(format!("{} is out of order", key.name())));
+        }
         // Sorted, for there may be many.
         let mut keys: Vec<&HotEntry> = self.keys.iter().collect();
         keys.sort_unstable_by_key(|key| (key.keyspace, key.keyhash));
@@ -135,6 +140,13 @@ impl HotOrder {
             Some(key) => Err(InstallError::Unsound(format!("{} is there twice", key.name()))),
             None => Ok(()),
         }
+    }
+
+    /// What it says of a key.
+    #[must_use]
+    pub fn find(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&HotEntry> {
+        let found = self.keys.binary_search_by(|entry| entry.place().cmp(&(keyspace, key)));
+        self.keys.get(found.ok()?)
     }
 
     /// The nodes that are to hold copies of a key, with their lives.
@@ -199,6 +211,11 @@ impl HotEntry {
         });
         unsound_unless(trip_holds, || format!("{} has the trip {:?}", self.name(), self.trip))?;
         unsound_unless(key.len() <= wire::KEY_MAX, || format!("{} is too long", self.name()))
+    }
+
+    /// By which the keys of an order are sorted.
+    fn place(&self) -> (KeyspaceId, &[u8]) {
+        (self.keyspace, &self.key)
     }
 
     fn name(&self) -> String {

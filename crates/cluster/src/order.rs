@@ -10,6 +10,7 @@ use crate::{
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 use wire::Endpoint;
 
 /// Everything a switch forwards by.
@@ -86,7 +87,7 @@ pub struct Order {
     pub lease: Option<Lease>,
     /// The hot keys, if they have changed.
     #[serde(default)]
-    pub hot: Option<HotOrder>,
+    pub hot: Option<Arc<HotOrder>>,
 }
 
 /// A desired state, whole.

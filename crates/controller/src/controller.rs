@@ -16,6 +16,7 @@ use cluster::{
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Poll intervals after which an order without any answer counts as undelivered. The driver
@@ -187,7 +188,7 @@ impl Controller {
         let given = install.as_ref().map(Install::revision);
         assert!(given.unwrap_or(0) <= self.durable, "no order leaves before its map is durable");
         let lease = self.lease_for(member, given);
-        let hot = self.hot_for(member, given).cloned();
+        let hot = self.hot_for(member, given).map(Arc::clone);
         let pace = hot::pace(&self.state, self.config.poll_interval);
         let peer = self.peers.get_mut(&member)?;
         peer.offered = peer.offered.max(given.unwrap_or(0));

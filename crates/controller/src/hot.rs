@@ -31,6 +31,7 @@ use places::Places;
 use policy::Policy;
 pub(crate) use policy::Rates;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Between two orders of hot keys at least. Every order is as long as the list.
@@ -72,18 +73,18 @@ pub(crate) struct Hot {
     load: Load,
     pub(crate) log: HotLog,
     /// The newest order; its revision is 0 as long as there is none.
-    order: HotOrder,
+    order: Arc<HotOrder>,
     /// The directory of the active switch, if that has been heard.
     directory: Option<Directory>,
     /// Whether the active switch can let writes go anywhere.
     roams: bool,
     /// The last orders that this directory was given and has not yet said to have, oldest first: it
     /// may be given the next before it is heard of the one before.
-    given: VecDeque<HotOrder>,
+    given: VecDeque<Arc<HotOrder>>,
     /// Revision that this directory last said it has, whoever gave it that.
     said: u64,
     /// The order that it said it has, if that is one of this controller's.
-    confirmed: Option<HotOrder>,
+    confirmed: Option<Arc<HotOrder>>,
     /// The directory knows nothing of the stays of before.
     forgotten: bool,
     /// When this directory last did not take an order.
@@ -223,8 +224,8 @@ impl Hot {
         // Who has never heard of a hot key need not hear that there is none. But of keys that were
         // on trips homes take no writes from a switch whose moment is not of the present.
         let idle = order.keys.is_empty() && self.order.revision == 0 && !foreign;
-        if !idle && (self.forgotten || order != self.order) {
-            self.order = HotOrder { revision, ..order };
+        if !idle && (self.forgotten || order != *self.order) {
+            self.order = Arc::new(HotOrder { revision, ..order });
             self.next_look = sight.now + ORDER_EVERY;
         }
         self.forgotten = false;
@@ -236,14 +237,14 @@ impl Hot {
     }
 
     /// What a switch is to be told that it does not have.
-    pub(crate) fn for_switch(&self, switch: u16) -> Option<&HotOrder> {
-        let HotOrder { revision, switch: life, .. } = self.order;
+    pub(crate) fn for_switch(&self, switch: u16) -> Option<&Arc<HotOrder>> {
+        let HotOrder { revision, switch: life, .. } = *self.order;
         let its = self.directory == Some(Directory { switch, life });
         (its && revision > 0 && revision != self.said).then_some(&self.order)
     }
 
     /// What a node is to be told that says it has this revision; too soon, if that is planted.
-    pub(crate) fn for_node(&self, says: u64, too_soon: bool) -> Option<&HotOrder> {
+    pub(crate) fn for_node(&self, says: u64, too_soon: bool) -> Option<&Arc<HotOrder>> {
         let order = if too_soon { Some(&self.order) } else { self.confirmed.as_ref() };
         order.filter(|order| says < order.revision)
     }
@@ -278,7 +279,7 @@ impl Hot {
             self.given.pop_front();
         }
         if self.given.back() != Some(&self.order) {
-            self.given.push_back(self.order.clone());
+            self.given.push_back(Arc::clone(&self.order));
         }
     }
 

@@ -4,6 +4,7 @@ use crate::controller::Controller;
 use crate::hot::Sight;
 use crate::peer::{Contact, Standing};
 use cluster::{HotOrder, Install, Lease, Member, MemberReport, Plant};
+use std::sync::Arc;
 use wire::Endpoint;
 
 impl Controller {
@@ -53,7 +54,7 @@ impl Controller {
     /// The order of hot keys for a member that is behind with it and may have it, in an order that
     /// gives this revision, if any. A switch that has just become the active one cannot take it
     /// before it knows that, and one that stands by gets none.
-    pub(crate) fn hot_for(&self, member: Member, given: Option<u64>) -> Option<&HotOrder> {
+    pub(crate) fn hot_for(&self, member: Member, given: Option<u64>) -> Option<&Arc<HotOrder>> {
         let peer = self.peers.get(&member).filter(|peer| peer.follows())?;
         let revision = self.state.map.revision;
         let knows = given.is_some() || peer.is_ready(revision) || self.hot.is_confirmed();

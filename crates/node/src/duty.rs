@@ -7,6 +7,7 @@ use crate::node::{Node, context};
 use crate::replica::{Context, PENDING_MAX, Replica};
 use cluster::{HotOrder, PartitionId};
 use machine::Instant;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::Effect;
 
@@ -14,7 +15,7 @@ impl<E: Engine> Node<E> {
     /// Takes the controller's order of hot keys. One that is not newer than the present one changes
     /// nothing, nor does one that is older than an earlier life had. Its revision is kept on
     /// record, the order is not: a node that starts anew waits for the next.
-    pub fn install_hot(&mut self, now: Instant, order: &HotOrder) {
+    pub fn install_hot(&mut self, now: Instant, order: Arc<HotOrder>) {
         if !self.hot.install(&mut self.engine, order) {
             return;
         }

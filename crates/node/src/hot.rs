@@ -16,15 +16,14 @@ use crate::engine::Engine;
 use crate::roam::Roaming;
 use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, PartitionId};
 use machine::{Instant, RttEstimator};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// All that a shard knows of hot keys but their marks.
 #[derive(Debug)]
 pub(crate) struct Hot {
-    order: HotOrder,
-    /// Places in the order's keys.
-    by_key: BTreeMap<KeyspaceId, BTreeMap<Box<[u8]>, usize>>,
+    order: Arc<HotOrder>,
     /// When to look after which key that is spread from here.
     pub(crate) timers: BTreeSet<(Instant, PartitionId, Box<[u8]>)>,
     /// From a copy or cover sent until the switch has passed the answer on.
@@ -43,8 +42,7 @@ pub(crate) struct Hot {
 impl Hot {
     pub(crate) fn new(now: Instant, roaming: Roaming) -> Self {
         Self {
-            order: HotOrder::default(),
-            by_key: BTreeMap::new(),
+            order: Arc::default(),
             timers: BTreeSet::new(),
             rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             covers: Covers::default(),
@@ -57,16 +55,11 @@ impl Hot {
 
     /// Takes an order, unless it is not newer than the present one, or older than one of an earlier
     /// life.
-    pub(crate) fn install<E: Engine>(&mut self, engine: &mut E, order: &HotOrder) -> bool {
-        let news = order.revision > self.order.revision && self.roaming.admits(order);
+    pub(crate) fn install<E: Engine>(&mut self, engine: &mut E, order: Arc<HotOrder>) -> bool {
+        let news = order.revision > self.order.revision && self.roaming.admits(&order);
         if news {
-            self.roaming.follow(engine, order);
-            self.order = order.clone();
-            self.by_key.clear();
-            for (place, entry) in order.keys.iter().enumerate() {
-                let keys = self.by_key.entry(entry.keyspace).or_default();
-                keys.insert(entry.key.clone().into(), place);
-            }
+            self.roaming.follow(engine, &order);
+            self.order = order;
         }
         news
     }
@@ -87,8 +80,7 @@ impl Hot {
 
     /// What the order says of a key.
     pub(crate) fn entry(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&HotEntry> {
-        let place = *self.by_key.get(&keyspace)?.get(key)?;
-        self.order.keys.get(place)
+        self.order.find(keyspace, key)
     }
 
     /// The nodes that are to hold copies of a key, with their lives.

@@ -15,6 +15,7 @@ use cluster::{
 };
 use machine::Instant;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::{
     Body, CasBody, Code, DropReason, Endpoint, Header, IncrBody, Op, Packet, PutBody, RangeBody,

@@ -118,7 +118,7 @@ impl Obedient {
             self.tenure.renew(self.revision(), lease);
         }
         if let Some(hot) = order.hot.as_ref().filter(|new| self.takes_hot(new)) {
-            self.hot = hot.clone();
+            self.hot = HotOrder::clone(hot);
         }
     }
 

@@ -119,16 +119,16 @@ impl World {
             readers: 3,
             trip: None,
         };
-        let order = HotOrder {
+        let order = Arc::new(HotOrder {
             revision: self.revision,
             switch: Life(1),
             places: map.nodes.iter().map(|n| Some((n.id, Life(n.id.0.into())))).collect(),
             keys: self.entry.iter().map(entry).collect(),
             ..HotOrder::default()
-        };
+        });
         let now = self.chain.now;
         for index in 0..3 {
-            self.chain.nodes[index].install_hot(now, &order);
+            self.chain.nodes[index].install_hot(now, Arc::clone(&order));
             self.chain.drain(index);
         }
     }

@@ -25,8 +25,17 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
         readers,
         trip: None,
     };
-    let keys = keys.iter().map(entry).collect();
-    HotOrder { revision, switch: Life(99), places: lives.collect(), keys, ..HotOrder::default() }
+    let mut keys: Vec<HotEntry> = keys.iter().map(entry).collect();
+    keys.sort_by(|a, b| a.key.cmp(&b.key));
+    let order = HotOrder {
+        revision,
+        switch: Life(99),
+        places: lives.collect(),
+        keys,
+        ..HotOrder::default()
+    };
+    order.check().unwrap();
+    order
 }
 
 impl Chain {
@@ -47,10 +56,10 @@ impl Chain {
     }
 
     fn order_hot(&mut self, revision: u64, keys: &[(&[u8], u64)]) {
-        let order = order(&self.map, revision, keys);
+        let order = Arc::new(order(&self.map, revision, keys));
         let now = self.now;
         for index in 0..self.nodes.len() {
-            self.nodes[index].install_hot(now, &order);
+            self.nodes[index].install_hot(now, Arc::clone(&order));
             self.drain(index);
         }
     }
@@ -205,7 +214,7 @@ fn a_head_that_was_sent_a_late_order_leaves_the_marks_of_a_newer_one() {
         .into_engine(),
         now,
     );
-    node.install_hot(now, &order(&chain.map, STAY - 1, &[]));
+    node.install_hot(now, Arc::new(order(&chain.map, STAY - 1, &[])));
     chain.nodes[1] = node;
     chain.install_at(1);
     chain.run();
@@ -607,13 +616,13 @@ fn a_changed_order_has_the_copies_announced_anew() {
     let mut other = order(&chain.map, STAY + 2, &[(HOT, STAY)]);
     other.places[READER] = Some((NodeId(1), Life(77)));
     let now = chain.now;
-    chain.nodes[TAIL].install_hot(now, &other);
+    chain.nodes[TAIL].install_hot(now, Arc::new(other.clone()));
     chain.drain(TAIL);
     chain.run();
     assert_eq!(sent(&chain), before + 1, "one reader was started anew");
     (other.revision, other.switch) = (STAY + 3, Life(98));
     let now = chain.now;
-    chain.nodes[TAIL].install_hot(now, &other);
+    chain.nodes[TAIL].install_hot(now, Arc::new(other));
     chain.drain(TAIL);
     chain.run();
     assert_eq!(sent(&chain), before + 3, "the switch was started anew");
@@ -664,13 +673,13 @@ fn marks_are_known_again_after_a_restart() {
         node
     };
     let mut node = start(Noted::new());
-    node.install_hot(now, &order(&map, STAY, &[(HOT, STAY), (b"warm", STAY)]));
-    node.install_hot(now + MS, &order(&map, STAY + 1, &[(HOT, STAY)]));
+    node.install_hot(now, Arc::new(order(&map, STAY, &[(HOT, STAY), (b"warm", STAY)])));
+    node.install_hot(now + MS, Arc::new(order(&map, STAY + 1, &[(HOT, STAY)])));
     node.flush().unwrap();
     assert_eq!(node.hot_keys(), 1);
     let mut node = start(node.into_engine());
     assert_eq!((node.hot_keys(), node.report().hot_revision), (1, 0));
-    node.install_hot(now, &order(&map, STAY + 2, &[]));
+    node.install_hot(now, Arc::new(order(&map, STAY + 2, &[])));
     assert_eq!(node.hot_keys(), 0);
 }
 

@@ -52,11 +52,11 @@ impl Chain {
             trip,
         };
         let (switch, places, keys) = (Life(99), lives.collect(), vec![entry]);
-        let order = HotOrder { revision, switch, places, keys, ..HotOrder::default() };
+        let order = Arc::new(HotOrder { revision, switch, places, keys, ..HotOrder::default() });
         order.check().unwrap();
         for node in to {
             let now = self.now;
-            self.nodes[*node].install_hot(now, &order);
+            self.nodes[*node].install_hot(now, Arc::clone(&order));
             self.drain(*node);
         }
     }

@@ -12,6 +12,7 @@ use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_I
 use machine::Instant;
 use node::engine::Engine as _;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Something between the controller and a member.
@@ -113,7 +114,7 @@ impl Rack {
             machine.renew(lease);
         }
         if let Some(hot) = hot {
-            machine.install_hot(now, hot);
+            machine.install_hot(now, Arc::clone(hot));
         }
         server.pump(now, &mut self.net);
         let report = server.machine.report();

@@ -342,7 +342,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
             self.node.renew(&lease);
         }
         if let Some(order) = hot {
-            self.node.install_hot(now, &order);
+            self.node.install_hot(now, order);
         }
         self.asked.push(answer);
     }

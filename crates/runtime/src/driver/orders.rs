@@ -97,7 +97,6 @@ impl MemberHandle {
                     }
                 };
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
-                let hot = hot.map(Arc::new);
                 let to_take = Wanted { install: assignment, lease, hot };
                 let snapshot = node.command(&to_take, patience).await?;
                 if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)

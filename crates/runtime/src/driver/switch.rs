@@ -245,11 +245,11 @@ impl SwitchHandle {
         &self,
         install: Option<&SwitchTables>,
         lease: Option<Lease>,
-        hot: Option<HotOrder>,
+        hot: Option<Arc<HotOrder>>,
         patience: Duration,
     ) -> Result<SwitchSnapshot, OrderError> {
         let tables = install.map(Tables::compile).transpose()?.map(Arc::new);
-        let mut wanted = Wanted { tables, lease, hot: hot.map(Arc::new) };
+        let mut wanted = Wanted { tables, lease, hot };
         if let Some(fast_path) = &self.fast_path {
             fast_path.command(install, lease.as_ref())?;
             if let Some(order) = wanted.hot.take() {

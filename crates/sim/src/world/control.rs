@@ -228,7 +228,7 @@ impl World {
                         machine.renew(lease);
                     }
                     if let Some(hot) = hot {
-                        machine.install_hot(local, hot);
+                        machine.install_hot(local, Arc::clone(hot));
                     }
                     // Where there is no delay, the first must not answer before the last has it.
                     shard.flush_scheduled |= nanos(self.options.sync_delay_max) == 0;

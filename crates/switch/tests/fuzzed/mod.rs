@@ -243,6 +243,7 @@ fn order(bytes: &[u8]) -> HotOrder {
             });
         }
     }
+    keys.sort_by_key(|key| key.keyspace);
     let places = NODE_IDS.map(place).to_vec();
     HotOrder { revision: 1, switch: LIFE, selection, places, keys }
 }

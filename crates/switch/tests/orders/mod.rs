@@ -44,6 +44,7 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
             trip: on.map(trip),
         };
         order.keys.extend(keys.into_iter().map(key));
+        order.keys.sort_by_key(|key| key.keyspace);
         order
     });
     vec(order, 1..5).prop_map(|mut orders| {

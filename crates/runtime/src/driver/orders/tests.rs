@@ -250,7 +250,7 @@ fn hot() -> HotOrder {
 #[test]
 fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
     let (node, switch) = (start_node(), start_switch());
-    let hot = || Order { hot: Some(hot()), ..Order::default() };
+    let hot = || Order { hot: Some(Arc::new(hot())), ..Order::default() };
     let member = MemberHandle::Node(node.handle());
     obey(&member, assign(sound(&node.handle()))).unwrap();
     let MemberReport::Node(report) = obey(&member, hot()).unwrap().state else { panic!() };
@@ -277,18 +277,19 @@ fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
 fn unsound_hot_keys_are_refused() {
     let driver = start_node();
     let member = MemberHandle::Node(driver.handle());
-    let breaks: [fn(&mut HotOrder); 6] = [
+    let breaks: [fn(&mut HotOrder); 7] = [
         |it| it.keys[0].first = 2,
         |it| it.keys[0].readers = 3,
         |it| it.keys[0].stay = 10,
         |it| it.keys[0].key = vec![0; wire::KEY_MAX + 1],
         |it| it.keys.push(it.keys[0].clone()),
+        |it| it.keys.push(cluster::HotEntry { key: vec![], keyhash: 2, ..it.keys[0].clone() }),
         |it| it.places[1] = it.places[0],
     ];
     for (index, unsound) in breaks.into_iter().enumerate() {
         let mut hot = hot();
         unsound(&mut hot);
-        let refused = obey(&member, Order { hot: Some(hot), ..Order::default() });
+        let refused = obey(&member, Order { hot: Some(Arc::new(hot)), ..Order::default() });
         assert!(matches!(refused, Err(OrderError::UnsoundHot(_))), "{index}: {refused:?}");
     }
 }
