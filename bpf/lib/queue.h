@@ -12,7 +12,7 @@
 
 #include "parse.h"
 
-/* One request in `waiting`: then a rate and a tick multiply to what is served in the tick. */
+/* One request in `waiting`: then a rate and nanoseconds multiply to what is served in that time. */
 #define KW_REQUEST	1000000000ULL
 
 /* Half-life, in ticks, of requests to a node that does not say its rate. */

@@ -113,9 +113,9 @@ impl Roaming {
             let old = std::mem::replace(held, it);
             if old.trip == held.trip {
                 held.overtaken = old.overtaken;
-            }
-            if old.trip == held.trip && !old.committed {
-                held.overtake(old.version, old.value);
+                if !old.committed {
+                    held.overtake(old.version, old.value);
+                }
             }
         } else {
             keys.insert(key.into(), it);
@@ -169,7 +169,7 @@ impl Held {
         Record { version: self.version, expiry_ms: 0, tombstone: false, value: &self.value }
     }
 
-    /// Holds an older write until it is known to be committed, or the oldest of too many.
+    /// Holds an older write until it is known to be committed; of too many the newest.
     fn overtake(&mut self, version: u64, value: Box<[u8]>) {
         let Err(place) = self.overtaken.binary_search_by_key(&version, |(it, _)| *it) else {
             return;
