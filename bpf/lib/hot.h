@@ -144,10 +144,10 @@ static __always_inline __u32 kw_picked(__u32 picked)
 }
 
 /*
- * Of a reader by its place among them, counted on from the first again: that place, and its node's
- * id times 64, if it is not `taken`, a bit for each, holds the version with this mark, if there is
- * one, and is in the node table, or with KW_REACHED a way is known to it; else -1. A function of its
- * own to the verifier, like the next.
+ * Of a reader by its place among them: that place, and its node's id times 64, if there is one, it is
+ * not `taken`, a bit for each, holds the version with this mark, if there is one, and is in the node
+ * table, or with KW_REACHED a way is known to it; else -1. A function of its own to the verifier,
+ * like the next.
  */
 __noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u32 mark)
 {
@@ -155,10 +155,9 @@ __noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u3
 
 	if (!hot)
 		return -1;
-	if (reader >= hot->readers)
-		reader -= hot->readers;
 	reader &= KW_HOT_WINDOW_MAX - 1;
-	if (taken >> reader & 1 || (mark & 0xff && hot->marks[reader] != (mark & 0xff)))
+	if (reader >= hot->readers || taken >> reader & 1 ||
+	    (mark & 0xff && hot->marks[reader] != (mark & 0xff)))
 		return -1;
 	node = kw_holder(hot, reader);
 	if (!kw_is_known(node, mark))
@@ -166,24 +165,39 @@ __noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u3
 	return node * KW_HOT_WINDOW_MAX + reader;
 }
 
+/* The last of the places that so many readers take up, filled up to a power of two. */
+static __always_inline __u32 kw_last_place(__u32 readers)
+{
+	__u32 last = readers - 1;
+
+	last |= last >> 1;
+	last |= last >> 2;
+	return (last | last >> 4) & (KW_HOT_WINDOW_MAX - 1);
+}
+
 /*
- * Of a key's readers that fit, so many from one at random on: the one of them that has the least to
- * do, as above. How many is an argument, of which the verifier knows nothing: the turns of the loop
- * look alike to it then, and it goes through each but once or twice.
+ * Of a key's readers that fit, so many from one at random on, by steps that are drawn, too: the one
+ * of them that has the least to do, as above. Odd steps come to each place of a power of two. If they
+ * were neighbours, those that have much to do would stay in each other's company.
+ *
+ * How many is an argument, of which the verifier knows nothing: the turns of the loop look alike to it
+ * then, and it goes through each but once or twice.
  */
 __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct kw_own *own,
 		       __u32 of)
 {
-	__u64 least = ~0ULL, load;
-	__u32 readers, from, i;
+	__u64 least = ~0ULL, load, draw;
+	__u32 last, place, step, i;
 	int found = -1, next;
 
 	if (!hot || !own)
 		return -1;
-	readers = hot->readers;
-	from = (kw_draw(own) & 0xffff) * readers >> 16;
-	for (i = 0; i < KW_HOT_WINDOW_MAX && i < readers; i++) {
-		next = kw_fits(hot, from + i, taken, mark);
+	last = kw_last_place(hot->readers);
+	draw = kw_draw(own);
+	place = draw >> 16;
+	step = draw >> 32 | 1;
+	for (i = 0; i < KW_HOT_WINDOW_MAX && i <= last; i++, place += step) {
+		next = kw_fits(hot, place & last, taken, mark);
 		if (next < 0)
 			continue;
 		if (rule.hot == KW_CHOOSE_AT_RANDOM)
@@ -244,6 +258,7 @@ static __always_inline __u32 kw_choose(const struct kw_hot *hot, __u64 version, 
 	picked = kw_pick(hot, 0, kw_mark(version) | reached, own, KW_OF_READS);
 	return picked < 0 ? KW_NOBODY : kw_picked(picked);
 }
+
 /* Lifts the floor to a version: whether that was done. The reply that shows it comes after. */
 static __always_inline bool kw_raise(struct kw_hot *hot, __u64 version)
 {

@@ -5,6 +5,9 @@
 #[expect(clippy::disallowed_methods, reason = "the kernel lets go in its own time")]
 mod attached;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the kernel's ticks are real time")]
+mod choice;
+#[cfg(test)]
 #[path = "../../../switch/tests/draw/mod.rs"]
 mod draw;
 #[cfg(test)]

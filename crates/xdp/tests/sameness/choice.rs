@@ -1,0 +1,143 @@
+//! Which of its readers the kernel asks for a hot key: those that have less to do, drawn alone, by
+//! what they report, and what the processors have sent to them.
+
+use crate::hot::{HOME, LIFE, addr, asks, hot_switch, order, rack, reply, says, warm_up};
+use crate::stand::{Switch, ready};
+use cluster::{
+    HotOrder, Life, NodeId, NodeSpec, Selection, SwitchControl as _, SwitchTables, Trip,
+};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeSet;
+use wire::{Endpoint, Header, Op};
+
+#[test]
+fn of_two_readers_the_less_busy_is_asked_and_those_without_a_way_are_not() {
+    let Some((stand, program)) = ready("choosing readers in the kernel") else { return };
+    let mut switch = hot_switch(&stand, program);
+    warm_up(&switch, 1);
+    reply(&switch, &Header { load: 3, ..says(Op::HotCopied, 2, 5, 1) });
+    reply(&switch, &Header { load: 2, ..says(Op::HotCopied, 3, 5, 1) });
+    for _ in 0..100 {
+        assert_eq!(asks(&switch).0, 3, "that says it has less to do");
+    }
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    let mut asked = [0_i32; 4];
+    for _ in 0..1_000 {
+        asked[usize::from(asks(&switch).0)] += 1;
+    }
+    assert!((asked[2] - asked[3]).abs() < 200 && asked[HOME as usize] == 0, "{asked:?}");
+    let random = HotOrder { selection: Selection::Random, ..order(3, 1) };
+    switch.plane.install_hot(&random).unwrap();
+    let asked: BTreeSet<u16> = (0..100).map(|_| asks(&switch).0).collect();
+    assert_eq!(asked, BTreeSet::from([2, 3]));
+    switch.plane.set_way(NodeId(2), 0, [[0; 6]; 2]).unwrap();
+    for _ in 0..100 {
+        assert_eq!(asks(&switch).0, 3, "the kernel knows no way to the other");
+    }
+    switch.plane.set_way(NodeId(3), 0, [[0; 6]; 2]).unwrap();
+    assert_eq!(asks(&switch).0, HOME);
+}
+
+/// What a node reports is more than what has been sent to it here if others send to it, too.
+#[test]
+fn no_node_has_less_to_do_than_it_has_just_reported() {
+    let Some((stand, program)) = ready("predictions of one processor") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on(processors()[0]);
+    warm_up(&switch, 1);
+    say_what_waits(&switch, &[(2, 50), (3, 0)]);
+    let asked = asks_many(&switch);
+    assert!(asked[3] >= 65 && asked[2] >= 15, "{asked:?}: the first 49, and half of the others");
+}
+
+/// Each processor has its own share of the packets; once a tick it hears of the others'.
+#[test]
+fn a_processor_knows_what_the_others_have_sent() {
+    let Some((stand, program)) = ready("predictions of two processors") else { return };
+    let [one, other, ..] = processors()[..] else {
+        return crate::skip::report("predictions of two processors", "there is only one");
+    };
+    let mut switch = hot_switch(&stand, program);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on(one);
+    warm_up(&switch, 1);
+    say_what_waits(&switch, &[(2, 0)]);
+    assert_eq!(asks_many(&switch)[2], 90, "nobody else holds it");
+    std::thread::sleep(TICKS);
+    assert_eq!(asks(&switch).0, 2, "which passes on what was sent before");
+    stay_on(other);
+    say_what_waits(&switch, &[(2, 0), (3, 0)]);
+    let asked = asks_many(&switch);
+    assert!(asked[3] >= 75, "{asked:?}: the other has 90 to do, less what it did in {TICKS:?}");
+}
+
+/// A few ticks of any kernel.
+const TICKS: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Nodes that serve a hundred requests in a second reply, and have so much to do.
+fn say_what_waits(switch: &Switch<'_>, loads: &[(u16, u16)]) {
+    for &(node, load) in loads {
+        let mut said = Header { load, ..says(Op::HotCopied, node, 5, 1) };
+        said.set_rate(100);
+        reply(switch, &said);
+    }
+}
+
+/// How often each node is asked of 90 times.
+fn asks_many(switch: &Switch<'_>) -> [i32; 4] {
+    let mut asked = [0; 4];
+    for _ in 0..90 {
+        asked[usize::from(asks(switch).0)] += 1;
+    }
+    asked
+}
+
+/// Those that this thread may run on.
+fn processors() -> Vec<usize> {
+    let allowed = sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
+    (0..CpuSet::count()).filter(|core| allowed.is_set(*core) == Ok(true)).collect()
+}
+
+fn stay_on(processor: usize) {
+    let mut one = CpuSet::new();
+    one.set(processor).unwrap();
+    sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).unwrap();
+}
+
+/// The second one that is looked at is no neighbour of the first: nodes that have much to do would
+/// be compared with each other then, for they often are neighbours.
+#[test]
+fn readers_on_a_trip_are_drawn_alone() {
+    let Some((stand, program)) = ready("drawing readers on a trip") else { return };
+    let readers = 2..=17_u16;
+    let mut switch = hot_switch(&stand, program);
+    let mut tables: SwitchTables = rack(2);
+    let node = |id| NodeSpec {
+        id: NodeId(id),
+        endpoint: Endpoint::from(addr(id)),
+        ..tables.nodes[0]
+    };
+    let nodes = readers.clone().map(node).collect::<Vec<_>>();
+    tables.nodes.truncate(1);
+    tables.nodes.extend(nodes);
+    switch.install(&tables);
+    let mut order = order(2, 2);
+    order.places = readers.clone().map(|id| Some((NodeId(id), Life(1)))).collect();
+    order.keys[0].readers = 16;
+    order.keys[0].trip = Some(Trip { number: 2, replicas: 1, copies: 0 });
+    switch.plane.install_hot(&HotOrder { switch: LIFE, ..order }).unwrap();
+    reply(&switch, &says(Op::GetReply, HOME, 5, 2));
+    let is_busy = |node: u16| node <= 9;
+    for node in readers {
+        let load = if is_busy(node) { 9 } else { 0 };
+        reply(&switch, &Header { load, ..says(Op::HotCopied, node, 5, 2) });
+    }
+    let asked = 4_000;
+    let busy = (0..asked).filter(|_| is_busy(asks(&switch).0)).count();
+    println!("{busy} of {asked} reads go to the half of the nodes that has more to do");
+    assert!((asked / 6..asked * 3 / 10).contains(&busy), "of 16 nodes two busy ones: 0.23");
+}
