@@ -57,8 +57,9 @@ pub(crate) struct Key {
     /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
     exact: bool,
     /// Writes per second that it may have for all that is known, once they have been counted long
-    /// enough, which may take longer.
-    writes_most: Option<u64>,
+    /// enough, which may take longer, and its reads of the same time: their ratio is what copies
+    /// are made by, and a pause of its clients does not change it.
+    together: Option<Rates>,
     trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
@@ -69,6 +70,8 @@ pub(crate) struct Key {
 struct Counted {
     reads: Gauge,
     writes: Gauge,
+    /// Reads when the rate of writes was last taken.
+    reads_then: u64,
     /// Reads that had gone to copies when the rate of reads was last taken.
     spread: u64,
 }
@@ -95,19 +98,21 @@ impl Key {
     }
 
     fn known(&self) -> Known {
-        Known { pinned: self.pinned, counted: self.writes_most.is_some() }
+        Known { pinned: self.pinned, counted: self.together.is_some() }
     }
 
     /// What is asked of it, with as many writes as there may be: of a key that is read 20 times and
     /// written once a second no write is seen in every third second, and copies on all nodes would
     /// cost more than its reads. One that an operator has pinned may be asked for much more soon.
     fn rates_for_copies(&self) -> Rates {
-        let writes = match self.writes_most {
-            None => self.rates.writes.max(WRITES_UNSEEN),
-            Some(_) if self.pinned => self.rates.writes,
-            Some(most) => most,
-        };
-        Rates { writes, ..self.rates }
+        let Rates { reads, writes } = self.rates;
+        match self.together {
+            None => Rates { reads, writes: writes.max(WRITES_UNSEEN) },
+            Some(it) => {
+                let writes = if self.pinned { writes } else { it.writes };
+                Rates { reads: reads.max(it.reads), writes }
+            }
+        }
     }
 
     /// Sees to it that it is on a trip if it is to be.
@@ -209,7 +214,7 @@ impl Keys {
     pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
             (key.stay, key.counted, key.spread) = (revision, None, 0);
-            (key.exact, key.writes_most, key.fit) = (false, None, Fit::default());
+            (key.exact, key.together, key.fit) = (false, None, Fit::default());
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
@@ -233,13 +238,16 @@ impl Keys {
             let Some(counted) = &mut key.counted else {
                 let gauge = |counted| Gauge::new(now, counted);
                 let (reads, writes) = (gauge(count.reads), gauge(count.writes));
-                key.counted = Some(Counted { reads, writes, spread: count.spread });
+                let (reads_then, spread) = (count.reads, count.spread);
+                key.counted = Some(Counted { reads, writes, reads_then, spread });
                 continue;
             };
-            let most = key.writes_most.map_or(WINDOW_MAX, |_| WRITES_WINDOW_MAX);
+            let most = key.together.map_or(WINDOW_MAX, |_| WRITES_WINDOW_MAX);
             if let Some(writes) = counted.writes.read(now, count.writes, most) {
+                let before = std::mem::replace(&mut counted.reads_then, count.reads);
+                let reads = per_second(count.reads.saturating_sub(before), writes.time);
                 key.rates.writes = writes.per_second();
-                key.writes_most = Some(writes.per_second_at_most());
+                key.together = Some(Rates { reads, writes: writes.per_second_at_most() });
             }
             if let Some(reads) = counted.reads.read(now, count.reads, WINDOW_MAX) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
@@ -385,7 +393,7 @@ impl Keys {
             cold_since: None,
             counted: None,
             exact: false,
-            writes_most: None,
+            together: None,
             fit: Fit::default(),
             trips: Trips::default(),
             decision: 0,

@@ -257,6 +257,27 @@ fn copies_do_not_follow_what_lasts_for_a_second() {
     assert_eq!(copies(&asked), 2);
 }
 
+/// Reads are counted over less time than writes are, of which there are fewer.
+#[test]
+fn copies_outlast_a_pause_of_all_who_ask() {
+    let mut asked = Asked::new([900, 30, 0]);
+    asked.load = 1_000;
+    asked.live_until(|world| trip(world).is_some());
+    asked.live_for(5 * SECOND);
+    let copies = trip(&asked.world).unwrap().copies;
+    assert_eq!(copies, 4, "all five hold it");
+    for pause in (20..900).step_by(20) {
+        for (rates, millis) in [([0, 0, 0], pause), ([900, 30, 0], 730)] {
+            asked.rates = rates;
+            let end = asked.world.now + Duration::from_millis(millis);
+            asked.live_until(|world| {
+                assert_eq!(trip(world).map(|it| it.copies), Some(copies), "{pause} ms");
+                world.now >= end
+            });
+        }
+    }
+}
+
 #[test]
 fn a_trip_goes_on_where_few_reads_are_lost_and_ends_where_many_are() {
     let mut asked = Asked::away();

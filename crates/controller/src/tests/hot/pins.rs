@@ -1,0 +1,82 @@
+//! Keys that an operator keeps hot.
+
+use super::*;
+
+#[test]
+fn pinned_keys_stay_in_and_outlive_the_controller() {
+    let mut world = world();
+    let now = world.now;
+    world.controller.pin(now, "a", b"p").unwrap();
+    world.controller.pin(now, "a", b"p").unwrap();
+    world.live_for(Duration::from_secs(4));
+    assert!(entry(has(&world, SWITCH), "p").is_some());
+    let status = listed(&world, "p");
+    assert!(status.pinned && status.stay.is_some());
+    world.restart(world.config.clone());
+    world.live();
+    assert!(entry(has(&world, SWITCH), "p").is_some() && agreed(&world));
+
+    let now = world.now;
+    world.controller.unpin(now, "a", b"p").unwrap();
+    assert!(world.controller.unpin(now, "a", b"p").is_err());
+    world.live_for(Duration::from_secs(3));
+    assert!(has(&world, SWITCH).keys.is_empty());
+    let did = [HotAction::Added, HotAction::Unpinned, HotAction::Removed];
+    assert_eq!(log(&world), did.map(|did| (did, "p".to_owned())));
+
+    let long = vec![0; wire::KEY_MAX + 1];
+    assert!(world.controller.pin(world.now, "a", &long).is_err());
+    assert!(world.controller.pin(world.now, "nowhere", b"p").is_err());
+    for pin in 0..PINS_MAX {
+        world.controller.pin(world.now, "a", pin.to_string().as_bytes()).unwrap();
+    }
+    assert!(world.controller.pin(world.now, "a", b"more").is_err());
+    world.live();
+    assert_eq!(has(&world, SWITCH).keys.len(), PINS_MAX);
+}
+
+#[test]
+fn a_key_that_only_an_operator_kept_hot_goes_with_the_wish() {
+    let mut world = world();
+    let asked_for = |world: &mut World, reads: u64| {
+        world.member(node(2)).told = vec![asked("k", reads, 0)];
+        world.live();
+    };
+    // Warm enough to stay if it had come by itself, and not to come.
+    asked_for(&mut world, 15);
+    world.controller.pin(world.now, "a", b"k").unwrap();
+    world.live();
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    world.controller.unpin(world.now, "a", b"k").unwrap();
+    let took = world.live_until(|world| has(world, SWITCH).keys.is_empty());
+    assert!(took < POLL, "it does not have to be cold for a while: {took:?}");
+    world.live_until(agreed);
+    let why = world.status().hot_decisions.last().unwrap().why.clone();
+    assert!(why.contains("nobody wants it any more"), "{why}");
+
+    // One that is hot stays, and goes as any other when it has become cold.
+    world.controller.pin(world.now, "a", b"k").unwrap();
+    asked_for(&mut world, 1_000);
+    world.controller.unpin(world.now, "a", b"k").unwrap();
+    world.live_for(Duration::from_secs(3));
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    asked_for(&mut world, 15);
+    world.live_for(Duration::from_secs(3));
+    assert!(entry(has(&world, SWITCH), "k").is_some());
+    asked_for(&mut world, 10);
+    let took = world.live_until(|world| has(world, SWITCH).keys.is_empty());
+    assert!(took > Duration::from_millis(1_500), "{took:?}");
+}
+
+#[test]
+fn a_store_from_before_there_were_pins_is_read() {
+    let world = world();
+    let mut saved = serde_json::to_value(world.saved.clone().unwrap()).unwrap();
+    assert!(saved.as_object_mut().unwrap().remove("pins").is_some());
+    let saved: Saved = serde_json::from_value(saved).unwrap();
+    assert!(saved.pins.is_empty());
+    Controller::new(world.config.clone(), Some(saved.clone()), world.now).unwrap();
+    let mut damaged = saved;
+    damaged.pins.insert(KeyName { keyspace: KeyspaceId(9), key: b"k".to_vec() });
+    Controller::new(world.config, Some(damaged), world.now).unwrap_err();
+}
