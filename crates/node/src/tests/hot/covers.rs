@@ -1,0 +1,216 @@
+//! What passes no switch, or none that looks into it: it shows what is covered.
+
+use super::*;
+
+#[test]
+fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
+    let mut chain = Chain::hot();
+    chain.put(HOT, b"2");
+    chain.put(b"i", b"1");
+    chain.settle();
+    chain.replies.clear();
+    let version = chain.get_hot(TAIL, 0, STAY).version;
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    let covers = |chain: &Chain| {
+        let is_cover = |bytes: &[u8]| Packet::parse(bytes).unwrap().op() == Op::HotCover;
+        chain.wires.iter().filter(|(_, _, bytes)| is_cover(bytes)).count()
+    };
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
+    assert_eq!(covers(&chain), 1, "one at a time");
+    assert_eq!(chain.range(b"i", 9, flag::END_OPEN).code, Code::Ok, "the key lies before it");
+    chain.settle();
+    assert_eq!(chain.mget(TAIL, None), (Code::Ok, version));
+    let reply = chain.range(b"h", 9, flag::END_OPEN);
+    assert_eq!((reply.code, reply.header.count), (Code::Ok, 2));
+    chain.del(HOT);
+    chain.settle();
+    chain.replies.clear();
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere, "nor leaves it out");
+    chain.wires.clear(); // The cover is lost.
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    assert_eq!(covers(&chain), 0);
+    chain.pass(50 * MS);
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    assert_eq!(covers(&chain), 1, "asked for again");
+    chain.plant(Plant::ShowUncovered);
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotFound);
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::Ok);
+}
+
+#[test]
+fn a_range_that_ends_before_a_hot_key_shows_what_it_has() {
+    let mut chain = Chain::hot();
+    chain.put(b"a", b"1");
+    chain.put(b"z", b"1");
+    chain.put(HOT, b"2");
+    chain.settle();
+    chain.replies.clear();
+    let open = flag::START_OPEN | flag::END_OPEN;
+    let reply = chain.range(b"", 1, open);
+    assert_eq!((reply.code, reply.header.count), (Code::Ok, 1));
+    let reply = chain.range(b"", 1, open | flag::REVERSE);
+    assert_eq!((reply.code, reply.header.count), (Code::Ok, 1));
+    assert_eq!(chain.range(b"", 2, open).code, Code::NotHere);
+}
+
+#[test]
+fn a_range_does_not_leave_out_a_hot_value_whose_time_has_come() {
+    let mut chain = Chain::hot();
+    let (seq, expiry_ms) = (chain.next(), chain.now.unix_ms() + 50);
+    chain.put_again(seq, HOT, b"2", expiry_ms);
+    chain.settle();
+    chain.replies.clear();
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    chain.settle();
+    chain.now = chain.now + 50 * MS;
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
+    chain.settle(); // The head has written a tombstone, which is to be covered, too.
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
+    chain.settle();
+    let reply = chain.range(b"h", 9, flag::END_OPEN);
+    assert_eq!((reply.code, reply.header.count), (Code::Ok, 0));
+}
+
+#[test]
+fn a_reader_shows_in_an_mget_the_very_version_that_the_switch_asks_for() {
+    let mut chain = Chain::hot();
+    assert_eq!(chain.mget(READER, Some(1)), (Code::Ok, 1));
+    chain.put(HOT, b"2");
+    chain.settle();
+    let version = chain.only_reply().version;
+    assert_eq!(chain.mget(READER, Some(version)), (Code::Ok, version));
+    assert_eq!(chain.mget(READER, Some(version + 1)).0, Code::NotHere);
+    assert_eq!(chain.mget(READER, Some(1)).0, Code::NotHere, "nobody has been shown that one");
+    chain.plant(Plant::ShowUncovered);
+    assert_eq!(chain.mget(READER, Some(1)), (Code::Ok, version));
+    assert_eq!(chain.mget(READER, None).0, Code::NotOwner, "without a floor it is no reader");
+}
+
+/// So it is asked while the key is to go on a trip and has not left.
+#[test]
+fn a_tail_shows_in_an_mget_the_floor_that_it_is_asked_for_or_what_is_covered() {
+    let mut chain = Chain::hot();
+    assert_eq!(chain.mget(TAIL, Some(1)), (Code::Ok, 1));
+    chain.put(HOT, b"2");
+    chain.settle();
+    let version = chain.only_reply().version;
+    assert_eq!(chain.mget(TAIL, Some(version)), (Code::Ok, version));
+    assert_eq!(chain.mget(TAIL, Some(1)).0, Code::NotHere, "who knows of the newer one?");
+    chain.settle();
+    assert_eq!(chain.mget(TAIL, Some(1)), (Code::Ok, version), "the switch does by now");
+}
+
+#[test]
+fn what_passes_no_switch_is_not_answered_for_a_hot_key() {
+    let mut chain = Chain::new(3);
+    chain.put(HOT, b"1");
+    chain.settle();
+    chain.replies.clear();
+    let (get, put) = (chain.stamped(Op::Get, HOT, 90), chain.stamped(Op::Put, HOT, 91));
+    let direct = |header: Header| {
+        let Endpoint { addr, port } = port(SWITCH);
+        let hop_flags = hop_flag::DIRECT;
+        Header { hop_flags, reply_addr: addr, reply_port: port, ..header }
+    };
+    // The replies come where the test looks for them; their address says that they were direct.
+    let ask = |chain: &mut Chain, to: usize, header: Header, parts: &[&[u8]]| {
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &direct(header), parts);
+        let now = chain.now;
+        chain.nodes[to].handle_packet(now, port(200), 0, &datagram);
+        chain.nodes[to].flush().unwrap();
+        let reply = chain.nodes[to].poll_transmit()?;
+        Code::from_wire(Header::read(Packet::parse(reply.payload).unwrap().header()).code)
+    };
+    assert_eq!(ask(&mut chain, TAIL, get, &[HOT]), Some(Code::Ok));
+    chain.order_hot(STAY, &[(HOT, STAY)]);
+    let body = PutBody::default().to_bytes();
+    let pending = chain.nodes[0].pending();
+    let refused = ask(&mut chain, 0, put, &[&body, HOT, b"2"]);
+    assert_eq!(refused, Some(Code::NotHere), "the mark is on its way");
+    assert_eq!(chain.nodes[0].pending(), pending);
+    chain.run();
+    assert_eq!(ask(&mut chain, TAIL, get, &[HOT]), Some(Code::NotHere));
+    let hot = Header { hop_flags: hop_flag::HOT, ..get };
+    assert_eq!(ask(&mut chain, READER, hot, &[HOT]), Some(Code::NotOwner));
+}
+
+#[test]
+fn that_there_is_no_value_is_told_when_it_is_covered_what_took_it_away() {
+    let mut chain = Chain::hot();
+    chain.del(HOT);
+    chain.settle_without(Op::HotCopied); // Its own answer is held back.
+    assert!(chain.replies.is_empty());
+    chain.lag = 100;
+    chain.del(HOT);
+    let seq = chain.seq;
+    chain.settle_without(Op::HotCover);
+    assert!(chain.replies.is_empty(), "version 0 would tell the switch nothing");
+    chain.pass(25 * MS);
+    chain.settle_without(Op::HotCover);
+    assert_eq!(chain.only_reply().code, Code::Ok, "of the first");
+    // The client asks again, and the head answers from its sessions.
+    let again = chain.stamped(Op::Del, HOT, seq);
+    chain.send(&again, &[HOT]);
+    assert!(chain.replies.is_empty());
+    chain.settle();
+    chain.send(&again, &[HOT]);
+    assert_eq!(chain.only_reply().code, Code::NotFound);
+    chain.put(HOT, b"2");
+    chain.settle();
+    chain.del(HOT);
+    chain.settle();
+    chain.replies.clear();
+    chain.del(HOT);
+    chain.settle();
+    assert_eq!(chain.only_reply().code, Code::NotFound, "the tail tells it when that is so");
+}
+
+#[test]
+fn of_a_key_that_it_does_not_know_a_tail_says_the_version_of_what_was_collected() {
+    let mut chain = Chain::new(3);
+    chain.put(HOT, b"1");
+    chain.settle();
+    chain.del(HOT);
+    chain.settle();
+    for _ in 0..70 {
+        chain.pass(Duration::from_secs(1));
+        chain.settle();
+    }
+    assert_eq!(chain.nodes[TAIL].counters().collected, 1);
+    chain.order_hot(STAY, &[(HOT, STAY)]);
+    chain.run();
+    chain.replies.clear();
+    for node in [READER, TAIL] {
+        let reply = chain.get_hot(node, 2, STAY);
+        assert_eq!((reply.code, reply.version), (Code::NotFound, 2), "node {node}");
+    }
+}
+
+#[test]
+fn copies_and_covers_are_taken_from_whom_they_may_come() {
+    let mut chain = Chain::hot();
+    chain.put(HOT, b"2");
+    let copy = loop {
+        let op = Packet::parse(&chain.wires[0].2).unwrap().op();
+        if op == Op::HotCopy {
+            break chain.wires.remove(0).unwrap();
+        }
+        chain.deliver_wire(0);
+    };
+    let dropped = |chain: &Chain, node: usize| {
+        let counters = chain.nodes[node].counters();
+        [DropReason::NotFromMember, DropReason::NotFromSwitch].map(|why| counters.dropped(why))
+    };
+    chain.deliver(READER, port(200), &copy.2);
+    assert_eq!(dropped(&chain, READER), [1, 0]);
+    chain.settle();
+    chain.mget(TAIL, None);
+    let (_, _, cover) = chain.wires.pop_back().unwrap();
+    chain.deliver(TAIL, port(200), &cover);
+    assert_eq!(dropped(&chain, TAIL), [0, 1]);
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    chain.deliver(TAIL, port(SWITCH), &cover);
+    chain.replies.clear();
+    assert_eq!(chain.mget(TAIL, None).0, Code::Ok);
+}
