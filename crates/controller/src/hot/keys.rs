@@ -1,7 +1,7 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
 use super::fit::{Fit, has_lasted};
-use super::load::{Gauge, WINDOW_MAX, per_second};
+use super::load::{ENOUGH, ENOUGH_FOR_RATIO, Gauge, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
 use super::policy::{Known, Policy, Rates};
@@ -70,8 +70,8 @@ pub(crate) struct Key {
 struct Counted {
     reads: Gauge,
     writes: Gauge,
-    /// Reads when the rate of writes was last taken.
-    reads_then: u64,
+    /// Writes that are set against the reads of the same time, and the reads when that began.
+    ratio: (Gauge, u64),
     /// Reads that had gone to copies when the rate of reads was last taken.
     spread: u64,
 }
@@ -104,6 +104,8 @@ impl Key {
     /// What is asked of it, with as many writes as there may be: of a key that is read 20 times and
     /// written once a second no write is seen in every third second, and copies on all nodes would
     /// cost more than its reads. One that an operator has pinned may be asked for much more soon.
+    ///
+    /// And with as many reads as there were in the same time, or are now if that is more.
     fn rates_for_copies(&self) -> Rates {
         let Rates { reads, writes } = self.rates;
         match self.together {
@@ -238,18 +240,21 @@ impl Keys {
             let Some(counted) = &mut key.counted else {
                 let gauge = |counted| Gauge::new(now, counted);
                 let (reads, writes) = (gauge(count.reads), gauge(count.writes));
-                let (reads_then, spread) = (count.reads, count.spread);
-                key.counted = Some(Counted { reads, writes, reads_then, spread });
+                let (ratio, spread) = ((gauge(count.writes), count.reads), count.spread);
+                key.counted = Some(Counted { reads, writes, ratio, spread });
                 continue;
             };
             let most = key.together.map_or(WINDOW_MAX, |_| WRITES_WINDOW_MAX);
-            if let Some(writes) = counted.writes.read(now, count.writes, most) {
-                let before = std::mem::replace(&mut counted.reads_then, count.reads);
-                let reads = per_second(count.reads.saturating_sub(before), writes.time);
+            if let Some(writes) = counted.writes.read(now, count.writes, (ENOUGH, most)) {
                 key.rates.writes = writes.per_second();
-                key.together = Some(Rates { reads, writes: writes.per_second_at_most() });
             }
-            if let Some(reads) = counted.reads.read(now, count.reads, WINDOW_MAX) {
+            let (gauge, reads) = &mut counted.ratio;
+            if let Some(writes) = gauge.read(now, count.writes, (ENOUGH_FOR_RATIO, most)) {
+                let reads = count.reads.saturating_sub(std::mem::replace(reads, count.reads));
+                let (reads, writes) = (per_second(reads, writes.time), writes.per_second_at_most());
+                key.together = Some(Rates { reads, writes });
+            }
+            if let Some(reads) = counted.reads.read(now, count.reads, (ENOUGH, WINDOW_MAX)) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
                 let spread = count.spread.saturating_sub(before);
                 log.count(key.decision, spread, reads.events.saturating_sub(spread));

@@ -22,7 +22,10 @@ pub(crate) struct Gauge {
 }
 
 /// Events that say something of a rate: the standard deviation of such a count is a quarter of it.
-const ENOUGH: u64 = 16;
+pub(crate) const ENOUGH: u64 = 16;
+
+/// Events that say something of a ratio by which copies are made, and for seconds: an eighth.
+pub(crate) const ENOUGH_FOR_RATIO: u64 = 64;
 
 /// A rate is taken over so much time at most, however little has happened in it.
 pub(crate) const WINDOW_MAX: Duration = Duration::from_secs(1);
@@ -52,10 +55,15 @@ impl Gauge {
 
     /// What has happened since this was last said, once that says something of a rate: what is
     /// decided by the ratio of two rates would change all the time otherwise, if one of them is
-    /// low. It is said after `most` at the latest.
-    pub(crate) fn read(&mut self, now: Instant, counted: u64, most: Duration) -> Option<Reading> {
+    /// low. So many events are `enough`; it is said after `most` at the latest.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        counted: u64,
+        (enough, most): (u64, Duration),
+    ) -> Option<Reading> {
         let (events, time) = (counted.saturating_sub(self.counted), now.since(self.since));
-        let wanted = if events < ENOUGH { most } else { WINDOW };
+        let wanted = if events < enough { most } else { WINDOW };
         if time < wanted {
             return None;
         }
@@ -131,7 +139,8 @@ mod tests {
     fn a_rate_is_said_when_enough_has_happened_or_after_a_second() {
         let at = Instant::from_unix_ms;
         let mut gauge = Gauge::new(at(0), 100);
-        let mut read = |now, counted| Some(gauge.read(now, counted, WINDOW_MAX)?.per_second());
+        let mut read =
+            |now, counted| Some(gauge.read(now, counted, (ENOUGH, WINDOW_MAX))?.per_second());
         assert_eq!(read(at(99), 1_000), None, "not even a segment");
         assert_eq!(read(at(100), 115), None, "too few");
         assert_eq!(read(at(150), 130), Some(200));

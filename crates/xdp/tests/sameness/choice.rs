@@ -116,11 +116,8 @@ fn readers_on_a_trip_are_drawn_alone() {
     let readers = 2..=17_u16;
     let mut switch = hot_switch(&stand, program);
     let mut tables: SwitchTables = rack(2);
-    let node = |id| NodeSpec {
-        id: NodeId(id),
-        endpoint: Endpoint::from(addr(id)),
-        ..tables.nodes[0]
-    };
+    let node =
+        |id| NodeSpec { id: NodeId(id), endpoint: Endpoint::from(addr(id)), ..tables.nodes[0] };
     let nodes = readers.clone().map(node).collect::<Vec<_>>();
     tables.nodes.truncate(1);
     tables.nodes.extend(nodes);
