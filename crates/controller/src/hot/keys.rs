@@ -248,11 +248,11 @@ impl Keys {
             if let Some(writes) = counted.writes.read(now, count.writes, (ENOUGH, most)) {
                 key.rates.writes = writes.per_second();
             }
-            let (gauge, reads) = &mut counted.ratio;
+            let (gauge, reads_then) = &mut counted.ratio;
             if let Some(writes) = gauge.read(now, count.writes, (ENOUGH_FOR_RATIO, most)) {
-                let reads = count.reads.saturating_sub(std::mem::replace(reads, count.reads));
-                let (reads, writes) = (per_second(reads, writes.time), writes.per_second_at_most());
-                key.together = Some(Rates { reads, writes });
+                let before = std::mem::replace(reads_then, count.reads);
+                let reads = per_second(count.reads.saturating_sub(before), writes.time);
+                key.together = Some(Rates { reads, writes: writes.per_second_at_most() });
             }
             if let Some(reads) = counted.reads.read(now, count.reads, (ENOUGH, WINDOW_MAX)) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);

@@ -189,13 +189,19 @@ fn a_deleted_key_stays_deleted_after_its_tombstone_is_collected() {
     assert_eq!(chain.get(b"d").as_deref(), Some(&b"2"[..]), "later versions are higher still");
 }
 
-#[test]
-fn an_expired_value_is_not_seen_again_and_removed_when_asked_for() {
-    let mut chain = Chain::new(3);
+/// A chain of so many members with a number that expires in 50 ms.
+fn with_50_ms_to_live(members: u16) -> Chain {
+    let mut chain = Chain::new(members);
     let at = chain.now.unix_ms() + 50;
     let seq = chain.next();
     chain.put_again(seq, b"e", b"5", at);
     chain.settle();
+    chain
+}
+
+#[test]
+fn an_expired_value_is_not_seen_again_and_removed_when_asked_for() {
+    let mut chain = with_50_ms_to_live(3);
     chain.replies.clear();
     chain.now = chain.now + 49 * MS;
     assert_eq!(chain.get(b"e").as_deref(), Some(&b"5"[..]));
@@ -209,11 +215,7 @@ fn an_expired_value_is_not_seen_again_and_removed_when_asked_for() {
 
 #[test]
 fn an_expired_value_is_removed_without_anybody_asking() {
-    let mut chain = Chain::new(3);
-    let at = chain.now.unix_ms() + 50;
-    let seq = chain.next();
-    chain.put_again(seq, b"e", b"5", at);
-    chain.settle();
+    let mut chain = with_50_ms_to_live(3);
     chain.pass(Duration::from_millis(100));
     chain.settle();
     assert_eq!(chain.nodes[0].counters().expired, 1);
@@ -222,11 +224,7 @@ fn an_expired_value_is_removed_without_anybody_asking() {
 
 #[test]
 fn an_update_that_was_in_time_outlives_the_value_it_was_computed_from() {
-    let mut chain = Chain::new(2);
-    let at = chain.now.unix_ms() + 50;
-    let seq = chain.next();
-    chain.put_again(seq, b"e", b"5", at);
-    chain.settle();
+    let mut chain = with_50_ms_to_live(2);
     chain.incr(b"e", 1); // On its way when the value's time comes.
     chain.now = chain.now + 50 * MS;
     assert_eq!(chain.get_code(b"e"), Code::Expiring, "not found would be a lie");
@@ -237,11 +235,7 @@ fn an_update_that_was_in_time_outlives_the_value_it_was_computed_from() {
 
 #[test]
 fn an_update_after_the_end_of_a_value_does_not_build_on_it() {
-    let mut chain = Chain::new(3);
-    let at = chain.now.unix_ms() + 50;
-    let seq = chain.next();
-    chain.put_again(seq, b"e", b"5", at);
-    chain.settle();
+    let mut chain = with_50_ms_to_live(3);
     chain.replies.clear();
     chain.now = chain.now + 50 * MS;
     chain.incr(b"e", 1);
