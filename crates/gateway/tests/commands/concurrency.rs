@@ -6,6 +6,7 @@ use gateway::Reply;
 use gateway::store::Store;
 use machine::Rng;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Tasks, half of them through each gateway.
@@ -106,15 +107,20 @@ fn parts_written_at_once_do_not_overwrite_each_other() {
     assert_eq!(text(&gateway.say(&store, "GET k")), expected);
 }
 
-/// Half of the tasks put values where there is none, the others take them out.
-async fn hand_over(task: usize, client: Client, set: &'static str) -> (Vec<String>, Vec<String>) {
+/// Half of the tasks put values where there is none, the others take them out. If values have
+/// only `life` milliseconds, each task waits between its commands, on average as long.
+async fn hand_over(task: usize, client: Client, life: Option<u64>) -> (Vec<String>, Vec<String>) {
     let (mut put, mut taken) = (Vec::new(), Vec::new());
     let mut rng = Rng::new(task as u64);
+    let expiry = life.map(|life| format!(" PX {life}")).unwrap_or_default();
     for number in 0..150 {
+        if let Some(life) = life {
+            tokio::time::sleep(Duration::from_micros(rng.below(2_000 * life))).await;
+        }
         let key = rng.below(2);
         if task < TASKS / 2 {
             let value = format!("{task}-{number}");
-            let reply = client.say(&format!("SET k{key} {value} NX{set}")).await;
+            let reply = client.say(&format!("SET k{key} {value} NX{expiry}")).await;
             match reply {
                 Reply::Null => {}
                 Reply::Status(_) => put.push(value),
@@ -133,7 +139,7 @@ async fn hand_over(task: usize, client: Client, set: &'static str) -> (Vec<Strin
 #[test]
 fn a_value_is_taken_once() {
     let gateway = Gateway::start();
-    let all = at_once(&gateway, |task, client| hand_over(task, client, ""));
+    let all = at_once(&gateway, |task, client| hand_over(task, client, None));
     let (put, mut taken): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     let put: BTreeSet<String> = put.into_iter().flatten().collect();
     let store = gateway.store();
@@ -150,12 +156,13 @@ fn a_value_is_taken_once() {
 #[test]
 fn a_value_is_taken_once_or_its_time_runs_out() {
     let gateway = Gateway::start();
-    let all = at_once(&gateway, |task, client| hand_over(task, client, " PX 2"));
+    let all = at_once(&gateway, |task, client| hand_over(task, client, Some(10)));
     let (put, taken): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     let put: BTreeSet<String> = put.into_iter().flatten().collect();
     let times = taken.iter().flatten().count();
     let taken: BTreeSet<String> = taken.into_iter().flatten().collect();
     assert!(taken.is_subset(&put), "none that was not there");
     assert_eq!(times, taken.len(), "none twice");
-    assert!(taken.len() < put.len(), "some of {times} ran out");
+    assert!(times > 20, "{times} values were handed over");
+    assert!(times < put.len(), "some of {times} ran out");
 }
