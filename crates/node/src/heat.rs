@@ -4,23 +4,27 @@
 //! ([`Frequencies`]); at its end they are blended into the list of hot keys, in which what is past
 //! counts half as much with each segment. Nobody has to be hot for long to be noticed, and what was
 //! hot is soon forgotten.
+//!
+//! That is done twice: in short segments, which say at once what is much, and of what is little
+//! only that it may be; and in long ones, made of the short, which say how much the little is.
 
 mod frequencies;
+mod track;
 
 use cluster::{HotKey, KeyspaceId};
-use frequencies::Frequencies;
 pub(crate) use frequencies::Use;
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use track::Track;
 
 /// The hot keys of a shard.
 #[derive(Debug)]
 pub(crate) struct Heat {
-    segment: Frequencies,
-    began: Instant,
-    /// The hottest first.
-    hot: Vec<HotKey>,
+    /// In segments of a tenth of a second.
+    quick: Track,
+    /// In segments of a second.
+    steady: Track,
     /// Requests of keys that are away which nobody could serve, in this segment and in the last.
     missed: [Missed; 2],
     /// How often there was something that should be reported at once.
@@ -41,8 +45,8 @@ struct Misses {
 
 impl Heat {
     pub(crate) fn new(now: Instant) -> Self {
-        let (segment, missed) = (Frequencies::default(), Default::default());
-        Self { segment, began: now, hot: Vec::new(), missed, alerts: 0 }
+        let (quick, steady) = (Track::new(now), Track::new(now));
+        Self { quick, steady, missed: Default::default(), alerts: 0 }
     }
 
     /// How often there was something that should be reported at once: a [burst](Self::is_burst), or
@@ -54,12 +58,12 @@ impl Heat {
     /// A client asked for this key, and was served. The switch knows that it is hot, and counts it:
     /// if it gets hotter here, or its reads have moved here, that is no news.
     pub(crate) fn see_hot(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
-        self.segment.see(keyspace, keyhash, key, of);
+        self.quick.segment.see(keyspace, keyhash, key, of);
     }
 
     /// A client asked for this key, and was served.
     pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
-        let seen = self.segment.see(keyspace, keyhash, key, of);
+        let seen = self.quick.segment.see(keyspace, keyhash, key, of);
         if seen >= BURST_MIN && seen.is_power_of_two() && self.is_burst(keyspace, key, seen) {
             self.alerts += 1;
         }
@@ -68,10 +72,11 @@ impl Heat {
     /// Whether a key was asked for so often in this segment as it was expected in two, by what was
     /// seen of it up to the last one's end. Who was not in that list was not more than its last.
     fn is_burst(&self, keyspace: KeyspaceId, key: &[u8], seen: u32) -> bool {
-        let known = self.hot.iter().find(|it| it.keyspace == keyspace && it.key == key);
+        let hot = &self.quick.hot;
+        let known = hot.iter().find(|it| it.keyspace == keyspace && it.key == key);
         let rate = match known {
-            None if self.hot.len() < HOT_MAX => 0,
-            known => known.or(self.hot.last()).map_or(0, HotKey::rate),
+            None if hot.len() < HOT_MAX => 0,
+            known => known.or(hot.last()).map_or(0, HotKey::rate),
         };
         u64::from(seen) * SEGMENTS_PER_SECOND >= 2 * rate
     }
@@ -99,8 +104,15 @@ impl Heat {
     /// The hottest keys up to the last segment's end, the hottest first; and those that the present
     /// one, however young, shows to be hotter: a burst need not wait for its end.
     pub(crate) fn hot(&self) -> Vec<HotKey> {
-        let mut list = self.hot.clone();
+        let mut list = self.quick.hot.clone();
+        for little in list.iter_mut().filter(|it| it.rate() < QUICK_MIN) {
+            (little.reads, little.writes) = (0, 0);
+        }
+        for it in &self.steady.hot {
+            raise(&mut list, HotKey { bound: 0, ..it.clone() });
+        }
         self.add_burst(&mut list);
+        list.retain(|it| it.rate() > 0 || it.bound > 0);
         list.sort_by(HotKey::hottest_first);
         list.truncate(HOT_MAX);
         for ((keyspace, key), misses) in self.missed.iter().flatten() {
@@ -118,61 +130,51 @@ impl Heat {
     }
 
     fn add_burst(&self, list: &mut Vec<HotKey>) {
-        for found in self.segment.top(HOT_MAX) {
+        for found in self.quick.segment.top(HOT_MAX) {
             if found.reads.saturating_add(found.writes) < BURST_MIN {
                 break;
             }
             let [reads, writes, bound] = [found.reads, found.writes, found.bound]
                 .map(|it| u64::from(it) * SEGMENTS_PER_SECOND);
-            let known =
-                list.iter_mut().find(|it| it.keyspace == found.keyspace && it.key == found.key);
-            match known {
-                Some(known) if known.rate() >= reads + writes => {}
-                Some(known) => {
-                    (known.reads, known.writes, known.bound) = (reads, writes, bound);
-                }
-                None => {
-                    let (keyspace, key) = (found.keyspace, found.key.to_vec());
-                    list.push(HotKey { keyspace, key, reads, writes, bound, lost: 0 });
-                }
-            }
+            let (keyspace, key) = (found.keyspace, found.key.to_vec());
+            raise(list, HotKey { keyspace, key, reads, writes, bound, lost: 0 });
         }
     }
 
-    /// Ends the present segment: `L = f / 2 + L' / 2` for each key of its list, as the paper's
-    /// equation 1 with its weight at one half.
+    /// Ends the present short segment, and the long one with the last of its short ones.
     pub(crate) fn end_segment(&mut self, now: Instant) {
-        let nanos = now.since(self.began).as_nanos().max(1);
-        self.began = now;
-        let rate = |count: u32| {
-            let per_second = u128::from(count) * 1_000_000_000 / nanos;
-            u64::try_from(per_second).unwrap_or(u64::MAX)
-        };
-        let before = std::mem::take(&mut self.hot);
-        let old = |keyspace: KeyspaceId, key: &[u8]| {
-            let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
-            known.map_or((0, 0, 0), |it| (it.reads, it.writes, it.bound))
-        };
-        for found in self.segment.top(HOT_MAX) {
-            let (reads, writes, bound) = old(found.keyspace, found.key);
-            self.hot.push(HotKey {
-                keyspace: found.keyspace,
-                key: found.key.to_vec(),
-                reads: rate(found.reads).midpoint(reads),
-                writes: rate(found.writes).midpoint(writes),
-                bound: rate(found.bound).midpoint(bound),
-                lost: 0,
-            });
+        self.steady.segment.add(&self.quick.segment);
+        self.quick.end_segment(now);
+        if self.steady.lasts(now) >= STEADY_SEGMENT {
+            self.steady.end_segment(now);
         }
-        self.hot.sort_by(HotKey::hottest_first);
-        self.segment.clear();
         let [present, last] = &mut self.missed;
         *last = std::mem::take(present);
     }
 }
 
-/// Segments last a tenth of a second.
+/// Puts a key into a list with this rate, unless it is there with more.
+fn raise(list: &mut Vec<HotKey>, key: HotKey) {
+    match list.iter_mut().find(|it| it.keyspace == key.keyspace && it.key == key.key) {
+        None => list.push(key),
+        Some(known) if known.rate() >= key.rate() => {}
+        Some(known) => {
+            (known.reads, known.writes) = (key.reads, key.writes);
+            known.bound = known.bound.max(key.bound);
+        }
+    }
+}
+
+/// Short segments last a tenth of a second.
 const SEGMENTS_PER_SECOND: u64 = 10;
+
+/// Short segments say nothing of a key with fewer requests per second: those are fewer than three
+/// in one of them.
+const QUICK_MIN: u64 = 25;
+
+/// How long a long segment lasts at least. What is past counts half as much with each, so a rate is
+/// of about three: ten requests a second are known to a fifth.
+const STEADY_SEGMENT: Duration = Duration::from_secs(1);
 
 /// Requests for a key from which on a segment that has not ended says something of its rate: the
 /// standard deviation of such a count is below a fifth of it.
@@ -210,6 +212,36 @@ mod tests {
         second(&mut heat, &mut now, 10, b"another");
         assert_eq!(heat.hot().first().map(|it| it.key.as_slice()), Some(&b"another"[..]));
         assert_eq!(heat.hot().len(), 1, "only keys of the last segment's list are kept");
+    }
+
+    #[test]
+    fn what_is_asked_a_few_times_a_second_is_told_as_it_is_and_not_by_chance() {
+        let mut now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
+        let mut others = 0_u64..;
+        let mut told = Vec::new();
+        for segment in 0..80 {
+            heat.see(SPACE, 7, b"tenth", Use::Read);
+            for other in others.by_ref().take(12) {
+                // By chance the same one three times.
+                for _ in 0..if other % 12 == 0 { 3 } else { 1 } {
+                    heat.see(SPACE, other, &other.to_be_bytes(), Use::Read);
+                }
+            }
+            now = now + Duration::from_millis(100);
+            heat.end_segment(now);
+            told = heat.hot();
+            let first = told.first().map(|it| (it.key.as_slice(), it.reads));
+            match segment {
+                0..9 => assert_eq!(first, None, "{segment}"),
+                9..29 => assert!(first.is_some_and(|(key, _)| key == b"tenth"), "{segment}"),
+                _ => assert!(matches!(first, Some((b"tenth", 8..=10))), "{segment}: {first:?}"),
+            }
+        }
+        let chance = told.get(1).expect("others are told, too");
+        assert!(chance.reads <= 2, "{chance:?}");
+        (0..3).for_each(|_| second(&mut heat, &mut now, 0, b"nothing"));
+        assert_eq!(heat.hot(), []);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
 use super::fit::{Fit, has_lasted};
-use super::load::{ENOUGH, ENOUGH_FOR_RATIO, Gauge, WINDOW_MAX, per_second};
+use super::load::{ENOUGH, Gauge, Ratio, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
-use super::policy::{Known, Policy, Rates};
+use super::policy::{Asked, Known, Policy, Rates};
 use super::trips::{Away, Outlook, Trips};
 use cluster::{
     HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId,
@@ -56,10 +56,8 @@ pub(crate) struct Key {
     counted: Option<Counted>,
     /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
     exact: bool,
-    /// Writes per second that it may have for all that is known, once they have been counted long
-    /// enough, which may take longer, and its reads of the same time: their ratio is what copies
-    /// are made by, and a pause of its clients does not change it.
-    together: Option<Rates>,
+    /// Its reads and the ratio to its writes, once these have been counted long enough.
+    together: Option<Asked>,
     trips: Trips,
     /// Number of the last decision about it.
     decision: u64,
@@ -70,8 +68,7 @@ pub(crate) struct Key {
 struct Counted {
     reads: Gauge,
     writes: Gauge,
-    /// Writes that are set against the reads of the same time, and the reads when that began.
-    ratio: (Gauge, u64),
+    ratio: Ratio,
     /// Reads that had gone to copies when the rate of reads was last taken.
     spread: u64,
 }
@@ -94,25 +91,28 @@ impl Key {
         if none && !self.pinned {
             return 0;
         }
-        policy.readers(self.rates_for_copies(), self.readers)
+        policy.readers(self.asked(), self.readers)
     }
 
     fn known(&self) -> Known {
         Known { pinned: self.pinned, counted: self.together.is_some() }
     }
 
-    /// What is asked of it, with as many writes as there may be: of a key that is read 20 times and
-    /// written once a second no write is seen in every third second, and copies on all nodes would
-    /// cost more than its reads. One that an operator has pinned may be asked for much more soon.
+    /// What its copies are made by, with as many writes as there may be: of a key that is read 20
+    /// times and written once a second no write is seen in every third second, and copies on all
+    /// nodes would cost more than its reads. One that an operator has pinned may be asked for much
+    /// more soon.
     ///
     /// And with as many reads as there were in the same time, or are now if that is more.
-    fn rates_for_copies(&self) -> Rates {
+    fn asked(&self) -> Asked {
         let Rates { reads, writes } = self.rates;
         match self.together {
-            None => Rates { reads, writes: writes.max(WRITES_UNSEEN) },
+            None => Rates { reads, writes: writes.max(WRITES_UNSEEN) }.into(),
+            Some(it) if self.pinned => Rates { reads: reads.max(it.reads), writes }.into(),
+            Some(it) if reads <= it.reads => it,
             Some(it) => {
-                let writes = if self.pinned { writes } else { it.writes };
-                Rates { reads: reads.max(it.reads), writes }
+                let more = it.per_write.saturating_mul(reads) / it.reads.max(1);
+                Asked { reads, per_write: more }
             }
         }
     }
@@ -138,7 +138,7 @@ impl Key {
             replicas,
             places: seen.places,
             informed: &seen.informed,
-            holders: policy.holders(self.rates_for_copies(), self.trips.holders()),
+            holders: policy.holders(self.asked(), self.trips.holders()),
             rates_known: known.counted,
             worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
@@ -240,7 +240,8 @@ impl Keys {
             let Some(counted) = &mut key.counted else {
                 let gauge = |counted| Gauge::new(now, counted);
                 let (reads, writes) = (gauge(count.reads), gauge(count.writes));
-                let (ratio, spread) = ((gauge(count.writes), count.reads), count.spread);
+                let ratio = Ratio::new(now, count.reads, count.writes);
+                let spread = count.spread;
                 key.counted = Some(Counted { reads, writes, ratio, spread });
                 continue;
             };
@@ -248,12 +249,8 @@ impl Keys {
             if let Some(writes) = counted.writes.read(now, count.writes, (ENOUGH, most)) {
                 key.rates.writes = writes.per_second();
             }
-            let (gauge, reads_then) = &mut counted.ratio;
-            if let Some(writes) = gauge.read(now, count.writes, (ENOUGH_FOR_RATIO, most)) {
-                let before = std::mem::replace(reads_then, count.reads);
-                let reads = per_second(count.reads.saturating_sub(before), writes.time);
-                key.together = Some(Rates { reads, writes: writes.per_second_at_most() });
-            }
+            key.together =
+                counted.ratio.read(now, (count.reads, count.writes), most).or(key.together);
             if let Some(reads) = counted.reads.read(now, count.reads, (ENOUGH, WINDOW_MAX)) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
                 let spread = count.spread.saturating_sub(before);

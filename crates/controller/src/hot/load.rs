@@ -1,5 +1,6 @@
 //! How much nodes have to do: what a key's rate is measured against.
 
+use super::policy::Asked;
 use cluster::{Life, NodeId, NodeReport};
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub(crate) struct Gauge {
 pub(crate) const ENOUGH: u64 = 16;
 
 /// Events that say something of a ratio by which copies are made, and for seconds: an eighth.
-pub(crate) const ENOUGH_FOR_RATIO: u64 = 64;
+const ENOUGH_FOR_RATIO: u64 = 64;
 
 /// A rate is taken over so much time at most, however little has happened in it.
 pub(crate) const WINDOW_MAX: Duration = Duration::from_secs(1);
@@ -40,11 +41,6 @@ pub(crate) struct Reading {
 impl Reading {
     pub(crate) fn per_second(self) -> u64 {
         per_second(self.events, self.time)
-    }
-
-    /// The same, but of few events as many as there may be: another was about to come.
-    pub(crate) fn per_second_at_most(self) -> u64 {
-        self.per_second() + u64::from(self.events < ENOUGH)
     }
 }
 
@@ -69,6 +65,38 @@ impl Gauge {
         }
         *self = Self::new(now, counted);
         Some(Reading { events, time })
+    }
+}
+
+/// How many reads there are for each write of a key, counted in the same time: a pause of those who
+/// ask does not change it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    writes: Gauge,
+    /// Reads when counting began.
+    reads: u64,
+}
+
+impl Ratio {
+    pub(crate) fn new(now: Instant, reads: u64, writes: u64) -> Self {
+        Self { writes: Gauge::new(now, writes), reads }
+    }
+
+    /// What there was since this was last said, once it says something, or after `most`. Of few
+    /// writes there were as many as there may be: another was about to come. As long as there is
+    /// none at all, counting goes on, and with each read a copy costs less.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        (reads, writes): (u64, u64),
+        most: Duration,
+    ) -> Option<Asked> {
+        let before = *self;
+        let Reading { events, time } = self.writes.read(now, writes, (ENOUGH_FOR_RATIO, most))?;
+        let seen = reads.saturating_sub(before.reads);
+        *self = if events == 0 { before } else { Self { reads, ..*self } };
+        let per_write = seen / (events + u64::from(events < ENOUGH));
+        Some(Asked { reads: per_second(seen, time), per_write })
     }
 }
 
@@ -151,12 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn of_few_events_there_may_be_one_more() {
-        let reading = |events, seconds| Reading { events, time: Duration::from_secs(seconds) };
-        let both = |it: Reading| [it.per_second(), it.per_second_at_most()];
-        assert_eq!(both(reading(0, 4)), [0, 1]);
-        assert_eq!(both(reading(15, 4)), [3, 4]);
-        assert_eq!(both(reading(16, 4)), [4, 4]);
+    fn of_few_writes_there_may_be_one_more_and_without_any_counting_goes_on() {
+        let at = Instant::from_unix_ms;
+        let mut ratio = Ratio::new(at(0), 0, 0);
+        let mut read = |now, counted| {
+            let Asked { reads, per_write } = ratio.read(at(now), counted, WINDOW_MAX)?;
+            Some((reads, per_write))
+        };
+        assert_eq!(read(999, (999, 63)), None);
+        assert_eq!(read(1_000, (1_000, 64)), Some((1_000, 15)));
+        assert_eq!(read(2_000, (1_016, 79)), Some((16, 1)), "fifteen, and one that may be");
+        assert_eq!(read(3_000, (1_026, 79)), Some((10, 10)), "none yet");
+        assert_eq!(read(6_000, (1_056, 79)), Some((10, 40)), "of all that time");
+        assert_eq!(read(7_000, (1_056, 79)), Some((8, 40)), "a pause");
+        assert_eq!(read(8_000, (1_066, 80)), Some((8, 25)), "the first, and it begins anew");
+        assert_eq!(read(9_000, (1_076, 80)), Some((10, 10)));
     }
 
     #[test]

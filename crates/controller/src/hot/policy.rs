@@ -13,11 +13,15 @@ pub(crate) const RATE_MIN: u64 = 50;
 /// A key is a small part of what a node does if its reads are less than the mean of a node, over
 /// this. A node of half the mean speed that is the home of a few keys of that size is full before
 /// the others are, and keys that stay at home cannot be moved away from it.
-const SMALL_PART: u64 = 8;
+const SMALL_PART: u64 = 24;
 
-/// No key below so many reads per second is worth anything, however little the nodes do: fewer than
-/// three requests in the time that rates are taken over say nothing of a rate.
+/// No key below so many reads per second is worth anything, however little the nodes do; of nodes
+/// that say what they can serve, below that over [`IDLE_PART`].
 const READS_MIN: u64 = 25;
+
+/// And none below so many, however slow the nodes are: fewer requests in the segments of a second
+/// that nodes count in say nothing of a rate.
+const READS_KNOWN_MIN: u64 = 10;
 
 /// A key is worth as many readers as it is read per write, over this: beta of Pegasus section 3.3,
 /// as its inverse. With each write a copy costs its reader as much as a request, so all copies
@@ -48,6 +52,10 @@ const WINDOW: u64 = wire::HOT_WINDOW_MAX as u64;
 /// chains of three each node is in those of three times as many keys: real ones served 0.73 at Zipf
 /// 0.99 from a quarter on, and 0.83 from an eighth on.
 const TRIP_SHARE: u64 = 8;
+
+/// No work below so much per second is worth a trip, however little the nodes do: nodes say nothing
+/// sooner of what is asked less often.
+const TRIP_WORK_MIN: u64 = 25;
 
 /// One goes, too, when at home each of its readers would have more to do for it than the mean of a
 /// node, over this: those are always the same, while on a trip each write chooses others. It is
@@ -85,10 +93,18 @@ impl From<&HotKey> for Rates {
     }
 }
 
-impl Rates {
-    /// How many readers there are if each is to have so many reads for each write.
-    fn readers(self, reads_per_copy: u64) -> u64 {
-        self.reads.checked_div(self.writes.saturating_mul(reads_per_copy)).unwrap_or(u64::MAX)
+/// What copies of a key are made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Reads per second.
+    pub(crate) reads: u64,
+    /// Reads for each write.
+    pub(crate) per_write: u64,
+}
+
+impl From<Rates> for Asked {
+    fn from(Rates { reads, writes }: Rates) -> Self {
+        Self { reads, per_write: reads.checked_div(writes).unwrap_or(u64::MAX) }
     }
 }
 
@@ -126,18 +142,18 @@ impl Policy {
     pub(crate) fn new(nodes: usize, mean: u64, capacity: Option<u64>) -> Self {
         let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
         let share = mean / (HOT_PER_NODE * log2(nodes).max(1));
-        let least = (mean / SMALL_PART).clamp(READS_MIN, RATE_MIN);
-        let trip_from = (mean / TRIP_SHARE).max(least);
         let said = capacity.map_or(u64::MAX, |it| it / IDLE_PART);
+        let reads_min = said.clamp(READS_KNOWN_MIN, READS_MIN);
+        let least = (mean / SMALL_PART).clamp(reads_min, RATE_MIN);
+        let trip_from = (mean / TRIP_SHARE).max(TRIP_WORK_MIN);
         let reader_idle = READER_RATE_MIN.min(said);
         Self { nodes, mean, threshold: share.max(least), trip_from, reader_idle }
     }
 
     /// How many readers of a key pay.
-    fn pays(self, rates: Rates) -> u64 {
-        let needed = rates.reads.saturating_mul(READER_SHARE) / self.mean.max(1);
-        let cheap = rates.readers(READS_PER_COPY);
-        cheap.max(rates.readers(READS_PER_COPY_NEEDED).min(needed))
+    fn pays(self, Asked { reads, per_write }: Asked) -> u64 {
+        let needed = reads.saturating_mul(READER_SHARE) / self.mean.max(1);
+        (per_write / READS_PER_COPY).max((per_write / READS_PER_COPY_NEEDED).min(needed))
     }
 
     /// What the nodes of a key's home, so many `replicas`, have to do for it together, in requests
@@ -145,9 +161,9 @@ impl Policy {
     /// reader that pays, which costs as much as a request; or the reads, if no copies pay. Never
     /// more than what clients ask of it comes to at its home.
     fn work(self, rates: Rates, replicas: u64) -> u64 {
-        let others = match self.pays(rates) {
+        let others = match self.pays(rates.into()) {
             0 | 1 => rates.reads,
-            pays => rates.writes.saturating_mul(pays.min(self.readers_max(rates, 0))),
+            pays => rates.writes.saturating_mul(pays.min(self.readers_max(rates.reads, 0))),
         };
         rates.writes.saturating_mul(replicas).saturating_add(others)
     }
@@ -180,15 +196,15 @@ impl Policy {
     /// Whether each reader of a key has more to do for it than is good for who has only a few that
     /// stay the same, over this.
     fn crowds(self, rates: Rates, over: u64) -> bool {
-        let pays = self.pays(rates).max(1);
+        let pays = self.pays(rates.into()).max(1);
         let share = (self.mean / TRIP_READER_SHARE).max(self.reader_idle) / over;
         pays < self.window_max() && rates.reads / pays >= share
     }
 
     /// How many nodes are to hold each version of a key on a trip, of which so many do now (0: none
     /// yet): changed only if it is off by more than one, and by more than a quarter.
-    pub(crate) fn holders(self, rates: Rates, now: u64) -> u64 {
-        let pays = self.pays(rates).clamp(1, self.window_max().max(1));
+    pub(crate) fn holders(self, asked: Asked, now: u64) -> u64 {
+        let pays = self.pays(asked).clamp(1, self.window_max().max(1));
         let near = now > 0 && pays.abs_diff(now) <= (now / 4).max(1);
         if near { now } else { pays }
     }
@@ -216,28 +232,28 @@ impl Policy {
     /// How many nodes the copies of a key that has so many readers now may be on: no more than a
     /// window has, or all, if each of those would have too much to do for it; then until that is
     /// half as much.
-    fn readers_max(self, rates: Rates, now: u64) -> u64 {
+    fn readers_max(self, reads: u64, now: u64) -> u64 {
         let much = (self.mean / WIDE_SHARE).max(self.reader_idle);
         let over = if now > WINDOW { much / 2 } else { much };
-        if rates.reads / WINDOW > over { self.nodes } else { self.window_max() }
+        if reads / WINDOW > over { self.nodes } else { self.window_max() }
     }
 
     /// Whether a key is to be taken in.
     pub(crate) fn is_hot(self, rates: Rates) -> bool {
-        rates.reads >= self.threshold && self.pays(rates) >= 2
+        rates.reads >= self.threshold && self.pays(rates.into()) >= 2
     }
 
     /// Whether a key that is in has become too cold to stay: half of what it took to come in.
     pub(crate) fn is_cold(self, rates: Rates) -> bool {
-        rates.reads < self.threshold / 2 || self.pays(rates) < 1
+        rates.reads < self.threshold / 2 || self.pays(rates.into()) < 1
     }
 
     /// How many nodes are to hold copies of a key that has so many readers now (0: it is new).
     ///
     /// A power of two or all, at least 2; changed only if it is off by much.
-    pub(crate) fn readers(self, rates: Rates, now: u64) -> u64 {
-        let most = self.readers_max(rates, now);
-        let pays = self.pays(rates);
+    pub(crate) fn readers(self, asked: Asked, now: u64) -> u64 {
+        let most = self.readers_max(asked.reads, now);
+        let pays = self.pays(asked);
         let fits = (now..now.saturating_mul(2)).contains(&pays) || pays >= now && now == most;
         let barely = pays < now && pays >= now - now / 4;
         if now >= 2 && now <= most && (fits || barely) {
@@ -267,6 +283,10 @@ mod tests {
         Rates { reads, writes }
     }
 
+    fn asked(reads: u64, writes: u64) -> Asked {
+        rates(reads, writes).into()
+    }
+
     #[test]
     fn as_many_keys_as_are_needed_and_no_more() {
         let keys = [0, 1, 2, 3, 4, 16, 1_024].map(|nodes| Policy::new(nodes, 0, None).keys_max());
@@ -285,21 +305,26 @@ mod tests {
 
     #[test]
     fn where_nodes_do_little_a_key_comes_in_by_its_part_of_that() {
-        for (mean, threshold) in [
-            (0, 25),
-            (162, 25),
-            (214, 26),
-            (320, 40),
-            (400, 50),
-            (2_000, 50),
-            (2_040, 51),
-            (8_000, 200),
+        for (mean, capacity, threshold) in [
+            (0, None, 25),
+            (0, Some(10_000), 25),
+            (0, Some(1_199), 24),
+            (0, Some(300), 10),
+            (263, Some(300), 10),
+            (264, Some(300), 11),
+            (480, Some(600), 20),
+            (648, None, 27),
+            (1_200, None, 50),
+            (2_000, Some(2_000), 50),
+            (2_040, None, 51),
+            (8_000, Some(10_000), 200),
         ] {
-            assert_eq!(Policy::new(32, mean, None).threshold(), threshold, "{mean}");
+            let policy = Policy::new(32, mean, capacity);
+            assert_eq!(policy.threshold(), threshold, "{mean} of {capacity:?}");
         }
-        let slow = Policy::new(32, 214, None);
-        assert!(slow.is_hot(rates(26, 0)) && !slow.is_hot(rates(25, 0)));
-        assert!(slow.is_cold(rates(12, 0)) && !slow.is_cold(rates(13, 0)));
+        let slow = Policy::new(32, 214, Some(300));
+        assert!(slow.is_hot(rates(10, 0)) && !slow.is_hot(rates(9, 0)));
+        assert!(slow.is_cold(rates(4, 0)) && !slow.is_cold(rates(5, 0)));
     }
 
     #[test]
@@ -316,7 +341,7 @@ mod tests {
             (160_000, 16_000, 3),
             (160_000, 1_000, 32),
         ] {
-            assert_eq!(policy.pays(rates(reads, writes)), pays, "{reads} / {writes}");
+            assert_eq!(policy.pays(asked(reads, writes)), pays, "{reads} / {writes}");
         }
     }
 
@@ -356,8 +381,8 @@ mod tests {
         assert!(told(TRIP_WRITES_TOLD_MIN) && !told(TRIP_WRITES_TOLD_MIN - 1));
         let idle = Policy::new(4, 0, None);
         for known in [COUNTED, PINNED] {
-            assert!(idle.is_worth_trip(rates(0, READS_MIN), 1, known));
-            assert!(!idle.is_worth_trip(rates(0, READS_MIN - 1), 1, known));
+            assert!(idle.is_worth_trip(rates(0, TRIP_WORK_MIN), 1, known));
+            assert!(!idle.is_worth_trip(rates(0, TRIP_WORK_MIN - 1), 1, known));
         }
     }
 
@@ -384,7 +409,7 @@ mod tests {
             (1_800, 100, 6),
             (0, 0, 6),
         ] {
-            assert_eq!(policy.readers(rates(reads, writes), 0), readers, "{reads} / {writes}");
+            assert_eq!(policy.readers(asked(reads, writes), 0), readers, "{reads} / {writes}");
         }
         for (reads, now, readers) in [
             (2_100, 4, 4),
@@ -397,11 +422,11 @@ mod tests {
             (1_199, 2, 2),
             (1_200, 2, 4),
         ] {
-            assert_eq!(policy.readers(rates(reads, 100), now), readers, "{reads} with {now}");
+            assert_eq!(policy.readers(asked(reads, 100), now), readers, "{reads} with {now}");
         }
-        assert_eq!(policy.readers(rates(100, 0), 4), 6, "there are more nodes now");
-        assert_eq!(policy.readers(rates(100, 0), 8), 6, "there are fewer");
-        assert_eq!(Policy::new(1_000, 0, None).readers(rates(100, 0), 0), 64);
+        assert_eq!(policy.readers(asked(100, 0), 4), 6, "there are more nodes now");
+        assert_eq!(policy.readers(asked(100, 0), 8), 6, "there are fewer");
+        assert_eq!(Policy::new(1_000, 0, None).readers(asked(100, 0), 0), 64);
     }
 
     #[test]
@@ -416,10 +441,10 @@ mod tests {
             (160_000, 400, 0, 64),
             (160_000, 100, 0, 256),
         ] {
-            let rates = rates(reads, writes);
-            assert_eq!(policy.readers(rates, now), readers, "{reads} / {writes} with {now}");
+            let asked = asked(reads, writes);
+            assert_eq!(policy.readers(asked, now), readers, "{reads} / {writes} with {now}");
         }
-        assert_eq!(policy.holders(rates(160_000, 100), 0), 64, "of one version of a trip");
+        assert_eq!(policy.holders(asked(160_000, 100), 0), 64, "of one version of a trip");
     }
 
     proptest! {
@@ -449,9 +474,9 @@ mod tests {
             nodes in 2usize..200, reads in 0u64..9_999, writes in 0u64..999, now in 0u64..200,
         ) {
             let policy = Policy::new(nodes, 0, None);
-            let chosen = policy.readers(rates(reads, writes), now);
+            let chosen = policy.readers(asked(reads, writes), now);
             prop_assert!((2..=nodes as u64).contains(&chosen));
-            prop_assert_eq!(policy.readers(rates(reads, writes), chosen), chosen);
+            prop_assert_eq!(policy.readers(asked(reads, writes), chosen), chosen);
         }
     }
 }

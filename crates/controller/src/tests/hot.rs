@@ -235,19 +235,22 @@ fn a_key_of_which_no_write_is_seen_for_a_while_is_not_copied_to_all_for_that() {
     let keyhash = world.map().keyspaces[0].keyhash(b"k");
     let readers = |world: &World| listed(world, "k").stay.unwrap().readers;
     assert_eq!(readers(&world), 2, "its writes are not known yet");
-    let mut reads = 0;
-    let mut live = |world: &mut World, rounds: u32, of: u64| {
-        for _ in 0..rounds {
-            reads += of;
-            let count = HotCount { keyspace: SPACE, keyhash, reads, spread: 0, writes: 0 };
+    let (mut reads, mut writes) = (0, 0);
+    let mut live = |world: &mut World, rounds: u32, wrote: u64| {
+        for round in 0..rounds {
+            reads += 2;
+            writes += if round % 10 == 9 { wrote } else { 0 };
+            let count = HotCount { keyspace: SPACE, keyhash, reads, spread: 0, writes };
             world.member(SWITCH).hot_counts = vec![count];
             world.live_for(POLL);
         }
     };
-    live(&mut world, 100, 2);
-    assert_eq!(readers(&world), 4, "20 reads for what may be one write pay six copies");
-    live(&mut world, 100, 10);
-    assert_eq!(readers(&world), 10, "100 pay for all");
+    live(&mut world, 15, 0);
+    assert_eq!(readers(&world), 4, "20 reads for what may be one write pay four copies");
+    live(&mut world, 60, 0);
+    assert_eq!(readers(&world), 10, "more than 100 without a write pay for all");
+    live(&mut world, 100, 1);
+    assert_eq!(readers(&world), 4, "80 reads for four writes, or five, do not");
 }
 
 #[test]

@@ -60,19 +60,24 @@ impl Frequencies {
     /// Counts a request; returns how many of its key have certainly been seen. Allocates nothing
     /// once each place has been given to a key as long.
     pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) -> u32 {
-        let counted = &self.counted;
-        let same = |place: &usize| {
-            let known = counted.get(*place);
-            known
-                .is_some_and(|it| it.keyhash == keyhash && it.keyspace == keyspace && it.key == key)
-        };
-        let known = self.places.find(keyhash, same).copied();
-        let place = known.unwrap_or_else(|| self.admit(keyspace, keyhash, key));
+        let place = self.place(keyspace, keyhash, key);
         self.bump(place);
         let it = self.counted.get_mut(place).expect("it was found, or admitted");
         it.writes += u32::from(of != Use::Read);
         it.bound += u32::from(of == Use::BoundWrite);
         it.count - it.inherited
+    }
+
+    /// Adds what another has certainly seen.
+    pub(super) fn add(&mut self, other: &Self) {
+        for it in other.ranks.iter().filter_map(|place| other.counted.get(*place)) {
+            let seen = it.count - it.inherited;
+            let place = self.place(it.keyspace, it.keyhash, &it.key);
+            self.raise(place, seen);
+            let sum = self.counted.get_mut(place).expect("it was found, or admitted");
+            sum.writes += it.writes;
+            sum.bound += it.bound;
+        }
     }
 
     /// The most frequent keys of which anything is certain, the most frequent first.
@@ -89,6 +94,18 @@ impl Frequencies {
     pub(crate) fn clear(&mut self) {
         self.places.clear();
         self.ranks.clear();
+    }
+
+    /// The place of a key, which it is given if it has none.
+    fn place(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8]) -> usize {
+        let counted = &self.counted;
+        let same = |place: &usize| {
+            let known = counted.get(*place);
+            known
+                .is_some_and(|it| it.keyhash == keyhash && it.keyspace == keyspace && it.key == key)
+        };
+        let known = self.places.find(keyhash, same).copied();
+        known.unwrap_or_else(|| self.admit(keyspace, keyhash, key))
     }
 
     /// Gives a key a place: a free one, or that of the key with the lowest count.
@@ -139,6 +156,23 @@ impl Frequencies {
             it.count += 1;
         }
     }
+
+    /// Raises a count by so many. Its key goes before all with less; all between move.
+    fn raise(&mut self, place: usize, by: u32) {
+        let Some(it) = self.counted.get_mut(place) else { return };
+        it.count += by;
+        let (count, last) = (it.count, it.rank);
+        let counted = &self.counted;
+        let higher = |place: &usize| counted.get(*place).is_some_and(|other| other.count >= count);
+        let Some(up_to_it) = self.ranks.get_mut(..=last) else { return };
+        let first = up_to_it.split_last().map_or(0, |(_, above)| above.partition_point(higher));
+        up_to_it.split_at_mut(first).1.rotate_right(1);
+        for (rank, place) in self.ranks.iter().enumerate().take(last + 1).skip(first) {
+            if let Some(it) = self.counted.get_mut(*place) {
+                it.rank = rank;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +220,47 @@ mod tests {
             }
             frequencies.clear();
             prop_assert_eq!(frequencies.top(1).count(), 0);
+        }
+
+        #[test]
+        fn what_is_added_is_as_if_it_had_been_seen(
+            streams in proptest::collection::vec(
+                proptest::collection::vec((0u16..400, any::<bool>()), 0..500), 1..5,
+            ),
+        ) {
+            let mut sum = Frequencies::default();
+            let mut exact: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+            for stream in &streams {
+                let mut part = Frequencies::default();
+                for (key, write) in stream {
+                    see(&mut part, *key, *write);
+                }
+                for found in part.top(COUNTED_MAX) {
+                    let key = u16::from_be_bytes(found.key.try_into().unwrap());
+                    let (reads, writes) = exact.entry(key).or_default();
+                    (*reads, *writes) = (*reads + found.reads, *writes + found.writes);
+                }
+                sum.add(&part);
+            }
+            let counts: Vec<u32> = sum.ranks.iter().map(|it| sum.counted[*it].count).collect();
+            prop_assert!(counts.is_sorted_by(|a, b| a >= b), "the most frequent first");
+            for (rank, place) in sum.ranks.iter().enumerate() {
+                prop_assert_eq!(sum.counted[*place].rank, rank);
+            }
+            let least = counts.last().copied().unwrap_or(0);
+            let found: BTreeMap<u16, (u32, u32)> = sum.top(COUNTED_MAX).map(|it| {
+                let key = u16::from_be_bytes(it.key.try_into().unwrap());
+                (key, (it.reads, it.writes))
+            }).collect();
+            for (key, (reads, writes)) in &exact {
+                match found.get(key) {
+                    Some((r, w)) => prop_assert!(r <= reads && w <= writes),
+                    None => prop_assert!(reads + writes <= least, "{key} is missed"),
+                }
+            }
+            if exact.len() <= COUNTED_MAX {
+                prop_assert_eq!(&found, &exact, "with room for all every count is exact");
+            }
         }
     }
 }

@@ -1,0 +1,56 @@
+//! The hottest keys by segments of one length.
+
+use super::HOT_MAX;
+use super::frequencies::Frequencies;
+use cluster::{HotKey, KeyspaceId};
+use machine::Instant;
+use std::time::Duration;
+
+/// The present segment, and what is known of those before it.
+#[derive(Debug)]
+pub(super) struct Track {
+    pub(super) segment: Frequencies,
+    began: Instant,
+    /// Up to the last segment's end, the hottest first.
+    pub(super) hot: Vec<HotKey>,
+}
+
+impl Track {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { segment: Frequencies::default(), began: now, hot: Vec::new() }
+    }
+
+    /// How long the present segment has lasted.
+    pub(super) fn lasts(&self, now: Instant) -> Duration {
+        now.since(self.began)
+    }
+
+    /// Ends the present segment: `L = f / 2 + L' / 2` for each key of its list, as the paper's
+    /// equation 1 with its weight at one half.
+    pub(super) fn end_segment(&mut self, now: Instant) {
+        let nanos = self.lasts(now).as_nanos().max(1);
+        self.began = now;
+        let rate = |count: u32| {
+            let per_second = u128::from(count) * 1_000_000_000 / nanos;
+            u64::try_from(per_second).unwrap_or(u64::MAX)
+        };
+        let before = std::mem::take(&mut self.hot);
+        let old = |keyspace: KeyspaceId, key: &[u8]| {
+            let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
+            known.map_or((0, 0, 0), |it| (it.reads, it.writes, it.bound))
+        };
+        for found in self.segment.top(HOT_MAX) {
+            let (reads, writes, bound) = old(found.keyspace, found.key);
+            self.hot.push(HotKey {
+                keyspace: found.keyspace,
+                key: found.key.to_vec(),
+                reads: rate(found.reads).midpoint(reads),
+                writes: rate(found.writes).midpoint(writes),
+                bound: rate(found.bound).midpoint(bound),
+                lost: 0,
+            });
+        }
+        self.hot.sort_by(HotKey::hottest_first);
+        self.segment.clear();
+    }
+}
