@@ -120,6 +120,7 @@ struct kw_own {
 	__u64			tick;		/* In which the clock was last asked. */
 	__u64			random;		/* The last number drawn; 0: none was. */
 	__u64			fence;		/* Of no use but to be written. */
+	__u64			fastest;	/* The highest rate that a node has said here. */
 	struct kw_queue		queues[KW_NODES_MAX];	/* By node id. */
 };
 

@@ -5,6 +5,10 @@
 //! by itself. A node that does not say its rate leaks one request with each reply, and half of its
 //! count every [`HALVED_EVERY_NS`].
 //!
+//! Nodes of different speed are compared by how long a request would be there, not by how many
+//! wait: of two that have as many, the slower one has more to do. One that does not say its rate
+//! passes for one of the fastest.
+//!
 //! A prediction is never less than what the node has just reported. Who sees every packet on its
 //! way to a node hardly needs that; but where packets are shared out between pipelines, each leaks
 //! at the whole rate what is a part of the requests, and would predict empty queues all the time.
@@ -15,7 +19,11 @@ use machine::Instant;
 /// What is known of each node's load. Each pipeline has its own, and so predicts from its own
 /// share of the packets.
 #[derive(Clone, Debug)]
-pub struct Loads(Vec<Node>);
+pub struct Loads {
+    nodes: Vec<Node>,
+    /// The highest rate that any of them has said.
+    fastest: u64,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
@@ -39,7 +47,7 @@ const HALVED_EVERY_NS: u64 = 10_000_000;
 
 impl Default for Loads {
     fn default() -> Self {
-        Self(vec![Node::default(); wire::NODES_MAX])
+        Self { nodes: vec![Node::default(); wire::NODES_MAX], fastest: 0 }
     }
 }
 
@@ -48,13 +56,13 @@ impl Loads {
     /// `None` if none has passed.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Option<u16> {
-        self.0.get(usize::from(node.0)).and_then(|it| it.reported)
+        self.nodes.get(usize::from(node.0)).and_then(|it| it.reported)
     }
 
     /// Every node that has reported, by id, with its last report.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, u16)> {
         let ids = (0u16..).map(NodeId);
-        ids.zip(&self.0).filter_map(|(node, it)| Some((node, it.reported?)))
+        ids.zip(&self.nodes).filter_map(|(node, it)| Some((node, it.reported?)))
     }
 
     /// Takes the last report of a node, of which nothing else is known.
@@ -70,9 +78,11 @@ impl Loads {
     /// serves so many requests in a second; 0: it does not say.
     pub(crate) fn answered(&mut self, now: Instant, node: NodeId, load: u16, rate: u32) {
         self.note(node, load);
+        let rate = (u64::from(rate) << 32) / 1_000_000_000;
+        self.fastest = self.fastest.max(rate);
         let node = self.node(node);
         node.leak(now);
-        node.rate = (u64::from(rate) << 32) / 1_000_000_000;
+        node.rate = rate;
         if node.rate == 0 {
             node.queue = node.queue.saturating_sub(REQUEST);
         }
@@ -86,15 +96,18 @@ impl Loads {
         node.queue = node.queue.saturating_add(REQUEST);
     }
 
-    /// The queue that is predicted for this node, in units of which only the order means something.
+    /// In how many nanoseconds this node would have served a request that is sent there now; if no
+    /// node has said its rate, something of which only the order means anything.
     pub(crate) fn predicted(&mut self, now: Instant, node: NodeId) -> u64 {
+        let fastest = self.fastest;
         let node = self.node(node);
         node.leak(now);
-        node.queue
+        let rate = if node.rate == 0 { fastest.max(1) } else { node.rate };
+        node.queue.saturating_add(REQUEST) / rate
     }
 
     fn node(&mut self, node: NodeId) -> &mut Node {
-        let place = self.0.get_mut(usize::from(node.0));
+        let place = self.nodes.get_mut(usize::from(node.0));
         place.expect("node ids are below NODES_MAX, as compiled")
     }
 }
@@ -127,6 +140,33 @@ mod tests {
         Instant::from_unix_ms(1_000_000 + ms)
     }
 
+    /// What waits, in units of which [`REQUEST`] are one request.
+    fn queue(loads: &mut Loads, now: Instant) -> u64 {
+        let node = loads.node(NODE);
+        node.leak(now);
+        node.queue
+    }
+
+    #[test]
+    fn nodes_of_different_speed_are_compared_by_the_time_that_a_request_takes() {
+        let [slow, fast, silent] = [1, 2, 3].map(NodeId);
+        let mut loads = Loads::default();
+        let wait = |loads: &mut Loads, node| loads.predicted(ms(0), node);
+        assert_eq!(wait(&mut loads, slow), REQUEST, "nobody has said a rate: what waits");
+        loads.answered(ms(0), slow, 0, 200);
+        loads.answered(ms(0), fast, 0, 400);
+        loads.answered(ms(0), silent, 0, 0);
+        let of = |loads: &mut Loads| [slow, fast, silent].map(|node| wait(loads, node) / 100_000);
+        assert_eq!(of(&mut loads), [50, 25, 25], "5 ms, and 2.5");
+        for node in [fast, silent] {
+            loads.sent(ms(0), node);
+        }
+        assert_eq!(of(&mut loads), [50, 50, 50]);
+        loads.sent(ms(0), slow);
+        loads.sent(ms(0), fast);
+        assert_eq!(of(&mut loads), [100, 75, 50]);
+    }
+
     #[test]
     fn a_known_rate_drains_the_queue_and_no_further() {
         let mut loads = Loads::default();
@@ -134,17 +174,17 @@ mod tests {
         for _ in 0..10 {
             loads.sent(ms(0), NODE);
         }
-        let of = |loads: &mut Loads, at| loads.predicted(ms(at), NODE) as f64 / REQUEST as f64;
+        let of = |loads: &mut Loads, at| queue(loads, ms(at)) as f64 / REQUEST as f64;
         assert!((of(&mut loads, 0) - 10.0).abs() < 1e-6);
         assert!((of(&mut loads, 4) - 6.0).abs() < 1e-3, "one a millisecond");
         assert!((of(&mut loads, 3) - 6.0).abs() < 1e-3, "time does not run back");
         loads.answered(ms(4), NODE, 0, 2_000);
         assert!((of(&mut loads, 5) - 4.0).abs() < 1e-2, "two a millisecond, none for the reply");
-        assert_eq!(loads.predicted(ms(60_000), NODE), 0);
+        assert_eq!(queue(&mut loads, ms(60_000)), 0);
         loads.sent(ms(60_000), NODE);
-        assert_eq!(loads.predicted(ms(60_000), NODE), REQUEST, "nothing is saved up");
+        assert_eq!(queue(&mut loads, ms(60_000)), REQUEST, "nothing is saved up");
         loads.answered(ms(60_000), NODE, 0, u32::MAX);
-        assert_eq!(loads.predicted(Instant(u64::MAX), NODE), 0);
+        assert_eq!(queue(&mut loads, Instant(u64::MAX)), 0);
     }
 
     #[test]
@@ -154,17 +194,17 @@ mod tests {
             loads.sent(ms(0), NODE);
         }
         loads.answered(ms(1), NODE, 0, 0);
-        assert_eq!(loads.predicted(ms(9), NODE), 7 * REQUEST);
+        assert_eq!(queue(&mut loads, ms(9)), 7 * REQUEST);
         loads.sent(ms(9), NODE);
-        assert_eq!(loads.predicted(ms(10), NODE), 4 * REQUEST);
-        assert_eq!(loads.predicted(ms(19), NODE), 4 * REQUEST, "half a period counts later");
-        assert_eq!(loads.predicted(ms(35), NODE), REQUEST);
+        assert_eq!(queue(&mut loads, ms(10)), 4 * REQUEST);
+        assert_eq!(queue(&mut loads, ms(19)), 4 * REQUEST, "half a period counts later");
+        assert_eq!(queue(&mut loads, ms(35)), REQUEST);
         for _ in 0..3 {
             loads.answered(ms(36), NODE, 0, 0);
         }
-        assert_eq!(loads.predicted(ms(36), NODE), 0);
+        assert_eq!(queue(&mut loads, ms(36)), 0);
         loads.sent(ms(36), NODE);
-        assert_eq!(loads.predicted(ms(3_600_000), NODE), 0);
+        assert_eq!(queue(&mut loads, ms(3_600_000)), 0);
     }
 
     #[test]
@@ -174,11 +214,11 @@ mod tests {
             loads.answered(ms(0), NODE, 0, rate);
             loads.sent(ms(1), NODE);
             loads.answered(ms(1), NODE, 12, rate);
-            assert_eq!(loads.predicted(ms(1), NODE), 12 * REQUEST);
+            assert_eq!(queue(&mut loads, ms(1)), 12 * REQUEST);
             loads.sent(ms(1), NODE);
             loads.answered(ms(1), NODE, 2, rate);
             let answered = if rate == 0 { 12 } else { 13 };
-            assert_eq!(loads.predicted(ms(1), NODE), answered * REQUEST, "it was less before");
+            assert_eq!(queue(&mut loads, ms(1)), answered * REQUEST, "it was less before");
         }
     }
 
