@@ -135,8 +135,9 @@ impl Ground {
     }
 }
 
-/// Share of what the rack can serve at which it counts as idle: one request in fifty meets another.
-const IDLE_SHARE: f64 = 0.02;
+/// Share of what the rack can serve at which it counts as idle: one request in 200 has to wait for
+/// another, so that the percentile is of those that wait for nobody.
+const IDLE_SHARE: f64 = 0.005;
 
 /// The 99th percentile of uniform keys when next to nobody asks, in microseconds.
 pub(super) fn idle_p99_us(site: &Site, uniform: &Load, cap: f64) -> Result<u64, Failure> {
@@ -155,8 +156,8 @@ pub(super) fn idle_p99_us(site: &Site, uniform: &Load, cap: f64) -> Result<u64, 
 /// longer and never shorter.
 const IDLE_LOOKS: u64 = 3;
 
-/// Requests of one look: five are beyond the percentile.
-const IDLE_REQUESTS: f64 = 500.0;
+/// Requests of one look: four are beyond the percentile.
+const IDLE_REQUESTS: f64 = 400.0;
 const IDLE_SECONDS_MIN: f64 = 2.0;
 
 /// Skewed keys.
