@@ -26,7 +26,7 @@
 /* Readers that are looked at for one read, as in crates/switch/src/spread.rs. */
 #define KW_SAMPLES_MAX	4
 
-/* Readers that fit of which the least busy is taken, as there. */
+/* Readers that fit of which the least busy is taken, or as many as can serve as much, as there. */
 #define KW_OF_READS	2
 #define KW_OF_WRITES	4
 
@@ -186,13 +186,14 @@ static __always_inline __u32 kw_last_place(__u32 readers)
 __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct kw_own *own,
 		       __u32 of)
 {
-	__u64 least = ~0ULL, load, draw;
+	__u64 least = ~0ULL, fit = 0, enough, load, draw;
 	__u32 last, place, step, i;
 	int found = -1, next;
 
 	if (!hot || !own)
 		return -1;
 	last = kw_last_place(hot->readers);
+	enough = kw_fastest(own) * of;
 	draw = kw_draw(own);
 	place = draw >> 16;
 	step = draw >> 32 | 1;
@@ -207,24 +208,26 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 			found = next;
 			least = load;
 		}
-		if (!--of)
+		fit += kw_serves(own, kw_picked(next));
+		if (fit >= enough)
 			break;
 	}
 	return found;
 }
 
 /*
- * The id of a reader that holds the version with this mark, as above, or KW_NOBODY: of the first two
- * among a few at random the one that has less to do.
+ * The id of a reader that holds the version with this mark, as above, or KW_NOBODY: of the first that
+ * fit among a few at random the one that has the least to do.
  */
 __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own *own)
 {
 	__u32 found = KW_NOBODY, readers, reader, node, i, j;
-	__u64 seen = 0, draw;
+	__u64 least = ~0ULL, fit = 0, enough, load, seen = 0, draw;
 
 	if (!hot || !own)
 		return KW_NOBODY;
 	readers = hot->readers;
+	enough = kw_fastest(own) * KW_OF_READS;
 	draw = kw_draw(own);
 	for (i = 0; i < KW_SAMPLES_MAX && i < readers; i++) {
 		reader = (draw & 0xffff) * readers >> 16;
@@ -237,10 +240,15 @@ __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own
 		node = kw_holder(hot, reader);
 		if (!kw_is_known(node, mark))
 			continue;
-		if (found != KW_NOBODY)
-			return kw_busy(own, node) < kw_busy(own, found) ? node : found;
-		found = node;
 		if (rule.hot == KW_CHOOSE_AT_RANDOM)
+			return node;
+		load = kw_busy(own, node);
+		if (load < least) {
+			found = node;
+			least = load;
+		}
+		fit += kw_serves(own, node);
+		if (fit >= enough)
 			break;
 	}
 	return found;

@@ -127,15 +127,28 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 		queue->waiting = told;
 }
 
+/* What the fastest node can serve in a second; 1 if none says it. */
+static __always_inline __u64 kw_fastest(const struct kw_own *own)
+{
+	return own->fastest ? own->fastest : 1;
+}
+
+/* What a node can serve; one that does not say it passes for one of the fastest. */
+static __always_inline __u64 kw_serves(const struct kw_own *own, __u32 node)
+{
+	__u32 rate = kw_report(node)->rate;
+
+	return rate ? rate : kw_fastest(own);
+}
+
 /*
  * How much a node has to do, by the order's measure: predicted, in how many nanoseconds it would have
- * served one more request, where a node that does not say its rate passes for one of the fastest. A
- * function of its own to the verifier: it is asked in loops, and their turns are alike then.
+ * served one more request. A function of its own to the verifier: it is asked in loops, and their
+ * turns are alike then.
  */
 __noinline __u64 kw_busy(struct kw_own *own, __u32 node)
 {
 	struct kw_queue *queue;
-	__u32 rate;
 
 	if (!own)
 		return 0;
@@ -144,10 +157,7 @@ __noinline __u64 kw_busy(struct kw_own *own, __u32 node)
 	queue = &own->queues[node & (KW_NODES_MAX - 1)];
 	if (queue->tick != own->tick)
 		kw_leak(own, queue, node);
-	rate = kw_report(node)->rate;
-	if (!rate)
-		rate = own->fastest;
-	return (queue->waiting + KW_REQUEST) / (rate ? rate : 1);
+	return (queue->waiting + KW_REQUEST) / kw_serves(own, node);
 }
 
 #endif /* KEYWAY_QUEUE_H */

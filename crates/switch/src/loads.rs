@@ -21,15 +21,17 @@ use machine::Instant;
 #[derive(Clone, Debug)]
 pub struct Loads {
     nodes: Vec<Node>,
-    /// The highest rate that any of them has said.
-    fastest: u64,
+    /// The most that any of them has said it serves.
+    fastest: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     /// Datagrams that it found waiting, when it last said so.
     reported: Option<u16>,
-    /// What it serves in a nanosecond, in [`REQUEST`]s; 0: not known.
+    /// Requests that it serves in a second, as it says; 0: it does not.
+    serves: u32,
+    /// The same in a nanosecond, in [`REQUEST`]s.
     rate: u64,
     /// Requests that wait there, as predicted for `at`, in [`REQUEST`]s.
     queue: u64,
@@ -40,6 +42,11 @@ struct Node {
 /// these units in a nanosecond, so rates are right within a quarter at that end and far better
 /// from there on.
 const REQUEST: u64 = 1 << 32;
+
+/// So many requests per second, in [`REQUEST`]s per nanosecond.
+fn in_a_nanosecond(rate: u32) -> u64 {
+    (u64::from(rate) << 32) / 1_000_000_000
+}
 
 /// Half-life of requests to a node of unknown rate: several round trips in a rack, so that a
 /// prediction lasts until replies have come and is gone soon when they do not.
@@ -78,11 +85,10 @@ impl Loads {
     /// serves so many requests in a second; 0: it does not say.
     pub(crate) fn answered(&mut self, now: Instant, node: NodeId, load: u16, rate: u32) {
         self.note(node, load);
-        let rate = (u64::from(rate) << 32) / 1_000_000_000;
         self.fastest = self.fastest.max(rate);
         let node = self.node(node);
         node.leak(now);
-        node.rate = rate;
+        (node.serves, node.rate) = (rate, in_a_nanosecond(rate));
         if node.rate == 0 {
             node.queue = node.queue.saturating_sub(REQUEST);
         }
@@ -102,8 +108,20 @@ impl Loads {
         let fastest = self.fastest;
         let node = self.node(node);
         node.leak(now);
-        let rate = if node.rate == 0 { fastest.max(1) } else { node.rate };
-        node.queue.saturating_add(REQUEST) / rate
+        let rate = if node.rate == 0 { in_a_nanosecond(fastest) } else { node.rate };
+        node.queue.saturating_add(REQUEST) / rate.max(1)
+    }
+
+    /// What this node can serve beside others, in units of which [`Self::fastest`] are the most
+    /// that any can.
+    pub(crate) fn serves(&self, node: NodeId) -> u64 {
+        let known = self.nodes.get(usize::from(node.0)).map_or(0, |it| it.serves);
+        if known == 0 { self.fastest() } else { known.into() }
+    }
+
+    /// See [`Self::serves`].
+    pub(crate) fn fastest(&self) -> u64 {
+        self.fastest.max(1).into()
     }
 
     fn node(&mut self, node: NodeId) -> &mut Node {
@@ -153,11 +171,14 @@ mod tests {
         let mut loads = Loads::default();
         let wait = |loads: &mut Loads, node| loads.predicted(ms(0), node);
         assert_eq!(wait(&mut loads, slow), REQUEST, "nobody has said a rate: what waits");
+        assert_eq!((loads.serves(slow), loads.fastest()), (1, 1));
         loads.answered(ms(0), slow, 0, 200);
         loads.answered(ms(0), fast, 0, 400);
         loads.answered(ms(0), silent, 0, 0);
         let of = |loads: &mut Loads| [slow, fast, silent].map(|node| wait(loads, node) / 100_000);
         assert_eq!(of(&mut loads), [50, 25, 25], "5 ms, and 2.5");
+        let serves = [slow, fast, silent].map(|node| loads.serves(node));
+        assert_eq!((serves, loads.fastest()), ([200, 400, 400], 400));
         for node in [fast, silent] {
             loads.sent(ms(0), node);
         }

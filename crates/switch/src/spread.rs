@@ -13,9 +13,11 @@ use std::ops::Range;
 const SAMPLES_MAX: usize = 4;
 
 /// Readers that fit of which the least busy is taken: two for a read, of which there are many, and
-/// more for a write, which is where reads go next.
-const OF_READS: usize = 2;
-pub(crate) const OF_WRITES: usize = 4;
+/// more for a write, which is where reads go next. So many of the fastest, or those that can serve
+/// as much together: two of half the speed would be all that is looked at for a quarter of the
+/// reads, where half of the nodes are slow.
+const OF_READS: u64 = 2;
+pub(crate) const OF_WRITES: u64 = 4;
 
 /// Places that are drawn with one number.
 const DRAWS: usize = 4;
@@ -72,16 +74,18 @@ impl Pass<'_> {
     }
 
     /// Looks at so many of these readers at random, but not at those that are `taken`, a bit for
-    /// each; of the first so many that fit and are in the tables the one that has the least to do.
+    /// each; of the first so many (see [`OF_READS`]) that fit and are in the tables the one that
+    /// has the least to do.
     /// Where there are more readers than bits, several share one: few of those may be looked at.
     pub(crate) fn least_busy(
         &mut self,
         row: &Row,
         (readers, taken): (Range<usize>, u64),
-        (samples, among): (usize, usize),
+        (samples, among): (usize, u64),
         fits: impl Fn(usize) -> bool,
     ) -> Option<(usize, &NodeSpec)> {
-        let (mut draw, mut seen, mut fit) = (0, taken, 0);
+        let (mut draw, mut seen) = (0, taken);
+        let (mut fit, enough) = (0, self.fastest() * among);
         let mut found: Option<(u64, usize, &NodeSpec)> = None;
         let left = readers.len().saturating_sub(taken.count_ones() as usize);
         for sample in 0..left.min(samples) {
@@ -104,12 +108,21 @@ impl Pass<'_> {
             if found.is_none_or(|(least, ..)| load < least) {
                 found = Some((load, reader, node));
             }
-            fit += 1;
-            if fit == among {
+            fit += self.serves(node.id);
+            if fit >= enough {
                 break;
             }
         }
         found.map(|(_, reader, node)| (reader, node))
+    }
+
+    /// What this node counts for among those that are looked at, and a fast one.
+    fn serves(&self, node: NodeId) -> u64 {
+        if self.hot.predicts() { self.loads.serves(node) } else { 1 }
+    }
+
+    fn fastest(&self) -> u64 {
+        if self.hot.predicts() { self.loads.fastest() } else { 1 }
     }
 
     /// How much this node has to do, by the order's measure.
