@@ -208,7 +208,7 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 			found = next;
 			least = load;
 		}
-		fit += kw_serves(own, kw_picked(next));
+		fit += kw_counts(own, kw_picked(next));
 		if (fit >= enough)
 			break;
 	}
@@ -247,7 +247,7 @@ __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own
 			found = node;
 			least = load;
 		}
-		fit += kw_serves(own, node);
+		fit += kw_counts(own, node);
 		if (fit >= enough)
 			break;
 	}

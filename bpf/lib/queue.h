@@ -141,6 +141,14 @@ static __always_inline __u64 kw_serves(const struct kw_own *own, __u32 node)
 	return rate ? rate : kw_fastest(own);
 }
 
+/* What a node counts for among those that are looked at: half of the fastest at least. */
+static __always_inline __u64 kw_counts(const struct kw_own *own, __u32 node)
+{
+	__u64 rate = kw_serves(own, node), half = (kw_fastest(own) + 1) / 2;
+
+	return rate < half ? half : rate;
+}
+
 /*
  * How much a node has to do, by the order's measure: predicted, in how many nanoseconds it would have
  * served one more request. A function of its own to the verifier: it is asked in loops, and their

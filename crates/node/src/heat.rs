@@ -1,9 +1,9 @@
 //! Which keys of a shard are asked for most: the load tracker of SwitchKV section 3.2.1.
 //!
-//! Time is cut into segments. In each, a space-saving counter finds the keys with the most requests
-//! ([`Frequencies`]); at its end they are blended into the list of hot keys, in which what is past
-//! counts half as much with each segment. Nobody has to be hot for long to be noticed, and what was
-//! hot is soon forgotten.
+//! Time is cut into segments. In each, a space-saving counter finds the keys with the most
+//! requests; at its end they are blended into the list of hot keys, in which what is past counts
+//! half as much with each segment ([`Track`]). Nobody has to be hot for long to be noticed, and
+//! what was hot is soon forgotten.
 //!
 //! That is done twice: in short segments, which say at once what is much, and of what is little
 //! only that it may be; and in long ones, made of the short, which say how much the little is.

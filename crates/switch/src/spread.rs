@@ -15,7 +15,7 @@ const SAMPLES_MAX: usize = 4;
 /// Readers that fit of which the least busy is taken: two for a read, of which there are many, and
 /// more for a write, which is where reads go next. So many of the fastest, or those that can serve
 /// as much together: two of half the speed would be all that is looked at for a quarter of the
-/// reads, where half of the nodes are slow.
+/// reads, where half of the nodes are slow. No more than twice as many, however slow they are.
 const OF_READS: u64 = 2;
 pub(crate) const OF_WRITES: u64 = 4;
 
@@ -108,7 +108,7 @@ impl Pass<'_> {
             if found.is_none_or(|(least, ..)| load < least) {
                 found = Some((load, reader, node));
             }
-            fit += self.serves(node.id);
+            fit += self.counts(node.id);
             if fit >= enough {
                 break;
             }
@@ -116,9 +116,12 @@ impl Pass<'_> {
         found.map(|(_, reader, node)| (reader, node))
     }
 
-    /// What this node counts for among those that are looked at, and a fast one.
-    fn serves(&self, node: NodeId) -> u64 {
-        if self.hot.predicts() { self.loads.serves(node) } else { 1 }
+    /// What this node counts for among those that are looked at: half of the fastest at least.
+    fn counts(&self, node: NodeId) -> u64 {
+        if !self.hot.predicts() {
+            return 1;
+        }
+        self.loads.serves(node).max(self.loads.fastest().div_ceil(2))
     }
 
     fn fastest(&self) -> u64 {

@@ -150,7 +150,8 @@ fn more_readers_are_looked_at_if_those_that_were_are_slow() {
     let mut pipeline = new(16, Selection::Predicted);
     warm(&mut pipeline, 16, 7);
     for node in 1..=16 {
-        let (load, rate) = if node <= 8 { (60_000, 500) } else { (0, 1_000) };
+        // However slow they are, no more than four are looked at.
+        let (load, rate) = if node <= 8 { (60_000, 300) } else { (0, 1_000) };
         report(&mut pipeline, node, load, rate);
     }
     let shares = shares(&mut pipeline, 0, 10_000, 0);

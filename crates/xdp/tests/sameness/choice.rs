@@ -164,7 +164,7 @@ fn more_readers_are_looked_at_if_those_that_were_are_slow() {
     let switch = many_hold(&stand, program, Selection::Predicted, false);
     stay_on(processors()[0]);
     for node in READERS {
-        let (rate, load) = if is_busy(node) { (100, 60_000) } else { (200, 0) };
+        let (rate, load) = if is_busy(node) { (60, 60_000) } else { (200, 0) };
         let mut said = Header { load, ..says(Op::HotCopied, node, 5, 2) };
         said.set_rate(rate);
         reply(&switch, &said);
