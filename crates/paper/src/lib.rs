@@ -19,4 +19,4 @@ pub use figure::{Cell, Column, Figure, Table};
 pub use load::{Load, Skew};
 pub use plot::{Curve, Panel};
 pub use rack::{Bounds, CACHED_TIMES_MAX, Look, Pace, Rack, RackSpec, STARTS_FOR, Starts, Trial};
-pub use search::{Best, OBJECTIVE_TIMES, highest, objective};
+pub use search::{Best, IDLE_SHARE, OBJECTIVE_TIMES, highest, objective};

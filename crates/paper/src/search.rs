@@ -22,8 +22,9 @@ pub const OBJECTIVE_TIMES: u64 = 5;
 /// the arm can serve at best.
 const STEPS: u32 = 7;
 
-/// Share of the cap at which a rack counts as idle: one request in 200 has to wait for another.
-const IDLE_SHARE: f64 = 0.005;
+/// Share of the cap at which a rack counts as idle: one request in 200 has to wait for another, so
+/// that the percentile is of those that wait for nobody.
+pub const IDLE_SHARE: f64 = 0.005;
 
 /// Requests of which the latency of an idle rack is taken: twenty are beyond the percentile.
 const IDLE_REQUESTS: f64 = 2_000.0;

@@ -9,7 +9,7 @@ use crate::lab::site::{Load, Site};
 use crate::lab::trial::Trial;
 use crate::parse;
 use cluster::Keyspace;
-use paper::{Cell, Column, Figure, Panel, Table};
+use paper::{Cell, Column, Figure, OBJECTIVE_TIMES, Panel, Table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,9 +45,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse::some_time)]
     seconds: Duration,
 }
-
-/// How much longer than without load the 99th percentile may be.
-const OBJECTIVE_TIMES: u64 = 5;
 
 /// Where the search for uniform keys begins, as a share of the cap.
 const UNIFORM_GUESS: f64 = 0.75;

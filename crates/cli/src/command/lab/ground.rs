@@ -9,6 +9,7 @@ use crate::lab::rack::{NODES_MAX, Place, Rack};
 use crate::lab::site::{Load, Site, Window};
 use crate::parse;
 use cluster::HotPolicy;
+use paper::IDLE_SHARE;
 use runtime::store::SyncPolicy;
 use runtime::up::UpOptions;
 use std::num::NonZero;
@@ -134,10 +135,6 @@ impl Ground {
         ]
     }
 }
-
-/// Share of what the rack can serve at which it counts as idle: one request in 200 has to wait for
-/// another, so that the percentile is of those that wait for nobody.
-const IDLE_SHARE: f64 = 0.005;
 
 /// The 99th percentile of uniform keys when next to nobody asks, in microseconds.
 pub(super) fn idle_p99_us(site: &Site, uniform: &Load, cap: f64) -> Result<u64, Failure> {
