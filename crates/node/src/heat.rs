@@ -12,6 +12,7 @@ mod frequencies;
 mod track;
 
 use cluster::{HotKey, KeyspaceId};
+use frequencies::Found;
 pub(crate) use frequencies::Use;
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -64,21 +65,23 @@ impl Heat {
     /// A client asked for this key, and was served.
     pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
         let seen = self.quick.segment.see(keyspace, keyhash, key, of);
-        if seen >= BURST_MIN && seen.is_power_of_two() && self.is_burst(keyspace, key, seen) {
-            self.alerts += 1;
+        if seen >= BURST_MIN && seen.is_power_of_two() {
+            // If nobody asks for it until the segment ends, which it cannot have lasted for yet.
+            let least = u64::from(seen) * SEGMENTS_PER_SECOND;
+            self.alerts += u64::from(self.is_burst(keyspace, key, least));
         }
     }
 
-    /// Whether a key was asked for so often in this segment as it was expected in two, by what was
-    /// seen of it up to the last one's end. Who was not in that list was not more than its last.
-    fn is_burst(&self, keyspace: KeyspaceId, key: &[u8], seen: u32) -> bool {
+    /// Whether a key is asked for at twice the rate that was expected, or more, by what was seen of
+    /// it up to the last segment's end. Who was not in that list was not more than its last.
+    fn is_burst(&self, keyspace: KeyspaceId, key: &[u8], rate: u64) -> bool {
         let hot = &self.quick.hot;
         let known = hot.iter().find(|it| it.keyspace == keyspace && it.key == key);
-        let rate = match known {
+        let expected = match known {
             None if hot.len() < HOT_MAX => 0,
             known => known.or(hot.last()).map_or(0, HotKey::rate),
         };
-        u64::from(seen) * SEGMENTS_PER_SECOND >= 2 * rate
+        rate >= 2 * expected
     }
 
     /// A client asked for what only the home of this key can do, which is away.
@@ -102,8 +105,8 @@ impl Heat {
     }
 
     /// The hottest keys up to the last segment's end, the hottest first; and those that the present
-    /// one, however young, shows to be hotter: a burst need not wait for its end.
-    pub(crate) fn hot(&self) -> Vec<HotKey> {
+    /// one, however young, shows to be much hotter: a burst need not wait for its end.
+    pub(crate) fn hot(&self, now: Instant) -> Vec<HotKey> {
         let mut list = self.quick.hot.clone();
         for little in list.iter_mut().filter(|it| it.rate() < QUICK_MIN) {
             (little.reads, little.writes) = (0, 0);
@@ -111,7 +114,7 @@ impl Heat {
         for it in &self.steady.hot {
             raise(&mut list, HotKey { bound: 0, ..it.clone() });
         }
-        self.add_burst(&mut list);
+        self.add_bursts(now, &mut list);
         list.retain(|it| it.rate() > 0 || it.bound > 0);
         list.sort_by(HotKey::hottest_first);
         list.truncate(HOT_MAX);
@@ -129,15 +132,14 @@ impl Heat {
         list
     }
 
-    fn add_burst(&self, list: &mut Vec<HotKey>) {
-        for found in self.quick.segment.top(HOT_MAX) {
-            if found.reads.saturating_add(found.writes) < BURST_MIN {
-                break;
+    fn add_bursts(&self, now: Instant, list: &mut Vec<HotKey>) {
+        let lasts = self.quick.lasts(now).max(BURST_TIME_MIN);
+        let enough = |found: &Found<'_>| found.reads.saturating_add(found.writes) >= BURST_MIN;
+        for found in self.quick.segment.top(HOT_MAX).take_while(enough) {
+            let burst = found.rated(lasts);
+            if self.is_burst(burst.keyspace, &burst.key, burst.rate()) {
+                raise(list, burst);
             }
-            let [reads, writes, bound] = [found.reads, found.writes, found.bound]
-                .map(|it| u64::from(it) * SEGMENTS_PER_SECOND);
-            let (keyspace, key) = (found.keyspace, found.key.to_vec());
-            raise(list, HotKey { keyspace, key, reads, writes, bound, lost: 0 });
         }
     }
 
@@ -177,8 +179,12 @@ const QUICK_MIN: u64 = 25;
 const STEADY_SEGMENT: Duration = Duration::from_secs(1);
 
 /// Requests for a key from which on a segment that has not ended says something of its rate: the
-/// standard deviation of such a count is below a fifth of it.
-const BURST_MIN: u32 = 32;
+/// standard deviation of such a count is a quarter of it.
+const BURST_MIN: u32 = 16;
+
+/// Of a segment that is younger, rates are taken as if it were so old: what comes at once, such as
+/// the datagrams of one batch, says nothing of a rate.
+const BURST_TIME_MIN: Duration = Duration::from_millis(20);
 
 /// Hot keys that a shard reports, and a node of several shards.
 pub const HOT_MAX: usize = 16;
@@ -207,11 +213,11 @@ mod tests {
         for _ in 0..10 {
             second(&mut heat, &mut now, 1_000, b"hot");
         }
-        let [only] = &heat.hot()[..] else { panic!("{:?}", heat.hot()) };
+        let [only] = &heat.hot(now)[..] else { panic!("{:?}", heat.hot(now)) };
         assert!((990..=1_000).contains(&only.reads) && only.writes == 0, "{only:?}");
         second(&mut heat, &mut now, 10, b"another");
-        assert_eq!(heat.hot().first().map(|it| it.key.as_slice()), Some(&b"another"[..]));
-        assert_eq!(heat.hot().len(), 1, "only keys of the last segment's list are kept");
+        assert_eq!(heat.hot(now).first().map(|it| it.key.as_slice()), Some(&b"another"[..]));
+        assert_eq!(heat.hot(now).len(), 1, "only keys of the last segment's list are kept");
     }
 
     #[test]
@@ -230,7 +236,7 @@ mod tests {
             }
             now = now + Duration::from_millis(100);
             heat.end_segment(now);
-            told = heat.hot();
+            told = heat.hot(now);
             let first = told.first().map(|it| (it.key.as_slice(), it.reads));
             match segment {
                 0..9 => assert_eq!(first, None, "{segment}"),
@@ -241,7 +247,7 @@ mod tests {
         let chance = told.get(1).expect("others are told, too");
         assert!(chance.reads <= 2, "{chance:?}");
         (0..3).for_each(|_| second(&mut heat, &mut now, 0, b"nothing"));
-        assert_eq!(heat.hot(), []);
+        assert_eq!(heat.hot(now), []);
     }
 
     #[test]
@@ -257,24 +263,35 @@ mod tests {
         };
         let before = heat.alerts();
         let alerts = |heat: &Heat| heat.alerts() - before;
-        see(&mut heat, 31, b"burst");
-        assert_eq!((heat.hot().len(), alerts(&heat)), (1, 0), "that may be chance");
-        see(&mut heat, 33, b"burst");
-        assert_eq!(alerts(&heat), 2, "at 32 and at 64");
-        see(&mut heat, 127, b"steady");
+        let later = now + Duration::from_millis(50);
+        see(&mut heat, 15, b"burst");
+        assert_eq!((heat.hot(later).len(), alerts(&heat)), (1, 0), "that may be chance");
+        see(&mut heat, 17, b"burst");
+        assert_eq!(alerts(&heat), 2, "at 16 and at 32");
+        let told = |heat: &Heat, at: Instant| -> Vec<_> {
+            heat.hot(at).into_iter().map(|it| (it.key, it.reads, it.writes)).collect()
+        };
+        let steady = (b"steady".to_vec(), 500, 0);
+        let burst = |reads, writes| (b"burst".to_vec(), reads, writes);
+        assert_eq!(told(&heat, later), [burst(540, 100), steady.clone()]);
+        assert_eq!(told(&heat, now), [burst(1_350, 250), steady.clone()], "they may be one batch");
+        see(&mut heat, 49, b"steady");
+        assert_eq!(told(&heat, later), [burst(540, 100), steady], "it may be chance");
+        see(&mut heat, 78, b"steady");
         assert_eq!(alerts(&heat), 2, "500 a second were known");
         see(&mut heat, 1, b"steady");
         assert_eq!(alerts(&heat), 3, "more than twice as many by now");
-        let told: Vec<_> = heat.hot().into_iter().map(|it| (it.key, it.reads, it.writes)).collect();
-        let wanted = [(b"steady".to_vec(), 1110, 170), (b"burst".to_vec(), 550, 90)];
-        assert_eq!(told, wanted, "at least so much, and not less than it was");
+        let steady = (b"steady".to_vec(), 2_200, 360);
+        assert_eq!(told(&heat, later), [steady, burst(540, 100)]);
     }
 
     #[test]
     fn a_burst_of_a_key_that_is_known_to_be_hot_is_told_and_no_alert() {
-        let mut heat = Heat::new(Instant::from_unix_ms(1_000));
+        let now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
         (0..500).for_each(|_| heat.see_hot(SPACE, 7, b"key", Use::Read));
-        assert_eq!((heat.hot()[0].reads, heat.alerts()), (5_000, 0));
+        let told = heat.hot(now + Duration::from_millis(100));
+        assert_eq!((told[0].reads, heat.alerts()), (5_000, 0));
         (0..12).for_each(|_| heat.see(SPACE, 7, b"key", Use::Read));
         assert_eq!(heat.alerts(), 1, "at 512: the switch does not know it any more");
     }
@@ -310,7 +327,7 @@ mod tests {
         now = now + Duration::from_secs(1);
         heat.end_segment(now);
         let told: Vec<_> =
-            heat.hot().iter().map(|it| (it.keyspace, it.reads, it.writes, it.bound)).collect();
+            heat.hot(now).iter().map(|it| (it.keyspace, it.reads, it.writes, it.bound)).collect();
         assert_eq!(told, [(KeyspaceId(2), 200, 200, 0), (SPACE, 0, 200, 200)]);
     }
 
@@ -325,13 +342,14 @@ mod tests {
         heat.see_bound(SPACE, b"away");
         (0..3).for_each(|_| heat.see_lost(SPACE, b"away"));
         assert_eq!(heat.alerts(), before + 1, "once in a segment");
-        let told = |heat: &Heat| heat.hot().last().map(|it| (it.key.clone(), it.bound, it.lost));
-        assert_eq!(told(&heat), Some((b"away".to_vec(), 10, 30)));
+        let told =
+            |heat: &Heat, now| heat.hot(now).last().map(|it| (it.key.clone(), it.bound, it.lost));
+        assert_eq!(told(&heat, now), Some((b"away".to_vec(), 10, 30)));
         for wanted in [true, false] {
             now = now + Duration::from_millis(100);
             heat.end_segment(now);
             let [bound, lost] = [|it: &HotKey| it.bound, |it: &HotKey| it.lost];
-            let any = |of: fn(&HotKey) -> u64| heat.hot().iter().any(|it| of(it) > 0);
+            let any = |of: fn(&HotKey) -> u64| heat.hot(now).iter().any(|it| of(it) > 0);
             assert_eq!([any(bound), any(lost)], [wanted; 2]);
         }
     }

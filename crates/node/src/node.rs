@@ -370,7 +370,7 @@ impl<E: Engine> Node<E> {
 
     /// How the node is, for the controller. What is not yet durable is not said to be settled,
     /// whole or vacated.
-    pub fn report(&self) -> NodeReport {
+    pub fn report(&self, now: Instant) -> NodeReport {
         let durable = || self.replicas.values().filter(|_| !self.dirty);
         let place = |replica: &Replica| (replica.id(), replica.epoch());
         let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
@@ -384,7 +384,7 @@ impl<E: Engine> Node<E> {
             whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
             copies: self.copies.iter().filter_map(progress).collect(),
             vacating: self.seats.vacating(),
-            hot: self.heat.hot().to_vec(),
+            hot: self.heat.hot(now),
             hot_revision: self.hot.revision(),
             hot_known: self.hot_known(),
             homecoming: self.homecoming(),

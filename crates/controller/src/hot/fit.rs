@@ -32,13 +32,15 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// Whether it is time to give a key that `has` so many what it `wants`. The first time that all
-    /// rates are `known` that is not a change, but the choice.
+    /// rates are `known` that is not a change, but the choice. Until then it is given more whenever
+    /// it wants more: what is seen of a burst is less than it is.
     pub(crate) fn is_over(&mut self, now: Instant, has: u64, wants: u64, known: bool) -> bool {
         let chosen = std::mem::replace(&mut self.chosen, known);
         let (less, more) = (has.min(wants), has.max(wants));
         self.misfit_since = self.misfit_since.or(Some(now)).filter(|_| less < more);
         let late = has_lasted(self.misfit_since, REFIT_AFTER, now);
-        less < more && (late || !chosen || less.saturating_mul(MUCH) <= more)
+        let choice = !chosen && (known || has < wants);
+        less < more && (late || choice || less.saturating_mul(MUCH) <= more)
     }
 }
 
@@ -98,6 +100,7 @@ mod tests {
     fn it_is_chosen_when_rates_are_first_known() {
         let mut fit = Fit::default();
         assert!(fit.is_over(at(0), 4, 6, false), "nothing was chosen by anything yet");
+        assert!(!fit.is_over(at(1), 6, 5, false), "a burst may be more than is known of it");
         assert!(fit.is_over(at(1), 6, 5, true));
         assert!(!fit.is_over(at(2), 5, 6, true));
     }

@@ -20,10 +20,6 @@ pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
 /// each takes a write of its chain for its mark.
 pub(crate) const NEW_PER_ORDER: usize = 64;
 
-/// A key may be written so often per second, twice in a segment of its home, and not seem to be at
-/// first: it is not given copies on all nodes before that is known.
-const WRITES_UNSEEN: u64 = 20;
-
 /// The rate of writes is taken over so much time at most once it is known: of a few writes per
 /// second, those of one second say too little for a ratio.
 const WRITES_WINDOW_MAX: Duration = Duration::from_secs(4);
@@ -91,7 +87,7 @@ impl Key {
         if none && !self.pinned {
             return 0;
         }
-        policy.readers(self.asked(), self.readers)
+        policy.readers(self.asked(policy), self.readers)
     }
 
     fn known(&self) -> Known {
@@ -104,10 +100,10 @@ impl Key {
     /// more soon.
     ///
     /// And with as many reads as there were in the same time, or are now if that is more.
-    fn asked(&self) -> Asked {
+    fn asked(&self, policy: Policy) -> Asked {
         let Rates { reads, writes } = self.rates;
         match self.together {
-            None => Rates { reads, writes: writes.max(WRITES_UNSEEN) }.into(),
+            None => policy.asked_at_first(self.rates),
             Some(it) if self.pinned => Rates { reads: reads.max(it.reads), writes }.into(),
             Some(it) if reads <= it.reads => it,
             Some(it) => {
@@ -138,7 +134,7 @@ impl Key {
             replicas,
             places: seen.places,
             informed: &seen.informed,
-            holders: policy.holders(self.asked(), self.trips.holders()),
+            holders: policy.holders(self.asked(policy), self.trips.holders()),
             rates_known: known.counted,
             worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
             from: policy.trip_from(self.pinned),
@@ -265,7 +261,7 @@ impl Keys {
     /// as pay.
     pub(crate) fn choose(&mut self, seen: &Seen<'_>, log: &mut HotLog) {
         let told: BTreeMap<KeyName, &HotKey> = seen.list.iter().map(|it| (named(it), it)).collect();
-        self.take_rates(&told);
+        self.take_rates(seen.now, &told);
         self.let_go(seen, log);
         self.take_in(seen, &told, log);
         for (name, key) in &mut self.keys {
@@ -299,10 +295,13 @@ impl Keys {
         self.keys.iter().map(entry).collect()
     }
 
-    /// What nodes say of keys that no switch has counted yet.
-    fn take_rates(&mut self, told: &BTreeMap<KeyName, &HotKey>) {
+    /// What nodes say of keys that no switch has counted yet. They say less of a key once others
+    /// answer for it: what they have said holds until a switch may have counted.
+    fn take_rates(&mut self, now: Instant, told: &BTreeMap<KeyName, &HotKey>) {
         for (name, key) in self.keys.iter_mut().filter(|(_, key)| !key.exact) {
-            key.rates = rates(told, name);
+            let Rates { reads, writes } = rates(told, name);
+            let said = if now.since(key.since) < WINDOW_MAX { key.rates } else { Rates::default() };
+            key.rates = Rates { reads: reads.max(said.reads), writes: writes.max(said.writes) };
         }
     }
 

@@ -254,6 +254,23 @@ fn a_key_of_which_no_write_is_seen_for_a_while_is_not_copied_to_all_for_that() {
 }
 
 #[test]
+fn what_a_home_said_of_a_burst_holds_while_others_answer_for_it() {
+    let mut world = World::with_keyspace(10, 1, 8, 2);
+    world.member(node(2)).told = vec![asked("k", 4_000, 200)];
+    world.live_for(POLL);
+    let told = |world: &World| {
+        let HotStatus { key, stay, .. } = listed(world, "k");
+        (key.reads, key.writes, stay.unwrap().readers)
+    };
+    assert_eq!(told(&world), (4_000, 200, 4));
+    world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+    world.live_for(POLL * 2);
+    assert_eq!(told(&world), (4_000, 200, 4), "the rest of it is asked elsewhere");
+    world.live_for(Duration::from_secs(1));
+    assert_eq!(told(&world), (1_000, 0, 10), "a switch that does not count says nothing else");
+}
+
+#[test]
 fn a_key_that_is_written_much_is_left_alone() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("log", 1_000, 900), asked("mixed", 1_000, 80)];

@@ -5,8 +5,9 @@
 //! so that a count is never too small, and whoever makes up more than 1 in [`COUNTED_MAX`] of the
 //! stream is certainly among the counted.
 
-use cluster::KeyspaceId;
+use cluster::{HotKey, KeyspaceId};
 use hashbrown::HashTable;
+use std::time::Duration;
 
 /// The counted keys of one segment.
 #[derive(Debug, Default)]
@@ -41,6 +42,18 @@ pub(crate) struct Found<'a> {
     pub(crate) reads: u32,
     pub(crate) writes: u32,
     pub(crate) bound: u32,
+}
+
+impl Found<'_> {
+    /// The key with its rates, if so often is in so much time.
+    pub(super) fn rated(&self, time: Duration) -> HotKey {
+        let nanos = time.as_nanos().max(1);
+        let [reads, writes, bound] = [self.reads, self.writes, self.bound].map(|count| {
+            let per_second = u128::from(count) * 1_000_000_000 / nanos;
+            u64::try_from(per_second).unwrap_or(u64::MAX)
+        });
+        HotKey { keyspace: self.keyspace, key: self.key.to_vec(), reads, writes, bound, lost: 0 }
+    }
 }
 
 /// What is asked of a key.

@@ -28,12 +28,8 @@ impl Track {
     /// Ends the present segment: `L = f / 2 + L' / 2` for each key of its list, as the paper's
     /// equation 1 with its weight at one half.
     pub(super) fn end_segment(&mut self, now: Instant) {
-        let nanos = self.lasts(now).as_nanos().max(1);
+        let lasted = self.lasts(now);
         self.began = now;
-        let rate = |count: u32| {
-            let per_second = u128::from(count) * 1_000_000_000 / nanos;
-            u64::try_from(per_second).unwrap_or(u64::MAX)
-        };
         let before = std::mem::take(&mut self.hot);
         let old = |keyspace: KeyspaceId, key: &[u8]| {
             let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
@@ -41,13 +37,12 @@ impl Track {
         };
         for found in self.segment.top(HOT_MAX) {
             let (reads, writes, bound) = old(found.keyspace, found.key);
+            let new = found.rated(lasted);
             self.hot.push(HotKey {
-                keyspace: found.keyspace,
-                key: found.key.to_vec(),
-                reads: rate(found.reads).midpoint(reads),
-                writes: rate(found.writes).midpoint(writes),
-                bound: rate(found.bound).midpoint(bound),
-                lost: 0,
+                reads: new.reads.midpoint(reads),
+                writes: new.writes.midpoint(writes),
+                bound: new.bound.midpoint(bound),
+                ..new
             });
         }
         self.hot.sort_by(HotKey::hottest_first);

@@ -138,7 +138,7 @@ impl World {
     fn change_chain(&mut self) {
         let before = self.chain.map.partitions[0].clone();
         let nodes = before.chain.iter().map(|id| &self.chain.nodes[usize::from(id.0)]);
-        let reports: Vec<_> = nodes.map(|node| node.report()).collect();
+        let reports: Vec<_> = nodes.map(|node| node.report(self.chain.now)).collect();
         let here = [(before.id, before.epoch)];
         let whole = !before.joining || reports.iter().any(|report| report.whole == here);
         let settled = reports.iter().all(|report| report.settled == here);

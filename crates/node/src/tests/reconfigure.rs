@@ -29,7 +29,7 @@ impl Chain {
 
     fn settled(&self, index: usize) -> bool {
         let epoch = self.map.partitions[0].epoch;
-        self.nodes[index].report().settled == [(PartitionId(1), epoch)]
+        self.nodes[index].report(self.now).settled == [(PartitionId(1), epoch)]
     }
 
     /// Closes, settles and opens.
@@ -46,7 +46,7 @@ impl Chain {
     }
 
     pub(super) fn whole(&self, index: usize) -> bool {
-        !self.nodes[index].report().whole.is_empty()
+        !self.nodes[index].report(self.now).whole.is_empty()
     }
 }
 
@@ -153,7 +153,7 @@ fn the_copy_goes_no_faster_than_it_may() {
     chain.map.copy_bytes_per_s = 0;
     chain.reconfigure(&[0], false, &[0, 1], true);
     chain.run();
-    assert_eq!(chain.nodes[0].report().copies[0].permille, 0, "it is paused");
+    assert_eq!(chain.nodes[0].report(chain.now).copies[0].permille, 0, "it is paused");
     chain.map.copy_bytes_per_s = 200_000;
     chain.map.revision += 1;
     chain.install();
@@ -165,7 +165,7 @@ fn the_copy_goes_no_faster_than_it_may() {
     }
     let took = chain.now.since(started);
     assert!(took > Duration::from_millis(1_900), "{took:?}");
-    assert_eq!(chain.nodes[0].report().copies[0].permille, 1_000);
+    assert_eq!(chain.nodes[0].report(chain.now).copies[0].permille, 1_000);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn data_of_another_cluster_is_left_alone() {
     chain.map.revision += 1;
     chain.map.cluster = ClusterId(2);
     chain.install();
-    let report = chain.nodes[0].report();
+    let report = chain.nodes[0].report(chain.now);
     assert_eq!((report.revision, report.cluster), (1, Some(ClusterId(1))));
 }
 

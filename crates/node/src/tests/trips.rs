@@ -150,7 +150,8 @@ fn a_key_is_away_from_when_it_leaves_and_the_switch_is_told_once_all_members_kno
 #[test]
 fn what_needs_its_home_is_told_so_and_wanted_there() {
     let (mut chain, _) = Chain::on_trip(1, 0);
-    let bound = |chain: &Chain| chain.nodes[0].report().hot.iter().map(|it| it.bound).sum::<u64>();
+    let bound =
+        |chain: &Chain| chain.nodes[0].report(chain.now).hot.iter().map(|it| it.bound).sum::<u64>();
     assert_eq!(bound(&chain), 0);
     chain.del(HOT);
     assert_eq!(away(&chain.only_reply()), None);

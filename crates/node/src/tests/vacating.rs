@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use cluster::NodeReport;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -223,8 +224,13 @@ impl World {
         Code::from_wire(header.code).unwrap()
     }
 
+    fn report(&mut self) -> NodeReport {
+        let now = self.now;
+        self.node().report(now)
+    }
+
     fn vacating(&mut self) -> Vec<PartitionId> {
-        self.node().report().vacating
+        self.report().vacating
     }
 
     fn pieces(&mut self) -> Vec<usize> {
@@ -319,7 +325,7 @@ fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
     };
     engine.write(&at, &Record { version: 1, expiry_ms: 0, tombstone: false, value: b"" });
     world.restart();
-    assert_eq!((world.node().report().revision, world.vacating()), (0, vec![]));
+    assert_eq!((world.report().revision, world.vacating()), (0, vec![]));
     world.follow();
     assert_eq!(world.vacating(), [LOST], "its seat was still on record");
     while world.vacating() == [LOST] {

@@ -117,7 +117,7 @@ impl Rack {
             machine.install_hot(now, Arc::clone(hot));
         }
         server.pump(now, &mut self.net);
-        let report = server.machine.report();
+        let report = server.machine.report(now);
         let state = MemberReport::Node(self.as_heard(report));
         let report = Report { life: node_life(node.0), at: now, state };
         self.mail(Mail::Report(Member::Node(node), report));
@@ -160,7 +160,7 @@ impl Rack {
     fn serves(&self) -> bool {
         let (now, revision) = (self.now, self.controller.map().revision);
         let ready = |server: &Server| {
-            server.machine.is_leased(now) && server.machine.report().revision == revision
+            server.machine.is_leased(now) && server.machine.report(now).revision == revision
         };
         self.switch.is_leased(now)
             && self.switch.revision() == revision

@@ -416,7 +416,7 @@ impl<E: ShardEngine> Shard<E> {
         let (waiting, busy_us) = (queued + u64::from(self.waiting), busy_us());
         ShardSnapshot {
             at: now,
-            report: NodeReport { waiting, busy_us, ..self.node.report() },
+            report: NodeReport { waiting, busy_us, ..self.node.report(now) },
             counters: self.node.counters().clone(),
             sessions: self.node.sessions(),
             partitions: self.node.partitions(),

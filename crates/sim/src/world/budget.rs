@@ -46,7 +46,8 @@ impl World {
     /// Whether all keys on trips can still return if this node loses its disk.
     pub(super) fn can_return_without(&mut self, node: u16) -> bool {
         let machines = self.shards.iter().map(|shard| shard.machine.as_ref());
-        let reports: Option<Vec<_>> = machines.map(|machine| Some(machine?.report())).collect();
+        let reports: Option<Vec<_>> =
+            machines.map(|machine| Some(machine?.report(self.now))).collect();
         // The head of a chain of one tells nobody of a trip that it begins. Who is down may have.
         let reports = reports.unwrap_or_default();
         if reports.iter().all(|report| report.homecoming == 0)

@@ -244,20 +244,20 @@ impl World {
     /// A node answers the orders that it has carried out, once that is durable.
     pub(super) fn answer_orders(&mut self, role: Role) {
         let Role::Node(node) = role else { return };
-        let mine = self.shards_of(node);
+        let (mine, now) = (self.shards_of(node), self.local(role));
         let shards = self.shards.get(mine).unwrap_or_default();
         let asked = self.asked.get_mut(usize::from(node));
         let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return };
         if shards.iter().any(|shard| shard.flush_scheduled) {
             return;
         }
-        let reports = shards.iter().map(|shard| Some(shard.machine.as_ref()?.report()));
+        let reports = shards.iter().map(|shard| Some(shard.machine.as_ref()?.report(now)));
         let Some(reports) = reports.collect::<Option<Vec<NodeReport>>>() else { return };
         let asked = std::mem::take(asked);
         let store = reports.first().map_or_else(Default::default, |it| it.store);
         let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
         let state = MemberReport::Node(report);
-        let report = Report { life: self.process(role).life, at: self.local(role), state };
+        let report = Report { life: self.process(role).life, at: now, state };
         for mandate in asked {
             self.answer(role, &mandate, Some(report.clone()));
         }

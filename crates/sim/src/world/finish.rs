@@ -186,7 +186,7 @@ impl World {
     /// What each shard that is up says of itself.
     fn reports(&self) -> impl Iterator<Item = NodeReport> {
         let machines = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
-        machines.map(node::Node::report)
+        machines.map(|machine| machine.report(self.now))
     }
 
     /// Whether every switch, and every node of the map, has installed it: what the controller says
@@ -194,8 +194,9 @@ impl World {
     fn all_follow(&self, map: &Map) -> bool {
         let mut switches = self.switches.iter().map(|it| it.pipeline.as_ref());
         let mut nodes = map.nodes.iter().flat_map(|it| self.shards_of(it.id.0));
-        let installed =
-            |index: usize| Some(self.shards.get(index)?.machine.as_ref()?.report().revision);
+        let installed = |index: usize| {
+            Some(self.shards.get(index)?.machine.as_ref()?.report(self.now).revision)
+        };
         switches.all(|it| it.is_some_and(|it| it.revision() == map.revision))
             && nodes.all(|index| installed(index) == Some(map.revision))
     }

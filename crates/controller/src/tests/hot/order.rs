@@ -62,7 +62,7 @@ fn a_switch_that_forgets_is_told_so_when_no_key_is_hot_any_more() {
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.live();
     world.member(node(2)).told.clear();
-    world.live_for(Duration::from_secs(3));
+    world.live_for(Duration::from_secs(4));
     let before = has(&world, SWITCH).clone();
     assert!(before.revision > 0 && before.keys.is_empty());
     world.member(SWITCH).hot = HotOrder::default();

@@ -13,7 +13,7 @@ fn only_the_tail_of_a_key_that_is_marked_vouches_for_its_newest_version() {
     assert!(chain.vouches(STAY));
     assert!(!chain.vouches(STAY + 1), "it is marked with another stay");
     assert_eq!(chain.get(HOT), None, "a mark is no state");
-    assert_eq!(chain.nodes[0].report().hot_revision, STAY);
+    assert_eq!(chain.nodes[0].report(chain.now).hot_revision, STAY);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn marks_are_known_again_after_a_restart() {
     node.flush().unwrap();
     assert_eq!(node.hot_keys(), 1);
     let mut node = start(node.into_engine());
-    assert_eq!((node.hot_keys(), node.report().hot_revision), (1, 0));
+    assert_eq!((node.hot_keys(), node.report(now).hot_revision), (1, 0));
     node.install_hot(now, Arc::new(order(&map, STAY + 2, &[])));
     assert_eq!(node.hot_keys(), 0);
 }
