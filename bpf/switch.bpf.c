@@ -134,7 +134,7 @@ int roam(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	kw_begin_write(&w, kw, own);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
-		hot = kw_hot(kw->keyspace, KW_U64(&kw->keyhash));
+		hot = kw_hot_asked(kw->keyspace, KW_U64(&kw->keyhash), KW_U64(&kw->match_lo));
 	fate = kw_roam(hot, own, &w);
 	if (fate) {
 		kw->code = fate;
@@ -164,7 +164,9 @@ int spread(struct xdp_md *ctx)
 
 	if ((void *)(kw + 1) > end || !own)
 		return XDP_ABORTED;
-	hot = kw_may_be_hot(KW_U64(&kw->keyhash)) ? kw_hot(kw->keyspace, KW_U64(&kw->keyhash)) : NULL;
+	if (!kw_may_be_hot(KW_U64(&kw->keyhash)))
+		return XDP_PASS;
+	hot = kw_hot_asked(kw->keyspace, KW_U64(&kw->keyhash), KW_U64(&kw->match_lo));
 	if (!hot)
 		return XDP_PASS;
 	proven = kw_proven(hot);

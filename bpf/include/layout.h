@@ -409,7 +409,7 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, and keys of MGETs that were hot and went home, or to a copy. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of MGETs that were hot and went home, or to a copy, and replies of versions that were never given out. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
@@ -418,8 +418,9 @@ struct kw_totals {
 	__u64 parts;
 	__u64 roamed[2];
 	__u64 hot_keys[2];
+	__u64 doubted;
 };
-_Static_assert(sizeof(struct kw_totals) == 6192, "no padding");
+_Static_assert(sizeof(struct kw_totals) == 6200, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_totals, forwarded) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
@@ -427,6 +428,7 @@ _Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 6144, "as in Ru
 _Static_assert(__builtin_offsetof(struct kw_totals, parts) == 6152, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, roamed) == 6160, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, hot_keys) == 6176, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, doubted) == 6192, "as in Rust");
 
 /* The service address, fixed when the program is loaded. */
 struct kw_service {
@@ -479,9 +481,10 @@ _Static_assert(__builtin_offsetof(struct kw_hot_key, keyhash) == 0, "as in Rust"
 _Static_assert(__builtin_offsetof(struct kw_hot_key, keyspace) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_key, pad) == 10, "as in Rust");
 
-/* What is known of a hot key in its present stay: the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its trip (0: it is on none), how many are chosen for it with the readers that it is copied to, and the mark of each reader (0: none). */
+/* What is known of a hot key in its present stay: the lower half of its match value; the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its trip (0: it is on none), how many are chosen for it with the readers that it is copied to, and the mark of each reader (0: none). */
 struct kw_hot {
 	__be64 stay;
+	__be64 match_low;
 	__u64 floor;
 	__u32 proven;
 	__u32 counter;
@@ -492,17 +495,18 @@ struct kw_hot {
 	__u8 pad[2];
 	__u8 marks[64];
 };
-_Static_assert(sizeof(struct kw_hot) == 96, "no padding");
+_Static_assert(sizeof(struct kw_hot) == 104, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_hot, stay) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, floor) == 8, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, proven) == 16, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, counter) == 20, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, first) == 24, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, readers) == 26, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, replicas) == 28, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, chosen) == 29, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 30, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, marks) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, match_low) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, floor) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, proven) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, counter) == 28, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, first) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, readers) == 34, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, replicas) == 36, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, chosen) == 37, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, pad) == 38, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, marks) == 40, "as in Rust");
 
 /* The trip of a hot key: its number, the moment of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
 struct kw_trip {

@@ -50,6 +50,14 @@ static __noinline struct kw_hot *kw_hot(__be16 keyspace, __be64 keyhash)
 	return bpf_map_lookup_elem(&hot_keys, &key);
 }
 
+/* That of a request's key: one that has its hash, but lies elsewhere, is another key. */
+static __always_inline struct kw_hot *kw_hot_asked(__be16 keyspace, __be64 keyhash, __be64 match_low)
+{
+	struct kw_hot *hot = kw_hot(keyspace, keyhash);
+
+	return hot && hot->match_low == match_low ? hot : NULL;
+}
+
 static __always_inline bool kw_has_hot_bit(__u16 part)
 {
 	return hot_bits[part / 64] & 1ULL << part % 64;

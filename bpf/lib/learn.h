@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the switch learns from a reply, before it is sent on: rules 3 and 4 of section 8 and 5 and 6
+ * What the switch learns from a reply, before it is sent on: rules 3 and 4 of section 8 and 5 to 7
  * of section 9 of spec/protocol.md, as crates/switch has it in `learn`.
  */
 #ifndef KEYWAY_LEARN_H
@@ -38,6 +38,30 @@ static __noinline void kw_learn_roamed(const struct kw_header *kw, struct kw_hot
 }
 
 /*
+ * Whether a version is above all that there can be: on a trip this switch alone gives them out. That
+ * is counted. Most replies say the floor, and need no look at the trip.
+ */
+static __always_inline bool kw_is_beyond(const struct kw_header *kw, const struct kw_hot *hot,
+					 __u64 version)
+{
+	struct kw_hot_key key = {};
+	const struct kw_trip *trip;
+	struct kw_own *own;
+
+	if (!hot->replicas || version <= *(const volatile __u64 *)&hot->floor)
+		return false;
+	key.keyhash = KW_U64(&kw->keyhash);
+	key.keyspace = kw->keyspace;
+	trip = bpf_map_lookup_elem(&trips, &key);
+	if (!trip || !kw_begun(trip) || version < *(const volatile __u64 *)&trip->next)
+		return false;
+	own = kw_own();
+	if (own)
+		own->totals.doubted++;
+	return true;
+}
+
+/*
  * Takes note of what a node says of a hot key in a reply to one key, before that is sent on: 0, or
  * the reason to drop it.
  */
@@ -51,7 +75,7 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 		return 0;
 	if (kw->op == KW_OP_HOT_COPIED) {
 		/* What is below the floor is of no use, and would hide what it has taken since. */
-		if (version >= *(volatile __u64 *)&hot->floor)
+		if (version >= *(volatile __u64 *)&hot->floor && !kw_is_beyond(kw, hot, version))
 			kw_note_mark(hot, sender, kw_mark(version));
 		return 0;
 	}
@@ -72,6 +96,8 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 		}
 		/* From the home of a key on a trip: it proves, though it has no answer. */
 	}
+	if (kw_is_beyond(kw, hot, version))
+		return 0;
 	if (!kw_raise(hot, version))
 		return KW_DROP_CONTENDED;
 	/* Whoever answers for a trip holds what it answers. */

@@ -171,7 +171,7 @@ __noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 ke
 		plan->no_partition++;
 		return 0;
 	}
-	hot = kw_may_be_hot(slot[2]) ? kw_hot(bpf_htons(keyspace), slot[2]) : NULL;
+	hot = kw_may_be_hot(slot[2]) ? kw_hot_asked(bpf_htons(keyspace), slot[2], slot[1]) : NULL;
 	if (hot) {
 		plan->hot |= bit;
 		plan->hot_counters[key] = hot->counter;

@@ -224,7 +224,8 @@ static __noinline int kw_hot_single(struct ethhdr *eth, struct kw_own *own,
 				    const struct kw_row *row, __u32 *ifindex)
 {
 	struct kw_packet p = kw_packet_at(eth);
-	struct kw_hot *hot = kw_hot(p.kw->keyspace, KW_U64(&p.kw->keyhash));
+	struct kw_hot *hot = kw_hot_asked(p.kw->keyspace, KW_U64(&p.kw->keyhash),
+					  KW_U64(&p.kw->match_lo));
 	struct kw_homeward way = { .write = p.kw->op != KW_OP_GET };
 	int fate;
 
@@ -269,7 +270,8 @@ static __noinline int kw_roaming_put(struct ethhdr *eth, struct kw_own *own,
 
 	kw_begin_write(&w, p.kw, own);
 	if (kw_may_be_hot(KW_U64(&p.kw->keyhash)))
-		hot = kw_hot(p.kw->keyspace, KW_U64(&p.kw->keyhash));
+		hot = kw_hot_asked(p.kw->keyspace, KW_U64(&p.kw->keyhash),
+				   KW_U64(&p.kw->match_lo));
 	fate = kw_roam(hot, own, &w);
 	if (fate > 0) {
 		kw_count_write(row->counter);

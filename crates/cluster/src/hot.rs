@@ -4,7 +4,7 @@
 //! Everything here is soft: a controller that has lost it finds the hot keys again, and no answer
 //! depends on it but through what switch and nodes prove to each other.
 
-use crate::{InstallError, KeyspaceId, Life, NodeId, text};
+use crate::{InstallError, KeyspaceId, Life, Match, NodeId, text};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -68,6 +68,8 @@ pub struct HotEntry {
     pub key: Vec<u8>,
     /// Its hash, by which the switch knows it.
     pub keyhash: u64,
+    /// Where it lies, by which the switch tells it from another key with that hash.
+    pub match_value: Match,
     /// Number of its present stay in the directory of that life of the switch: the revision of the
     /// order that took it in. The switch drops what it knows of a key whose number changes.
     pub stay: u64,
@@ -331,6 +333,7 @@ mod tests {
             keyspace: KeyspaceId(1),
             key: b"key".into(),
             keyhash: 1,
+            match_value: Match(0),
             stay: 1,
             first: 90,
             readers: 100,

@@ -43,6 +43,8 @@ pub enum Plant {
     CollectAtOnce,
     /// Node: a copy is said to be whole before it is.
     WholeTooSoon,
+    /// Node: a newer commit of a key drops older pending writes of it, with their request ids.
+    ForgetSuperseded,
     /// Node: what an earlier stay in the chain left behind is kept when it joins again.
     KeepLeftovers,
     /// Node: a reader answers with any copy, however old.
@@ -59,8 +61,12 @@ pub enum Plant {
     BelieveAnyProof,
     /// Switch: only replies to reads raise a hot key's floor.
     FloorFromReads,
+    /// Switch: only replies to writes raise a hot key's floor.
+    FloorFromWrites,
     /// Switch: the directory is kept though the lease has ended or it stood by.
     KeepDirectory,
+    /// Switch: a key that has the keyhash of a hot one is taken for it.
+    TrustKeyhashes,
     /// Switch: a retry of a write on a trip is stamped anew.
     ForgetStamps,
     /// Switch: a write is stamped though it may have been applied before the trip began.
@@ -107,7 +113,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 51] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -126,6 +132,7 @@ impl Plant {
         Self::CopyOverwrites,
         Self::CollectAtOnce,
         Self::WholeTooSoon,
+        Self::ForgetSuperseded,
         Self::KeepLeftovers,
         Self::AnswerBelowFloor,
         Self::ShowUncovered,
@@ -134,7 +141,9 @@ impl Plant {
         Self::TrustHints,
         Self::BelieveAnyProof,
         Self::FloorFromReads,
+        Self::FloorFromWrites,
         Self::KeepDirectory,
+        Self::TrustKeyhashes,
         Self::ForgetStamps,
         Self::StampUnborn,
         Self::TrustMarks,

@@ -82,6 +82,7 @@ impl Bug {
                 Plant::AnswerUnsynced
                 | Plant::DeleteAnyway
                 | Plant::SplitBatch
+                | Plant::ForgetSuperseded
                 | Plant::CheckCommitted
                 | Plant::OvertakeBatch
                 | Plant::ShowBatchUncovered
@@ -91,7 +92,9 @@ impl Bug {
                 | Plant::DropMarks
                 | Plant::BelieveAnyProof
                 | Plant::FloorFromReads
+                | Plant::FloorFromWrites
                 | Plant::KeepDirectory
+                | Plant::TrustKeyhashes
                 | Plant::ForgetStamps
                 | Plant::StampUnborn
                 | Plant::TrustMarks

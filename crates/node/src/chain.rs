@@ -278,6 +278,12 @@ impl Replica {
             self.see_part(ctx, &at);
         }
         self.spread_state(ctx, write.key, version);
+        if ctx.plant == Some(Plant::ForgetSuperseded) {
+            let older: Vec<u64> = self.versions_pending(write.key).to_vec();
+            for version in older.into_iter().filter(|it| *it < version) {
+                self.unpend(ctx, version);
+            }
+        }
     }
 
     pub(crate) fn is_superseded<E: Engine>(

@@ -88,6 +88,7 @@ impl Samples {
             &metric::SWITCH_HOT_ROAMED,
             roamed.map(|(stamp, value)| Sample::labelled([stamp], value)),
         );
+        self.add(&metric::SWITCH_HOT_DOUBTED, [Sample::plain(snapshot.counters.doubted())]);
         let keys = ["home", "copy"].into_iter().zip(snapshot.counters.hot_keys());
         self.add(
             &metric::SWITCH_HOT_MULTIGET_KEYS,

@@ -21,6 +21,7 @@ mod plants;
 mod profile;
 mod queue;
 mod role;
+mod twins;
 mod world;
 
 pub use many::{in_parallel, run_many};

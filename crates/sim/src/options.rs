@@ -66,6 +66,8 @@ pub struct Load {
     pub think: Duration,
     /// Registers in the hash keyspace.
     pub registers: u64,
+    /// What the first two registers are called, if they are to have one keyhash.
+    pub twins: Option<[[u8; 16]; 2]>,
     /// How long a client waits before it gives a request up.
     pub patience: Duration,
     /// Writes that one client sends all at once, some time.
@@ -213,7 +215,8 @@ impl fmt::Display for Load {
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
-             {focus_percent} % for two keys, {batch_percent} % of batches{}{}{}",
+             {focus_percent} % for two keys, {batch_percent} % of batches{}{}{}{}",
+            if self.twins.is_some() { ", two of them with one keyhash" } else { "" },
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },
             if self.by_hints { ", split by them" } else { "" }

@@ -154,6 +154,7 @@ impl Draw {
                 in_flight: self.pick(&[3, 8]),
                 think: self.ms(&[20, 40, 80]),
                 registers: self.pick(&[1, 2, 5]),
+                twins: None,
                 patience: self.ms(&[1_000, 5_000]),
                 flood: 0,
                 plain_percent: 0,

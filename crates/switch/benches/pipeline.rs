@@ -201,6 +201,7 @@ fn hot_order(revision: u64, count: u64) -> HotOrder {
         keyspace: KeyspaceId(1),
         key: KEY.to_vec(),
         keyhash: machine::mix(1 + keyhash),
+        match_value: Match(0),
         stay: 1,
         first: u16::try_from(keyhash % u64::from(NODES)).expect("below the number of nodes"),
         readers: READERS,
@@ -316,6 +317,8 @@ fn refresh_hot(datagram: &mut [u8], matches: &mut Matches) {
     refresh_single(datagram, matches);
     let (header, _) = header(datagram);
     header.set_keyhash(hot_keyhash(matches));
+    // The lower half is what tells a hot key from others with its hash.
+    header.set_match_value(header.match_value() >> 64 << 64);
 }
 
 /// That of one of the hot keys.
@@ -329,7 +332,8 @@ fn refresh_hot_mget(datagram: &mut [u8], matches: &mut Matches) {
     let (slots, _) = payload.as_chunks_mut::<{ MgetSlotBody::LEN }>();
     for slot in slots.iter_mut().take(header.count().into()) {
         matches.next();
-        let (_, keyhash) = slot.split_at_mut(16);
+        let (place, keyhash) = slot.split_at_mut(16);
+        place.iter_mut().skip(8).for_each(|byte| *byte = 0);
         keyhash.copy_from_slice(&hot_keyhash(matches).to_be_bytes());
     }
 }

@@ -22,6 +22,8 @@ pub struct Counters {
     roamed: [u64; 2],
     /// Keys of MGETs that were hot and went home, and to a copy.
     hot_keys: [u64; 2],
+    /// Replies of versions that were never given out.
+    doubted: u64,
     /// Whether they are of a switch that can let writes go anywhere.
     roams: bool,
 }
@@ -62,6 +64,7 @@ impl Default for Counters {
             hot: Vec::new(),
             roamed: [0; 2],
             hot_keys: [0; 2],
+            doubted: 0,
             roams: false,
         }
     }
@@ -84,10 +87,11 @@ impl Counters {
     }
 
     /// The same of a switch that can let writes of hot keys go anywhere: PUTs that it has sent on
-    /// trips with a stamp that was new, and with one that the request had been given before.
+    /// trips with a stamp that was new, and with one that the request had been given before, and
+    /// replies of versions that were never given out there.
     #[must_use]
-    pub fn with_roamed(self, roamed: [u64; 2]) -> Self {
-        Self { roamed, roams: true, ..self }
+    pub fn with_roamed(self, roamed: [u64; 2], doubted: u64) -> Self {
+        Self { roamed, doubted, roams: true, ..self }
     }
 
     /// The same of a switch that has sent so many hot keys of MGETs home, and to copies.
@@ -108,6 +112,12 @@ impl Counters {
         self.roamed
     }
 
+    /// Replies about keys on trips of versions that were never given out there.
+    #[must_use]
+    pub fn doubted(&self) -> u64 {
+        self.doubted
+    }
+
     /// Keys of MGETs that were hot and went home, and to a copy.
     #[must_use]
     pub fn hot_keys(&self) -> [u64; 2] {
@@ -124,6 +134,11 @@ impl Counters {
     pub(crate) fn count_roamed(&mut self, is_new: bool) {
         let [new, again] = &mut self.roamed;
         *if is_new { new } else { again } += 1;
+    }
+
+    /// Counts a reply that the directory does not believe.
+    pub(crate) fn count_doubted(&mut self) {
+        self.doubted += 1;
     }
 
     /// Datagrams that passed the parser, by operation.
@@ -170,6 +185,7 @@ impl Counters {
         }
         self.unparsed += other.unparsed;
         self.emitted += other.emitted;
+        self.doubted += other.doubted;
         self.roams |= other.roams;
         for (mine, theirs) in
             [(&mut self.roamed, other.roamed), (&mut self.hot_keys, other.hot_keys)]

@@ -11,7 +11,7 @@
 //! apart once more.
 
 use crate::trip::Trip;
-use cluster::{HotEntry, HotOrder, InstallError, KeyspaceId, Life, NodeId, Selection};
+use cluster::{HotEntry, HotOrder, InstallError, KeyspaceId, Life, Match, NodeId, Selection};
 use hashbrown::HashTable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
@@ -52,6 +52,8 @@ struct Wide {
 }
 
 const NO_MARK: u8 = 0;
+
+const _: () = assert!(wire::HOT_KEYS_MAX <= 1 << u16::BITS, "a row knows its place");
 
 /// The mark of a version. That two of them have the same is rare, and then a reader says that it
 /// does not hold what it is asked for.
@@ -153,9 +155,11 @@ fn no_marks<const N: usize>() -> [AtomicU8; N] {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// Place of its counters, and of this row.
-    pub(crate) counter: u32,
+    pub(crate) counter: u16,
     first: u16,
     readers: u16,
+    /// The lower half of the key's match value.
+    low: u64,
     pub(crate) entry: Arc<Entry>,
     /// The trip that its writes are to go on, shared like the entry.
     pub(crate) trip: Option<Arc<Trip>>,
@@ -164,6 +168,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Whether the key lies there: one that has its hash, but lies elsewhere, is another key.
+    #[inline]
+    pub(crate) fn lies_at(&self, at: Match) -> bool {
+        self.low == low_of(at)
+    }
+
     /// The number of the trip that the key is to go on.
     fn number(&self) -> Option<u64> {
         Some(self.trip.as_ref()?.number)
@@ -172,6 +182,13 @@ impl Row {
     /// The trip of this number, if that is the one that the key is to go on.
     pub(crate) fn trip(&self, number: u64) -> Option<&Trip> {
         self.trip.as_deref().filter(|trip| trip.number == number)
+    }
+
+    /// Whether a version is above all that there can be: on a trip this switch alone gives them
+    /// out.
+    pub(crate) fn is_beyond(&self, version: u64) -> bool {
+        let impossible = |trip: &Arc<Trip>| !trip.may_have(version);
+        version > self.entry.floor().0 && self.trip.as_ref().is_some_and(impossible)
     }
 
     /// The floor for a read that its home is to answer: a key on a trip may be away from there, and
@@ -253,11 +270,11 @@ impl HotTable {
         let mut keys: Vec<&HotEntry> = order.keys.iter().collect();
         keys.sort_unstable_by_key(|key| (key.keyspace, key.keyhash));
         let row = |(counter, key)| before.follow(order, key, counter);
-        let rows: Box<[Row]> = (0..).zip(keys).map(row).collect();
+        let rows: Box<[Row]> = (0..=u16::MAX).zip(keys).map(row).collect();
         let mut index = HashTable::with_capacity(rows.len());
         let hash = |place: &u32| row_at(&rows, *place).map_or(0, |row| row.entry.keyhash);
         for row in &rows {
-            index.insert_unique(row.entry.keyhash, row.counter, hash);
+            index.insert_unique(row.entry.keyhash, row.counter.into(), hash);
         }
         let (revision, selection, places) = (order.revision, order.selection, order.places.clone());
         let roams = order.keys.iter().any(|key| key.trip.is_some());
@@ -265,7 +282,7 @@ impl HotTable {
     }
 
     /// The row of an order's key, that comes after this table's if it has the key in the same stay.
-    fn follow(&self, order: &HotOrder, key: &HotEntry, counter: u32) -> Row {
+    fn follow(&self, order: &HotOrder, key: &HotEntry, counter: u16) -> Row {
         let kept = self.find(key.keyspace, key.keyhash);
         let kept = kept.filter(|row| row.entry.stay == key.stay);
         let trip = Row::follow_trip(key, kept);
@@ -273,6 +290,7 @@ impl HotTable {
             counter,
             first: key.first,
             readers: key.readers,
+            low: low_of(key.match_value),
             entry: kept.map_or_else(|| Arc::new(Entry::new(key)), |row| row.entry.clone()),
             chosen: Row::chosen(key, trip.as_deref()),
             trip,
@@ -393,6 +411,11 @@ impl HotTable {
     fn place(&self, node: NodeId) -> Option<usize> {
         self.place_of.get(usize::from(node.0)).copied().flatten().map(usize::from)
     }
+}
+
+/// What of a match value tells keys with one hash apart: with its 64 bits no two meet by chance.
+fn low_of(Match(at): Match) -> u64 {
+    at as u64
 }
 
 fn row_at(rows: &[Row], place: u32) -> Option<&Row> {

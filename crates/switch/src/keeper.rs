@@ -1,7 +1,7 @@
 //! Somebody else's directory.
 
 use crate::Moment;
-use cluster::{KeyspaceId, NodeId};
+use cluster::{KeyspaceId, Match, NodeId};
 use std::fmt::Debug;
 use wire::{DropReason, HEADER_LEN};
 
@@ -18,7 +18,7 @@ pub trait Keeper: Debug + Send + Sync {
 
     /// How a read of this key is to be stamped, if it is hot (rules 1 and 5 of section 8); it is
     /// counted then. `at_home`: its client asks for the tail.
-    fn spread(&self, keyspace: KeyspaceId, keyhash: u64, at_home: bool) -> Option<HotRead>;
+    fn spread(&self, key: (KeyspaceId, u64), at: Match, at_home: bool) -> Option<HotRead>;
 
     /// Whether writes that may roam have to be looked at: a key may be on a trip, or was. Must be
     /// asked after the moment was read.
@@ -85,7 +85,12 @@ mod tests {
         }
 
         /// Key 1 is hot.
-        fn spread(&self, _: KeyspaceId, keyhash: u64, at_home: bool) -> Option<HotRead> {
+        fn spread(
+            &self,
+            (_, keyhash): (KeyspaceId, u64),
+            _: Match,
+            at_home: bool,
+        ) -> Option<HotRead> {
             let reader = (!at_home).then_some(NodeId(2));
             (keyhash == 1).then_some(HotRead { stay: 3, floor: reader.map(|_| 9), reader })
         }

@@ -1,5 +1,5 @@
-//! What the directory learns from a reply (rules 3 and 4 of section 8, rule 6 of section 9), before
-//! it is sent on.
+//! What the directory learns from a reply (rules 3 and 4 of section 8, rules 6 and 7 of section 9),
+//! before it is sent on.
 
 use crate::hot::HotTable;
 use cluster::{KeyspaceId, NodeId, Plant};
@@ -24,46 +24,53 @@ pub(crate) fn is_roamed(header: &[u8; HEADER_LEN]) -> bool {
     Code::says_decided(header.code()) && header.hop_flags() & hop_flag::ROAM != 0
 }
 
-/// Takes note of what a node says of a hot key.
+/// Takes note of what a node says of a hot key, and says whether that is to be believed.
 pub(crate) fn from_reply(
     table: &HotTable,
     op: Op,
     sender: NodeId,
     header: &[u8; HEADER_LEN],
     plant: Option<Plant>,
-) {
+) -> bool {
     if !is_about_one_key(op) {
-        return;
+        return true;
     }
-    let Some(row) = table.find(KeyspaceId(header.keyspace()), header.keyhash()) else { return };
+    let Some(row) = table.find(KeyspaceId(header.keyspace()), header.keyhash()) else {
+        return true;
+    };
     let version = header.object_version();
-    match op {
-        // What is below the floor is of no use, and would hide what the sender has taken since.
-        Op::HotCopied if version < row.entry.floor().0 => return,
-        Op::HotCopied => return table.mark(row, sender, Some(version)),
-        Op::HotCover => return row.entry.raise(version),
-        _ => {}
-    }
     let is_get = op == Op::GetReply;
-    let of_this_stay = header.stay() == row.entry.stay() || plant == Some(Plant::BelieveAnyProof);
-    match Code::from_wire(header.code()) {
-        Some(Code::NotHere) if is_get && header.stay() == row.entry.stay() => {
-            if header.hop_flags() & hop_flag::NEWEST == 0 {
+    let own_stay = header.stay() == row.entry.stay();
+    let newest = is_get && header.hop_flags() & hop_flag::NEWEST != 0;
+    let says = match op {
+        // What is below the floor is of no use, and would hide what the sender has taken since.
+        Op::HotCopied => version >= row.entry.floor().0,
+        Op::HotCover => true,
+        _ if header.code() == Code::NotHere as u8 && is_get && own_stay => {
+            if !newest {
                 table.mark(row, sender, None);
-            } else {
-                // From the home of a key on a trip.
-                row.entry.raise(version);
-                row.entry.prove();
             }
+            // Else it is from the home of a key on a trip.
+            newest
         }
-        _ if !Code::says_decided(header.code()) => {}
-        _ => {
-            if is_get || plant != Some(Plant::FloorFromReads) {
-                row.entry.raise(version);
-            }
-            if is_get && header.hop_flags() & hop_flag::NEWEST != 0 && of_this_stay {
-                row.entry.prove();
-            }
-        }
+        _ => Code::says_decided(header.code()),
+    };
+    if !says {
+        return true;
     }
+    if row.is_beyond(version) {
+        return false;
+    }
+    if op == Op::HotCopied {
+        table.mark(row, sender, Some(version));
+        return true;
+    }
+    let deaf = if is_get { Plant::FloorFromWrites } else { Plant::FloorFromReads };
+    if op == Op::HotCover || plant != Some(deaf) {
+        row.entry.raise(version);
+    }
+    if newest && (own_stay || plant == Some(Plant::BelieveAnyProof)) {
+        row.entry.prove();
+    }
+    true
 }

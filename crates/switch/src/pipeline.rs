@@ -1,7 +1,7 @@
 //! The way of a packet: parse, reply or request, partition, out.
 
 use crate::directory::View;
-use crate::hot::HotTable;
+use crate::hot::{HotTable, Row};
 use crate::tables::{Action, Exit};
 use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
 use cluster::{KeyspaceId, Life, Match, NodeId, Plant, Tenure};
@@ -293,7 +293,9 @@ impl Pipeline {
         {
             return Err(DropReason::Contended);
         }
-        learn::from_reply(self.hot.table(), op, sender, header, self.plant);
+        if !learn::from_reply(self.hot.table(), op, sender, header, self.plant) {
+            self.counters.count_doubted();
+        }
         if op == Op::PutReply && !self.hot.table().is_empty() {
             self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_put(sender, header));
         }
@@ -334,7 +336,7 @@ pub(crate) struct Pass<'p> {
     out: &'p mut Outbox,
 }
 
-impl Pass<'_> {
+impl<'p> Pass<'p> {
     /// Any node knows all keyspaces. The client id spreads the askers over them, the number sends
     /// one who asks again to another.
     fn describe(&mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
@@ -370,10 +372,22 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// The row of a request's key, if that is hot.
+    pub(crate) fn row_of(&self, header: &[u8; HEADER_LEN]) -> Option<&'p Row> {
+        let keyspace = KeyspaceId(header.keyspace());
+        self.row((keyspace, header.keyhash()), Match(header.match_value()))
+    }
+
+    /// The row of the key with this hash that lies there.
+    pub(crate) fn row(&self, key: (KeyspaceId, u64), at: Match) -> Option<&'p Row> {
+        let trusts = self.plant == Some(Plant::TrustKeyhashes);
+        self.hot.find(key.0, key.1).filter(|row| row.lies_at(at) || trusts)
+    }
+
     fn count_write(&mut self, header: &[u8; HEADER_LEN], action: &Action) {
         self.counters.count_write(action.counter);
-        if let Some(row) = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash()) {
-            self.counters.count_hot_write(row.counter);
+        if let Some(row) = self.row_of(header) {
+            self.counters.count_hot_write(row.counter.into());
         }
     }
 
@@ -400,18 +414,18 @@ impl Pass<'_> {
         self.counters.count_read(action.counter);
         let at_home = header.flags() & flag::AT_HOME != 0;
         let name = (KeyspaceId(header.keyspace()), header.keyhash());
-        if let Some(read) = self.keeper.and_then(|it| it.spread(name.0, name.1, at_home)) {
+        let at = Match(header.match_value());
+        if let Some(read) = self.keeper.and_then(|it| it.spread(name, at, at_home)) {
             let exit = self.copy_of(&read, action.partition).or(action.tail)?;
             stamp_partition(header, action);
             stamp_hot(header, exit, read.floor, read.stay);
             return Some(exit.to);
         }
-        let hot = self.hot;
-        let exit = match hot.find(name.0, name.1) {
+        let exit = match self.row_of(header) {
             None => stamp_read(header, action)?,
             Some(row) => {
                 let spread = self.spread(row, action.partition, at_home);
-                self.counters.count_hot_read(row.counter, spread.is_some());
+                self.counters.count_hot_read(row.counter.into(), spread.is_some());
                 stamp_partition(header, action);
                 let floor = spread.as_ref().map(|it| it.floor).or_else(|| row.floor_at_home());
                 let exit = spread.map_or(action.tail, |it| Some(it.exit))?;

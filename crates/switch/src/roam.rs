@@ -35,7 +35,7 @@ impl Pass<'_> {
         }
         let who = Who { client: header.client(), seq: header.seq() };
         let low = who.seq.saturating_sub(header.lag().into());
-        let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
+        let row = self.row_of(header);
         let met = self.view.directory().stamps().meet(self.now, who, low);
         let stamp = match met {
             Met::Stale => return Err(DropReason::StaleRequest),

@@ -1,6 +1,5 @@
 //! One request for many nodes: MGET by endpoint, RANGE by partition.
 
-use crate::hot::HotTable;
 use crate::pipeline::{Pass, split_header, stamp_chain_of_one, stamp_read};
 use crate::tables::{Action, Exit};
 use arrayvec::ArrayVec;
@@ -64,7 +63,6 @@ impl Pass<'_> {
         at_home: bool,
         slots: impl Iterator<Item = Slot>,
     ) -> Split {
-        let hot: &HotTable = self.hot;
         let mut split = Split::default();
         for Slot { number, at, keyhash } in slots {
             let Some(action) = table.find(at) else {
@@ -73,13 +71,15 @@ impl Pass<'_> {
             };
             self.counters.count_read(action.counter);
             let (mut to_copy, mut floor) = (None, None);
-            if let Some(read) = self.keeper.and_then(|it| it.spread(keyspace, keyhash, at_home)) {
+            if let Some(read) =
+                self.keeper.and_then(|it| it.spread((keyspace, keyhash), at, at_home))
+            {
                 to_copy = self.copy_of(&read, action.partition);
                 floor = read.floor;
                 self.counters.count_hot_key(to_copy.is_some());
-            } else if let Some(row) = hot.find(keyspace, keyhash) {
+            } else if let Some(row) = self.row((keyspace, keyhash), at) {
                 let spread = self.spread(row, action.partition, at_home);
-                self.counters.count_hot_read(row.counter, spread.is_some());
+                self.counters.count_hot_read(row.counter.into(), spread.is_some());
                 self.counters.count_hot_key(spread.is_some());
                 floor = spread.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));
                 to_copy = spread.map(|it| it.exit);

@@ -48,6 +48,11 @@ impl Trip {
         let _ = self.begun.compare_exchange(0, moment, Ordering::AcqRel, Ordering::Acquire);
     }
 
+    /// Whether there can be such a version while the key is on this trip, as far as is known here.
+    pub(crate) fn may_have(&self, version: u64) -> bool {
+        self.begun().is_none() || version < self.next.load(Ordering::Acquire)
+    }
+
     /// What people want to know of it.
     pub(crate) fn explain(&self) -> TripExplanation {
         let last = self.last.load(Ordering::Acquire);
@@ -84,6 +89,7 @@ mod tests {
     fn a_trip_begins_once_and_gives_each_version_once() {
         let (trip, moments) = (trip(), Moments::default());
         assert_eq!((trip.begun(), trip.version()), (None, None));
+        assert!(trip.may_have(u64::MAX), "nothing is known of it");
         assert_eq!(trip.explain(), TripExplanation { number: 3, replicas: 2, next: None });
         trip.begin(40, &moments);
         assert_eq!(trip.explain().next, Some(41), "whoever asks takes none");
@@ -91,6 +97,7 @@ mod tests {
         trip.begin(40, &moments);
         assert_eq!((trip.begun(), trip.version()), (Some(1), Some(42)));
         assert_eq!(moments.now().present, 1, "it is no other beginning");
+        assert!(trip.may_have(42) && trip.may_have(7) && !trip.may_have(43));
         let last = 40 + (1_u64 << 32);
         trip.next.store(last, Ordering::Relaxed);
         assert_eq!((trip.version(), trip.version()), (Some(last), None));

@@ -2641,6 +2641,13 @@ pub mod metric {
         labels: &["stamp"],
         help: "PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.",
     };
+    /// Replies about hot keys on trips whose version is above all that were given out there: sent on, and not believed.
+    pub const SWITCH_HOT_DOUBTED: Metric = Metric {
+        name: "keyway_switch_hot_doubted",
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Replies about hot keys on trips whose version is above all that were given out there: sent on, and not believed.",
+    };
     /// Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.
     pub const SWITCH_HOT_MULTIGET_KEYS: Metric = Metric {
         name: "keyway_switch_hot_multiget_keys",

@@ -7,7 +7,7 @@ use crate::counters::Places;
 use crate::layout::{self, Holders, HotChange, HotKey, Trip};
 use crate::maps;
 use crate::program::{Error, Program};
-use cluster::{HotCount, HotEntry, HotOrder, KeyspaceId, Life, NodeId, Selection};
+use cluster::{HotCount, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, Selection};
 use libbpf_rs::MapHandle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ type Name = (KeyspaceId, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     stay: u64,
+    at: Match,
     first: u16,
     readers: u16,
     trip: Option<cluster::Trip>,
@@ -92,10 +93,10 @@ fn words<'a>(names: impl Iterator<Item = &'a Name>) -> [u64; WORDS] {
 
 impl Held {
     fn of(key: &HotEntry) -> (Name, Self) {
-        let HotEntry { stay, first, trip, .. } = *key;
+        let HotEntry { stay, match_value: at, first, trip, .. } = *key;
         // Of more the programs have no marks: those are not asked.
         let readers = key.readers.min(READERS as u16);
-        ((key.keyspace, key.keyhash), Self { stay, first, readers, trip })
+        ((key.keyspace, key.keyhash), Self { stay, at, first, readers, trip })
     }
 
     /// Number of the trip that it is on.
@@ -332,12 +333,24 @@ impl Hot {
     }
 
     fn entry(&self, name: &Name, held: &Held) -> [u8; layout::Hot::LEN] {
-        let Held { stay, first, readers, .. } = *held;
+        let Held { stay, at, first, readers, .. } = *held;
+        let match_low = at.0 as u64;
         let counter = self.counts.of((*name, stay)).into();
         let (replicas, chosen) = (held.replicas(), held.chosen());
         let (floor, proven, marks) = (0, 0, [0; READERS]);
-        layout::Hot { stay, floor, proven, counter, first, readers, replicas, chosen, marks }
-            .to_bytes()
+        layout::Hot {
+            stay,
+            match_low,
+            floor,
+            proven,
+            counter,
+            first,
+            readers,
+            replicas,
+            chosen,
+            marks,
+        }
+        .to_bytes()
     }
 }
 

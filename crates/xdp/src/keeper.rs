@@ -4,7 +4,7 @@ use crate::hot::Bits;
 use crate::layout::Rule;
 use crate::maps;
 use crate::program::{Error, PASS, Program, TX};
-use cluster::{KeyspaceId, NodeId};
+use cluster::{KeyspaceId, Match, NodeId};
 use libbpf_rs::MapHandle;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -66,12 +66,18 @@ impl switch::Keeper for Keeper {
         Moment { present, beginning: self.moments.now().beginning }
     }
 
-    fn spread(&self, keyspace: KeyspaceId, keyhash: u64, at_home: bool) -> Option<HotRead> {
+    fn spread(
+        &self,
+        (keyspace, keyhash): (KeyspaceId, u64),
+        at: Match,
+        at_home: bool,
+    ) -> Option<HotRead> {
         if !self.bits.has(keyhash) {
             return None;
         }
         let flags = if at_home { flag::AT_HOME } else { 0 };
-        let asked = Header { keyspace: keyspace.0, keyhash, flags, ..Header::default() };
+        let (keyspace, match_value) = (keyspace.0, at.0);
+        let asked = Header { keyspace, keyhash, match_value, flags, ..Header::default() };
         let mut header = [0; HEADER_LEN];
         asked.write(&mut header);
         let verdict = self.program.run("spread", &header, 0, 1).inspect_err(|why| {

@@ -355,8 +355,9 @@ impl Load {
 
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
 /// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
-/// an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, and keys
-/// of MGETs that were hot and went home, or to a copy.
+/// an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of
+/// MGETs that were hot and went home, or to a copy, and replies of versions that were never given
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -373,16 +374,18 @@ pub struct Totals {
     pub roamed: [u64; 2],
     /// 2 times 8 bytes, as the machine has it.
     pub hot_keys: [u64; 2],
+    /// 8 bytes, as the machine has it.
+    pub doubted: u64,
 }
 
 impl Totals {
     /// Bytes in the map.
-    pub const LEN: usize = 6192;
+    pub const LEN: usize = 6200;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 6192] {
-        let mut out = [0; 6192];
+    pub fn to_bytes(&self) -> [u8; 6200] {
+        let mut out = [0; 6200];
         let mut at = 0;
         for (i, one) in self.forwarded.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
@@ -408,6 +411,8 @@ impl Totals {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
         }
         at += 16;
+        crate::bytes::put(&mut out, at, &self.doubted.to_ne_bytes());
+        at += 8;
         debug_assert_eq!(at, Self::LEN);
         out
     }
@@ -458,6 +463,7 @@ impl Totals {
                 }
                 all
             },
+            doubted: u64::from_ne_bytes(crate::bytes::get(bytes, 6192)?),
         })
     }
 }
@@ -624,14 +630,16 @@ impl HotKey {
     }
 }
 
-/// What is known of a hot key in its present stay: the floor and whether it is proven; the index of
-/// its `hot_load`; the place of the first reader, how many there are, how many nodes are in the
-/// chain of each write of its trip (0: it is on none), how many are chosen for it with the readers
-/// that it is copied to, and the mark of each reader (0: none).
+/// What is known of a hot key in its present stay: the lower half of its match value; the floor and
+/// whether it is proven; the index of its `hot_load`; the place of the first reader, how many there
+/// are, how many nodes are in the chain of each write of its trip (0: it is on none), how many are
+/// chosen for it with the readers that it is copied to, and the mark of each reader (0: none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// 8 bytes, big-endian in the map.
     pub stay: u64,
+    /// 8 bytes, big-endian in the map.
+    pub match_low: u64,
     /// 8 bytes, as the machine has it.
     pub floor: u64,
     /// 4 bytes, as the machine has it.
@@ -652,14 +660,16 @@ pub struct Hot {
 
 impl Hot {
     /// Bytes in the map.
-    pub const LEN: usize = 96;
+    pub const LEN: usize = 104;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 96] {
-        let mut out = [0; 96];
+    pub fn to_bytes(&self) -> [u8; 104] {
+        let mut out = [0; 104];
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.stay.to_be_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.match_low.to_be_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.floor.to_ne_bytes());
         at += 8;
@@ -687,14 +697,15 @@ impl Hot {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             stay: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
-            floor: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
-            proven: u32::from_ne_bytes(crate::bytes::get(bytes, 16)?),
-            counter: u32::from_ne_bytes(crate::bytes::get(bytes, 20)?),
-            first: u16::from_ne_bytes(crate::bytes::get(bytes, 24)?),
-            readers: u16::from_ne_bytes(crate::bytes::get(bytes, 26)?),
-            replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 28)?),
-            chosen: u8::from_ne_bytes(crate::bytes::get(bytes, 29)?),
-            marks: crate::bytes::get(bytes, 32)?,
+            match_low: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
+            floor: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            proven: u32::from_ne_bytes(crate::bytes::get(bytes, 24)?),
+            counter: u32::from_ne_bytes(crate::bytes::get(bytes, 28)?),
+            first: u16::from_ne_bytes(crate::bytes::get(bytes, 32)?),
+            readers: u16::from_ne_bytes(crate::bytes::get(bytes, 34)?),
+            replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 36)?),
+            chosen: u8::from_ne_bytes(crate::bytes::get(bytes, 37)?),
+            marks: crate::bytes::get(bytes, 40)?,
         })
     }
 }

@@ -7,7 +7,8 @@ use super::places::Places;
 use super::policy::{Asked, Known, Policy, Rates};
 use super::trips::{Away, Outlook, Trips};
 use cluster::{
-    HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId,
+    HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, Match,
+    NodeId,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ const WRITES_WINDOW_MAX: Duration = Duration::from_secs(4);
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     keyhash: u64,
+    at: Match,
     /// Number of its present stay.
     stay: u64,
     /// Place of the first of its readers.
@@ -286,6 +288,7 @@ impl Keys {
                 keyspace: name.keyspace,
                 key: name.key.clone(),
                 keyhash: key.keyhash,
+                match_value: key.at,
                 stay: key.stay,
                 first: key.first,
                 readers: trip.map_or_else(|| span(key.readers), |_| all()),
@@ -383,6 +386,7 @@ impl Keys {
         let pinned = seen.pins.contains(name);
         let mut key = Key {
             keyhash,
+            at: keyspace.match_value(&name.key),
             stay: seen.revision,
             first: u16::try_from(keyhash % places).unwrap_or(0),
             readers: 0,

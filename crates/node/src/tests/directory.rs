@@ -114,6 +114,7 @@ impl World {
             keyspace: KS,
             key: HOT.to_vec(),
             keyhash: map.keyspaces[0].keyhash(HOT),
+            match_value: map.keyspaces[0].match_value(HOT),
             stay: entry.stay,
             first: 0,
             readers: 3,

@@ -23,6 +23,7 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
         keyspace: KS,
         key: key.to_vec(),
         keyhash: map.keyspaces[0].keyhash(key),
+        match_value: map.keyspaces[0].match_value(key),
         stay: *stay,
         first: 0,
         readers,

@@ -46,6 +46,7 @@ impl Chain {
             keyspace: KS,
             key: HOT.to_vec(),
             keyhash: keyspace.keyhash(HOT),
+            match_value: keyspace.match_value(HOT),
             stay: STAY,
             first: 0,
             readers: 3,

@@ -9,7 +9,7 @@ use runtime::up::Embedded;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 13] = [
+const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -21,6 +21,7 @@ const SWITCH_METRICS: [Metric; 13] = [
     metric::SWITCH_HOT_MULTIGET_KEYS,
     metric::SWITCH_HOT_REVISION,
     metric::SWITCH_HOT_ROAMED,
+    metric::SWITCH_HOT_DOUBTED,
     metric::SWITCH_TABLE_REVISION,
     metric::SWITCH_LEASED,
 ];

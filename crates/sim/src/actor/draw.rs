@@ -12,8 +12,9 @@ use std::ops::Bound;
 pub(crate) fn keys(load: &Load) -> Vec<Key> {
     let names = |letter: char, count: u64| (0..count).map(move |n| format!("{letter}{n}"));
     let flooded = u64::try_from(load.flood).expect("a number of writes");
-    let hashed = names('r', load.registers).chain(names('c', COUNTERS)).chain(names('f', flooded));
-    let hashed = hashed.map(|name| Key { ordered: false, key: name.into_bytes() });
+    let registers = (0..load.registers).map(|n| register(load.twins, n));
+    let hashed = names('c', COUNTERS).chain(names('f', flooded));
+    let hashed = registers.chain(hashed.map(|name| Key { ordered: false, key: name.into_bytes() }));
     let wide = wide_keys().filter(|_| load.many_percent > 0);
     let wide = wide.map(|name| Key { ordered: false, key: name.into_bytes() });
     let grouped = grouped_keys().filter(|_| load.batch_percent > 0);
@@ -22,9 +23,18 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
 }
 
-/// The two keys that most requests may be about.
-pub(crate) fn focus() -> [Key; 2] {
-    [(false, b"r0"), (true, b"k0")].map(|(ordered, key)| Key { ordered, key: key.to_vec() })
+/// A register of the hash keyspace.
+fn register(twins: Option<[[u8; 16]; 2]>, n: u64) -> Key {
+    let twin = usize::try_from(n).ok().and_then(|n| twins.as_ref()?.get(n));
+    let key = twin.map_or_else(|| format!("r{n}").into_bytes(), |twin| twin.to_vec());
+    Key { ordered: false, key }
+}
+
+/// The keys that most requests may be about: the first register, or both twins, and the first of
+/// the ordered keys, which is the last here.
+pub(crate) fn focus(twins: Option<[[u8; 16]; 2]>) -> Vec<Key> {
+    let registers = (0..if twins.is_some() { 2 } else { 1 }).map(|n| register(twins, n));
+    registers.chain([Key { ordered: true, key: b"k0".to_vec() }]).collect()
 }
 
 impl Actor {
@@ -140,7 +150,7 @@ impl Actor {
 
     fn mget(&mut self, ask: &Ask<'_>) {
         let of_text = |key: String| Key { ordered: false, key: key.into_bytes() };
-        let mut keys: Vec<Key> = (0..self.registers).map(|n| of_text(format!("r{n}"))).collect();
+        let mut keys: Vec<Key> = (0..self.registers).map(|n| register(self.twins, n)).collect();
         keys.extend((0..COUNTERS).map(|n| of_text(format!("c{n}"))));
         let slices: Vec<&[u8]> = keys.iter().map(|key| key.key.as_slice()).collect();
         self.submit(ask, Request::Mget { keys: &slices, within: None }, What::Many(keys.clone()));
@@ -182,7 +192,10 @@ impl Actor {
 
     fn register(&mut self) -> Key {
         if self.is_focused() {
-            let [hashed, ordered] = focus();
+            let mut keys = focus(self.twins);
+            let ordered = keys.pop().expect("it is the last");
+            let twin = self.twins.is_some() && self.rng.chance(1, 2);
+            let hashed = keys.swap_remove(usize::from(twin));
             return if self.rng.chance(1, 2) { ordered } else { hashed };
         }
         if self.rng.chance(1, 3) {
@@ -194,7 +207,7 @@ impl Actor {
     }
 
     fn hashed(&mut self) -> Key {
-        Key { ordered: false, key: format!("r{}", self.rng.below(self.registers)).into_bytes() }
+        register(self.twins, self.rng.below(self.registers))
     }
 
     fn counter(&mut self) -> Key {

@@ -2,6 +2,7 @@
 
 use super::Draw;
 use crate::options::{Load, Options};
+use crate::twins::twins;
 use cluster::HotPolicy;
 use std::time::Duration;
 
@@ -41,6 +42,10 @@ impl Draw {
         options.nodes = options.nodes.max(self.small(3, 5));
         if trips {
             self.trips(options);
+        }
+        if self.0.chance(1, 8) {
+            options.load.registers = options.load.registers.max(2);
+            options.load.twins = Some(twins(options.seed));
         }
     }
 

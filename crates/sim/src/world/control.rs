@@ -379,6 +379,10 @@ impl World {
         let Some(controller) = self.controller() else { return };
         let keyspace = |name| controller.map().keyspace(name).cloned().map(Arc::new);
         self.keyspaces = keyspace("hashed").zip(keyspace("ordered")).map(<[_; 2]>::from);
+        if let (Some([one, other]), Some([hashed, _])) = (self.options.load.twins, &self.keyspaces)
+        {
+            assert_eq!(hashed.keyhash(&one), hashed.keyhash(&other), "they are twins");
+        }
         for index in 0..self.actors.len() {
             self.rearm(Unit::Actor(index));
         }

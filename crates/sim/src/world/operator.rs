@@ -95,7 +95,8 @@ impl World {
         };
         let none = self.saved.as_ref().is_some_and(|saved| saved.pins.is_empty());
         let focused = self.rng.chance(self.options.load.focus_percent, 100);
-        let keys = if focused { focus().to_vec() } else { keys(&self.options.load) };
+        let load = &self.options.load;
+        let keys = if focused { focus(load.twins) } else { keys(load) };
         let place = usize::try_from(self.rng.below(keys.len() as u64)).expect("below a length");
         let count = if none || self.rng.chance(1, 8) { keys.len() } else { 1 };
         let hot = match keys.get(place).filter(|_| focused) {

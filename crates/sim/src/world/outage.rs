@@ -114,6 +114,7 @@ fn options(seed: u64) -> Options {
             in_flight: 8,
             think: Duration::from_millis(20),
             registers: 2,
+            twins: None,
             plain_percent: 0,
             many_percent: 0,
             batch_percent: 0,

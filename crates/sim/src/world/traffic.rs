@@ -59,8 +59,14 @@ impl World {
         self.damage_hints(bytes);
         let switch = self.switches.get_mut(usize::from(index));
         let Some(pipeline) = switch.and_then(|switch| switch.pipeline.as_mut()) else { return };
+        let doubted = pipeline.counters_ref().doubted();
         // What it drops it counts; the world looks at what the clients see.
         let _ = pipeline.process(local, from, bytes, &mut self.outbox);
+        // Only who has the keyhash of a key on a trip says what cannot be.
+        let doubts = pipeline.counters_ref().doubted() > doubted;
+        if doubts && self.options.plant.is_none() && self.options.load.twins.is_none() {
+            self.history.violation(format!("switch {index} doubts what {from} says"));
+        }
         let mut out = std::mem::take(&mut self.outbox);
         while let Some(Datagram { mut to, payload }) = out.pop() {
             self.stats.spread += u64::from(self.is_from_copy(payload));

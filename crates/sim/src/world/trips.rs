@@ -118,6 +118,7 @@ mod tests {
             keyspace: KeyspaceId(1),
             key: KEY.to_vec(),
             keyhash: 7,
+            match_value: cluster::Match(0),
             stay: 1,
             first: 0,
             readers: 4,

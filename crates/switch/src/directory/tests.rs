@@ -1,7 +1,7 @@
 //! What is taken, what is kept, and what is forgotten.
 
 use super::*;
-use cluster::{HotEntry, KeyspaceId, NodeId, Selection};
+use cluster::{HotEntry, KeyspaceId, Match, NodeId, Selection};
 
 const LIFE: Life = Life(5);
 const KEY: (KeyspaceId, u64) = (KeyspaceId(1), 0xfeed);
@@ -11,7 +11,16 @@ fn now(ms: u64) -> Instant {
 }
 
 fn key(keyhash: u64, stay: u64, first: u16, readers: u16) -> HotEntry {
-    HotEntry { keyspace: KEY.0, key: b"key".to_vec(), keyhash, stay, first, readers, trip: None }
+    HotEntry {
+        keyspace: KEY.0,
+        key: b"key".to_vec(),
+        keyhash,
+        match_value: Match(0),
+        stay,
+        first,
+        readers,
+        trip: None,
+    }
 }
 
 fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Life)>> {

@@ -9,6 +9,7 @@ fn full(readers: u16, trip: Option<cluster::Trip>) -> HotOrder {
         keyspace: KeyspaceId(1),
         key: number.to_be_bytes().into(),
         keyhash: machine::mix(1 + number),
+        match_value: Match(0),
         stay: 1,
         first: 0,
         readers,

@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::{
-    HotEntry, HotOrder, Lease, NodeSpec, Partition, PartitionId, Selection, SwitchControl,
+    HotEntry, HotOrder, Lease, Match, NodeSpec, Partition, PartitionId, Selection, SwitchControl,
     SwitchTables, Trip,
 };
 use std::net::SocketAddr;
@@ -21,7 +21,16 @@ fn at(host: u8) -> Endpoint {
 fn order(revision: u64, trip: Option<Trip>) -> HotOrder {
     let places = [1, 2].map(|id| Some((NodeId(id), Life(1)))).into();
     let (keyspace, key) = (KeyspaceId(0), b"key".to_vec());
-    let entry = HotEntry { keyspace, key, keyhash: 0, stay: 1, first: 0, readers: 2, trip };
+    let entry = HotEntry {
+        keyspace,
+        key,
+        keyhash: 0,
+        match_value: Match(0),
+        stay: 1,
+        first: 0,
+        readers: 2,
+        trip,
+    };
     HotOrder { revision, switch: LIFE, selection: Selection::Random, places, keys: vec![entry] }
 }
 

@@ -261,13 +261,24 @@ pub(crate) fn client_of(header: &Header) -> u64 {
     key.wrapping_mul(CLIENTS).wrapping_add(header.client)
 }
 
+/// The lower half of the match value of the key with this hash.
+pub(crate) fn low_of(keyhash: u64) -> u64 {
+    keyhash.wrapping_mul(0x0101_0101_0101_0101)
+}
+
 /// The datagram that was drawn, as these tables make it.
 pub(crate) fn datagram(tables: &SwitchTables, draw: &Draw) -> (Endpoint, Vec<u8>) {
     let op = Op::ALL[draw.op];
     let mut header = Header { op: op as u8, keyspace: draw.keyspace, ..draw.header };
     let mut places: Vec<u128> =
         draw.places.iter().map(|drawn| place(tables, draw.keyspace, drawn)).collect();
-    header.match_value = places[0];
+    // Most keys with a hash are the one that has it.
+    let is_it = !draw.from.dice.is_multiple_of(8) && op != Op::Range;
+    let at = |place: u128, keyhash: u64| match is_it && keyhash < HASHES {
+        true => place >> 64 << 64 | u128::from(low_of(keyhash)),
+        false => place,
+    };
+    header.match_value = at(places[0], header.keyhash);
     if matches!(op, Op::Put | Op::PutReply) {
         header.client = client_of(&header);
     }
@@ -284,8 +295,11 @@ pub(crate) fn datagram(tables: &SwitchTables, draw: &Draw) -> (Endpoint, Vec<u8>
         Op::Mget => {
             places.truncate(32);
             let keys = places.iter().zip((0..HASHES).cycle());
-            let key =
-                |(at, keyhash): (&u128, _)| MgetKey { match_value: *at, keyhash, key: b"key" };
+            let key = |(place, keyhash): (&u128, u64)| MgetKey {
+                match_value: at(*place, keyhash),
+                keyhash,
+                key: b"key",
+            };
             wire::emit_mget(&mut bytes, &header, keys.map(key));
         }
         Op::Range => {

@@ -236,6 +236,7 @@ fn order(bytes: &[u8]) -> HotOrder {
                 keyspace,
                 key: vec![],
                 keyhash,
+                match_value: Match(0),
                 stay: 1,
                 first,
                 readers,

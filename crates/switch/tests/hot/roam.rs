@@ -294,6 +294,10 @@ fn who_answers_for_a_trip_holds_the_newest() {
     prove(&mut pipeline, 1, 7);
     away(&mut pipeline, 1, 2);
     let says = |node, version| Says { node, version, newest: true, ..NOTHING };
+    for (seq, version) in [(2, 42), (5, 43)] {
+        let went = put(&mut pipeline, seq, BEGUN);
+        assert!(matches!(went, Went::Trip { version: its, .. } if its == version), "{went:?}");
+    }
     answer(&mut pipeline, 2, says(3, 42));
     let stamped = get(&mut pipeline, at(0));
     assert_eq!((stamped.node, stamped.floor), (3, 42));
@@ -303,6 +307,25 @@ fn who_answers_for_a_trip_holds_the_newest() {
     assert_eq!(get(&mut pipeline, at(0)).floor, 42, "that was no decision");
     answer(&mut pipeline, 5, Says { newest: false, ..says(4, 43) });
     assert_eq!(get(&mut pipeline, at(0)).node, TAIL, "a head holds no copy for having answered");
+}
+
+#[test]
+fn a_version_that_was_never_given_out_is_sent_on_and_not_believed() {
+    let mut pipeline = on_trip(None);
+    prove(&mut pipeline, 1, 7);
+    let doubted = |pipeline: &Pipeline| pipeline.counters_ref().doubted();
+    answer(&mut pipeline, 9, Says { node: 3, version: 30, ..NOTHING });
+    assert_eq!((get(&mut pipeline, at(0)).floor, doubted(&pipeline)), (30, 0), "it has not begun");
+    away(&mut pipeline, 1, 2);
+    for (count, op) in (1..).zip([Op::GetReply, Op::PutReply, Op::HotCopied, Op::HotCover]) {
+        let says = Says { op, node: 3, version: LEAVE + 2, newest: true, ..NOTHING };
+        // Which fails if it is not sent on: it may be of another key with the same hash.
+        reply(&mut pipeline, at(0), says);
+        let read = get(&mut pipeline, at(0));
+        assert_eq!((read.floor, doubted(&pipeline)), (30, count), "{op:?}");
+    }
+    answer(&mut pipeline, 1, Says { node: 3, version: LEAVE + 1, newest: true, ..NOTHING });
+    assert_eq!((get(&mut pipeline, at(0)).floor, doubted(&pipeline)), (LEAVE + 1, 4));
 }
 
 #[test]
@@ -320,7 +343,11 @@ fn every_code_above_the_decided_ones_leaves_the_floor_alone() {
     prove(&mut pipeline, 1, 7);
     away(&mut pipeline, 1, 2);
     for code in Code::ALL.into_iter().filter(|code| !code.is_decided() && *code != Code::Away) {
-        answer(&mut pipeline, 2, Says { node: 3, version: 42, newest: true, code, ..NOTHING });
+        answer(
+            &mut pipeline,
+            2,
+            Says { node: 3, version: LEAVE + 1, newest: true, code, ..NOTHING },
+        );
         assert_eq!(get(&mut pipeline, at(0)).floor, 7, "{code:?}");
     }
 }

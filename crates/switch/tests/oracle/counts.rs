@@ -32,6 +32,8 @@ pub(crate) struct Counts {
     pub(crate) roamed: BTreeMap<String, u64>,
     /// Keys of MGETs that were hot, by where they went.
     pub(crate) hot_keys: BTreeMap<String, u64>,
+    /// Replies of versions that were never given out.
+    pub(crate) doubted: u64,
 }
 
 /// A hot key as counts name it.
@@ -59,6 +61,7 @@ impl Counts {
             hot_writes: hot(|it| it.writes),
             roamed: named(["new", "again"].into_iter().zip(counters.roamed())),
             hot_keys: named(["home", "copy"].into_iter().zip(counters.hot_keys())),
+            doubted: counters.doubted(),
         };
         for (node, load) in reports.iter() {
             counts.loads.insert(node.to_string(), load.into());

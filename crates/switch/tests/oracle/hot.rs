@@ -17,6 +17,7 @@ pub(crate) struct Hot {
 
 pub(crate) struct Entry {
     stay: u64,
+    low: u64,
     floor: u64,
     proven: bool,
     /// Marks of readers in their lives.
@@ -62,6 +63,7 @@ impl Hot {
             let (first, readers) = (key.first.into(), key.readers.into());
             let fresh = Entry {
                 stay: key.stay,
+                low: key.match_value.0 as u64,
                 floor: 0,
                 proven: false,
                 marks: BTreeMap::new(),
@@ -92,19 +94,19 @@ impl Hot {
     }
 
     /// Whether this key is hot.
-    pub(crate) fn has(&self, keyspace: u16, keyhash: u64) -> bool {
-        self.entries.contains_key(&(keyspace, keyhash))
+    pub(crate) fn has(&self, keyspace: u16, keyhash: u64, at: u128) -> bool {
+        self.entries.get(&(keyspace, keyhash)).is_some_and(|entry| entry.low == at as u64)
     }
 
     /// What holds for a read of a key, if it is hot.
     pub(crate) fn read(
         &self,
         tables: &SwitchTables,
-        keyspace: u16,
-        keyhash: u64,
+        (keyspace, keyhash): (u16, u64),
+        at: u128,
         at_home: bool,
     ) -> Option<Read> {
-        let entry = self.entries.get(&(keyspace, keyhash))?;
+        let entry = self.entries.get(&(keyspace, keyhash)).filter(|it| it.low == at as u64)?;
         let holds = |reader: &_| entry.marks.get(reader) == Some(&(entry.floor % 255));
         let nodes = self.readers(entry).into_iter().filter(holds).map(|(node, _)| node);
         let known = |node: &NodeId| tables.nodes.iter().any(|spec| spec.id == *node);
@@ -133,27 +135,32 @@ impl Hot {
         places.filter_map(|place| self.order.places[place]).collect()
     }
 
-    /// Learns from a reply that is sent on.
-    pub(crate) fn learn(&mut self, op: &str, sender: NodeId, header: &Header) {
+    /// Learns from a reply that is sent on; whether it is believed.
+    pub(crate) fn learn(&mut self, op: &str, sender: NodeId, header: &Header) -> bool {
         let find =
             |entry: &Entry| self.readers(entry).into_iter().find(|(node, _)| *node == sender);
         let name = (header.keyspace, header.keyhash);
-        let Some(reader) = self.entries.get(&name).map(find) else { return };
-        let Some(entry) = self.entries.get_mut(&name) else { return };
+        let Some(reader) = self.entries.get(&name).map(find) else { return true };
+        let Some(entry) = self.entries.get_mut(&name) else { return true };
         let version = header.object_version;
         let own_stay = stay(header) == entry.stay;
+        let newest = header.hop_flags & hop_flag::NEWEST != 0;
+        let begun = entry.trip.as_ref().and_then(|trip| trip.begun);
+        let beyond = version > entry.floor && begun.is_some_and(|(_, next)| version >= next);
         match op {
+            "hot_copied" if version < entry.floor => {}
+            "hot_copied" | "hot_cover" if beyond => return false,
             "hot_copied" => {
-                if let Some(reader) = reader.filter(|_| version >= entry.floor) {
-                    entry.marks.insert(reader, version % 255);
-                }
+                reader.map(|reader| entry.marks.insert(reader, version % 255));
             }
             "hot_cover" => entry.floor = entry.floor.max(version),
             "get_reply" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
                 if header.code < 16 {
+                    if beyond {
+                        return false;
+                    }
                     entry.floor = entry.floor.max(version);
-                    let proof = op == "get_reply" && header.hop_flags & hop_flag::NEWEST != 0;
-                    entry.proven |= proof && own_stay;
+                    entry.proven |= op == "get_reply" && newest && own_stay;
                     let of_trip = op == "put_reply" && header.hop_flags & hop_flag::ROAM != 0;
                     if let Some(reader) = reader
                         && of_trip
@@ -162,8 +169,10 @@ impl Hot {
                         entry.marks.insert(reader, version % 255);
                     }
                 } else if header.code == 22 && op == "get_reply" && own_stay {
-                    if header.hop_flags & hop_flag::NEWEST == 0 {
+                    if !newest {
                         reader.map(|reader| entry.marks.remove(&reader));
+                    } else if beyond {
+                        return false;
                     } else {
                         entry.floor = entry.floor.max(version);
                         entry.proven = true;
@@ -172,6 +181,7 @@ impl Hot {
             }
             _ => {}
         }
+        true
     }
 }
 

@@ -66,7 +66,9 @@ impl Model {
                 return self.drop("reply_not_from_node");
             }
             self.counts.loads.insert(node.id.to_string(), header.load.into());
-            self.hot.learn(name, node.id, header);
+            if !self.hot.learn(name, node.id, header) {
+                self.counts.doubted += 1;
+            }
             if name == "put_reply" && header.code == 23 {
                 self.roam.away(&mut self.hot, &tables, header);
             }
@@ -125,7 +127,8 @@ impl Model {
         };
         add(&mut self.counts.reads, &partition.id.to_string());
         let (keyspace, keyhash) = (header.keyspace, header.keyhash);
-        let hot = self.hot.read(tables, keyspace, keyhash, header.flags & flag::AT_HOME != 0);
+        let at_home = header.flags & flag::AT_HOME != 0;
+        let hot = self.hot.read(tables, (keyspace, keyhash), header.match_value, at_home);
         let (mut reader, mut spread) = (partition.tail().unwrap(), false);
         if let Some(hot) = &hot {
             add(&mut self.counts.hot_reads, &hot_name(keyspace, keyhash));
@@ -152,7 +155,7 @@ impl Model {
             Err(reason) => return self.drop(reason),
         };
         add(&mut self.counts.writes, &partition.id.to_string());
-        if self.hot.has(header.keyspace, header.keyhash) {
+        if self.hot.has(header.keyspace, header.keyhash, header.match_value) {
             add(&mut self.counts.hot_writes, &hot_name(header.keyspace, header.keyhash));
         }
         let (id, epoch) = (partition.id, partition.epoch.0);
@@ -214,7 +217,7 @@ impl Model {
             add(&mut self.counts.reads, &partition.id.to_string());
             let at_home = header.flags & flag::AT_HOME != 0;
             let (mut reader, mut bits) = (partition.tail().unwrap(), [1 << key, 0]);
-            if let Some(hot) = self.hot.read(tables, header.keyspace, keyhash, at_home) {
+            if let Some(hot) = self.hot.read(tables, (header.keyspace, keyhash), at, at_home) {
                 let name = hot_name(header.keyspace, keyhash);
                 add(&mut self.counts.hot_reads, &name);
                 if hot.floor_at_home {

@@ -76,8 +76,10 @@ impl Roam {
         }
         let name = (header.client, header.seq);
         let is_new = !self.stamps.contains_key(&name);
+        let its_own = hot.has(header.keyspace, header.keyhash, header.match_value);
         let (nodes, entry) = hot.row(header);
         if !self.stamps.contains_key(&name)
+            && its_own
             && let Some(trip) = entry.and_then(|entry| entry.trip.as_mut())
             && let Some((begun, next)) = &mut trip.begun
             && moment(header) >= *begun
@@ -89,7 +91,7 @@ impl Roam {
             self.keep(header, stamp);
         }
         let Some(stamp) = self.stamps.get(&name) else { return Way::Home(0) };
-        if hot.trip(header) == Some(stamp.trip) {
+        if its_own && hot.trip(header) == Some(stamp.trip) {
             Way::Trip(stamp.clone(), is_new)
         } else {
             Way::Home(stamp.version)

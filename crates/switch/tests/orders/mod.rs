@@ -3,7 +3,7 @@
 use crate::draw;
 use crate::oracle::compare::LIFE;
 use crate::oracle::model::Sent;
-use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, Selection, SwitchTables, Trip};
+use cluster::{HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, Selection, SwitchTables, Trip};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -38,6 +38,7 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
             keyspace: KeyspaceId(if place % 2 == 0 { draw::HASH } else { draw::RANGE }),
             key: vec![],
             keyhash: place as u64 / 2,
+            match_value: Match(draw::low_of(place as u64 / 2).into()),
             stay,
             first,
             readers,

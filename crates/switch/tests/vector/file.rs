@@ -168,8 +168,11 @@ impl Case {
             }
         }
         let Counts { packets, emitted, dropped, reads, writes, loads, .. } = counts;
-        let Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, .. } = counts;
+        let Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, doubted, .. } = counts;
         line(out, format_args!("\n[case.counters]\nemitted = {emitted}"));
+        if *doubted > 0 {
+            line(out, format_args!("doubted = {doubted}"));
+        }
         let groups = [
             ("packets", packets),
             ("dropped", dropped),
@@ -284,7 +287,8 @@ fn render_hot(out: &mut String, order: &HotOrder) {
     for key in &order.keys {
         let digits: String = key.key.iter().map(|byte| format!("{byte:02x}")).collect();
         line(out, format_args!("\n[[hot.keys]]\nkeyspace = {}\nkey = \"{digits}\"", key.keyspace));
-        line(out, format_args!("keyhash = {}\nstay = {}", key.keyhash, key.stay));
+        line(out, format_args!("keyhash = {}\nmatch_value = \"{}\"", key.keyhash, key.match_value));
+        line(out, format_args!("stay = {}", key.stay));
         line(out, format_args!("first = {}\nreaders = {}", key.first, key.readers));
         if let Some(cluster::Trip { number, replicas, copies }) = key.trip {
             let trip = format_args!("number = {number}, replicas = {replicas}, copies = {copies}");

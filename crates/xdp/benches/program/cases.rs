@@ -67,6 +67,7 @@ pub(crate) fn hot_order(switch: Life, nodes: u16, trips: bool) -> HotOrder {
         keyspace: KeyspaceId(1),
         key: key.to_be_bytes().into(),
         keyhash: hash(key),
+        match_value: Match(0), // What the program's packets have in its lower half.
         stay: STAY,
         first: key % nodes,
         readers: READERS,

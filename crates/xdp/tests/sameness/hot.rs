@@ -8,8 +8,8 @@ use crate::stand::{Outcome, Stand, Switch, ready};
 use crate::trips::roaming;
 use crate::untouched::{CLIENT, tables};
 use cluster::{
-    HotEntry, HotOrder, KeyspaceId, Lease, Life, NodeId, NodeSpec, Selection, SwitchControl as _,
-    SwitchTables,
+    HotEntry, HotOrder, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Selection,
+    SwitchControl as _, SwitchTables,
 };
 use machine::{Instant, Outbox, Rng};
 use proptest::strategy::{Strategy, ValueTree};
@@ -64,6 +64,8 @@ fn covers_trips(model: &Model) {
     let roamed = &model.counts.roamed;
     println!("writes on trips, by their stamps: {roamed:?}");
     assert!(roamed["new"] > TABLES && roamed["again"] > TABLES);
+    println!("replies of versions that were never given out: {}", model.counts.doubted);
+    assert!(model.counts.doubted > TABLES);
 }
 
 #[test]
@@ -144,6 +146,7 @@ pub(crate) fn order(revision: u64, stay: u64) -> HotOrder {
         keyspace: KeyspaceId(1),
         key: b"key".into(),
         keyhash: KEYHASH,
+        match_value: Match(0),
         stay,
         first: 0,
         readers: 2,

@@ -33,7 +33,7 @@ pub(crate) fn roaming(
         op: Op::Put as u8,
         keyspace: key.keyspace.0,
         keyhash: key.keyhash,
-        match_value: partitions.next_back()?.first.0,
+        match_value: partitions.next_back()?.first.0 >> 64 << 64 | key.match_value.0,
         client: draw(draw::CLIENTS as usize) as u64,
         seq: from + draw(draw::REQUESTS as usize) as u64,
         // Mostly others are still under way.

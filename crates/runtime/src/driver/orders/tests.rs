@@ -232,6 +232,7 @@ fn hot() -> HotOrder {
         keyspace: KeyspaceId(1),
         key: b"k".to_vec(),
         keyhash: 1,
+        match_value: cluster::Match(0),
         stay: 9,
         first: 1,
         readers: 2,
