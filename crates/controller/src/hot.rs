@@ -196,7 +196,7 @@ impl Hot {
         let foreign = sight.reported() > self.order.revision;
         self.forgotten |= foreign;
         if self.forgotten {
-            self.keys.renew(sight.now, revision, &mut self.log);
+            self.keys.renew(sight.now, revision, &self.places, &mut self.log);
         }
         let seen = Seen {
             now: sight.now,
@@ -295,9 +295,10 @@ impl Hot {
     pub(crate) fn note_wish(&mut self, now: Instant, did: HotAction, name: &KeyName) {
         let known = self.key(name);
         let rates = known.map_or_else(Rates::default, |key| key.rates);
-        let readers = known.map_or(0, |key| key.readers);
+        let copies = known.map(|key| (key.readers, key.nodes(&self.places)));
         self.news = true;
-        self.log.note(now, name, (did, "an operator wants it".to_owned()), rates, readers);
+        let did = (did, "an operator wants it".to_owned());
+        self.log.note(now, name, did, rates, copies.unwrap_or_default());
     }
 
     /// What is known of a key that is in.

@@ -52,8 +52,9 @@ enum Command {
     Unpin(Key),
     /// Show what was decided about hot keys lately, why, and what came of it.
     ///
-    /// `spread` and `home` are the reads that went to copies and to the tail of the chain from this
-    /// decision to the next one about the key.
+    /// `nodes` are those that hold copies from then on, or on a trip those that its writes may go
+    /// to. `spread` and `home` are the reads that went to copies and to the tail of the chain from
+    /// this decision to the next one about the key.
     #[command(after_help = "Example:\n  keyway hot log --json")]
     Log,
 }
@@ -185,8 +186,10 @@ fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         }
         return Ok(Verdict::Yes);
     }
-    let head =
-        ["ago", "key", "keyspace", "decision", "reads/s", "writes/s", "spread", "home", "why"];
+    let head = [
+        "ago", "key", "keyspace", "decision", "nodes", "reads/s", "writes/s", "spread", "home",
+        "why",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let now = Clock::new().now().unix_ms().max(status.at_ms);
     for it in &status.hot_decisions {
@@ -196,6 +199,7 @@ fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
             STYLE.line(&it.name.key),
             name(status, it.name.keyspace).to_owned(),
             action(it),
+            it.nodes.clone(),
             grouped(it.reads),
             grouped(it.writes),
             grouped(it.spread),
@@ -217,6 +221,7 @@ fn decision_line(status: &Status, it: &HotDecision) -> Answer {
         .with("reads_per_s", it.reads)
         .with("writes_per_s", it.writes)
         .with("copies", it.readers)
+        .with("nodes", &it.nodes)
         .with("spread", it.spread)
         .with("home", it.home)
 }

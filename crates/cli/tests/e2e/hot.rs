@@ -92,6 +92,8 @@ fn reads_of_a_hot_key_are_spread_beyond_its_chain_and_are_right() {
     let log = listed(&up, "log");
     let first = log.first().expect("a decision");
     assert_eq!(first.get("decision"), Some(&Value::from("added")), "{log:?}");
+    let nodes = first.get("nodes").and_then(Value::as_str).expect("where it was to be copied to");
+    assert!(nodes.split([' ', '-']).all(|id| id.parse::<u16>().is_ok()), "{nodes:?}");
     assert!(log.iter().map(|line| number(line, "spread")).sum::<u64>() > 0, "{log:?}");
     assert!(up.run(&["hot", "log"]).expect(0).stdout.contains(KEY));
 }

@@ -92,6 +92,13 @@ impl Key {
         policy.readers(self.asked(policy), self.readers)
     }
 
+    /// Which nodes are to hold copies, or on a trip may be written to, in words.
+    pub(crate) fn nodes(&self, places: &Places) -> String {
+        let all = self.away().map(|_| places.nodes());
+        let many = all.unwrap_or_else(|| usize::try_from(self.readers).unwrap_or(usize::MAX));
+        places.named(self.first, many)
+    }
+
     fn known(&self) -> Known {
         Known { pinned: self.pinned, counted: self.together.is_some() }
     }
@@ -145,7 +152,8 @@ impl Key {
             reads: self.rates.reads,
         };
         for did in self.trips.look(&outlook).into_iter().flatten() {
-            self.decision = log.note(now, name, did, self.rates, self.readers);
+            let copies = (self.readers, self.nodes(seen.places));
+            self.decision = log.note(now, name, did, self.rates, copies);
         }
     }
 }
@@ -195,6 +203,11 @@ impl Seen<'_> {
     }
 }
 
+/// The copies of a key that has none.
+fn nowhere() -> (u64, String) {
+    (0, String::new())
+}
+
 /// All hot keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
@@ -211,14 +224,15 @@ impl Keys {
     }
 
     /// A new stay begins for each: the directory knows nothing of the one before. So all trips end.
-    pub(crate) fn renew(&mut self, now: Instant, revision: u64, log: &mut HotLog) {
+    pub(crate) fn renew(&mut self, now: Instant, revision: u64, places: &Places, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
             (key.stay, key.counted, key.spread) = (revision, None, 0);
             (key.exact, key.together, key.fit) = (false, None, Fit::default());
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
-                key.decision = log.note(now, name, did, key.rates, key.readers);
+                let copies = (key.readers, key.nodes(places));
+                key.decision = log.note(now, name, did, key.rates, copies);
             }
         }
     }
@@ -271,7 +285,8 @@ impl Keys {
             if key.fit.is_over(seen.now, key.readers, readers, key.known().counted) {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
-                key.decision = log.note(seen.now, name, did, key.rates, readers);
+                let copies = (readers, key.nodes(seen.places));
+                key.decision = log.note(seen.now, name, did, key.rates, copies);
             }
             let missed = told.get(name).map_or([0; 2], |it| [it.bound, it.lost]);
             key.travel(seen, name, missed, log);
@@ -328,9 +343,9 @@ impl Keys {
                 Some(_) => return true,
             };
             if key.trips.end() {
-                log.note(now, name, (HotAction::TripEnded, why.clone()), key.rates, 0);
+                log.note(now, name, (HotAction::TripEnded, why.clone()), key.rates, nowhere());
             }
-            log.note(now, name, (HotAction::Removed, why), key.rates, 0);
+            log.note(now, name, (HotAction::Removed, why), key.rates, nowhere());
             false
         });
     }
@@ -404,7 +419,8 @@ impl Keys {
             decision: 0,
         };
         key.readers = key.readers(seen, name);
-        key.decision = log.note(now, name, (HotAction::Added, why), rates, key.readers);
+        let copies = (key.readers, key.nodes(seen.places));
+        key.decision = log.note(now, name, (HotAction::Added, why), rates, copies);
         self.keys.insert(name.clone(), key);
         true
     }
@@ -415,7 +431,7 @@ impl Keys {
         let Some((name, key)) = cold.min_by_key(|(_, key)| key.rates.reads) else { return false };
         let (name, rates) = (name.clone(), key.rates);
         let why = format!("hotter keys need the room; {}", cold_text(seen.policy, rates));
-        log.note(seen.now, &name, (HotAction::Removed, why), rates, 0);
+        log.note(seen.now, &name, (HotAction::Removed, why), rates, nowhere());
         self.keys.remove(&name).is_some()
     }
 }

@@ -47,6 +47,8 @@ pub struct HotDecision {
     pub writes: u64,
     /// How many nodes were to hold copies from then on; 0 for none.
     pub readers: u64,
+    /// Which, by their ids, as `0-3 7`; on a trip those that its writes may go to.
+    pub nodes: String,
     /// Reads that went to a copy since, until the next decision about the key.
     pub spread: u64,
     /// Reads that went to the tail of its chain since, likewise.
@@ -71,12 +73,23 @@ impl HotLog {
         name: &KeyName,
         (did, why): (HotAction, String),
         rates: Rates,
-        readers: u64,
+        (readers, nodes): (u64, String),
     ) -> u64 {
         let (name, Rates { reads, writes }) = (name.clone(), rates);
         let at_ms = now.unix_ms();
         let (spread, home) = (0, 0);
-        self.0.note(HotDecision { at_ms, name, did, why, reads, writes, readers, spread, home })
+        self.0.note(HotDecision {
+            at_ms,
+            name,
+            did,
+            why,
+            reads,
+            writes,
+            readers,
+            nodes,
+            spread,
+            home,
+        })
     }
 
     /// Adds to what came of a decision, if it is remembered.

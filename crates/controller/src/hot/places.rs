@@ -1,7 +1,7 @@
 //! Places of nodes in the order of hot keys: by them switches know who holds which copy.
 
 use cluster::{Life, NodeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node in its present life, or a hole.
 pub(crate) type Place = Option<(NodeId, Life)>;
@@ -49,6 +49,23 @@ impl Places {
     fn round(&self, first: u16) -> impl Iterator<Item = Place> {
         let round = self.places.iter().cycle().skip(first.into());
         round.take(self.places.len()).copied()
+    }
+
+    /// So many nodes from the place `first` on, round the end, by their ids: `0-3 7`.
+    pub(crate) fn named(&self, first: u16, nodes: usize) -> String {
+        let found = self.round(first).flatten().take(nodes).map(|(node, _)| node.0);
+        let mut runs: Vec<(u16, u16)> = Vec::new();
+        for node in found.collect::<BTreeSet<u16>>() {
+            match runs.last_mut() {
+                Some((_, last)) if last.checked_add(1) == Some(node) => *last = node,
+                _ => runs.push((node, node)),
+            }
+        }
+        let text = |(first, last): (u16, u16)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        runs.into_iter().map(text).collect::<Vec<_>>().join(" ")
     }
 
     /// How many places from `first` on, round the end, hold so many nodes.
@@ -102,5 +119,16 @@ mod tests {
         assert_eq!(places.span(0, 3), 4);
         assert_eq!(places.span(0, 9), 4, "there are no more");
         assert_eq!(Places::default().span(0, 2), 0);
+    }
+
+    #[test]
+    fn nodes_of_a_row_are_named_in_runs() {
+        let mut places = Places::default();
+        places.update(&present(&[(0, 1), (1, 1), (2, 1), (3, 1), (7, 1)]));
+        assert_eq!(places.named(0, 3), "0-2");
+        assert_eq!(places.named(3, 4), "0-1 3 7");
+        assert_eq!((places.named(1, 9).as_str(), places.named(1, 0).as_str()), ("0-3 7", ""));
+        places.update(&present(&[(0, 1), (2, 1), (3, 1), (7, 1)]));
+        assert_eq!(places.named(0, 3), "0 2-3", "a hole holds nothing");
     }
 }

@@ -166,6 +166,7 @@ fn a_key_goes_when_it_was_cold_for_two_seconds_and_no_sooner() {
     let decisions = world.status().hot_decisions;
     let (Some(added), Some(removed)) = (decisions.first(), decisions.last()) else { panic!() };
     assert_eq!((added.did, removed.did), (HotAction::Added, HotAction::Removed));
+    assert_eq!((added.nodes.as_str(), removed.nodes.as_str()), ("0-3", ""));
     assert!(removed.why.contains("less than 12"), "{}", removed.why);
 }
 
