@@ -43,7 +43,7 @@ impl Draw {
         if trips {
             self.trips(options);
         }
-        if self.0.chance(1, 8) {
+        if self.0.chance(1, 16) {
             options.load.registers = options.load.registers.max(2);
             options.load.twins = Some(twins(options.seed));
         }
