@@ -295,7 +295,7 @@ impl Hot {
     pub(crate) fn note_wish(&mut self, now: Instant, did: HotAction, name: &KeyName) {
         let known = self.key(name);
         let rates = known.map_or_else(Rates::default, |key| key.rates);
-        let copies = known.map(|key| (key.readers, key.nodes(&self.places)));
+        let copies = known.map(|key| key.copies(&self.places));
         self.news = true;
         let did = (did, "an operator wants it".to_owned());
         self.log.note(now, name, did, rates, copies.unwrap_or_default());

@@ -29,6 +29,7 @@ const WRITES_WINDOW_MAX: Duration = Duration::from_secs(4);
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     keyhash: u64,
+    /// Where it lies.
     at: Match,
     /// Number of its present stay.
     stay: u64,
@@ -92,11 +93,11 @@ impl Key {
         policy.readers(self.asked(policy), self.readers)
     }
 
-    /// Which nodes are to hold copies, or on a trip may be written to, in words.
-    pub(crate) fn nodes(&self, places: &Places) -> String {
+    /// How many nodes are to hold copies; and which, or on a trip may be written to, by their ids.
+    pub(crate) fn copies(&self, places: &Places) -> (u64, String) {
         let all = self.away().map(|_| places.nodes());
         let many = all.unwrap_or_else(|| usize::try_from(self.readers).unwrap_or(usize::MAX));
-        places.named(self.first, many)
+        (self.readers, places.named(self.first, many))
     }
 
     fn known(&self) -> Known {
@@ -152,7 +153,7 @@ impl Key {
             reads: self.rates.reads,
         };
         for did in self.trips.look(&outlook).into_iter().flatten() {
-            let copies = (self.readers, self.nodes(seen.places));
+            let copies = self.copies(seen.places);
             self.decision = log.note(now, name, did, self.rates, copies);
         }
     }
@@ -231,7 +232,7 @@ impl Keys {
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
-                let copies = (key.readers, key.nodes(places));
+                let copies = key.copies(places);
                 key.decision = log.note(now, name, did, key.rates, copies);
             }
         }
@@ -285,7 +286,7 @@ impl Keys {
             if key.fit.is_over(seen.now, key.readers, readers, key.known().counted) {
                 let did = (HotAction::Readers, format!("{} before", key.readers));
                 key.readers = readers;
-                let copies = (readers, key.nodes(seen.places));
+                let copies = key.copies(seen.places);
                 key.decision = log.note(seen.now, name, did, key.rates, copies);
             }
             let missed = told.get(name).map_or([0; 2], |it| [it.bound, it.lost]);
@@ -419,7 +420,7 @@ impl Keys {
             decision: 0,
         };
         key.readers = key.readers(seen, name);
-        let copies = (key.readers, key.nodes(seen.places));
+        let copies = key.copies(seen.places);
         key.decision = log.note(now, name, (HotAction::Added, why), rates, copies);
         self.keys.insert(name.clone(), key);
         true
