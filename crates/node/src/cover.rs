@@ -6,20 +6,42 @@
 
 use crate::engine::{Engine, Interval, Record};
 use crate::replica::{Context, Replica};
+use crate::withheld::{self, Uncovered};
 use cluster::{PartitionId, Plant};
 use machine::Instant;
 use std::collections::BTreeMap;
 use wire::{Header, Op};
 
-/// What has come back, by partition and keyhash: the directory knows keys by no more.
+/// Which key of a shard: its partition, keyhash and match value. The directory knows keys by no
+/// more, and keeps those apart that have only the keyhash in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    partition: PartitionId,
+    keyhash: u64,
+    match_value: u128,
+}
+
+impl Place {
+    pub(crate) fn new(partition: PartitionId, at: &Header) -> Self {
+        Self { partition, keyhash: at.keyhash, match_value: at.match_value }
+    }
+
+    pub(crate) fn partition(&self) -> PartitionId {
+        self.partition
+    }
+}
+
+/// What has come back.
 #[derive(Debug, Default)]
 pub(crate) struct Covers {
-    table: BTreeMap<(PartitionId, u64), Cover>,
+    table: BTreeMap<Place, Cover>,
 }
 
 #[derive(Debug, Default)]
 struct Cover {
     version: u64,
+    /// The newest that somebody waits for.
+    wanted: u64,
     asked: Option<Asked>,
 }
 
@@ -34,39 +56,47 @@ struct Asked {
 
 impl Covers {
     pub(crate) fn retain(&mut self, keep: impl Fn(PartitionId) -> bool) {
-        self.table.retain(|(id, _), _| keep(*id));
+        self.table.retain(|place, _| keep(place.partition));
     }
 
-    pub(crate) fn forget(&mut self, partition: PartitionId, keyhash: u64) {
-        self.table.remove(&(partition, keyhash));
+    pub(crate) fn forget(&mut self, place: Place) {
+        self.table.remove(&place);
     }
 
-    pub(crate) fn is_covered(&self, partition: PartitionId, keyhash: u64, version: u64) -> bool {
-        let known = self.table.get(&(partition, keyhash));
-        known.map_or(0, |cover| cover.version) >= version
+    pub(crate) fn is_covered(&self, place: Place, version: u64) -> bool {
+        self.table.get(&place).map_or(0, |cover| cover.version) >= version
     }
 }
 
 impl Replica {
     /// Whether the newest version of a hot key is covered. If it is not, HOT_COVER is sent for it,
-    /// unless one is under way.
+    /// or will be when the one that is under way has come back.
     pub(crate) fn covers<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         at: &Header,
         version: u64,
     ) -> bool {
-        let place = (self.id(), at.keyhash);
+        let place = Place::new(self.id(), at);
         let cover = ctx.hot.covers.table.entry(place).or_default();
         if cover.version >= version {
             return true;
         }
+        cover.wanted = cover.wanted.max(version);
+        self.ask_to_cover(ctx, at);
+        false
+    }
+
+    /// Sends HOT_COVER for the newest version of a key that somebody waits for.
+    fn ask_to_cover<E: Engine>(&self, ctx: &mut Context<'_, E>, at: &Header) {
+        let place = Place::new(self.id(), at);
+        let Some(cover) = ctx.hot.covers.table.get_mut(&place) else { return };
         let patience = ctx.hot.rtt.timeout(0);
         if !ctx.leased || cover.asked.as_ref().is_some_and(|it| ctx.now < it.since + patience) {
-            return false;
+            return;
         }
-        let Some(me) = ctx.directory.endpoint(ctx.directory.me, self.id()) else { return false };
-        let again = cover.asked.is_some();
+        let Some(me) = ctx.directory.endpoint(ctx.directory.me, self.id()) else { return };
+        let (version, again) = (cover.wanted, cover.asked.is_some());
         cover.asked = Some(Asked { version, since: ctx.now, again });
         let header = Header {
             op: Op::HotCover as u8,
@@ -78,17 +108,21 @@ impl Replica {
         ctx.out.push(ctx.directory.switch, |out| {
             wire::emit(out, &header, &[]);
         });
-        false
     }
 
     /// HOT_COVER has come back through the switch.
     pub(crate) fn handle_covered<E: Engine>(&mut self, ctx: &mut Context<'_, E>, header: &Header) {
-        let place = (self.id(), header.keyhash);
+        let place = Place::new(self.id(), header);
         let Some(cover) = ctx.hot.covers.table.get_mut(&place) else { return };
         cover.version = cover.version.max(header.object_version);
         let back = cover.asked.take_if(|asked| asked.version <= cover.version);
+        let (version, more) = (cover.version, cover.wanted > cover.version);
         if let Some(asked) = back.filter(|asked| !asked.again) {
             ctx.hot.rtt.sample(ctx.now.since(asked.since), 1);
+        }
+        withheld::release(ctx, Uncovered { place, version });
+        if more {
+            self.ask_to_cover(ctx, header);
         }
         for key in self.marks.with_hash(header.keyhash) {
             self.release(ctx, &key);
@@ -96,44 +130,44 @@ impl Replica {
         self.let_batches_go(ctx);
     }
 
-    /// Whether a read that the switch does not look into may show what is committed of a key.
-    pub(crate) fn may_show<E: Engine>(
+    /// What of a key a read that the switch does not look into would show uncovered; `None` if it
+    /// may show what is committed.
+    pub(crate) fn uncovered<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         at: &Header,
         key: &[u8],
-    ) -> bool {
-        let Some(newest) = self.newest_spread(key) else { return true };
-        ctx.plant == Some(Plant::ShowUncovered) || self.covers(ctx, at, newest)
+    ) -> Option<Uncovered> {
+        let version = self.newest_spread(key)?;
+        let shows = ctx.plant == Some(Plant::ShowUncovered) || self.covers(ctx, at, version);
+        (!shows).then(|| Uncovered { place: Place::new(self.id(), at), version })
     }
 
-    /// The same for all keys of an interval: also for those that have no value. Nor may a value be
-    /// left out because its time has come, before a tombstone says so; nor may anything be said of
-    /// a key that is away, which therefore is to come home.
-    pub(crate) fn may_show_all<E: Engine>(
+    /// The same for all keys of an interval: also for those that have no value. `None` if it cannot
+    /// be said yet: a value must not be left out because its time has come, before a tombstone says
+    /// so; nor may anything be said of a key that is away, which therefore is to come home.
+    pub(crate) fn uncovered_in<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         interval: &Interval<'_>,
-    ) -> bool {
-        let mut barred = 0;
+    ) -> Option<Vec<Uncovered>> {
+        let (mut uncovered, mut barred) = (Vec::new(), false);
         for (key, mark) in self.marks.iter().filter(|(key, it)| interval.holds(it.match_value, key))
         {
             if self.trips.present(key).is_some() {
                 ctx.heat.see_bound(self.partition.keyspace, key);
-                barred += 1;
+                barred = true;
                 continue;
             }
             let at = mark.header();
             let ignores = ctx.plant == Some(Plant::ShowUncovered);
-            let over = self.ask_if_over(ctx, &at, key) && !ignores;
-            if !self.may_show(ctx, &at, key) || over {
-                barred += 1;
-            }
-            if barred == ASKED_AT_ONCE {
-                break;
+            barred |= self.ask_if_over(ctx, &at, key) && !ignores;
+            uncovered.extend(self.uncovered(ctx, &at, key));
+            if uncovered.len() > ASKED_AT_ONCE {
+                return None;
             }
         }
-        barred == 0
+        (!barred).then_some(uncovered)
     }
 
     /// Whether keys of an interval may be counted. What counts is what is committed here, whatever
@@ -174,6 +208,6 @@ impl Replica {
     }
 }
 
-/// Covers that one RANGE asks for: so many keys of a piece were written since they were last shown,
-/// and each would have cost the client another try.
-const ASKED_AT_ONCE: usize = 16;
+/// Covers that one RANGE asks for, and waits for. There is one such key for each entry that fits an
+/// answer, or few more, even if all were written since they were last shown.
+const ASKED_AT_ONCE: usize = 256;

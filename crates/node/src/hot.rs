@@ -4,6 +4,7 @@
 //!   order ──▶ head: marks the key (`duty`, `marks`)
 //!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`spread`)
 //!             tail ── HOT_COVER ──▶ switch ──▶ tail: MGET and RANGE may show it  (`cover`)
+//!             answers to them wait for it                                        (`withheld`)
 //!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
 //!
 //!   order ──▶ head: lets a key go on a trip, and brings it home    (`trips`, `homecoming`)
@@ -14,6 +15,7 @@ use crate::copies::Copies;
 use crate::cover::Covers;
 use crate::engine::Engine;
 use crate::roam::Roaming;
+use crate::withheld::Withheld;
 use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, PartitionId};
 use machine::{Instant, RttEstimator};
 use std::collections::{BTreeSet, VecDeque};
@@ -29,6 +31,7 @@ pub(crate) struct Hot {
     /// From a copy or cover sent until the switch has passed the answer on.
     pub(crate) rtt: RttEstimator,
     pub(crate) covers: Covers,
+    pub(crate) withheld: Withheld,
     /// What this node holds as a reader.
     pub(crate) copies: Copies,
     /// What it holds of keys that are on trips.
@@ -46,6 +49,7 @@ impl Hot {
             timers: BTreeSet::new(),
             rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             covers: Covers::default(),
+            withheld: Withheld::default(),
             copies: Copies::default(),
             roaming,
             todo: VecDeque::new(),
@@ -119,6 +123,7 @@ impl Hot {
     pub(crate) fn retain(&mut self, keep: impl Fn(PartitionId) -> bool) {
         self.timers.retain(|(_, id, _)| keep(*id));
         self.covers.retain(&keep);
+        self.withheld.retain(&keep);
         self.todo.retain(|(id, _)| keep(*id));
     }
 

@@ -44,6 +44,7 @@ mod spread;
 #[cfg(test)]
 mod tests;
 mod trips;
+mod withheld;
 mod write;
 
 pub use big::PartTimes;

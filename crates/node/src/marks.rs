@@ -4,6 +4,7 @@
 //! joiner. What it is good for is the tail's business (`spread`, `cover`); when it is to be
 //! changed, the head's (`duty`).
 
+use crate::cover::Place;
 use crate::engine::Engine;
 use crate::notes::mark_name;
 use crate::replica::{Context, Replica, Write};
@@ -176,7 +177,7 @@ impl Replica {
         if self.marks.change(key, mark) {
             ctx.engine.note(self.id(), &mark_name(key), Some(&mark.to_note()));
             if mark.stay == 0 {
-                ctx.hot.covers.forget(self.id(), mark.keyhash);
+                ctx.hot.covers.forget(Place::new(self.id(), &mark.header()));
             }
             self.spread_or_stop(ctx, key);
         }

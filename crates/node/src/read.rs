@@ -9,6 +9,7 @@ use crate::piece::{Piece, Shows};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use crate::serve::matches_key;
+use crate::withheld::Uncovered;
 use cluster::{Keyspace, KeyspaceId, Match, Plant};
 use machine::Instant;
 use std::ops::Bound;
@@ -202,16 +203,17 @@ impl Replica {
             piece.fill(&*ctx.engine, now, interval);
         }
         let covered = piece.covered(interval);
-        let may_say = if flags & flag::COUNT_ONLY == 0 {
-            self.may_show_all(ctx, &covered)
+        let uncovered = if flags & flag::COUNT_ONLY == 0 {
+            self.uncovered_in(ctx, &covered)
         } else {
-            self.may_count_all(ctx, &covered)
+            self.may_count_all(ctx, &covered).then(Vec::new)
         };
-        if !may_say {
+        let waits = |it: &Vec<_>| it.is_empty() || ctx.hot.withheld.has_room(now);
+        let Some(uncovered) = uncovered.filter(waits) else {
             refuse(ctx, request, Op::Range, Code::NotHere);
             *ctx.scratch = piece.payload;
             return;
-        }
+        };
         let partial = if piece.partial { flag::PARTIAL } else { 0 };
         let header = Header {
             flags: flags & (flag::REVERSE | flag::COUNT_ONLY) | partial,
@@ -221,8 +223,22 @@ impl Replica {
         };
         let counted = piece.counted.to_bytes();
         let counted: &[u8] = if flags & flag::COUNT_ONLY == 0 { &[] } else { &counted };
-        send(ctx, &header, &[counted, &piece.payload]);
+        send_covered(ctx, &header, &[counted, &piece.payload], uncovered);
         *ctx.scratch = piece.payload;
+    }
+}
+
+/// Sends an answer that the switch does not look into, at once if it shows nothing uncovered.
+fn send_covered<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    header: &Header,
+    parts: &[&[u8]],
+    uncovered: Vec<Uncovered>,
+) {
+    if uncovered.is_empty() {
+        send(ctx, header, parts);
+    } else {
+        ctx.hot.withheld.push(ctx.now, header, parts, uncovered);
     }
 }
 
@@ -251,7 +267,8 @@ pub(crate) fn handle_mget<E: Engine>(
     keyspace: &Keyspace,
     keys: &MgetKeys<'_>,
 ) {
-    let mut answer = MgetAnswer { payload: std::mem::take(ctx.scratch), bitmap: 0 };
+    let payload = std::mem::take(ctx.scratch);
+    let mut answer = MgetAnswer { payload, bitmap: 0, uncovered: Vec::new() };
     answer.payload.clear();
     // Only the switch says what is new enough.
     let direct = request.hop_flags & hop_flag::DIRECT != 0;
@@ -300,11 +317,13 @@ impl Replica {
         if away {
             see_lost_read(ctx, request, self.partition.keyspace, key);
         }
-        if away || !self.may_show(ctx, at, key) {
+        let uncovered = if away { None } else { self.uncovered(ctx, at, key) };
+        if away || uncovered.is_some() && !ctx.hot.withheld.has_room(ctx.now) {
             answer.push(ctx, request, index, Code::NotHere, &Entry::default());
             return;
         }
         self.answer_from_record(ctx, request, index, at, key, answer);
+        answer.uncovered.extend(uncovered);
     }
 
     /// A key that is to be on a trip, and that is sent home for want of a copy: the slot carries
@@ -393,6 +412,8 @@ fn answer_from_copy<E: Engine>(
 struct MgetAnswer {
     payload: Vec<u8>,
     bitmap: u32,
+    /// What it shows, and must not until that is covered.
+    uncovered: Vec<Uncovered>,
 }
 
 impl MgetAnswer {
@@ -425,7 +446,7 @@ impl MgetAnswer {
         if self.bitmap != 0 {
             let bitmap = std::mem::take(&mut self.bitmap);
             let header = Header { bitmap, ..reply_header(ctx, request, Op::Mget, Code::Ok) };
-            send(ctx, &header, &[&self.payload]);
+            send_covered(ctx, &header, &[&self.payload], std::mem::take(&mut self.uncovered));
             self.payload.clear();
         }
     }

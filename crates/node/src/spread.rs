@@ -5,6 +5,7 @@
 //! the tail.
 
 use crate::copies::push_copies;
+use crate::cover::Place;
 use crate::engine::Engine;
 use crate::replica::{Context, Replica, Write, changes_state};
 use crate::reply::answer_write;
@@ -93,6 +94,7 @@ impl Replica {
     pub(crate) fn enter_spreads<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         let id = self.id();
         ctx.hot.covers.retain(|other| other != id);
+        ctx.hot.withheld.retain(|other| other != id);
         let keys: Vec<Box<[u8]>> = self.marks.iter().map(|(key, _)| key.into()).collect();
         for key in keys {
             self.spread_or_stop(ctx, &key);
@@ -260,13 +262,14 @@ impl Replica {
     /// Gives the answers that were held back long enough.
     pub(crate) fn release<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
         let id = self.id();
-        let Some(keyhash) = self.marks.get(key).map(|mark| mark.keyhash) else { return };
+        let Some(mark) = self.marks.get(key) else { return };
+        let place = Place::new(id, &mark.header());
         let Some(spread) = self.spreads.table.get_mut(key) else { return };
         for held in std::mem::take(&mut spread.held) {
             let late = held.deadline <= ctx.now;
             let (ready, waits) = match held.until {
                 Until::Copied(version) => (late || spread.all_hold(version), true),
-                Until::Covered(version) => (ctx.hot.covers.is_covered(id, keyhash, version), !late),
+                Until::Covered(version) => (ctx.hot.covers.is_covered(place, version), !late),
             };
             if ready {
                 answer_write(ctx, &held.header, &held.outcome);
@@ -286,6 +289,11 @@ impl Replica {
         write: &Write<'_>,
         outcome: &Outcome,
     ) {
+        if outcome.version == 0 && self.trips.present(write.key).is_some() {
+            // The key has left meanwhile, and its tail does not see to covers any more: the client
+            // asks again, and the head does.
+            return;
+        }
         let Some(until) = self.until(ctx, write, outcome) else {
             answer_write(ctx, &write.header, outcome);
             return;

@@ -1,6 +1,12 @@
 //! What passes no switch, or none that looks into it: it shows what is covered.
 
 use super::*;
+use crate::withheld::WITHHELD_MAX;
+
+fn covers(chain: &Chain) -> usize {
+    let is_cover = |bytes: &[u8]| Packet::parse(bytes).unwrap().op() == Op::HotCover;
+    chain.wires.iter().filter(|(_, _, bytes)| is_cover(bytes)).count()
+}
 
 #[test]
 fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
@@ -10,31 +16,105 @@ fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
     chain.settle();
     chain.replies.clear();
     let version = chain.get_hot(TAIL, 0, STAY).version;
-    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
-    let covers = |chain: &Chain| {
-        let is_cover = |bytes: &[u8]| Packet::parse(bytes).unwrap().op() == Op::HotCover;
-        chain.wires.iter().filter(|(_, _, bytes)| is_cover(bytes)).count()
-    };
-    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
-    assert_eq!(covers(&chain), 1, "one at a time");
+    chain.ask_mget(TAIL, None);
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    assert_eq!((chain.replies.len(), covers(&chain)), (0, 1), "one at a time");
     assert_eq!(chain.range(b"i", 9, flag::END_OPEN).code, Code::Ok, "the key lies before it");
     chain.settle();
-    assert_eq!(chain.mget(TAIL, None), (Code::Ok, version));
-    let reply = chain.range(b"h", 9, flag::END_OPEN);
+    let reply = chain.replies.pop().unwrap();
     assert_eq!((reply.code, reply.header.count), (Code::Ok, 2));
+    assert_eq!(chain.told(), (Code::Ok, version));
+    assert_eq!(chain.mget(TAIL, None), (Code::Ok, version), "at once");
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::Ok);
     chain.del(HOT);
     chain.settle();
     chain.replies.clear();
-    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere, "nor leaves it out");
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    assert!(chain.replies.is_empty(), "nor leaves it out");
     chain.wires.clear(); // The cover is lost.
-    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
-    assert_eq!(covers(&chain), 0);
+    chain.ask_mget(TAIL, None);
+    assert_eq!((chain.replies.len(), covers(&chain)), (0, 0));
     chain.pass(50 * MS);
-    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
-    assert_eq!(covers(&chain), 1, "asked for again");
+    chain.ask_mget(TAIL, None);
+    assert_eq!((chain.replies.len(), covers(&chain)), (0, 1), "asked for again");
     chain.plant(Plant::ShowUncovered);
     assert_eq!(chain.mget(TAIL, None).0, Code::NotFound);
     assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::Ok);
+}
+
+/// Whoever were told to ask again would find a newer one each time.
+#[test]
+fn a_key_that_is_written_faster_than_covers_travel_is_shown_as_it_was() {
+    let mut chain = Chain::hot();
+    let write = |chain: &mut Chain, value: &[u8]| {
+        chain.put(HOT, value);
+        chain.settle_but(Op::HotCover);
+        chain.replies.pop().unwrap().version
+    };
+    let first = write(&mut chain, b"2");
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    let second = write(&mut chain, b"3");
+    chain.ask_mget(TAIL, None);
+    write(&mut chain, b"4");
+    assert_eq!((chain.replies.len(), covers(&chain)), (0, 1));
+    chain.deliver_wire(0);
+    let range = chain.only_reply();
+    let (entry, rest) = wire::RangeEntryBody::split(&range.payload).unwrap();
+    assert_eq!((entry.version, rest), (first, &b"hot2"[..]), "as it was when that was asked");
+    assert_eq!(covers(&chain), 1, "of what the MGET shows");
+    chain.deliver_wire(0);
+    assert_eq!(chain.told(), (Code::Ok, second));
+    assert_eq!(covers(&chain), 0, "nobody has been shown the last one");
+}
+
+#[test]
+fn an_answer_waits_for_all_that_it_shows_and_not_behind_another_epoch() {
+    const OTHER: &[u8] = b"j";
+    let mut chain = Chain::hot();
+    chain.put(OTHER, b"1");
+    chain.settle();
+    chain.order_hot(STAY + 1, &[(HOT, STAY), (OTHER, STAY + 1)]);
+    chain.run();
+    chain.put(HOT, b"2");
+    chain.put(OTHER, b"2");
+    chain.settle();
+    chain.replies.clear();
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    assert_eq!(covers(&chain), 2);
+    chain.deliver_wire(0);
+    assert!(chain.replies.is_empty(), "half of it");
+    chain.deliver_wire(0);
+    assert_eq!(chain.only_reply().header.count, 2);
+    chain.put(HOT, b"3");
+    chain.settle();
+    chain.replies.clear();
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    let cover = chain.wires.pop_front().unwrap().2;
+    chain.reconfigure(&[0, 1, 2], false, &[0, 1, 2], false);
+    chain.deliver(TAIL, port(SWITCH), &cover);
+    assert!(chain.replies.is_empty(), "that was the last one's");
+}
+
+#[test]
+fn only_so_many_answers_wait() {
+    let mut chain = Chain::hot();
+    chain.put(HOT, b"2");
+    chain.settle();
+    chain.replies.clear();
+    for _ in 0..WITHHELD_MAX {
+        chain.ask_mget(TAIL, None);
+    }
+    assert!(chain.replies.is_empty());
+    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
+    chain.wires.clear();
+    chain.pass(20 * MS);
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    assert!(chain.replies.is_empty(), "the clients of those have asked again");
+    chain.pass(20 * MS);
+    chain.ask_mget(TAIL, None);
+    chain.settle();
+    assert_eq!(chain.replies.len(), 2, "what has waited long is no worse than a slow way");
 }
 
 #[test]
@@ -50,7 +130,8 @@ fn a_range_that_ends_before_a_hot_key_shows_what_it_has() {
     assert_eq!((reply.code, reply.header.count), (Code::Ok, 1));
     let reply = chain.range(b"", 1, open | flag::REVERSE);
     assert_eq!((reply.code, reply.header.count), (Code::Ok, 1));
-    assert_eq!(chain.range(b"", 2, open).code, Code::NotHere);
+    chain.ask_range(b"", 2, open);
+    assert!(chain.replies.is_empty());
 }
 
 #[test]
@@ -60,14 +141,16 @@ fn a_range_does_not_leave_out_a_hot_value_whose_time_has_come() {
     chain.put_again(seq, HOT, b"2", expiry_ms);
     chain.settle();
     chain.replies.clear();
-    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    chain.ask_mget(TAIL, None);
     chain.settle();
+    assert_eq!(chain.told().0, Code::Ok);
     chain.now = chain.now + 50 * MS;
     assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
     chain.settle(); // The head has written a tombstone, which is to be covered, too.
-    assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::NotHere);
+    chain.ask_range(b"h", 9, flag::END_OPEN);
+    assert!(chain.replies.is_empty());
     chain.settle();
-    let reply = chain.range(b"h", 9, flag::END_OPEN);
+    let reply = chain.only_reply();
     assert_eq!((reply.code, reply.header.count), (Code::Ok, 0));
 }
 
@@ -95,9 +178,10 @@ fn a_tail_shows_in_an_mget_the_floor_that_it_is_asked_for_or_what_is_covered() {
     chain.settle();
     let version = chain.only_reply().version;
     assert_eq!(chain.mget(TAIL, Some(version)), (Code::Ok, version));
-    assert_eq!(chain.mget(TAIL, Some(1)).0, Code::NotHere, "who knows of the newer one?");
+    chain.ask_mget(TAIL, Some(1));
+    assert!(chain.replies.is_empty(), "who knows of the newer one?");
     chain.settle();
-    assert_eq!(chain.mget(TAIL, Some(1)), (Code::Ok, version), "the switch does by now");
+    assert_eq!(chain.told(), (Code::Ok, version), "the switch does by now");
 }
 
 #[test]
@@ -205,12 +289,13 @@ fn copies_and_covers_are_taken_from_whom_they_may_come() {
     chain.deliver(READER, port(200), &copy.2);
     assert_eq!(dropped(&chain, READER), [1, 0]);
     chain.settle();
-    chain.mget(TAIL, None);
+    chain.replies.clear();
+    chain.ask_mget(TAIL, None);
     let (_, _, cover) = chain.wires.pop_back().unwrap();
     chain.deliver(TAIL, port(200), &cover);
     assert_eq!(dropped(&chain, TAIL), [0, 1]);
-    assert_eq!(chain.mget(TAIL, None).0, Code::NotHere);
+    assert!(chain.replies.is_empty());
     chain.deliver(TAIL, port(SWITCH), &cover);
-    chain.replies.clear();
+    assert_eq!(chain.told().0, Code::Ok);
     assert_eq!(chain.mget(TAIL, None).0, Code::Ok);
 }
