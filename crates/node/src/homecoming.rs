@@ -17,6 +17,8 @@ use wire::{
 #[derive(Debug, Default)]
 pub(crate) struct Homecomings {
     table: BTreeMap<Box<[u8]>, Homecoming>,
+    /// When nodes were last told of trips that have ended.
+    told_at: Instant,
 }
 
 /// A trip that is over, as far as its nodes have told of it.
@@ -29,6 +31,13 @@ struct Homecoming {
     /// Who takes no more writes of it and has said all.
     told: BTreeSet<NodeId>,
     newest: Option<(u64, Box<[u8]>)>,
+}
+
+impl Homecoming {
+    /// Whether so many nodes have told that nothing of the trip can be unknown.
+    fn is_told(&self, present: &Present, plant: Option<Plant>) -> bool {
+        self.told.len() + present.may_be_silent(plant) >= present.nodes.len()
+    }
 }
 
 impl Homecomings {
@@ -55,8 +64,9 @@ const ROAMING_KEY_MAX: usize = 256;
 /// Before a node that has not answered is asked again.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// For how long a RETURN is told of.
+/// For how long a RETURN is told of, and how often.
 const TELL_FOR: Duration = Duration::from_secs(5);
+const TELL_EVERY: Duration = Duration::from_millis(500);
 
 impl Replica {
     /// What is to be done about the trips of a key. The caller has seen that no change of the key
@@ -142,12 +152,17 @@ impl Replica {
         self.order(ctx, &header, fixed, key, value);
     }
 
-    /// Asks those nodes of a trip that have not yet told what they hold of it.
+    /// Asks those nodes of a trip that have not yet told what they hold of it, if that matters.
     pub(crate) fn fetch<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
         let Some(present) = self.trips.present(key) else { return };
         let (now, id) = (ctx.now, self.id());
         let Some(at) = self.place_of(ctx, key) else { return };
         let known = self.homecomings.table.get(key).filter(|it| it.trip == present.number);
+        if known.is_some_and(|it| it.is_told(present, ctx.plant)) {
+            // There was no room for the RETURN when the last of them told.
+            self.bring_home(ctx, key);
+            return;
+        }
         if known.is_some_and(|it| now < it.asked_at + ASK_EVERY) {
             return;
         }
@@ -203,12 +218,10 @@ impl Replica {
         let Some(present) = self.trips.present(key).filter(|it| it.number == trip) else {
             return Ok(());
         };
-        let (members, most) = (present.nodes.contains(&node), present.may_be_silent(ctx.plant));
-        let nodes = present.nodes.len();
         let Some(it) = self.homecomings.table.get_mut(key).filter(|it| it.trip == trip) else {
             return Ok(());
         };
-        if !members {
+        if !present.nodes.contains(&node) {
             return Err(DropReason::NotFromMember);
         }
         match found {
@@ -222,7 +235,7 @@ impl Replica {
             Found::Young | Found::Nothing => {}
         }
         it.told.insert(node);
-        if it.told.len() + most >= nodes {
+        if it.is_told(present, ctx.plant) {
             self.bring_home(ctx, key);
         }
         Ok(())
@@ -244,9 +257,10 @@ impl Replica {
 
     /// Tells the nodes of trips that ended lately that they may forget them.
     pub(crate) fn tell_ends<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if !self.is_head() {
+        if !self.is_head() || ctx.now < self.homecomings.told_at + TELL_EVERY {
             return;
         }
+        self.homecomings.told_at = ctx.now;
         let now_ms = ctx.now.unix_ms();
         let tell_ms = u64::try_from(TELL_FOR.as_millis()).expect("seconds");
         let lately = |trip: &&TripOverBody| trip.since_ms.saturating_add(tell_ms) > now_ms;

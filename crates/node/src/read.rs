@@ -84,8 +84,7 @@ impl Replica {
         let (now, out, engine) = (ctx.now, &mut *ctx.out, &*ctx.engine);
         let (code, version) = engine.read(&self.key_ref(request, key), |record| {
             let code = judge(key, record.as_ref(), now);
-            let version =
-                record.map_or_else(|| self.newest_spread(key).unwrap_or(0), |r| r.version);
+            let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
             let entry = found.as_ref().map(entry).unwrap_or_default();
             let header = Header { code: code as u8, object_version: version, ..header };
@@ -105,6 +104,13 @@ impl Replica {
             }
             refuse(ctx, request, Op::Get, code);
         }
+    }
+
+    /// What is said to be the version of a key that has no record.
+    fn version_of_none(&self, key: &[u8]) -> u64 {
+        let away = self.trips.present(key).is_some();
+        let newest = if away { Some(self.absent_version(key)) } else { self.newest_spread(key) };
+        newest.unwrap_or(0)
     }
 
     /// The planted bug: a value that could still vanish is shown.

@@ -1,5 +1,7 @@
 //! Scripts of trips: a key leaves its home, its writes go anywhere, and it returns.
 
+mod homecoming;
+
 use super::hot::HOT;
 use super::vacating::Noted;
 use super::*;
@@ -220,7 +222,8 @@ fn what_home_says_of_a_key_without_a_record_is_older_than_all_of_its_trip() {
     let (code, floor, proves) = chain.read_hot(2, u64::MAX);
     assert_eq!((code, proves), (Code::NotHere, true));
     assert!(floor <= left, "{floor} would make reads wait for the end of the trip");
-    assert_eq!(chain.read_hot(2, floor).0, Code::NotFound, "as it was when the key left");
+    let read = chain.read_hot(2, floor);
+    assert_eq!(read, (Code::NotFound, floor, false), "as it was when the key left");
     assert_eq!(chain.read_hot(2, left + 1).0, Code::NotHere, "what is newer is not at home");
     assert_eq!(chain.read_hot(1, left + 1).0, Code::Ok);
 }
@@ -284,49 +287,6 @@ fn home_takes_no_write_that_another_copy_of_may_have_taken_effect() {
     chain.nodes[0].plant(Plant::TakeLatecomers);
     let seq = chain.next();
     assert_eq!(chain.put_home(seq, 0, OVER - 1, 0).code, Code::Ok);
-}
-
-#[test]
-fn a_key_returns_when_all_but_the_spare_members_of_a_chain_have_told() {
-    let (mut chain, left) = Chain::on_trip(2, 1);
-    let seq = chain.next();
-    chain.roam(seq, left + 1, &[1, 2], b"one");
-    assert!(chain.replies.is_empty(), "the second has to have it, too");
-    chain.settle();
-    assert_eq!(chain.only_reply().version, left + 1);
-    assert_eq!(chain.read_hot(1, left + 1).0, Code::Ok, "the first was sent a copy as committed");
-    // Only the head has heard that the trip is over.
-    chain.give(OVER, None, &[0]);
-    chain.come_home();
-    assert_eq!(chain.get_code(HOT), Code::NotHere, "one of three says nothing");
-    chain.give(OVER, None, &[2]);
-    chain.come_home();
-    assert_eq!(chain.get(HOT).as_deref(), Some(&b"one"[..]));
-}
-
-#[test]
-fn a_planted_head_does_not_wait_for_the_others() {
-    let (mut chain, left) = Chain::on_trip(1, 0);
-    let seq = chain.next();
-    chain.roam(seq, left + 1, &[1], b"one");
-    chain.nodes[0].plant(Plant::ReturnEarly);
-    chain.give(OVER, None, &[0]);
-    chain.come_home();
-    assert_eq!(chain.get(HOT).as_deref(), Some(&b"1"[..]), "an acknowledged write is lost");
-}
-
-#[test]
-fn a_write_that_only_a_part_of_its_chain_has_may_come_home_and_is_answered_then() {
-    let (mut chain, left) = Chain::on_trip(2, 0);
-    let seq = chain.next();
-    chain.roam(seq, left + 1, &[1, 2], b"one");
-    chain.wires.clear();
-    assert_eq!(chain.read_hot(1, left + 1).0, Code::NotHere, "it is not committed");
-    chain.order_trip(OVER, None);
-    chain.come_home();
-    assert_eq!(chain.get(HOT).as_deref(), Some(&b"one"[..]));
-    chain.lag = 1;
-    assert_eq!(chain.put_home(seq, left + 1, OVER, 0).version, left + 1);
 }
 
 #[test]
@@ -439,23 +399,4 @@ fn which_orders_it_was_given_a_store_keeps_on_record() {
     roaming.follow(&mut engine, &order(OVER));
     let again = Roaming::recall(&engine);
     assert!(again.admits(&order(OVER)) && !again.admits(&order(OVER - 1)));
-}
-
-#[test]
-fn a_new_head_goes_on_bringing_a_key_home() {
-    let (mut chain, left) = Chain::on_trip(1, 0);
-    let seq = chain.next();
-    chain.roam(seq, left + 1, &[2], b"one");
-    chain.replies.clear();
-    chain.reconfigure(&[1, 2], false, &[1, 2], true);
-    chain.run();
-    chain.put(HOT, b"2");
-    assert!(away(&chain.only_reply()).is_some(), "the next member knows");
-    chain.order_trip(OVER, None);
-    chain.come_home();
-    assert_eq!(
-        chain.get(HOT).as_deref(),
-        Some(&b"one"[..]),
-        "node 0 still answers what it is asked"
-    );
 }
