@@ -264,6 +264,13 @@ impl Rack {
         self.users.iter().all(User::is_idle)
     }
 
+    /// Lets it end without load what it has begun. An overload leaves writes behind that are sent
+    /// down their chains again and again, and those of the same keys that come next wait for them.
+    pub(crate) fn come_to_rest(&mut self) {
+        let end = self.now + REST_MAX;
+        while !(self.is_idle() && self.nodes.iter().all(Server::is_idle)) && self.step(end) {}
+    }
+
     fn trial(&mut self, window: Duration) -> Trial {
         let meter = std::mem::replace(&mut self.meter, Meter::idle());
         assert_eq!(meter.wrong_values, 0, "values were read that were never written");
@@ -391,6 +398,11 @@ impl Server {
         }
     }
 
+    /// Whether it has nothing to serve, and no write to see through.
+    fn is_idle(&self) -> bool {
+        self.service.next_end().is_none() && self.machine.pending() == 0
+    }
+
     fn plan_end(&self, net: &mut Net) {
         if let Some(at) = self.service.next_end() {
             net.agenda.plan(at, Event::Served { node: self.index });
@@ -436,6 +448,9 @@ impl Server {
         }
     }
 }
+
+/// How long a rack may take to come to rest.
+const REST_MAX: Duration = Duration::from_secs(10);
 
 /// How long filling may take: a client writes 64 keys in half a millisecond.
 const FILL_MAX: Duration = Duration::from_secs(600);

@@ -38,7 +38,8 @@ pub fn objective(rack: &mut Rack, load: &Load) -> u64 {
     rack.run(&even, rate, window, None).p99_us * OBJECTIVE_TIMES
 }
 
-/// Looks for the highest rate at which the 99th percentile meets the objective, by halving.
+/// Looks for the highest rate at which the 99th percentile meets the objective, by halving. Each
+/// trial begins on a rack that has nothing left to do of the one before.
 pub fn highest(rack: &mut Rack, load: &Load, window: Duration) -> Best {
     let bounds = rack.bounds(load);
     let objective_us = objective(rack, load);
@@ -47,6 +48,7 @@ pub fn highest(rack: &mut Rack, load: &Load, window: Duration) -> Best {
     rack.get_used_to(load, f64::midpoint(low, high));
     for _ in 0..STEPS {
         let rate = f64::midpoint(low, high);
+        rack.come_to_rest();
         let trial = rack.run(load, rate, window, None);
         if trial.p99_us <= objective_us {
             low = rate;

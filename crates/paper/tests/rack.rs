@@ -205,6 +205,18 @@ fn there_are_no_other_figures() {
     assert_eq!(figure(7, &settings, |_| ()), None);
 }
 
+/// Where copies are no help and the first trials are at five times what hashing can serve: writes
+/// are pending on chains of three for most of a second after them.
+#[test]
+fn a_trial_does_not_suffer_from_the_overload_before_it() {
+    let pace = Pace::slowed(100).expect("not too slow");
+    let slow = RackSpec { pace, arm: Arm::Copies, replicas: 3, ..spec(128, 100_000) };
+    let load = Load { reads_percent: 0, ..Load::reads(Skew::Zipf(1.2)) };
+    let best = highest(&mut Rack::new(slow), &load, 300 * MS);
+    let share = found(&best).throughput() / best.bounds.hashing;
+    assert!((0.8..1.0).contains(&share), "{share} of what hashing can serve");
+}
+
 /// As in a rack of network namespaces, where a node serves 300 requests a second or half of that
 /// (but for the network, where there and back takes four times as long as the request here).
 /// Among nodes that serve 10,000 a key of 30 reads a second is one of many; of what a slow node
