@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
 use std::time::Duration;
+use workload::Distribution;
 
 /// A duration: `250ms`, `5s`, `2m`, or seconds without a unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -53,6 +54,15 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text:?} is too large"))
 }
 
+/// An exponent of Zipf's law.
+pub(crate) fn exponent(text: &str) -> Result<f64, String> {
+    match format!("zipf:{text}").parse() {
+        Ok(Distribution::Zipf { theta }) => Ok(theta),
+        Ok(other) => Err(format!("{other} is not Zipf's law")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A number of requests per second, see [`count`].
 pub(crate) fn rate(text: &str) -> Result<NonZero<u32>, String> {
     let rate = u32::try_from(count(text)?).ok().and_then(NonZero::new);
@@ -81,6 +91,14 @@ mod tests {
         }
         for text in ["", "k", "-1", "1.5k", "99999999999999999999", "99999999999999999m"] {
             assert!(count(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn exponents_are_those_of_a_falling_law() {
+        assert_eq!(exponent("0.99"), Ok(0.99));
+        for text in ["", "x", "-1", "11", "nan"] {
+            assert!(exponent(text).is_err(), "{text:?}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! What a rack does, held to what queueing theory and the popularity of keys say.
 
 use cluster::Selection;
-use paper::pegasus::{FIGURES, Settings, figure};
-use paper::{Arm, Best, Figure, Load, Pace, Rack, RackSpec, Skew, Trial, highest, objective};
+use paper::pegasus::{FIGURES, Refusal, Settings, check, figure};
+use paper::{Arm, Best, Cell, Figure, Load, Pace, Rack, RackSpec, Skew, Trial, highest, objective};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -148,61 +148,118 @@ fn where_nodes_differ_in_speed_the_choice_of_the_copy_matters() {
     assert!(predicted.busiest < 0.99 && predicted.p99_us < 3_000, "{predicted:?}");
 }
 
-/// A figure of a small rack, and what was told while it was made.
-fn small(number: u32, arm: Option<Arm>, seed: u64) -> (Figure, Vec<String>) {
-    let settings = Settings {
+/// What figures of a small rack are made with.
+fn settings(arms: &[Arm], thetas: &[f64], seed: u64) -> Settings {
+    Settings {
         pace: Pace::USUAL,
         nodes: 3,
         keys: 500,
         replicas: 1,
         seed,
         reads_percent: 100,
-        arm,
+        arms: arms.to_vec(),
+        thetas: thetas.to_vec(),
         window: Some(20 * MS),
-    };
+    }
+}
+
+/// A figure of a small rack, and what was told while it was made.
+fn small(number: u32, arms: &[Arm], seed: u64) -> (Figure, Vec<String>) {
     let mut told = Vec::new();
-    let made = figure(number, &settings, |line| told.push(line.to_owned()));
+    let tell = |line: &str| told.push(line.to_owned());
+    let made = figure(number, &settings(arms, &[], seed), tell);
     (made.expect("it is one of the figures"), told)
+}
+
+/// A column of its table.
+fn column<'a>(figure: &'a Figure, key: &str) -> Vec<&'a Cell> {
+    let table = &figure.table;
+    let place = table.columns.iter().position(|column| column.key == key).expect("a column");
+    table.rows.iter().filter_map(|row| row.get(place)).collect()
 }
 
 #[test]
 fn the_same_seed_gives_the_same_tables_and_plots_and_another_does_not() {
     for number in [9, 14] {
-        let (first, again) = (small(number, None, 1), small(number, None, 1));
+        let (first, again) = (small(number, &[], 1), small(number, &[], 1));
         assert_eq!(first, again);
         assert_eq!(first.0.svg(), again.0.svg());
-        assert_ne!(first.0.table, small(number, None, 2).0.table);
+        assert_ne!(first.0.table, small(number, &[], 2).0.table);
     }
 }
 
 #[test]
 fn every_figure_is_a_table_and_a_plot() {
     for number in FIGURES {
-        let (made, told) = small(number, Some(Arm::Copies), 1);
+        let (made, told) = small(number, &[Arm::Copies], 1);
         assert_eq!(told.len(), made.table.rows.len());
         assert!(made.table.rows.iter().all(|row| row.len() == made.table.columns.len()));
         let svg = made.svg();
         assert!(svg.starts_with("<svg") && svg.contains(&made.title), "{svg}");
     }
-    let (all, copies) = (small(9, None, 1).0.table, small(9, Some(Arm::Copies), 1).0.table);
+    let (all, copies) = (small(9, &[], 1).0.table, small(9, &[Arm::Copies], 1).0.table);
     let rows: Vec<_> = all.rows.iter().filter(|row| copies.rows.contains(row)).collect();
     assert_eq!(rows.len(), copies.rows.len(), "an arm alone is what it is beside others");
     assert!(rows.len() < all.rows.len());
 }
 
 #[test]
-fn there_are_no_other_figures() {
-    let settings = Settings {
-        pace: Pace::USUAL,
-        nodes: 3,
-        keys: 500,
-        replicas: 1,
-        seed: 1,
-        reads_percent: 100,
-        arm: None,
-        window: None,
+fn what_a_figure_is_not_about_is_refused() {
+    for number in FIGURES {
+        let thetas = check(number, &settings(&[], &[0.99], 1));
+        let one_skew = [10, 11, 14].contains(&number);
+        assert_eq!(thetas, if one_skew { Err(Refusal::Thetas(number)) } else { Ok(()) });
+        let about_copies = [12, 13].contains(&number);
+        let of_arms = if about_copies { Err(Refusal::Arms(number)) } else { Ok(()) };
+        for arms in [&[Arm::Hashing][..], &[Arm::Cache], &[Arm::Copies, Arm::Anywhere]] {
+            assert_eq!(check(number, &settings(arms, &[], 1)), of_arms, "{number} {arms:?}");
+        }
+        for arms in [&[][..], &[Arm::Copies], &[Arm::Anywhere]] {
+            assert_eq!(check(number, &settings(arms, &[], 1)), Ok(()), "{number} {arms:?}");
+        }
+    }
+    let refused = figure(12, &settings(&[Arm::Hashing], &[], 1), |_| ());
+    assert_eq!(refused, Err(Refusal::Arms(12)));
+    assert_eq!(figure(7, &settings(&[], &[], 1), |_| ()), Err(Refusal::Figure));
+}
+
+#[test]
+fn skews_are_those_asked_for() {
+    for (number, uniform) in [(8, true), (9, true), (12, false)] {
+        let asked = settings(&[Arm::Copies], &[1.2, 0.99, 1.2], 1);
+        let made = figure(number, &asked, |_| ()).expect("it compares skews");
+        let skews = column(&made, if uniform { "keys" } else { "spread" });
+        let mut expected = vec!["zipf 0.99", "zipf 1.2"];
+        if uniform {
+            expected.insert(0, "uniform");
+        }
+        let mut found: Vec<_> = skews.into_iter().cloned().collect();
+        found.dedup();
+        assert_eq!(found, expected.into_iter().map(Cell::text).collect::<Vec<_>>(), "{number}");
+    }
+}
+
+#[test]
+fn throughput_is_compared_with_that_of_hashing_beside_it() {
+    let ratios = |arms: &[Arm]| {
+        let (made, _) = small(8, arms, 1);
+        let of = |key| column(&made, key).into_iter().cloned().collect::<Vec<_>>();
+        (of("throughput"), of("over_hashing"))
     };
-    assert_eq!(figure(7, &settings, |_| ()), None);
+    let (served, ratios_beside) = ratios(&[Arm::Copies, Arm::Hashing]);
+    let half = served.len() / 2;
+    assert!(ratios_beside.iter().take(half).all(|ratio| *ratio == Cell::Number(1.0, 2)));
+    for place in half..served.len() {
+        let number = |cell: Option<&Cell>| match cell {
+            Some(Cell::Number(number, _)) => *number,
+            other => panic!("{other:?} is no number"),
+        };
+        let expected = number(served.get(place)) / number(served.get(place - half));
+        let ratio = number(ratios_beside.get(place));
+        assert!((ratio - expected).abs() < 1e-9, "{ratio} is not {expected}");
+    }
+    let (_, alone) = ratios(&[Arm::Copies]);
+    assert!(alone.iter().all(|ratio| *ratio == Cell::None), "{alone:?}");
 }
 
 /// Where copies are no help and the first trials are at five times what hashing can serve: writes

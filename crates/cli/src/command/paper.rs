@@ -5,7 +5,7 @@ mod netmc;
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::{figure, parse};
-use paper::pegasus::{self, FIGURES, Settings};
+use paper::pegasus::{self, FIGURES, Refusal, Settings};
 use paper::{Arm, Pace};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,7 +47,9 @@ Figures:
 Examples:
   keyway paper pegasus --figure 8
   keyway paper pegasus --figure 8 --nodes 128 --seconds 0.5 --arm copies
+  keyway paper pegasus --figure 8 --arm hashing,anywhere --theta 0.9,0.99,1.2 --reads 95
   keyway paper pegasus --figure 10 --replicas 3
+  keyway paper pegasus --figure 13 --nodes 512 --slowed 100 --keys 100k --arm anywhere
   keyway paper pegasus --figure 14 --seconds 60 --out plots
   keyway paper pegasus --figure 14 --reads 95 --arm anywhere
   keyway paper pegasus --figure 14 --slowed 1 --seconds 11 --keys 100k --arm copies
@@ -69,10 +71,14 @@ struct Pegasus {
     /// Share of reads, in percent; the rest are writes. Figure 10 is about it, and takes none.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     reads: Option<u32>,
-    /// Look at one way to spread load alone, where several are compared: hashing, copies,
-    /// anywhere or cache.
-    #[arg(long, value_name = "ARM", value_parser = parse_arm)]
-    arm: Option<Arm>,
+    /// A way to spread load that is looked at: hashing, copies, anywhere or cache. All, if none is
+    /// named; figures 12 and 13 are about copies alone, or about anywhere.
+    #[arg(long = "arm", value_name = "ARM", value_delimiter = ',', value_parser = parse_arm)]
+    arms: Vec<Arm>,
+    /// Exponents of Zipf's law, in figures that compare some. Without it, what suits the figure.
+    #[arg(long = "theta", value_name = "EXPONENT", value_delimiter = ',')]
+    #[arg(value_parser = parse::exponent)]
+    thetas: Vec<f64>,
     /// How long each trial is looked at, in virtual time. Without it, what suits the figure.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     seconds: Option<Duration>,
@@ -129,14 +135,32 @@ impl Pegasus {
         if self.figure == 10 && self.reads.is_some() {
             return Err(Failure::usage("--reads: figure 10 shows all shares of reads"));
         }
+        let settings = Settings {
+            nodes,
+            keys,
+            replicas,
+            pace: self.slowed,
+            seed,
+            reads_percent: self.reads.unwrap_or(100),
+            arms: self.arms,
+            thetas: self.thetas,
+            window: self.seconds,
+        };
+        pegasus::check(self.figure, &settings).map_err(refused)?;
         figure::make_folder(&self.out)?;
-        let Self { slowed: pace, arm, seconds: window, .. } = self;
-        let reads_percent = self.reads.unwrap_or(100);
-        let settings = Settings { nodes, keys, replicas, pace, seed, reads_percent, arm, window };
         let tell = |line: &str| eprintln!("{line}");
-        let made = pegasus::figure(self.figure, &settings, tell)
-            .expect("clap lets no other number through");
+        let made = pegasus::figure(self.figure, &settings, tell).map_err(refused)?;
         figure::show(&made, &self.out, &format!("pegasus-{}", self.figure), json)?;
         Ok(Verdict::Yes)
     }
+}
+
+/// Says which option is to blame.
+fn refused(refusal: Refusal) -> Failure {
+    let option = match refusal {
+        Refusal::Figure => "--figure",
+        Refusal::Thetas(_) => "--theta",
+        Refusal::Arms(_) => "--arm",
+    };
+    Failure::usage(format!("{option}: {refusal}"))
 }

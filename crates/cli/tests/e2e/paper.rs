@@ -9,10 +9,12 @@ fn an_experiment_prints_its_table_and_writes_its_plot() {
     let out = home.path().join("plots");
     let directory = out.to_str().expect("a plain name");
     let words = ["paper", "pegasus", "--figure", "9", "--nodes", "4", "--keys", "1k"];
+    let words = [&words[..], &["--arm", "hashing,copies", "--arm", "anywhere"]].concat();
+    let words = [&words[..], &["--theta", "0.99,1.2"]].concat();
     let words = [&words[..], &["--seconds", "0.1", "--out", directory]].concat();
 
     let ran = run(&words).expect(0);
-    for text in ["Figure 9", "4 nodes", "consistent hashing", "uniform", "zipf 1.2", "gain max"] {
+    for text in ["Figure 9", "4 nodes", "consistent hashing", "uniform", "zipf 0.99", "gain max"] {
         assert!(ran.stdout.contains(text), "{text} in {}", ran.stdout);
     }
     let svg = std::fs::read_to_string(out.join("pegasus-9.svg")).expect("a plot");
@@ -21,7 +23,7 @@ fn an_experiment_prints_its_table_and_writes_its_plot() {
     let lines = run(&[&words[..], &["--json"]].concat()).expect(0).json_lines();
     let (head, rows) = lines.split_first().expect("a head and rows");
     assert!(head["title"].as_str().is_some_and(|title| title.contains("Figure 9")), "{head}");
-    assert_eq!(rows.len(), 20, "four ways to spread load: {rows:?}");
+    assert_eq!(rows.len(), 9, "three ways to spread load, uniform and two skews: {rows:?}");
     for row in rows {
         assert!(row["p99_us"].as_f64().is_some_and(|p99_us| p99_us > 200.0), "two hops: {row}");
         assert!(row["answered"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)));
@@ -40,6 +42,9 @@ fn what_cannot_be_made_is_refused_with_a_reason() {
     assert!(refused(&["--figure", "8", "--nodes", "4", "--replicas", "5"]).contains("1 to 4"));
     assert!(refused(&["--figure", "10", "--reads", "95"]).contains("all shares of reads"));
     assert!(refused(&["--figure", "8", "--reads", "101"]).contains("0..=100"));
+    assert!(refused(&["--figure", "10", "--theta", "0.99"]).contains("--theta: figure 10 is at"));
+    assert!(refused(&["--figure", "8", "--theta", "11"]).contains("between 0 and 10"));
+    assert!(refused(&["--figure", "12", "--arm", "hashing"]).contains("either copies or anywhere"));
     assert!(refused(&["--figure", "8", "--keys", "0"]).contains("at least 1"));
     assert!(refused(&["--figure", "8", "--out", "/dev/null/x"]).contains("--out DIR"));
 }

@@ -1,11 +1,10 @@
 //! Figure 9: the tail latency, and how many requests are answered, against skew.
 
-use super::throughput::skews;
 use super::{CAP_NOTE, Settings, measure_all};
-use crate::Load;
 use crate::figure::{Cell, Column, Figure, Table};
 use crate::plot::Panel;
 use crate::rack::{Bounds, Rack, Trial};
+use crate::{Arm, Load};
 use std::time::Duration;
 
 /// How busy the nodes are if every one takes its share.
@@ -29,12 +28,13 @@ const COLUMNS: [Column; 9] = [
 /// Makes the figure.
 pub(super) fn against_skew(settings: &Settings, mut tell: impl FnMut(&str)) -> Figure {
     let window = settings.window.unwrap_or(WINDOW);
-    let points: Vec<_> =
-        settings.arms().flat_map(|arm| skews().map(move |(x, skew)| (arm, x, skew))).collect();
+    let skews = settings.skews();
+    let at_skews = |arm: Arm| skews.iter().map(move |(x, skew)| (arm, *x, *skew));
+    let points: Vec<_> = settings.arms().flat_map(at_skews).collect();
     let panel = |title: &str, y, logarithmic| Panel {
         title: title.to_owned(),
         x: "popularity of keys",
-        places: skews().map(|(_, skew)| skew.to_string()).collect(),
+        places: skews.iter().map(|(_, skew)| skew.to_string()).collect(),
         y,
         logarithmic,
         curves: Vec::new(),

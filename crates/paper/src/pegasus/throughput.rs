@@ -1,6 +1,6 @@
 //! Figures 8 and 10 to 13: throughput under an objective for the tail latency.
 
-use super::{EVEN, Settings, THETA, THETAS, measure_all};
+use super::{EVEN, Settings, THETA, measure_all};
 use crate::figure::{Cell, Column, Figure, Table};
 use crate::plot::Panel;
 use crate::rack::{Rack, RackSpec};
@@ -59,8 +59,9 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// Figure 8: against skew.
 pub(super) fn against_skew(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
+    let skews = settings.skews();
     let points = settings.arms().flat_map(|arm| {
-        skews().map(move |(x, skew)| Point {
+        skews.iter().map(move |&(x, skew)| Point {
             panel: ONLY,
             curve: arm.name().to_owned(),
             x,
@@ -120,7 +121,7 @@ pub(super) fn against_nodes(settings: &Settings, tell: impl FnMut(&str)) -> Figu
 
 /// Figure 12: against the number of keys that have copies.
 pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
-    let points = HOT_THETAS.into_iter().flat_map(|theta| {
+    let points = settings.thetas(&HOT_THETAS).into_iter().flat_map(|theta| {
         let places = std::iter::successors(Some(0.0), |place| Some(place + 1.0));
         places.zip(HOT_KEYS).map(move |(x, most)| Point {
             panel: ONLY,
@@ -143,9 +144,10 @@ pub(super) fn against_hot_keys(settings: &Settings, tell: impl FnMut(&str)) -> F
 pub(super) fn against_speeds(settings: &Settings, tell: impl FnMut(&str)) -> Figure {
     let spreads = SELECTIONS.map(|(selection, name)| (settings.spreading(), selection, name));
     let alone = (Arm::Hashing, Selection::default(), Arm::Hashing.name());
+    let skews = &settings.skews();
     let points = SPEEDS.into_iter().flat_map(|(half_slow, panel)| {
         [alone].into_iter().chain(spreads).flat_map(move |(arm, selection, name)| {
-            skews().map(move |(x, skew)| Point {
+            skews.iter().map(move |&(x, skew)| Point {
                 panel,
                 curve: name.to_owned(),
                 x,
@@ -182,12 +184,6 @@ const READS: [u32; 8] = [0, 20, 40, 60, 80, 90, 95, 100];
 const SKEW_AXIS: Axis =
     Axis { label: "popularity of keys", column: Column { head: "keys", key: "keys" }, named: true };
 
-/// The skews of an axis, and their places on it.
-pub(super) fn skews() -> impl Iterator<Item = (f64, Skew)> + Clone {
-    let places = std::iter::successors(Some(0.0), |place| Some(place + 1.0));
-    places.zip([Skew::Uniform].into_iter().chain(THETAS.map(Skew::Zipf)))
-}
-
 fn figure(
     settings: &Settings,
     title: &str,
@@ -199,6 +195,7 @@ fn figure(
     let measure = |point: &Point| highest(&mut Rack::new(point.spec), &point.load, window);
     let mut panels: Vec<Panel> = Vec::new();
     let mut rows = Vec::new();
+    let mut hashing = Hashing::default();
     measure_all(&points, measure, |point, best| {
         let served = best.trial.as_ref().map_or(0.0, |trial| trial.throughput());
         tell(&format!("{}, {}: {served:.0} requests/s", point.name(), point.at));
@@ -210,7 +207,8 @@ fn figure(
             panel.places.push(point.at.clone());
         }
         panel.add(&point.curve, point.x, served);
-        rows.push(row(point, &best));
+        hashing.note(point, &best);
+        rows.push(row(point, &best, hashing.of(point)));
     });
     let mut columns = vec![axis.column];
     columns.extend(COLUMNS);
@@ -223,11 +221,12 @@ fn figure(
 }
 
 /// The columns after that of the axis.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column { head: "spread", key: "spread" },
     Column { head: "throughput/s", key: "throughput" },
     Column { head: "cap/s", key: "cap" },
     Column { head: "of cap", key: "of_cap" },
+    Column { head: "x hashing", key: "over_hashing" },
     Column { head: "gain max", key: "gain_max" },
     Column { head: "p99 us", key: "p99_us" },
     Column { head: "objective us", key: "objective_us" },
@@ -236,7 +235,33 @@ const COLUMNS: [Column; 10] = [
     Column { head: "mean busy", key: "busy_mean" },
 ];
 
-fn row(point: &Point, Best { bounds, objective_us, trial }: &Best) -> Vec<Cell> {
+/// What hashing serves, where it is among the points: a rack, a load, and requests per second.
+#[derive(Default)]
+struct Hashing(Vec<(RackSpec, Load, f64)>);
+
+impl Hashing {
+    /// Remembers what was served, if that was by hashing.
+    fn note(&mut self, point: &Point, best: &Best) {
+        if let (Arm::Hashing, Some(trial)) = (point.spec.arm, &best.trial) {
+            self.0.push((point.spec, point.load, trial.throughput()));
+        }
+    }
+
+    /// What it serves of this load on the same nodes. Its points come before those of others.
+    fn of(&self, point: &Point) -> Option<f64> {
+        let selection = Selection::default();
+        let spec = RackSpec { arm: Arm::Hashing, selection, hot_keys_max: None, ..point.spec };
+        let same = self.0.iter().find(|(of, load, _)| *of == spec && *load == point.load);
+        same.map(|(.., served)| *served)
+    }
+}
+
+/// A row, beside which hashing serves so much.
+fn row(
+    point: &Point,
+    Best { bounds, objective_us, trial }: &Best,
+    hashing: Option<f64>,
+) -> Vec<Cell> {
     let trial = trial.as_ref();
     let served = trial.map(|trial| trial.throughput());
     vec![
@@ -245,6 +270,7 @@ fn row(point: &Point, Best { bounds, objective_us, trial }: &Best) -> Vec<Cell> 
         Cell::number(served, 0),
         Cell::number(bounds.cap, 0),
         Cell::number(served.map(|served| served / bounds.cap), 3),
+        Cell::number(served.zip(hashing).map(|(served, hashing)| served / hashing), 2),
         Cell::number(bounds.gain_max(), 2),
         Cell::number(trial.map(|trial| trial.p99_us as f64), 0),
         Cell::number(*objective_us as f64, 0),
