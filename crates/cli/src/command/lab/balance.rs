@@ -36,6 +36,7 @@ pub(crate) struct Args {
     replicas: Vec<u8>,
     /// Exponents of Zipf's law.
     #[arg(long, value_name = "EXPONENT", value_delimiter = ',', default_value = "0.9,0.99,1.2")]
+    #[arg(value_parser = parse::exponent)]
     theta: Vec<f64>,
     /// Shares of reads, in percent; the rest are writes.
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "100,95,50,0")]

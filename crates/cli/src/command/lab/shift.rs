@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: u8,
     /// Exponent of Zipf's law.
-    #[arg(long, value_name = "EXPONENT", default_value_t = 1.2)]
+    #[arg(long, value_name = "EXPONENT", value_parser = parse::exponent, default_value_t = 1.2)]
     theta: f64,
     /// Share of reads, in percent; the rest are writes.
     #[arg(long, value_name = "PERCENT", default_value_t = 100)]
