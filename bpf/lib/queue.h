@@ -121,7 +121,8 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 		report->rate = rate;
 	if (own->fastest < rate)
 		own->fastest = rate;
-	if (!rate)
+	/* What is said of copies answers no request. */
+	if (!rate && kw->op < KW_OP_HOT_COPIED)
 		queue->waiting = queue->waiting > KW_REQUEST ? queue->waiting - KW_REQUEST : 0;
 	if (queue->waiting < told)
 		queue->waiting = told;

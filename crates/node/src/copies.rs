@@ -197,7 +197,7 @@ pub(crate) fn tell_held<E>(ctx: &mut Context<'_, E>, from: Endpoint, header: &He
     if header.hop_flags & hop_flag::ROAM != 0 {
         return;
     }
-    let answer = Header {
+    let mut answer = Header {
         node: ctx.directory.me.0,
         load: ctx.load,
         op: Op::HotCopied as u8,
@@ -211,6 +211,7 @@ pub(crate) fn tell_held<E>(ctx: &mut Context<'_, E>, from: Endpoint, header: &He
         keyhash: header.keyhash,
         ..Header::default()
     };
+    answer.set_rate(ctx.rate);
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &answer, &[]);
     });

@@ -98,13 +98,14 @@ impl Replica {
         let Some(me) = ctx.directory.endpoint(ctx.directory.me, self.id()) else { return };
         let (version, again) = (cover.wanted, cover.asked.is_some());
         cover.asked = Some(Asked { version, since: ctx.now, again });
-        let header = Header {
+        let mut header = Header {
             op: Op::HotCover as u8,
             object_version: version,
             reply_addr: me.addr,
             reply_port: me.port,
             ..self.hot_header(ctx, at)
         };
+        header.set_rate(ctx.rate);
         ctx.out.push(ctx.directory.switch, |out| {
             wire::emit(out, &header, &[]);
         });

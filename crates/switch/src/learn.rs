@@ -19,6 +19,11 @@ pub(crate) fn is_about_one_key(op: Op) -> bool {
     )
 }
 
+/// Whether a reply answers a request, and does not say something of copies.
+pub(crate) fn answers_a_request(op: Op) -> bool {
+    op.is_reply() && !matches!(op, Op::HotCopied | Op::HotCover)
+}
+
 /// Whether the answer to a write is of a trip, and decided.
 pub(crate) fn is_roamed(header: &[u8; HEADER_LEN]) -> bool {
     Code::says_decided(header.code()) && header.hop_flags() & hop_flag::ROAM != 0

@@ -25,6 +25,17 @@ pub struct Loads {
     fastest: u32,
 }
 
+/// What a reply says of the node that it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    /// Datagrams that it found waiting.
+    pub(crate) load: u16,
+    /// Requests that it serves in a second; 0: it does not say.
+    pub(crate) rate: u32,
+    /// Whether a request that was sent there is answered. What is said of copies answers none.
+    pub(crate) answers: bool,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     /// Datagrams that it found waiting, when it last said so.
@@ -81,15 +92,15 @@ impl Loads {
         self.node(node).reported = Some(load);
     }
 
-    /// A reply has come from this node, which found so many datagrams waiting, and says that it
-    /// serves so many requests in a second; 0: it does not say.
-    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, load: u16, rate: u32) {
+    /// A reply has come from this node, which says this.
+    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, told: Told) {
+        let Told { load, rate, answers } = told;
         self.note(node, load);
         self.fastest = self.fastest.max(rate);
         let node = self.node(node);
         node.leak(now);
         (node.serves, node.rate) = (rate, in_a_nanosecond(rate));
-        if node.rate == 0 {
+        if node.rate == 0 && answers {
             node.queue = node.queue.saturating_sub(REQUEST);
         }
         node.queue = node.queue.max(u64::from(load) * REQUEST);
@@ -154,6 +165,10 @@ mod tests {
 
     const NODE: NodeId = NodeId(7);
 
+    fn told(load: u16, rate: u32) -> Told {
+        Told { load, rate, answers: true }
+    }
+
     fn ms(ms: u64) -> Instant {
         Instant::from_unix_ms(1_000_000 + ms)
     }
@@ -172,9 +187,9 @@ mod tests {
         let wait = |loads: &mut Loads, node| loads.predicted(ms(0), node);
         assert_eq!(wait(&mut loads, slow), REQUEST, "nobody has said a rate: what waits");
         assert_eq!((loads.serves(slow), loads.fastest()), (1, 1));
-        loads.answered(ms(0), slow, 0, 200);
-        loads.answered(ms(0), fast, 0, 400);
-        loads.answered(ms(0), silent, 0, 0);
+        loads.answered(ms(0), slow, told(0, 200));
+        loads.answered(ms(0), fast, told(0, 400));
+        loads.answered(ms(0), silent, told(0, 0));
         let of = |loads: &mut Loads| [slow, fast, silent].map(|node| wait(loads, node) / 100_000);
         assert_eq!(of(&mut loads), [50, 25, 25], "5 ms, and 2.5");
         let serves = [slow, fast, silent].map(|node| loads.serves(node));
@@ -191,7 +206,7 @@ mod tests {
     #[test]
     fn a_known_rate_drains_the_queue_and_no_further() {
         let mut loads = Loads::default();
-        loads.answered(ms(0), NODE, 0, 1_000);
+        loads.answered(ms(0), NODE, told(0, 1_000));
         for _ in 0..10 {
             loads.sent(ms(0), NODE);
         }
@@ -199,12 +214,12 @@ mod tests {
         assert!((of(&mut loads, 0) - 10.0).abs() < 1e-6);
         assert!((of(&mut loads, 4) - 6.0).abs() < 1e-3, "one a millisecond");
         assert!((of(&mut loads, 3) - 6.0).abs() < 1e-3, "time does not run back");
-        loads.answered(ms(4), NODE, 0, 2_000);
+        loads.answered(ms(4), NODE, told(0, 2_000));
         assert!((of(&mut loads, 5) - 4.0).abs() < 1e-2, "two a millisecond, none for the reply");
         assert_eq!(queue(&mut loads, ms(60_000)), 0);
         loads.sent(ms(60_000), NODE);
         assert_eq!(queue(&mut loads, ms(60_000)), REQUEST, "nothing is saved up");
-        loads.answered(ms(60_000), NODE, 0, u32::MAX);
+        loads.answered(ms(60_000), NODE, told(0, u32::MAX));
         assert_eq!(queue(&mut loads, Instant(u64::MAX)), 0);
     }
 
@@ -214,14 +229,14 @@ mod tests {
         for _ in 0..8 {
             loads.sent(ms(0), NODE);
         }
-        loads.answered(ms(1), NODE, 0, 0);
+        loads.answered(ms(1), NODE, told(0, 0));
         assert_eq!(queue(&mut loads, ms(9)), 7 * REQUEST);
         loads.sent(ms(9), NODE);
         assert_eq!(queue(&mut loads, ms(10)), 4 * REQUEST);
         assert_eq!(queue(&mut loads, ms(19)), 4 * REQUEST, "half a period counts later");
         assert_eq!(queue(&mut loads, ms(35)), REQUEST);
         for _ in 0..3 {
-            loads.answered(ms(36), NODE, 0, 0);
+            loads.answered(ms(36), NODE, told(0, 0));
         }
         assert_eq!(queue(&mut loads, ms(36)), 0);
         loads.sent(ms(36), NODE);
@@ -232,12 +247,12 @@ mod tests {
     fn what_others_have_sent_is_known_by_reports() {
         for rate in [0, 1_000] {
             let mut loads = Loads::default();
-            loads.answered(ms(0), NODE, 0, rate);
+            loads.answered(ms(0), NODE, told(0, rate));
             loads.sent(ms(1), NODE);
-            loads.answered(ms(1), NODE, 12, rate);
+            loads.answered(ms(1), NODE, told(12, rate));
             assert_eq!(queue(&mut loads, ms(1)), 12 * REQUEST);
             loads.sent(ms(1), NODE);
-            loads.answered(ms(1), NODE, 2, rate);
+            loads.answered(ms(1), NODE, told(2, rate));
             let answered = if rate == 0 { 12 } else { 13 };
             assert_eq!(queue(&mut loads, ms(1)), answered * REQUEST, "it was less before");
         }

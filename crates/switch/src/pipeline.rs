@@ -2,6 +2,7 @@
 
 use crate::directory::View;
 use crate::hot::{HotTable, Row};
+use crate::loads::Told;
 use crate::tables::{Action, Exit};
 use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
 use cluster::{KeyspaceId, Life, Match, NodeId, Plant, Tenure};
@@ -287,7 +288,8 @@ impl Pipeline {
         }
         // A node that leaves the request's chain in its reply does not know of rates.
         let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
-        self.loads.answered(now, sender, header.load(), rate);
+        let told = Told { load: header.load(), rate, answers: learn::answers_a_request(op) };
+        self.loads.answered(now, sender, told);
         if let Some(keeper) = self.keeper.as_ref().filter(|_| learn::is_about_one_key(op))
             && !keeper.note(header)
         {
@@ -299,7 +301,7 @@ impl Pipeline {
         if op == Op::PutReply && !self.hot.table().is_empty() {
             self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_put(sender, header));
         }
-        if !matches!(op, Op::HotCopied | Op::HotCover) {
+        if learn::answers_a_request(op) {
             header.set_told(self.moment().present);
         }
         out.push_copy(to, datagram);

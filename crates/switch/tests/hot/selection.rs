@@ -96,6 +96,20 @@ fn without_rates_what_was_sent_and_not_answered_counts() {
 }
 
 #[test]
+fn what_is_said_of_copies_answers_no_request() {
+    for op in [Op::HotCopied, Op::HotCover] {
+        let mut pipeline = new(2, Selection::Predicted);
+        warm(&mut pipeline, 2, 7);
+        assert_eq!(shares(&mut pipeline, 0, 20, 0), BTreeMap::from([(1, 10), (2, 10)]));
+        let says = Says { op, node: 2, version: 7, ..NOTHING };
+        (0..10).for_each(|_| reply(&mut pipeline, at(0), says));
+        assert_eq!(shares(&mut pipeline, 0, 20, 0), BTreeMap::from([(1, 10), (2, 10)]));
+        reply(&mut pipeline, at(0), Says { load: 40, ..says });
+        assert_eq!(shares(&mut pipeline, 0, 20, 0), BTreeMap::from([(1, 20)]), "but of the load");
+    }
+}
+
+#[test]
 fn multigets_of_one_key_reach_all_that_hold_it_and_its_keys_are_counted() {
     for selection in [Selection::Random, Selection::Reported, Selection::Predicted] {
         let mut pipeline = new(4, selection);

@@ -54,6 +54,24 @@ fn no_node_has_less_to_do_than_it_has_just_reported() {
     assert!(asked[3] >= 65 && asked[2] >= 15, "{asked:?}: the first 49, and half of the others");
 }
 
+/// What a node says of its copies takes nothing off of what it has to do.
+#[test]
+fn what_is_said_of_copies_answers_no_request() {
+    let Some((stand, program)) = ready("predictions without rates") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on(processors()[0]);
+    warm_up(&switch, 1);
+    reply(&switch, &says(Op::HotCopied, 3, 5, 1));
+    for op in [Op::HotCopied, Op::HotCover] {
+        asks_many(&switch);
+        (0..60).for_each(|_| reply(&switch, &says(op, 2, 5, 1)));
+        let asked = asks_many(&switch);
+        assert!((asked[2] - asked[3]).abs() < 10, "{asked:?}: both have as much to do");
+    }
+}
+
 /// Each processor has its own share of the packets; once a tick it hears of the others'.
 #[test]
 fn a_processor_knows_what_the_others_have_sent() {

@@ -271,6 +271,31 @@ fn of_a_key_that_it_does_not_know_a_tail_says_the_version_of_what_was_collected(
     }
 }
 
+/// Delivers everything, and gives what of it says something of copies, with the rate in it.
+fn said_of_copies(chain: &mut Chain) -> Vec<(Op, u8, u32)> {
+    let mut said = Vec::new();
+    while let Some((_, _, bytes)) = chain.wires.front() {
+        let header = Header::read(Packet::parse(bytes).unwrap().header());
+        let op = Op::from_wire(header.op).unwrap();
+        if matches!(op, Op::HotCopied | Op::HotCover) {
+            let (rate, _) = header.chain.split_first_chunk().unwrap();
+            said.push((op, header.chain_len, u32::from_be_bytes(*rate)));
+        }
+        chain.deliver_wire(0);
+    }
+    said
+}
+
+#[test]
+fn copies_and_covers_say_what_the_node_can_serve() {
+    let mut chain = Chain::hot();
+    chain.put(HOT, b"2");
+    assert_eq!(said_of_copies(&mut chain), [(Op::HotCopied, 0, RATE); 2]);
+    chain.replies.clear();
+    chain.mget(TAIL, None);
+    assert_eq!(said_of_copies(&mut chain), [(Op::HotCover, 0, RATE)]);
+}
+
 #[test]
 fn copies_and_covers_are_taken_from_whom_they_may_come() {
     let mut chain = Chain::hot();
