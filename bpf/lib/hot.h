@@ -201,7 +201,7 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 	if (!hot || !own)
 		return -1;
 	last = kw_last_place(hot->readers);
-	enough = kw_fastest(own) * of;
+	enough = kw_fastest() * of;
 	draw = kw_draw(own);
 	place = draw >> 16;
 	step = draw >> 32 | 1;
@@ -216,7 +216,7 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 			found = next;
 			least = load;
 		}
-		fit += kw_counts(own, kw_picked(next));
+		fit += kw_counts(kw_picked(next));
 		if (fit >= enough)
 			break;
 	}
@@ -235,7 +235,7 @@ __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own
 	if (!hot || !own)
 		return KW_NOBODY;
 	readers = hot->readers;
-	enough = kw_fastest(own) * KW_OF_READS;
+	enough = kw_fastest() * KW_OF_READS;
 	draw = kw_draw(own);
 	for (i = 0; i < KW_SAMPLES_MAX && i < readers; i++) {
 		reader = (draw & 0xffff) * readers >> 16;
@@ -255,7 +255,7 @@ __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own
 			found = node;
 			least = load;
 		}
-		fit += kw_counts(own, node);
+		fit += kw_counts(node);
 		if (fit >= enough)
 			break;
 	}

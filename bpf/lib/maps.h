@@ -120,7 +120,6 @@ struct kw_own {
 	__u64			tick;		/* In which the clock was last asked. */
 	__u64			random;		/* The last number drawn; 0: none was. */
 	__u64			fence;		/* Of no use but to be written. */
-	__u64			fastest;	/* The highest rate that a node has said here. */
 	struct kw_queue		queues[KW_NODES_MAX];	/* By node id. */
 };
 
@@ -145,6 +144,9 @@ struct {
 
 /* By node id. Not in a map of many values, since each look into one takes time. */
 struct kw_report reports[KW_NODES_MAX] SEC(".data.reports");
+
+/* The most that any of them has said it serves in a second. Apart, since it is seldom written. */
+__u32 fastest SEC(".data.fastest");
 
 /* When each node has done what all processors have sent to it: see queue.h. By node id. */
 __u64 backlogs[KW_NODES_MAX] SEC(".data.backlogs");

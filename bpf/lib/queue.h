@@ -119,8 +119,8 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 	queue = kw_queue(own, node); /* By the rate that it said before. */
 	if (report->rate != rate)
 		report->rate = rate;
-	if (own->fastest < rate)
-		own->fastest = rate;
+	if (fastest < rate)
+		fastest = rate;
 	/* What is said of copies answers no request. */
 	if (!rate && kw->op < KW_OP_HOT_COPIED)
 		queue->waiting = queue->waiting > KW_REQUEST ? queue->waiting - KW_REQUEST : 0;
@@ -129,23 +129,25 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 }
 
 /* What the fastest node can serve in a second; 1 if none says it. */
-static __always_inline __u64 kw_fastest(const struct kw_own *own)
+static __always_inline __u64 kw_fastest(void)
 {
-	return own->fastest ? own->fastest : 1;
+	__u32 most = *(volatile __u32 *)&fastest;
+
+	return most ? most : 1;
 }
 
 /* What a node can serve; one that does not say it passes for one of the fastest. */
-static __always_inline __u64 kw_serves(const struct kw_own *own, __u32 node)
+static __always_inline __u64 kw_serves(__u32 node)
 {
 	__u32 rate = kw_report(node)->rate;
 
-	return rate ? rate : kw_fastest(own);
+	return rate ? rate : kw_fastest();
 }
 
 /* What a node counts for among those that are looked at: half of the fastest at least. */
-static __always_inline __u64 kw_counts(const struct kw_own *own, __u32 node)
+static __always_inline __u64 kw_counts(__u32 node)
 {
-	__u64 rate = kw_serves(own, node), half = (kw_fastest(own) + 1) / 2;
+	__u64 rate = kw_serves(node), half = (kw_fastest() + 1) / 2;
 
 	return rate < half ? half : rate;
 }
@@ -166,7 +168,7 @@ __noinline __u64 kw_busy(struct kw_own *own, __u32 node)
 	queue = &own->queues[node & (KW_NODES_MAX - 1)];
 	if (queue->tick != own->tick)
 		kw_leak(own, queue, node);
-	return (queue->waiting + KW_REQUEST) / kw_serves(own, node);
+	return (queue->waiting + KW_REQUEST) / kw_serves(node);
 }
 
 #endif /* KEYWAY_QUEUE_H */

@@ -8,6 +8,7 @@ use cluster::{
 };
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use wire::{Endpoint, Header, Op};
 use xdp::Program;
 
@@ -127,27 +128,36 @@ fn stay_on(processor: usize) {
     sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).unwrap();
 }
 
-/// Readers of the key in the two tests below; the first half of them has more to do.
-const READERS: std::ops::RangeInclusive<u16> = 2..=17;
+/// Readers of the key in the tests below; the first half of them has more to do.
+const READERS: RangeInclusive<u16> = 2..=17;
 
 fn is_busy(node: u16) -> bool {
     node <= 9
 }
 
-/// A switch with a key that all of them hold.
-fn many_hold(stand: &Stand, program: Program, selection: Selection, trip: bool) -> Switch<'_> {
+/// A trip with chains of one.
+const TRIP: Trip = Trip { number: 2, replicas: 1, copies: 0 };
+
+/// A switch with a key that these nodes may hold.
+pub(crate) fn many_hold(
+    stand: &Stand,
+    program: Program,
+    readers: RangeInclusive<u16>,
+    selection: Selection,
+    trip: Option<Trip>,
+) -> Switch<'_> {
     let mut switch = hot_switch(stand, program);
     let mut tables: SwitchTables = rack(2);
     let node =
         |id| NodeSpec { id: NodeId(id), endpoint: Endpoint::from(addr(id)), ..tables.nodes[0] };
-    let nodes = READERS.map(node).collect::<Vec<_>>();
+    let nodes = readers.clone().map(node).collect::<Vec<_>>();
     tables.nodes.truncate(1);
     tables.nodes.extend(nodes);
     switch.install(&tables);
     let mut order = order(2, 2);
-    order.places = READERS.map(|id| Some((NodeId(id), Life(1)))).collect();
-    order.keys[0].readers = 16;
-    order.keys[0].trip = trip.then_some(Trip { number: 2, replicas: 1, copies: 0 });
+    order.places = readers.map(|id| Some((NodeId(id), Life(1)))).collect();
+    order.keys[0].readers = u16::try_from(order.places.len()).unwrap();
+    order.keys[0].trip = trip;
     switch.plane.install_hot(&HotOrder { switch: LIFE, selection, ..order }).unwrap();
     reply(&switch, &says(Op::GetReply, HOME, 5, 2));
     switch
@@ -165,7 +175,7 @@ fn asks_the_busy(switch: &Switch<'_>, reads: usize) -> usize {
 #[test]
 fn readers_on_a_trip_are_drawn_alone() {
     let Some((stand, program)) = ready("drawing readers on a trip") else { return };
-    let switch = many_hold(&stand, program, Selection::Reported, true);
+    let switch = many_hold(&stand, program, READERS, Selection::Reported, Some(TRIP));
     for node in READERS {
         let load = if is_busy(node) { 9 } else { 0 };
         reply(&switch, &Header { load, ..says(Op::HotCopied, node, 5, 2) });
@@ -179,14 +189,36 @@ fn readers_on_a_trip_are_drawn_alone() {
 #[test]
 fn more_readers_are_looked_at_if_those_that_were_are_slow() {
     let Some((stand, program)) = ready("choosing among slow readers") else { return };
-    let switch = many_hold(&stand, program, Selection::Predicted, false);
+    let switch = many_hold(&stand, program, READERS, Selection::Predicted, None);
     stay_on(processors()[0]);
+    half_is_slow(&switch);
+    let busy = asks_the_busy(&switch, 4_000);
+    assert!((80..300).contains(&busy), "of 16 nodes four slow ones: 0.04");
+}
+
+/// Half of the nodes is slow, and has much to do.
+fn half_is_slow(switch: &Switch<'_>) {
     for node in READERS {
         let (rate, load) = if is_busy(node) { (60, 60_000) } else { (200, 0) };
         let mut said = Header { load, ..says(Op::HotCopied, node, 5, 2) };
         said.set_rate(rate);
-        reply(&switch, &said);
+        reply(switch, &said);
     }
-    let busy = asks_the_busy(&switch, 4_000);
-    assert!((80..300).contains(&busy), "of 16 nodes four slow ones: 0.04");
+}
+
+/// Replies come to some processors, and requests to others.
+#[test]
+fn a_processor_without_replies_knows_how_fast_nodes_are() {
+    let Some((stand, program)) = ready("choosing where no replies come") else { return };
+    let [one, other, ..] = processors()[..] else {
+        return crate::skip::report("choosing where no replies come", "there is one processor");
+    };
+    let switch = many_hold(&stand, program, READERS, Selection::Predicted, None);
+    stay_on(one);
+    half_is_slow(&switch);
+    std::thread::sleep(TICKS);
+    half_is_slow(&switch); // Which passes on what it has heard before.
+    stay_on(other);
+    let busy = asks_the_busy(&switch, 2_000);
+    assert!((40..150).contains(&busy), "of 16 nodes four slow ones: 0.04");
 }
