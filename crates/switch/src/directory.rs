@@ -19,13 +19,14 @@
 use crate::hot::HotTable;
 use crate::judge::Judge;
 use crate::moments::{Moment, Moments};
+use crate::reports::Reports;
 use crate::stamps::Stamps;
 use cluster::{HotOrder, InstallError, Lease, Life};
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The hot keys of a switch, and what passed it of them.
+/// The hot keys of a switch, what passed it of them, and what the nodes say of themselves.
 #[derive(Debug)]
 pub struct Directory {
     /// Changes with the table.
@@ -33,6 +34,7 @@ pub struct Directory {
     present: Mutex<Present>,
     moments: Moments,
     stamps: Stamps,
+    reports: Arc<Reports>,
 }
 
 #[derive(Debug)]
@@ -46,8 +48,8 @@ impl Directory {
     #[must_use]
     pub fn new(life: Life) -> Self {
         let present = Present { table: Arc::default(), judge: Judge::new(life) };
-        let (moments, stamps) = (Moments::default(), Stamps::default());
-        Self { number: AtomicU64::new(0), present: Mutex::new(present), moments, stamps }
+        let (moments, stamps, reports) = Default::default();
+        Self { number: AtomicU64::new(0), present: Mutex::new(present), moments, stamps, reports }
     }
 
     /// Takes an order, if [`Judge::takes`] says so.
@@ -103,6 +105,11 @@ impl Directory {
     #[inline]
     pub(crate) fn stamps(&self) -> &Stamps {
         &self.stamps
+    }
+
+    /// What the nodes say of themselves.
+    pub(crate) fn reports(&self) -> Arc<Reports> {
+        self.reports.clone()
     }
 
     /// The present table.

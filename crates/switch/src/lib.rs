@@ -7,7 +7,7 @@
 //! the outbox has grown to its usual size.
 //!
 //! Several pipelines, a thread each, may be one switch: they have the same [`Directory`] of hot
-//! keys (sections 8 and 9), and nothing else that changes.
+//! keys (sections 8 and 9), with what the nodes report, and nothing else that changes.
 //!
 //! A pipeline may also deal with what another kind of switch leaves to it, which keeps the
 //! directory: that one is its [`Keeper`].
@@ -15,7 +15,7 @@
 //! Modules in the order a packet meets them: `tables` and `hot` are what it is matched against,
 //! `directory` is how that changes, by the rules of `judge`, `pipeline` parses it and sends replies
 //! and single-key requests on, `learn` is what replies say of hot keys (`keeper`: to whom else they
-//! say it), `spread` chooses who answers reads of them, by `loads`, `roam` sends writes of them on
+//! say it), `spread` chooses who answers reads of them, by `loads` and `reports`, `roam` sends writes of them on
 //! their way by the `trip`, the table of `stamps` and the switch's `moments`, `split` makes many of
 //! one (`hints`: without a loop over keys), `counters` remembers what happened. `explain` answers
 //! people instead of packets.
@@ -31,6 +31,7 @@ mod learn;
 mod loads;
 mod moments;
 mod pipeline;
+mod reports;
 mod roam;
 mod split;
 mod spread;

@@ -2,27 +2,28 @@
 //!
 //! The prediction is Pegasus's: what is sent to a node counts up, and the count leaks at the rate
 //! at which the node serves, computed when somebody looks. So what is lost on the way is forgotten
-//! by itself. A node that does not say its rate leaks one request with each reply, and half of its
+//! by itself. A node that does not say its rate leaks one request with each answer, and half of its
 //! count every [`HALVED_EVERY_NS`].
 //!
 //! Nodes of different speed are compared by how long a request would be there, not by how many
 //! wait: of two that have as many, the slower one has more to do. One that does not say its rate
 //! passes for one of the fastest.
 //!
-//! A prediction is never less than what the node has just reported. Who sees every packet on its
-//! way to a node hardly needs that; but where packets are shared out between pipelines, each leaks
-//! at the whole rate what is a part of the requests, and would predict empty queues all the time.
+//! A prediction is never less than what the node has just reported to any pipeline of the switch.
+//! Each pipeline counts what it sends for itself, at once. When it first looks at a node in a tick
+//! it tells the others, and hears from them, what was sent there before ([`Backlog`]): so each
+//! knows of all, of the others' requests a tick or two late.
 
+use crate::reports::{Backlog, REQUEST, Report, Reports, Shared, tick_began, tick_of};
 use cluster::NodeId;
 use machine::Instant;
+use std::sync::Arc;
 
-/// What is known of each node's load. Each pipeline has its own, and so predicts from its own
-/// share of the packets.
+/// What is known of each node's load, as one pipeline of a switch sees it.
 #[derive(Clone, Debug)]
 pub struct Loads {
+    reports: Arc<Reports>,
     nodes: Vec<Node>,
-    /// The most that any of them has said it serves.
-    fastest: u32,
 }
 
 /// What a reply says of the node that it comes from.
@@ -32,27 +33,29 @@ pub(crate) struct Told {
     pub(crate) load: u16,
     /// Requests that it serves in a second; 0: it does not say.
     pub(crate) rate: u32,
-    /// Whether a request that was sent there is answered. What is said of copies answers none.
+    /// Whether a request is answered that was counted when it was sent there. What is said of
+    /// copies answers none.
     pub(crate) answers: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// Datagrams that it found waiting, when it last said so.
-    reported: Option<u16>,
-    /// Requests that it serves in a second, as it says; 0: it does not.
-    serves: u32,
-    /// The same in a nanosecond, in [`REQUEST`]s.
+    /// What it has said of itself, as this pipeline knows it.
+    report: Report,
+    /// Requests that it serves in a nanosecond, in [`REQUEST`]s.
     rate: u64,
     /// Requests that wait there, as predicted for `at`, in [`REQUEST`]s.
     queue: u64,
     at: Instant,
+    /// The tick in which this pipeline last heard of the others.
+    tick: u32,
+    /// What it then knew to wait there.
+    backlog: Backlog,
+    /// Requests that it has sent since, less those that were answered.
+    untold: i32,
+    /// Whether it has heard since that more wait than it knew.
+    surprised: bool,
 }
-
-/// One request in the fixed point of predictions: a node that serves one a second serves four of
-/// these units in a nanosecond, so rates are right within a quarter at that end and far better
-/// from there on.
-const REQUEST: u64 = 1 << 32;
 
 /// So many requests per second, in [`REQUEST`]s per nanosecond.
 fn in_a_nanosecond(rate: u32) -> u64 {
@@ -65,22 +68,27 @@ const HALVED_EVERY_NS: u64 = 10_000_000;
 
 impl Default for Loads {
     fn default() -> Self {
-        Self { nodes: vec![Node::default(); wire::NODES_MAX], fastest: 0 }
+        Self::sharing(Arc::default())
     }
 }
 
 impl Loads {
-    /// Datagrams that this node found waiting when it made the last of its replies to pass here;
-    /// `None` if none has passed.
+    /// Those of one of several pipelines, which share what nodes report.
+    pub(crate) fn sharing(reports: Arc<Reports>) -> Self {
+        Self { reports, nodes: vec![Node::default(); wire::NODES_MAX] }
+    }
+
+    /// Datagrams that this node found waiting when it made the last of its replies to pass the
+    /// switch; `None` if none has passed.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Option<u16> {
-        self.nodes.get(usize::from(node.0)).and_then(|it| it.reported)
+        self.reports.get(node).and_then(|it| it.report().load)
     }
 
     /// Every node that has reported, by id, with its last report.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, u16)> {
-        let ids = (0u16..).map(NodeId);
-        ids.zip(&self.nodes).filter_map(|(node, it)| Some((node, it.reported?)))
+        let ids = (0u16..).map(NodeId).take(self.nodes.len());
+        ids.filter_map(|node| Some((node, self.of(node)?)))
     }
 
     /// Takes the last report of a node, of which nothing else is known.
@@ -89,59 +97,87 @@ impl Loads {
     ///
     /// If the node's id is not below `NODES_MAX`, as those of compiled tables are.
     pub fn note(&mut self, node: NodeId, load: u16) {
-        self.node(node).reported = Some(load);
+        let shared = self.reports.get(node).expect(COMPILED);
+        shared.tell(Report { load: Some(load), ..shared.report() });
     }
 
     /// A reply has come from this node, which says this.
     pub(crate) fn answered(&mut self, now: Instant, node: NodeId, told: Told) {
-        let Told { load, rate, answers } = told;
-        self.note(node, load);
-        self.fastest = self.fastest.max(rate);
-        let node = self.node(node);
-        node.leak(now);
-        (node.serves, node.rate) = (rate, in_a_nanosecond(rate));
-        if node.rate == 0 && answers {
-            node.queue = node.queue.saturating_sub(REQUEST);
-        }
-        node.queue = node.queue.max(u64::from(load) * REQUEST);
+        self.reports.serves(told.rate);
+        // By the rate that it said before.
+        let (own, shared) = self.look(now, node);
+        own.answered(told);
+        shared.tell(own.report);
     }
 
     /// A request is sent to this node.
     pub(crate) fn sent(&mut self, now: Instant, node: NodeId) {
-        let node = self.node(node);
-        node.leak(now);
-        node.queue = node.queue.saturating_add(REQUEST);
+        let (own, _) = self.look(now, node);
+        own.queue = own.queue.saturating_add(REQUEST);
+        own.untold = own.untold.saturating_add(1);
     }
 
     /// In how many nanoseconds this node would have served a request that is sent there now; if no
     /// node has said its rate, something of which only the order means anything.
     pub(crate) fn predicted(&mut self, now: Instant, node: NodeId) -> u64 {
-        let fastest = self.fastest;
-        let node = self.node(node);
-        node.leak(now);
-        let rate = if node.rate == 0 { in_a_nanosecond(fastest) } else { node.rate };
-        node.queue.saturating_add(REQUEST) / rate.max(1)
+        let fastest = self.reports.fastest();
+        let (own, _) = self.look(now, node);
+        let rate = if own.rate == 0 { in_a_nanosecond(fastest) } else { own.rate };
+        own.queue.saturating_add(REQUEST) / rate.max(1)
     }
 
     /// What this node can serve beside others, in units of which [`Self::fastest`] are the most
     /// that any can.
     pub(crate) fn serves(&self, node: NodeId) -> u64 {
-        let known = self.nodes.get(usize::from(node.0)).map_or(0, |it| it.serves);
+        let known = self.reports.get(node).map_or(0, |it| it.report().rate);
         if known == 0 { self.fastest() } else { known.into() }
     }
 
     /// See [`Self::serves`].
     pub(crate) fn fastest(&self) -> u64 {
-        self.fastest.max(1).into()
+        self.reports.fastest().max(1).into()
     }
 
-    fn node(&mut self, node: NodeId) -> &mut Node {
-        let place = self.nodes.get_mut(usize::from(node.0));
-        place.expect("node ids are below NODES_MAX, as compiled")
+    /// What is known of a node now, here and by all.
+    fn look(&mut self, now: Instant, node: NodeId) -> (&mut Node, &Shared) {
+        let own = self.nodes.get_mut(usize::from(node.0)).expect(COMPILED);
+        let shared = self.reports.get(node).expect(COMPILED);
+        own.leak(now);
+        if own.tick != tick_of(now) {
+            own.pool(now, shared);
+        }
+        let report = shared.report();
+        if own.report != report {
+            own.hear(report); // Through another pipeline.
+        }
+        (own, shared)
     }
 }
 
+const COMPILED: &str = "node ids are below NODES_MAX, as compiled";
+
 impl Node {
+    fn answered(&mut self, Told { load, rate, answers }: Told) {
+        if rate == 0 && answers {
+            self.queue = self.queue.saturating_sub(REQUEST);
+            self.untold = self.untold.saturating_sub(1);
+        }
+        self.hear(Report { load: Some(load), rate });
+    }
+
+    /// It has said this of itself.
+    fn hear(&mut self, report: Report) {
+        if self.report.rate != report.rate {
+            self.rate = in_a_nanosecond(report.rate);
+        }
+        self.report = report;
+        let waiting = u64::from(report.load.unwrap_or(0)) * REQUEST;
+        if self.queue < waiting {
+            self.queue = waiting;
+            self.surprised = true;
+        }
+    }
+
     /// Lets go what has been served since the last look.
     fn leak(&mut self, now: Instant) {
         let elapsed = now.0.saturating_sub(self.at.0);
@@ -155,6 +191,31 @@ impl Node {
             let shift = u32::try_from(halvings).unwrap_or(u32::MAX);
             self.queue = self.queue.checked_shr(shift).unwrap_or(0);
             self.at = Instant(self.at.0 + halvings * HALVED_EVERY_NS);
+        }
+    }
+
+    /// Tells the others, in another tick than before, what was sent from here, and takes over what
+    /// they have told. Who is alone goes on by its own count, which is finer.
+    fn pool(&mut self, now: Instant, shared: &Shared) {
+        let (tick, began, known) = (tick_of(now), tick_began(now), shared.backlog());
+        let is_news = known != self.backlog;
+        let mut all = known;
+        if self.untold != 0 {
+            all = all.left(self.tick, self.rate).plus(self.untold);
+        }
+        all = all.left(tick, self.rate);
+        if self.surprised {
+            let since = (now.0 - began.0).saturating_mul(self.rate);
+            all = all.at_least(self.queue.saturating_add(since));
+        }
+        (self.tick, self.backlog) = (tick, known);
+        // If another one has just been here, this is told in the next tick.
+        if (self.untold != 0 || self.surprised) && shared.replace(known, all) {
+            (self.backlog, self.untold, self.surprised) = (all, 0, false);
+        }
+        if is_news {
+            (self.queue, self.at) = (all.queue(), began);
+            self.leak(now);
         }
     }
 }
@@ -175,9 +236,7 @@ mod tests {
 
     /// What waits, in units of which [`REQUEST`] are one request.
     fn queue(loads: &mut Loads, now: Instant) -> u64 {
-        let node = loads.node(NODE);
-        node.leak(now);
-        node.queue
+        loads.look(now, NODE).0.queue
     }
 
     #[test]
@@ -256,6 +315,63 @@ mod tests {
             let answered = if rate == 0 { 12 } else { 13 };
             assert_eq!(queue(&mut loads, ms(1)), answered * REQUEST, "it was less before");
         }
+    }
+
+    /// Two pipelines of one switch.
+    fn two() -> [Loads; 2] {
+        let reports = Arc::<Reports>::default();
+        [(); 2].map(|()| Loads::sharing(reports.clone()))
+    }
+
+    #[test]
+    fn what_a_node_tells_one_pipeline_all_know() {
+        let [mut hears, mut other] = two();
+        assert_eq!(queue(&mut other, ms(0)), 0);
+        for (load, rate) in [(12, 0), (15, 1_000)] {
+            hears.answered(ms(0), NODE, told(load, rate));
+            assert_eq!(other.of(NODE), Some(load));
+            assert_eq!(queue(&mut other, ms(0)), u64::from(load) * REQUEST, "at once");
+            assert_eq!(other.serves(NODE), u64::from(rate).max(1));
+            assert_eq!(other.fastest(), u64::from(rate).max(1));
+        }
+        // It says the same again, when it has served some.
+        assert_eq!(queue(&mut other, ms(10)) / REQUEST, 5);
+        hears.answered(ms(10), NODE, told(15, 1_000));
+        for loads in [&mut hears, &mut other] {
+            queue(loads, ms(12));
+        }
+        assert_eq!(queue(&mut other, ms(14)) / REQUEST, 11);
+    }
+
+    #[test]
+    fn what_pipelines_have_sent_all_know_soon() {
+        let [mut one, mut other] = two();
+        one.answered(ms(0), NODE, told(0, 1_000));
+        (0..20).for_each(|_| one.sent(ms(0), NODE));
+        assert_eq!(queue(&mut other, ms(0)), 0);
+        queue(&mut one, ms(2));
+        (0..20).for_each(|_| other.sent(ms(2), NODE));
+        queue(&mut other, ms(4));
+        // One a millisecond is served, in all, and a tick more or less is none.
+        for loads in [&mut one, &mut other] {
+            let waiting = queue(loads, ms(6)) / REQUEST;
+            assert!((32..=34).contains(&waiting), "{waiting}");
+        }
+        let gone = [&mut one, &mut other].map(|loads| queue(loads, ms(60)));
+        assert_eq!(gone, [0, 0]);
+    }
+
+    #[test]
+    fn answers_count_whichever_pipeline_they_come_to() {
+        let [mut sends, mut hears] = two();
+        (0..8).for_each(|_| sends.sent(ms(0), NODE));
+        (0..6).for_each(|_| hears.answered(ms(0), NODE, told(0, 0)));
+        // Who has the answers tells of them first.
+        for loads in [&mut hears, &mut sends] {
+            queue(loads, ms(2));
+        }
+        let left = [&mut hears, &mut sends].map(|loads| queue(loads, ms(4)));
+        assert_eq!(left, [2 * REQUEST; 2]);
     }
 
     #[test]

@@ -41,9 +41,9 @@ impl Pipeline {
         let mut pipeline = Self {
             tenure: Tenure::new(life),
             tables: None,
+            loads: Loads::sharing(directory.reports()),
             hot: View::new(directory),
             counters: Counters::default(),
-            loads: Loads::default(),
             rng: Rng::new(life.0).fork("readers"),
             blind: false,
             by_hints: false,
@@ -145,7 +145,7 @@ impl Pipeline {
         &self.counters
     }
 
-    /// The loads that nodes reported in replies that passed here.
+    /// The loads that nodes reported in replies that passed the switch.
     #[must_use]
     pub fn loads(&self) -> &Loads {
         &self.loads
@@ -288,7 +288,8 @@ impl Pipeline {
         }
         // A node that leaves the request's chain in its reply does not know of rates.
         let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
-        let told = Told { load: header.load(), rate, answers: learn::answers_a_request(op) };
+        let answers = learn::answers_a_request(op) && self.hot.table().predicts();
+        let told = Told { load: header.load(), rate, answers };
         self.loads.answered(now, sender, told);
         if let Some(keeper) = self.keeper.as_ref().filter(|_| learn::is_about_one_key(op))
             && !keeper.note(header)

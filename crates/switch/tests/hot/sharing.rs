@@ -12,10 +12,14 @@ use switch::{Directory, Pipeline};
 use wire::Op;
 
 fn threads<const N: usize>() -> [Pipeline; N] {
+    choosing(Selection::Random)
+}
+
+fn choosing<const N: usize>(selection: Selection) -> [Pipeline; N] {
     let directory = Arc::new(Directory::new(LIFE));
     std::array::from_fn(|_| {
         let mut pipeline = Pipeline::sharing(LIFE, directory.clone());
-        started(&mut pipeline, 3, Selection::Random);
+        started(&mut pipeline, 3, selection);
         pipeline
     })
 }
@@ -141,4 +145,54 @@ fn each_thread_counts_for_itself_and_the_sum_is_reported() {
         let wanted = HotCount { reads: 1, spread: 0, writes: 0, ..wanted };
         assert_eq!(sum.report(1, 2).hot, [wanted], "the newer stay is what counts");
     }
+}
+
+/// How many of so many reads go to each of the three readers.
+fn asks(pipeline: &mut Pipeline, at_us: u64, reads: usize) -> [usize; 4] {
+    let mut asked = [0; 4];
+    for _ in 0..reads {
+        asked[usize::from(get(pipeline, at(at_us)).node)] += 1;
+    }
+    asked
+}
+
+fn says(pipeline: &mut Pipeline, at_us: u64, node: u16, load: u16, rate: u32) {
+    // Another operation, which says nothing about the key.
+    reply(pipeline, at(at_us), Says { op: Op::RangeReply, node, load, rate, ..NOTHING });
+}
+
+#[test]
+fn what_nodes_report_to_one_thread_the_others_choose_by() {
+    let [mut hears, mut chooses] = choosing(Selection::Reported);
+    warm(&mut hears, 3, 7);
+    (1..=3).for_each(|node| says(&mut hears, 0, node, u16::from(node != 2), 0));
+    let [_, first, second, third] = asks(&mut chooses, 0, 300);
+    assert!(second > 150 && first < 75 && third < 75, "of two the second, if it is one");
+
+    let [mut hears, mut chooses] = choosing(Selection::Predicted);
+    warm(&mut hears, 3, 7);
+    (1..=3).for_each(|node| says(&mut hears, 0, node, if node == 2 { 0 } else { 100 }, 1_000));
+    let [_, first, second, third] = asks(&mut chooses, 0, 90);
+    assert!(second > 40 && first + third < 50, "none has less to do than it has reported");
+
+    let [mut hears, mut chooses] = choosing(Selection::Predicted);
+    warm(&mut hears, 3, 7);
+    (1..=3).for_each(|node| says(&mut hears, 0, node, 0, if node == 2 { 100 } else { 1_000 }));
+    let slow = asks(&mut chooses, 0, 210)[2];
+    assert!((5..=15).contains(&slow), "it takes ten times as long there: {slow}");
+}
+
+#[test]
+fn what_one_thread_has_sent_the_others_know() {
+    let [mut sends, mut chooses] = choosing(Selection::Predicted);
+    prove(&mut sends, 1, 7);
+    copied(&mut sends, 1, 7);
+    (1..=3).for_each(|node| says(&mut sends, 0, node, 0, 1_000));
+    assert_eq!(asks(&mut sends, 0, 60), [0, 60, 0, 0], "nobody else holds it");
+    // Which is passed on in the next tick.
+    says(&mut sends, 2_000, 1, 0, 1_000);
+    (2..=3).for_each(|node| copied(&mut sends, node, 7));
+    (2..=3).for_each(|node| says(&mut sends, 2_000, node, 0, 1_000));
+    let [home, first, ..] = asks(&mut chooses, 4_000, 60);
+    assert_eq!((home, first), (0, 0), "it has more than 50 to do, the others 30 each at the end");
 }
