@@ -366,8 +366,7 @@ __noinline int kw_send_part(struct __sk_buff *skb, struct kw_plan *plan, __u32 n
 	own = kw_own();
 	if (own) {
 		own->totals.parts++;
-		if (p.kw->op == KW_OP_MGET)
-			kw_sent(own, part->node);
+		kw_sent(own, part->node);
 	}
 	if (last)
 		return bpf_redirect(node->ifindex, 0);

@@ -178,7 +178,10 @@ impl Pass<'_> {
                 header.set_hop_flags(hop_flag::CUT);
             }
             match stamp_read(header, action) {
-                Some(exit) => self.emit(exit.to, datagram),
+                Some(exit) => {
+                    self.send_to(exit.node);
+                    self.emit(exit.to, datagram);
+                }
                 None => self.counters.count_drop(DropReason::NoNode),
             }
         }

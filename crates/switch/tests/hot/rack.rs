@@ -7,7 +7,9 @@ use cluster::{
 use machine::{Instant, Outbox};
 use std::net::SocketAddr;
 use switch::Pipeline;
-use wire::{Code, Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, Op, flag, hop_flag};
+use wire::{
+    Code, Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, Op, RangeBody, flag, hop_flag,
+};
 
 pub(crate) const LIFE: Life = Life(5);
 pub(crate) const KEYSPACE: KeyspaceId = KeyspaceId(1);
@@ -140,6 +142,16 @@ pub(crate) fn mget(pipeline: &mut Pipeline, now: Instant) -> (u16, Option<u64>) 
     let floor = (header.hot_bitmap() == 1).then(|| u64::try_from(slot).unwrap());
     assert!(floor.is_some() || slot == at, "a slot that nobody reads as a floor is left");
     (u16::from_be_bytes([header.chain()[0], header.chain()[1]]), floor)
+}
+
+/// Sends a RANGE over the whole partition through, in one piece.
+pub(crate) fn range(pipeline: &mut Pipeline, now: Instant) {
+    let mut header =
+        Header { op: Op::Range as u8, keyspace: KEYSPACE.0, count: 1, ..Header::default() };
+    header.set_match_end(u128::MAX);
+    let mut bytes = Vec::new();
+    wire::emit(&mut bytes, &header, &[&RangeBody { limit: 1 }.to_bytes()]);
+    one(pipeline, now, endpoint(60_000), bytes);
 }
 
 /// What a node says.

@@ -1,7 +1,7 @@
 //! Who is chosen among those that hold the newest version.
 
 use crate::rack::{
-    NOTHING, Says, TAIL, ask, at, copied, get, mget, new, prove, reply, tables, warm,
+    NOTHING, Says, TAIL, ask, at, copied, get, mget, new, prove, range, reply, tables, warm,
 };
 use cluster::{Selection, SwitchControl as _};
 use std::collections::BTreeMap;
@@ -129,6 +129,15 @@ fn multigets_of_one_key_reach_all_that_hold_it_and_its_keys_are_counted() {
         get(&mut pipeline, at(0));
         assert_eq!(pipeline.counters_ref().hot_keys(), [1, 400], "a GET is no multiget");
     }
+}
+
+#[test]
+fn a_piece_of_a_range_counts_at_its_tail() {
+    let mut pipeline = new(3, Selection::Predicted);
+    pipeline.install(&tables(2, 4, &[TAIL, 2, 3])).unwrap();
+    warm(&mut pipeline, 3, 7);
+    (0..10).for_each(|_| range(&mut pipeline, at(0)));
+    assert_eq!(shares(&mut pipeline, 0, 12, 0), BTreeMap::from([(1, 6), (2, 6)]));
 }
 
 #[test]

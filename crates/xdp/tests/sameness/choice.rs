@@ -2,14 +2,16 @@
 //! what they report, and what the processors have sent to them.
 
 use crate::hot::{HOME, LIFE, addr, asks, hot_switch, order, rack, reply, says, warm_up};
-use crate::stand::{Stand, Switch, ready};
+use crate::stand::{Outcome, Stand, Switch, ready};
+use crate::untouched::CLIENT;
 use cluster::{
     HotOrder, Life, NodeId, NodeSpec, Selection, SwitchControl as _, SwitchTables, Trip,
 };
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use wire::{Endpoint, Header, Op};
+use wire::{Endpoint, Header, Op, RangeBody};
 use xdp::Program;
 
 #[test]
@@ -221,4 +223,29 @@ fn a_processor_without_replies_knows_how_fast_nodes_are() {
     stay_on(other);
     let busy = asks_the_busy(&switch, 2_000);
     assert!((40..150).contains(&busy), "of 16 nodes four slow ones: 0.04");
+}
+
+#[test]
+fn pieces_of_a_range_count_where_they_go() {
+    let Some((stand, program)) = ready("ranges in the kernel's predictions") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let mut tables: SwitchTables = rack(2);
+    tables.partitions.iter_mut().for_each(|partition| partition.chain = vec![NodeId(2)]);
+    switch.install(&tables);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on(processors()[0]);
+    warm_up(&switch, 1);
+    say_what_waits(&switch, &[(2, 0), (3, 0)]);
+    let mut header = Header { op: Op::Range as u8, keyspace: 1, count: 1, ..Header::default() };
+    header.set_match_end(u128::MAX);
+    let mut range = Vec::new();
+    wire::emit(&mut range, &header, &[&RangeBody { limit: 1 }.to_bytes()]);
+    let client = Endpoint::from(SocketAddr::from((CLIENT.0, CLIENT.1)));
+    for _ in 0..60 {
+        let Outcome::Dealt(sent) = switch.process(client, &range) else { panic!("left") };
+        assert_eq!((sent.len(), sent[0].0), (1, Endpoint::from(addr(2))));
+    }
+    let asked = asks_many(&switch);
+    assert!(asked[3] >= 60, "{asked:?}: the first 59, and half of the others");
 }
