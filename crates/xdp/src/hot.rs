@@ -94,8 +94,10 @@ fn words<'a>(names: impl Iterator<Item = &'a Name>) -> [u64; WORDS] {
 impl Held {
     fn of(key: &HotEntry) -> (Name, Self) {
         let HotEntry { stay, match_value: at, first, trip, .. } = *key;
-        // Of more the programs have no marks: those are not asked.
-        let readers = key.readers.min(READERS as u16);
+        // Of more the programs have no marks: those are not asked. On a trip those of one window
+        // are, for whoever holds a version is in one.
+        let window = key.trip.map(|_| cluster::window(key.readers.into(), 0).end as u16);
+        let readers = window.unwrap_or(key.readers).min(READERS as u16);
         ((key.keyspace, key.keyhash), Self { stay, at, first, readers, trip })
     }
 

@@ -225,6 +225,25 @@ fn a_processor_without_replies_knows_how_fast_nodes_are() {
     assert!((40..150).contains(&busy), "of 16 nodes four slow ones: 0.04");
 }
 
+/// As many as there are marks for, and numbers that are no powers of two.
+#[test]
+fn each_of_many_readers_is_asked() {
+    for trip in [None, Some(TRIP)] {
+        for last in [18, 42, 65] {
+            let Some((stand, program)) = ready("many readers in the kernel") else { return };
+            let switch = many_hold(&stand, program, 2..=last, Selection::Random, trip);
+            (2..=last).for_each(|node| reply(&switch, &says(Op::HotCopied, node, 5, 2)));
+            let asked: BTreeSet<u16> = (0..2_000).map(|_| asks(&switch).0).collect();
+            assert_eq!(asked, (2..=last).collect(), "{trip:?}");
+            reply(&switch, &says(Op::PutReply, HOME, 6, 2));
+            reply(&switch, &says(Op::HotCopied, last, 6, 2));
+            let asked: BTreeSet<u16> = (0..500).map(|_| asks(&switch).0).collect();
+            let found = if trip.is_some() { vec![last] } else { vec![HOME, last] };
+            assert_eq!(asked, found.into_iter().collect(), "one alone holds it: {trip:?}");
+        }
+    }
+}
+
 #[test]
 fn pieces_of_a_range_count_where_they_go() {
     let Some((stand, program)) = ready("ranges in the kernel's predictions") else { return };

@@ -1,12 +1,15 @@
 //! Writes of a key on a trip: the program and the sockets behind it give stamps from one table, of
 //! which nothing is lost and nothing given twice.
 
+use crate::choice::many_hold;
 use crate::draw;
 use crate::hot::{HOME, KEYHASH, LIFE, addr, asks, bytes, hot_switch, order, rack, says};
 use crate::oracle::model::Sent;
 use crate::stand::{Outcome, Switch, ready};
 use crate::untouched::CLIENT;
-use cluster::{HotOrder, KeyspaceId, Lease, NodeId, SwitchControl as _, SwitchTables, Trip};
+use cluster::{
+    HotOrder, KeyspaceId, Lease, NodeId, Selection, SwitchControl as _, SwitchTables, Trip,
+};
 use machine::{Instant, Outbox, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -230,6 +233,30 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
         let asked: BTreeSet<u16> = (0..50).map(|_| asks(&both.switch).0).collect();
         assert_eq!(asked, nodes);
     }
+}
+
+/// As nodes see it, which copy a write to others of that window.
+#[test]
+fn the_nodes_of_a_write_are_in_one_window_of_a_long_row() {
+    let Some((stand, program)) = ready("a trip among 100 nodes") else { return };
+    let trip = Trip { number: 2, replicas: 2, copies: 3 };
+    let switch = many_hold(&stand, program, 2..=101, Selection::Random, Some(trip));
+    let home = Endpoint::from(addr(HOME));
+    assert!(matches!(switch.process(home, &away(1, 2, 40)), Outcome::Dealt(_)));
+    let client = Endpoint::from(SocketAddr::from((CLIENT.0, CLIENT.1)));
+    let mut met = BTreeSet::new();
+    for seq in 2..600 {
+        let put = put(7, seq, moment(2, 1), 0);
+        let Outcome::Dealt(sent) = switch.process(client, &put) else { panic!("left") };
+        let chain = sent[0].1.first_chunk::<HEADER_LEN>().unwrap().chain();
+        let ids = chain.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));
+        let places: Vec<_> = ids.filter(|id| *id != wire::NOBODY).map(|id| id - 2).collect();
+        let window = |place: &u16| cluster::window(100, (*place).into()).start;
+        let windows: BTreeSet<_> = places.iter().map(window).collect();
+        assert_eq!((places.len(), windows.len()), (4, 1), "{places:?}");
+        met.extend(places);
+    }
+    assert_eq!(met.len(), 50, "all of the first window");
 }
 
 #[test]
