@@ -1,6 +1,8 @@
 //! Who is given which order when, and the stays of its keys.
 
 use super::*;
+use crate::ControllerConfig;
+use cluster::Selection;
 
 #[test]
 fn nodes_keep_their_places_and_a_node_that_is_gone_leaves_a_hole() {
@@ -32,6 +34,18 @@ fn nodes_keep_their_places_and_a_node_that_is_gone_leaves_a_hole() {
     assert_eq!(places(back), places(&order));
     assert_ne!(back.places[1], Some((NodeId(1), life)), "it is another life");
     assert!(agreed(&world));
+}
+
+#[test]
+fn an_order_says_how_the_switch_is_to_choose() {
+    let mut world = world();
+    for selection in [Selection::Reported, Selection::Random, Selection::Predicted] {
+        let config = ControllerConfig { hot_selection: selection, ..world.config.clone() };
+        world.restart(config);
+        world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+        let chooses = |order: &HotOrder| order.selection == selection && !order.keys.is_empty();
+        world.live_until(|world| chooses(has(world, SWITCH)) && agreed(world));
+    }
 }
 
 #[test]
