@@ -292,7 +292,7 @@ fn copies_and_covers_say_what_the_node_can_serve() {
     chain.put(HOT, b"2");
     assert_eq!(said_of_copies(&mut chain), [(Op::HotCopied, 0, RATE); 2]);
     chain.replies.clear();
-    chain.mget(TAIL, None);
+    chain.ask_mget(TAIL, None);
     assert_eq!(said_of_copies(&mut chain), [(Op::HotCover, 0, RATE)]);
 }
 
