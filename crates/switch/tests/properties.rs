@@ -8,11 +8,13 @@ mod hints;
 mod oracle;
 #[cfg(test)]
 mod orders;
+#[cfg(test)]
+mod wide;
 
 use cluster::{NodeId, NodeSpec, SwitchTables};
 use draw::{Damage, Draw, any_bounds, any_draw, any_tables, datagram, endpoint, partitions};
 use oracle::compare::Both;
-use orders::{any_orders, order_for, warm};
+use orders::{any_orders, done, order_for, warm};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
@@ -81,11 +83,11 @@ proptest! {
                 let order = order_for(&tables, order);
                 both.install_hot(&order);
                 for (from, bytes) in warm(&tables, &order, version, dice ^ number as u64) {
-                    both.process(from, &bytes);
+                    both.process_any(from, &bytes);
                 }
             }
             let (from, bytes) = datagram(&tables, draw);
-            both.process(from, &bytes);
+            both.process_any(from, &bytes);
         }
         both.counts();
     }
@@ -103,11 +105,15 @@ proptest! {
                 let order = order_for(&tables, order);
                 both.install_hot(&order);
                 for (from, bytes) in warm(&tables, &order, version, dice ^ number as u64) {
-                    both.process(from, &bytes);
+                    both.process_any(from, &bytes);
                 }
             }
+            let is_done = draw.from.dice.is_multiple_of(2);
             let (from, bytes) = datagram(&tables, &on_a_trip(draw));
-            both.process(from, &bytes);
+            let sent = both.process_any(from, &bytes);
+            for (from, bytes) in done(&tables, if is_done { &sent } else { &[] }) {
+                both.process_any(from, &bytes);
+            }
         }
         both.counts();
     }

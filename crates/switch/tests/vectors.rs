@@ -147,14 +147,50 @@ fn the_fuzz_targets_take_every_vector() {
             for (_, datagram) in case.arrivals().unwrap() {
                 fuzzed::packet(&datagram);
                 for source in [0, 224, 232] {
-                    for flags in [0, fuzzed::MEND] {
+                    for flags in [0, fuzzed::form::MEND] {
                         let len = u16::try_from(datagram.len()).unwrap() | flags;
-                        // No tables, one hot key.
-                        let head = [0, 10, 0, 0o40, 0, 0, 0, 0, 0, 0, 0, 9, source];
-                        fuzzed::pipeline(&[&head, &len.to_be_bytes()[..], &datagram].concat());
+                        // No tables.
+                        fuzzed::pipeline(
+                            &[&[0, source], &len.to_be_bytes()[..], &datagram].concat(),
+                        );
                     }
                 }
             }
         }
     }
+}
+
+/// What is counted of hot keys.
+fn of_hot_keys(counts: Counts) -> Counts {
+    let Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, doubted, .. } = counts;
+    let rest = Counts::default();
+    Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, doubted, ..rest }
+}
+
+/// So that fuzzing begins where hot keys are spread and writes go on trips: it hardly gets there
+/// by chance.
+#[test]
+fn the_seeds_of_fuzzing_do_with_hot_keys_what_the_vectors_do() {
+    let mut done = Vec::new();
+    for path in file::paths(repository()).unwrap() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let seeds = fuzzed::seeds::of_file(&toml::from_str(&text).unwrap()).unwrap();
+        let cases = File::parse(&text).unwrap().cases;
+        assert_eq!(cases.len(), seeds.len());
+        for (case, seed) in cases.into_iter().zip(seeds) {
+            fuzzed::packet(&seed.packet);
+            let counts = of_hot_keys(fuzzed::pipeline(&seed.pipeline));
+            assert_eq!(counts, of_hot_keys(case.counters), "{path:?}: {}", case.name);
+            done.push(counts);
+        }
+    }
+    let reach: [fn(&Counts) -> bool; 5] = [
+        |counts| !counts.hot_spread.is_empty(),
+        |counts| counts.hot_keys.contains_key("copy"),
+        |counts| counts.roamed.contains_key("new"),
+        |counts| counts.roamed.contains_key("again"),
+        |counts| counts.doubted > 0,
+    ];
+    let reached = reach.map(|reaches| done.iter().filter(|counts| reaches(counts)).count());
+    assert!(reached.iter().all(|seeds| *seeds > 0), "{reached:?}");
 }

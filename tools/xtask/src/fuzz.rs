@@ -3,7 +3,13 @@
 //! `cargo fuzz` asks for a nightly toolchain because of the address sanitizer. Without unsafe code
 //! there is little for that to find, and the flags for coverage itself are stable.
 
-use anyhow::{Context, Result, ensure};
+#[path = "../../../crates/switch/tests/fuzzed/form.rs"]
+#[expect(dead_code, reason = "what reads it is in the fuzz target")]
+mod form;
+#[path = "../../../crates/switch/tests/fuzzed/seeds.rs"]
+mod seeds;
+
+use anyhow::{Context, Error, Result, ensure};
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
@@ -74,67 +80,14 @@ fn seeds(root: &Path, name: &str) -> Result<Vec<(String, Vec<u8>)>> {
         }
         let stem = path.file_stem().unwrap_or_default().display().to_string();
         let file: toml::Table = toml::from_str(&std::fs::read_to_string(&path)?)?;
-        let order = order_seed(&file)?;
-        let cases = file.get("case").and_then(toml::Value::as_array);
-        for (number, case) in cases.context("a file of vectors has cases")?.iter().enumerate() {
-            let last = datagram(case.get("packet").context("a case has a packet")?)?;
-            let seed = if name == "packet" {
-                last.1
-            } else {
-                let before = case.get("before").and_then(toml::Value::as_array);
-                let before = before.into_iter().flatten().map(datagram);
-                let datagrams = before.chain([Ok(last)]).collect::<Result<Vec<_>>>()?;
-                pipeline_seed(&order, &datagrams)?
-            };
+        let cases = seeds::of_file(&file).map_err(|why| Error::msg(format!("{stem}: {why}")))?;
+        for (number, case) in cases.into_iter().enumerate() {
+            let seed = if name == "packet" { case.packet } else { case.pipeline };
             seeds.push((format!("vector-{stem}-{number}"), seed));
         }
     }
     ensure!(!seeds.is_empty(), "no vectors in spec/vectors");
     Ok(seeds)
-}
-
-/// A datagram of a case, and where it comes from.
-fn datagram(packet: &toml::Value) -> Result<(String, Vec<u8>)> {
-    let text = |key| packet.get(key).and_then(toml::Value::as_str);
-    let from = text("from").context("a packet comes from somewhere")?;
-    Ok((from.to_owned(), from_hex(text("hex").context("a packet has hex digits")?)?))
-}
-
-/// The form is that of `pipeline` in `crates/switch/tests/fuzzed`: default tables, an order of hot
-/// keys, datagrams.
-fn pipeline_seed(order: &[u8], datagrams: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
-    let mut seed = [&[0, u8::try_from(order.len())?], order].concat();
-    for (from, datagram) in datagrams {
-        // The first hosts of 10.0.0.0/24 are the nodes of the vectors, in the order of their table.
-        let host = from.strip_prefix("10.0.0.").and_then(|rest| rest.split_once(':'));
-        let node = host.and_then(|(host, _)| host.parse::<u8>().ok()?.checked_sub(1));
-        seed.push(node.map_or(0, |node| 224 + 4 * (node % 8)));
-        seed.extend(u16::try_from(datagram.len())?.to_be_bytes());
-        seed.extend(datagram);
-    }
-    Ok(seed)
-}
-
-/// The hot keys of a file, if it has some, in that form. They all begin at the fourth place, which
-/// is that of a node that the vectors make a reader.
-fn order_seed(file: &toml::Table) -> Result<Vec<u8>> {
-    let keys = file.get("hot").and_then(|hot| hot.get("keys")).and_then(toml::Value::as_array);
-    let Some(keys) = keys else { return Ok(Vec::new()) };
-    let mut order = vec![0];
-    for key in keys {
-        let keyhash = key.get("keyhash").and_then(toml::Value::as_integer);
-        order.push(3 | 2 << 3);
-        order.extend(keyhash.context("a hot key has a hash")?.to_be_bytes());
-    }
-    Ok(order)
-}
-
-fn from_hex(text: &str) -> Result<Vec<u8>> {
-    let digits: String = text.split_whitespace().collect();
-    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    ensure!(rest.is_empty(), "half a byte of hex");
-    let byte = |pair: &[u8; 2]| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?);
-    pairs.iter().map(byte).collect()
 }
 
 #[cfg(test)]
@@ -152,11 +105,5 @@ mod tests {
             assert!(name == same_name && seed.ends_with(datagram), "{name}");
         }
         assert!(seeds(&root, "nothing").is_err());
-    }
-
-    #[test]
-    fn hex_is_read_whole_or_not_at_all() {
-        assert_eq!(from_hex("00ff 1\n2").unwrap(), [0, 0xff, 0x12]);
-        assert!(from_hex("0").is_err() && from_hex("0x").is_err() && from_hex("é").is_err());
     }
 }

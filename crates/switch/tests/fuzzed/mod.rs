@@ -1,11 +1,18 @@
 //! What the fuzz targets do with the bytes that they are given. Also run by `cargo test` over the
 //! vectors, which are the seeds of `cargo xtask fuzz`.
 
+pub(crate) mod form;
+#[cfg(test)]
+pub(crate) mod seeds;
+
 use crate::oracle::compare::{Both, LIFE};
+use crate::oracle::counts::Counts;
+use crate::oracle::numbers::Numbers;
 use cluster::{
     Epoch, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
-    Selection, SwitchTables,
+    Selection, SwitchTables, Trip,
 };
+use form::{HOLE, IN_RANGE, KEYSPACES, MEND, NODE_IDS, NODE_SOURCE, OLDER, ORDER, STANDBY};
 use std::net::SocketAddr;
 use wire::{
     Body, CopyEntry, Effect, Endpoint, Fields as _, Found, HEADER_LEN, MAGIC, New, Op, Packet,
@@ -93,40 +100,52 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
     }
 }
 
-/// The pipeline against the model. The bytes are: length of the tables, tables, length of the order
-/// of hot keys, order, then for each datagram a source (a client, or from [`NODE_SOURCE`] a node's
-/// index times 4 plus shard), 2 bytes of length, perhaps with [`MEND`], and the datagram. Where
-/// they end, zeros follow.
-pub(crate) fn pipeline(bytes: &[u8]) {
+/// The pipeline against the model, with bytes of this [form]. Gives what both have counted.
+pub(crate) fn pipeline(bytes: &[u8]) -> Counts {
     let mut rest = Bytes(bytes);
     let tables_len = rest.byte().into();
-    let tables = tables(rest.take(tables_len));
+    let mut tables = tables(rest.take(tables_len));
     let mut both = Both::new(true);
     both.install(&tables);
-    let order_len = rest.byte().into();
-    both.install_hot(&order(rest.take(order_len)));
+    let (mut revision, mut numbers) = (0, Numbers::default());
     while !rest.0.is_empty() {
-        let source = rest.byte();
-        let len = rest.short();
-        let mut datagram = rest.take(usize::from(len & !MEND)).to_vec();
-        if len & MEND != 0 {
-            mend(&mut datagram);
+        let (source, len) = (rest.byte(), rest.short());
+        let item = rest.take((len & !STANDBY).into());
+        match len & STANDBY {
+            ORDER => {
+                let mut order = order(item, revision);
+                numbers.give(&mut order);
+                revision = order.revision.max(revision);
+                both.install_hot(&order);
+            }
+            STANDBY => {
+                for active in [false, true] {
+                    tables.revision += 1;
+                    tables.active = active;
+                    both.install(&tables);
+                }
+            }
+            flag => {
+                let mut datagram = item.to_vec();
+                if flag == MEND {
+                    mend(&mut datagram);
+                }
+                both.process_any(sender(&tables, source), &datagram);
+            }
         }
-        let node = source.checked_sub(NODE_SOURCE);
-        let from =
-            match node.and_then(|node| Some((tables.nodes.get(usize::from(node / 4))?, node))) {
-                Some((node, shard)) => node.endpoint.with_port_offset(u16::from(shard % 4)),
-                None => endpoint(200, 0).with_port_offset(u16::from(source)),
-            };
-        both.process(from.expect("low ports"), &datagram);
     }
-    both.counts();
+    both.counts()
 }
 
-/// The datagram's magic, version, length and tag are put right before it is sent.
-pub(crate) const MEND: u16 = 0x8000;
-
-const NODE_SOURCE: u8 = 224;
+fn sender(tables: &SwitchTables, source: u8) -> Endpoint {
+    let node = source.checked_sub(NODE_SOURCE);
+    let spec = node.and_then(|node| tables.nodes.get(usize::from(node / 4)));
+    let from = match (spec, node) {
+        (Some(spec), Some(node)) => spec.endpoint.with_port_offset(u16::from(node % 4)),
+        _ => endpoint(200, 0).with_port_offset(u16::from(source)),
+    };
+    from.expect("low ports")
+}
 
 /// Puts right what random bytes seldom are. An op that is none becomes one that is.
 fn mend(datagram: &mut [u8]) {
@@ -165,9 +184,6 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The node ids of the vectors, then some more.
-const NODE_IDS: [u16; 8] = [1, 2, 3, 258, 5, 0, 700, 1023];
-
 /// Five nodes, a hash keyspace in quarters and a range keyspace in three parts.
 const DEFAULT_TABLES: &[u8] = b"\x04\x00\x01\x02\x02\x01\
     \x04\x00\x00\x10\x40\x00\x11\x80\x00\x0b\xc0\x00\x04\
@@ -189,7 +205,7 @@ fn tables(bytes: &[u8]) -> SwitchTables {
             tables.nodes.push(NodeSpec { id: NodeId(id), endpoint, shards });
         }
     }
-    for (keyspace, id_first) in [(1, 11), (40_000, 0x1_0000)] {
+    for (keyspace, id_first) in KEYSPACES.into_iter().zip([11, 0x1_0000]) {
         let bounds = (0..bytes.byte() % 64).map(|_| (bytes.short(), bytes.byte()));
         let mut bounds: Vec<(u16, u8)> = bounds.collect();
         bounds.sort_by_key(|bound| bound.0);
@@ -217,36 +233,51 @@ fn tables(bytes: &[u8]) -> SwitchTables {
     tables
 }
 
-/// Any bytes make a sound order: how readers are chosen, and for each key its place (places are
-/// those of [`NODE_IDS`]) and its readers, 3 bits each, bit 6: in the range keyspace; then 8 bytes
-/// of keyhash. There are at most 4 readers, all of which a switch looks at.
-fn order(bytes: &[u8]) -> HotOrder {
+/// Any bytes make a sound order, but for the numbers of stays and trips. There are at most 4
+/// readers, all of which a switch looks at.
+fn order(bytes: &[u8], before: u64) -> HotOrder {
     let mut bytes = Bytes(bytes);
+    let how = bytes.byte();
     let selections = [Selection::Random, Selection::Reported, Selection::Predicted];
-    let selection = selections[usize::from(bytes.byte() % 3)];
-    let place = |id: u16| Some((NodeId(id), Life(id.into())));
-    let mut keys: Vec<HotEntry> = Vec::new();
-    while !bytes.0.is_empty() {
+    let selection = selections[usize::from(how % 4 % 3)];
+    let revision = match how / 4 {
+        step if step < OLDER => before + 1 + u64::from(step),
+        step => before.saturating_sub(64 - u64::from(step)).max(1),
+    };
+    let mut places: Vec<Option<(NodeId, Life)>> = Vec::new();
+    for _ in 0..bytes.byte() % 16 {
         let byte = bytes.byte();
-        let keyspace = KeyspaceId(if byte & 0x40 == 0 { 1 } else { 40_000 });
-        let keyhash = bytes.long();
-        if keys.iter().all(|key| (key.keyspace, key.keyhash) != (keyspace, keyhash)) {
-            let (first, readers) = (u16::from(byte % 8), u16::from(byte / 8 % 8).min(4));
-            keys.push(HotEntry {
-                keyspace,
-                key: vec![],
-                keyhash,
-                match_value: Match(0),
-                stay: 1,
-                first,
-                readers,
-                trip: None,
-            });
+        let node = NodeId(NODE_IDS[usize::from(byte % 8)]);
+        let is_new = places.iter().flatten().all(|(other, _)| *other != node);
+        let place = Some((node, Life((byte / 8 % 4).into())));
+        places.push(place.filter(|_| is_new && byte & HOLE == 0));
+    }
+    let mut keys: Vec<HotEntry> = Vec::new();
+    while !bytes.0.is_empty() && !places.is_empty() {
+        let key = key(&mut bytes, places.len());
+        if keys.iter().all(|it| (it.keyspace, it.keyhash) != (key.keyspace, key.keyhash)) {
+            keys.push(key);
         }
     }
     keys.sort_by_key(|key| key.keyspace);
-    let places = NODE_IDS.map(place).to_vec();
-    HotOrder { revision: 1, switch: LIFE, selection, places, keys }
+    HotOrder { revision, switch: LIFE, selection, places, keys }
+}
+
+fn key(bytes: &mut Bytes<'_>, places: usize) -> HotEntry {
+    let (row, numbers, on) = (bytes.byte(), bytes.byte(), bytes.byte());
+    let replicas = on % 4;
+    let trip = Trip { number: u64::from(numbers / 16), replicas, copies: u16::from(on / 4 % 8) };
+    let places = u8::try_from(places).expect("few places");
+    HotEntry {
+        keyspace: KeyspaceId(KEYSPACES[usize::from(row & IN_RANGE != 0)]),
+        key: vec![],
+        keyhash: bytes.long(),
+        match_value: Match(bytes.long().into()),
+        stay: u64::from(numbers % 16),
+        first: (row % 8 % places).into(),
+        readers: (row / 8 % 8).min(4).min(places).into(),
+        trip: Some(trip).filter(|_| replicas > 0),
+    }
 }
 
 fn endpoint(host: u8, port: u16) -> Endpoint {

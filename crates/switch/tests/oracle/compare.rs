@@ -75,6 +75,18 @@ impl Both {
         sent
     }
 
+    /// The same for a datagram of no plan. If it tells of nodes that have not shown, what shows
+    /// them comes first; it is left out if that does not.
+    pub(crate) fn process_any(&mut self, from: Endpoint, datagram: &[u8]) -> Vec<Sent> {
+        if let Some((client, request)) = self.model.unclear(datagram) {
+            self.process(client, &request);
+            if self.model.unclear(datagram).is_some() {
+                return Vec::new();
+            }
+        }
+        self.process(from, datagram)
+    }
+
     /// What both have counted, which must be the same.
     pub(crate) fn counts(&self) -> Counts {
         let counts = Counts::of(self.pipeline.counters_ref(), self.pipeline.loads());

@@ -25,6 +25,8 @@ pub(crate) struct Entry {
     first: usize,
     readers: usize,
     pub(crate) trip: Option<Trip>,
+    /// The place in the row of who has answered for a trip with the floor, since the last order.
+    near: Option<usize>,
 }
 
 /// How a read of a hot key is to be stamped, and who may answer it from a copy.
@@ -32,6 +34,8 @@ pub(crate) struct Read {
     pub(crate) stay: u64,
     pub(crate) floor: u64,
     pub(crate) holders: Vec<NodeId>,
+    /// Whether a switch finds one of them, if there are some: it need not look at all readers.
+    finds: bool,
     /// Whether home is asked for the floor, too: the key is on a trip and the floor is proven.
     pub(crate) floor_at_home: bool,
 }
@@ -70,13 +74,14 @@ impl Hot {
                 first,
                 readers,
                 trip: None,
+                near: None,
             };
             let old = before.remove(&name(key)).filter(|old| old.stay == key.stay);
             if old.is_some() {
                 stayed.insert(hot_name(key.keyspace.0, key.keyhash));
             }
             let mut entry = old.unwrap_or(fresh);
-            (entry.first, entry.readers) = (first, readers);
+            (entry.first, entry.readers, entry.near) = (first, readers, None);
             let readers: Vec<_> = order.readers(key).collect();
             entry.marks.retain(|reader, _| readers.contains(reader));
             entry.follow(key.trip);
@@ -113,7 +118,28 @@ impl Hot {
         let at_home = at_home && entry.trip.is_none();
         let holders = if entry.proven && !at_home { nodes.filter(known).collect() } else { vec![] };
         let floor_at_home = entry.proven && entry.trip.is_some();
-        Some(Read { stay: entry.stay, floor: entry.floor, holders, floor_at_home })
+        let (stay, floor, finds) = (entry.stay, entry.floor, self.finds(entry, &holders));
+        Some(Read { stay, floor, holders, finds, floor_at_home })
+    }
+
+    /// Whether one of these readers is found. A switch looks at a few, and on a trip at all of the
+    /// window in which the floor was written.
+    fn finds(&self, entry: &Entry, holders: &[NodeId]) -> bool {
+        let windows = self.windows(entry);
+        match (&entry.trip, &windows[..]) {
+            (None, _) => entry.readers <= FEW,
+            (Some(_), [] | [_]) => true,
+            (Some(_), [..]) => entry.near.is_some_and(|near| {
+                let mates =
+                    windows.get(near / Self::window_len(entry)).expect("a place in the row");
+                holders.iter().any(|node| mates.contains(node))
+            }),
+        }
+    }
+
+    /// The lower half of the match value of the hot key with the hash of an answer.
+    pub(crate) fn low(&self, header: &Header) -> Option<u64> {
+        self.entries.get(&(header.keyspace, header.keyhash)).map(|entry| entry.low)
     }
 
     /// The trip of a request's key, by number.
@@ -122,17 +148,67 @@ impl Hot {
         entry.trip.as_ref().map(|trip| trip.number)
     }
 
-    /// The nodes of a key's row of places, and its entry; none if it is not hot.
-    pub(crate) fn row(&mut self, header: &Header) -> (Vec<NodeId>, Option<&mut Entry>) {
+    /// The nodes of each window of a key's row of places, and its entry; none if it is not hot.
+    pub(crate) fn row(&mut self, header: &Header) -> (Vec<Vec<NodeId>>, Option<&mut Entry>) {
         let name = (header.keyspace, header.keyhash);
-        let nodes = self.entries.get(&name).map(|entry| self.readers(entry)).unwrap_or_default();
-        (nodes.into_iter().map(|(node, _)| node).collect(), self.entries.get_mut(&name))
+        let windows = self.entries.get(&name).map(|entry| self.windows(entry)).unwrap_or_default();
+        (windows, self.entries.get_mut(&name))
+    }
+
+    /// A row has as few windows as hold 64 places at most, which are of the same length, rounded
+    /// up, but for the last.
+    fn window_len(entry: &Entry) -> usize {
+        entry.readers.div_ceil(entry.readers.div_ceil(64).max(1)).max(1)
+    }
+
+    fn windows(&self, entry: &Entry) -> Vec<Vec<NodeId>> {
+        let row: Vec<_> = self.places(entry).collect();
+        let len = Self::window_len(entry);
+        let nodes = |window: &[Option<(NodeId, Life)>]| {
+            window.iter().flatten().map(|(node, _)| *node).collect()
+        };
+        row.chunks(len).map(nodes).collect()
+    }
+
+    /// Whether writes of the key that an answer is about are copied to readers.
+    pub(crate) fn asks_readers(&self, header: &Header) -> bool {
+        let entry = self.entries.get(&(header.keyspace, header.keyhash));
+        let trip = entry.and_then(|entry| entry.trip.as_ref());
+        trip.is_some_and(|trip| trip.readers() > 0)
+    }
+
+    /// A node answers for a trip.
+    fn answers(&mut self, header: &Header, node: NodeId) {
+        self.mark(header, node);
+        let name = (header.keyspace, header.keyhash);
+        let Some(entry) = self.entries.get(&name) else { return };
+        let is_it = |place: Option<(NodeId, Life)>| place.is_some_and(|(it, _)| it == node);
+        let near = self.places(entry).position(is_it);
+        let Some(entry) = self.entries.get_mut(&name) else { return };
+        if entry.floor == header.object_version {
+            entry.near = near.or(entry.near);
+        }
+    }
+
+    /// A node is taken to hold the version of an answer, if that is the floor and it is a reader.
+    pub(crate) fn mark(&mut self, header: &Header, node: NodeId) {
+        let name = (header.keyspace, header.keyhash);
+        let Some(entry) = self.entries.get(&name) else { return };
+        let is_it = |reader: &(NodeId, Life)| reader.0 == node;
+        let reader = self.readers(entry).into_iter().find(is_it);
+        let Some(entry) = self.entries.get_mut(&name) else { return };
+        if entry.floor == header.object_version {
+            reader.map(|reader| entry.marks.insert(reader, entry.floor % 255));
+        }
+    }
+
+    fn places(&self, entry: &Entry) -> impl Iterator<Item = Option<(NodeId, Life)>> {
+        let row = entry.first..entry.first + entry.readers;
+        row.map(|it| self.order.places[it % self.order.places.len()])
     }
 
     fn readers(&self, entry: &Entry) -> Vec<(NodeId, Life)> {
-        let places =
-            (entry.first..entry.first + entry.readers).map(|it| it % self.order.places.len());
-        places.filter_map(|place| self.order.places[place]).collect()
+        self.places(entry).flatten().collect()
     }
 
     /// Learns from a reply that is sent on; whether it is believed.
@@ -161,12 +237,8 @@ impl Hot {
                     }
                     entry.floor = entry.floor.max(version);
                     entry.proven |= op == "get_reply" && newest && own_stay;
-                    let of_trip = op == "put_reply" && header.hop_flags & hop_flag::ROAM != 0;
-                    if let Some(reader) = reader
-                        && of_trip
-                        && entry.floor == version
-                    {
-                        entry.marks.insert(reader, version % 255);
+                    if op == "put_reply" && header.hop_flags & hop_flag::ROAM != 0 {
+                        self.answers(header, sender);
                     }
                 } else if header.code == 22 && op == "get_reply" && own_stay {
                     if !newest {
@@ -197,10 +269,13 @@ pub(crate) fn stamp(header: &mut Header, read: &Read, spread: bool) {
     header.chain[8..].copy_from_slice(&read.stay.to_be_bytes());
 }
 
+/// Readers all of which a switch looks at for any read.
+const FEW: usize = 4;
+
 /// Which of the holders the switch chose, who may choose freely: the one that it sent the copy to
-/// that this picks out. None if there are no holders.
+/// that this picks out. None if there are no holders, or it did not find any and need not.
 pub(crate) fn chosen(
-    holders: &[NodeId],
+    read: &Read,
     sent: &[(wire::Endpoint, Vec<u8>)],
     picks: impl Fn(&Header) -> bool,
 ) -> Option<NodeId> {
@@ -211,5 +286,6 @@ pub(crate) fn chosen(
     let went_to = headers
         .filter(picks)
         .map(|header| NodeId(u16::from(header.chain[0]) << 8 | u16::from(header.chain[1])));
-    went_to.into_iter().find(|node| holders.contains(node)).or(holders.first().copied())
+    let any = read.holders.first().filter(|_| read.finds).copied();
+    went_to.into_iter().find(|node| read.holders.contains(node)).or(any)
 }

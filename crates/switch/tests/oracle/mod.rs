@@ -5,4 +5,5 @@ pub(crate) mod counts;
 pub(crate) mod hot;
 pub(crate) mod invariants;
 pub(crate) mod model;
+pub(crate) mod numbers;
 pub(crate) mod roam;

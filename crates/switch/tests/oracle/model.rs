@@ -41,6 +41,30 @@ impl Model {
         sent
     }
 
+    /// A copy of the request that this answers, if nobody knows of which nodes the answer tells:
+    /// those that were chosen for it show when the copy comes, unless the request has ended.
+    pub(crate) fn unclear(&self, datagram: &[u8]) -> Option<Sent> {
+        let answer = parse(datagram).ok()?;
+        let tables = self.tables.as_deref()?;
+        if op_name(answer.op) != Some("put_reply") || !self.roam.is_unclear(&self.hot, &answer) {
+            return None;
+        }
+        let Header { keyspace, keyhash, client, seq, .. } = answer;
+        let low = self.hot.low(&answer)?;
+        let ends = tables.partitions.iter().flat_map(|it| [it.first.0, it.last.0]);
+        let mut places = ends.map(|end| end >> 64 << 64 | u128::from(low));
+        let there = places.find(|at| holder(tables, keyspace, *at).is_some());
+        let match_value = there.unwrap_or(low.into());
+        // Its client says as little as it can of what else has ended.
+        let op = wire::Op::Put as u8;
+        let lag = u16::MAX;
+        let put =
+            Header { op, keyspace, keyhash, match_value, client, seq, lag, ..Header::default() };
+        let mut bytes = Vec::new();
+        wire::emit(&mut bytes, &put, &[&[0; 9]]);
+        Some((std::net::SocketAddr::from(([10, 1, 0, 1], 7)).into(), bytes))
+    }
+
     fn drop(&mut self, reason: &str) -> Vec<Sent> {
         add(&mut self.counts.dropped, reason);
         Vec::new()
@@ -71,6 +95,8 @@ impl Model {
             }
             if name == "put_reply" && header.code == 23 {
                 self.roam.away(&mut self.hot, &tables, header);
+            } else if name == "put_reply" {
+                self.roam.done(&mut self.hot, header);
             }
             let mut told = *header;
             if name.ends_with("_reply") {
@@ -132,7 +158,7 @@ impl Model {
         let (mut reader, mut spread) = (partition.tail().unwrap(), false);
         if let Some(hot) = &hot {
             add(&mut self.counts.hot_reads, &hot_name(keyspace, keyhash));
-            if let Some(holder) = hot::chosen(&hot.holders, &self.did, |_| true) {
+            if let Some(holder) = hot::chosen(hot, &self.did, |_| true) {
                 add(&mut self.counts.hot_spread, &hot_name(keyspace, keyhash));
                 (reader, spread) = (holder, true);
             }
@@ -176,10 +202,12 @@ impl Model {
                 Header { hop_flags: if old { hop_flag::OLD } else { 0 }, ..home }
             }
             Way::Trip(it, _) => {
-                let chain = self.roam.chain(&header, &self.did);
-                let mut away = stamp(&header, id.0, epoch, 0, &chain);
-                // Orders here ask for no copies, so nobody is chosen beside the chain.
-                away.chain[2 * chain.len()..].fill(0xff);
+                let Some(nodes) = self.roam.nodes(&header, tables, &self.did) else {
+                    return self.drop("no_node");
+                };
+                let mut away = stamp(&header, id.0, epoch, 0, &nodes);
+                away.chain_len = it.replicas as u8;
+                away.chain[2 * nodes.len()..].fill(0xff);
                 away.object_version = it.version;
                 roam::set_moment(&mut away, it.trip);
                 Header { hop_flags: hop_flag::ROAM, ..away }
@@ -227,7 +255,7 @@ impl Model {
                 }
                 let picks = |header: &Header| header.bitmap >> key & 1 == 1;
                 let mut went = "home";
-                if let Some(holder) = hot::chosen(&hot.holders, &self.did, picks) {
+                if let Some(holder) = hot::chosen(&hot, &self.did, picks) {
                     add(&mut self.counts.hot_spread, &name);
                     (reader, bits, went) = (holder, [1 << key; 2], "copy");
                     let slot = &mut datagram[HEADER_LEN + key * 24..][..16];

@@ -3,19 +3,20 @@
 use crate::draw;
 use crate::oracle::compare::LIFE;
 use crate::oracle::model::Sent;
+use crate::oracle::numbers::Numbers;
 use cluster::{HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, Selection, SwitchTables, Trip};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use std::collections::BTreeMap;
-use wire::{Code, Header, Op, hop_flag};
+use wire::{Code, HEADER_LEN, Header, Op, hop_flag};
 
 /// Orders of hot keys, each with a revision one above that of the one before. There are at most 4
 /// readers, all of which a switch looks at.
 pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
-    // Mostly numbers that may be taken, see `number`.
+    // Mostly numbers that may be taken.
     let stay = || prop_oneof![8 => Just(0u64), 1 => 1u64..6];
-    let trip = move || proptest::option::weighted(0.7, (stay(), prop_oneof![1u8..=3, 1u8..=2]));
+    let replicas = || prop_oneof![1u8..=3, 1u8..=2];
+    let trip = move || proptest::option::weighted(0.7, (stay(), replicas(), 0u16..=4));
     let key = move |place: usize| (Just(place), stay(), 0u16..4, 0u16..=4, trip());
     let keys = subsequence((0..8).collect::<Vec<usize>>(), 0..=8)
         .prop_flat_map(move |places| places.into_iter().map(key).collect::<Vec<_>>());
@@ -33,7 +34,7 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
             let is_new = order.places.iter().all(|it| it.map(|p| p.0) != place.map(|p| p.0));
             order.places.push(place.filter(|_| is_new));
         }
-        let trip = |(number, replicas)| Trip { number, replicas, copies: 0 };
+        let trip = |(number, replicas, copies)| Trip { number, replicas, copies };
         let key = |(place, stay, first, readers, on): KeyDraw| HotEntry {
             keyspace: KeyspaceId(if place % 2 == 0 { draw::HASH } else { draw::RANGE }),
             key: vec![],
@@ -49,36 +50,18 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
         order
     });
     vec(order, 1..5).prop_map(|mut orders| {
-        number(&mut orders);
+        let mut numbers = Numbers::default();
+        for (revision, order) in (1..).zip(&mut orders) {
+            order.revision = revision;
+            numbers.give(order);
+        }
         orders
     })
 }
 
-/// Gives the orders their numbers. A key that was there keeps its stay, and its trip; others have
-/// new ones. But a number that was drawn, and not 0, stays as it was drawn.
-fn number(orders: &mut [HotOrder]) {
-    let mut before: BTreeMap<(KeyspaceId, u64), (u64, Option<u64>)> = BTreeMap::new();
-    for (revision, order) in (1u64..).zip(orders) {
-        order.revision = revision;
-        let mut numbers = BTreeMap::new();
-        for key in &mut order.keys {
-            let name = (key.keyspace, key.keyhash);
-            let (stay, trip) = before.get(&name).copied().unwrap_or((revision, None));
-            let drawn = |drawn: u64, usual| if drawn == 0 { usual } else { drawn.min(revision) };
-            key.stay = drawn(key.stay, stay);
-            key.trip = key.trip.filter(|trip| u16::from(trip.replicas) <= key.readers);
-            if let Some(on) = &mut key.trip {
-                on.number = drawn(on.number, trip.unwrap_or(revision)).max(key.stay);
-            }
-            numbers.insert(name, (key.stay, key.trip.map(|trip| trip.number)));
-        }
-        before = numbers;
-    }
-}
-
-/// One key as drawn: its place among keys, its stay, its row of places, and number and length of
-/// chains of its trip.
-type KeyDraw = (usize, u64, u16, u16, Option<(u64, u8)>);
+/// One key as drawn: its place among keys, its stay, its row of places, and of its trip the number,
+/// the length of chains and the copies.
+type KeyDraw = (usize, u64, u16, u16, Option<(u64, u8, u16)>);
 
 /// The order for these tables: the places are nodes of theirs, or of none.
 pub(crate) fn order_for(tables: &SwitchTables, order: &HotOrder) -> HotOrder {
@@ -139,4 +122,41 @@ pub(crate) fn warm(
         }
     }
     replies
+}
+
+/// The answer of the last of its chain to a write on a trip, if that is what was sent, and reads of
+/// the key after it.
+pub(crate) fn done(tables: &SwitchTables, sent: &[Sent]) -> Vec<Sent> {
+    answer(tables, sent).map_or_else(Vec::new, |(answer, read)| vec![answer, read.clone(), read])
+}
+
+fn answer(tables: &SwitchTables, sent: &[Sent]) -> Option<(Sent, Sent)> {
+    let [(_, request)] = sent else { return None };
+    let request = Header::read(request.first_chunk::<HEADER_LEN>()?);
+    if request.op != Op::Put as u8 || request.hop_flags & hop_flag::ROAM == 0 {
+        return None;
+    }
+    let ids = request.chain.chunks(2).take(request.chain_len.into());
+    let last = ids.map(|id| NodeId(u16::from_be_bytes([id[0], id[1]]))).next_back()?;
+    let node = tables.nodes.iter().find(|node| node.id == last)?;
+    let Header { keyspace, keyhash, object_version, client, seq, .. } = request;
+    let header = Header {
+        op: Op::PutReply as u8,
+        hop_flags: hop_flag::ROAM,
+        node: last.0,
+        reply_port: 9,
+        keyspace,
+        keyhash,
+        object_version,
+        client,
+        seq,
+        ..Header::default()
+    };
+    let (mut answer, mut read) = (Vec::new(), Vec::new());
+    wire::emit(&mut answer, &header, &[]);
+    let op = Op::Get as u8;
+    let match_value = request.match_value;
+    let header = Header { op, keyspace, keyhash, match_value, ..Header::default() };
+    wire::emit(&mut read, &header, &[]);
+    Some(((node.endpoint, answer), (draw::endpoint(200, 1), read)))
 }
