@@ -14,25 +14,29 @@ use oracle::model::Sent;
 use std::collections::BTreeSet;
 use std::path::Path;
 use vector::codec::Codec;
-use vector::file::{self, Arrival, File};
+use vector::file::{self, Arrival, Case, Change, File};
 use wire::{DropReason, Op};
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// What a fresh switch with the tables of the file makes of the last of these datagrams, and all
+/// What a fresh switch with what the file installs makes of the last of these datagrams, and all
 /// that it has counted. The model must agree.
-fn run(file: &File, arrivals: &[Arrival]) -> (Vec<Sent>, Counts) {
+fn run(file: &File, case: &Case, arrivals: &[Arrival]) -> (Vec<Sent>, Counts) {
     let mut both = Both::new(file.leased);
-    if let Some(tables) = &file.tables {
-        both.install(tables);
+    let mut sent = Vec::new();
+    let changes = file.changes(case).expect("they were looked at");
+    for (changes, (from, datagram)) in changes.into_iter().zip(arrivals) {
+        for change in changes {
+            match change {
+                Change::Tables(tables) => both.install(&tables),
+                Change::Hot(order) => both.install_hot(order),
+            }
+        }
+        sent = both.process(*from, datagram);
     }
-    if let Some(order) = &file.hot {
-        both.install_hot(order);
-    }
-    let sent = arrivals.iter().map(|(from, datagram)| both.process(*from, datagram)).last();
-    (sent.expect("the packet itself"), both.counts())
+    (sent, both.counts())
 }
 
 /// Holds every case of a file against the pipeline, by the exact bytes.
@@ -42,7 +46,8 @@ fn check(file: &File, codec: &Codec) -> Result<(), String> {
         let name = &case.name;
         let arrivals = case.arrivals()?;
         let described = case.datagrams(codec)? == arrivals;
-        let (sent, counts) = run(file, &arrivals);
+        file.changes(case)?;
+        let (sent, counts) = run(file, case, &arrivals);
         let holds = [
             (names.insert(name), "its name is there twice"),
             (described, "the description does not make the hex digits"),
@@ -65,7 +70,7 @@ fn the_pipeline_does_what_the_vectors_say() {
         let read = |text: &str| File::parse(text).unwrap_or_else(|e| panic!("{path:?}: {e}"));
         let file = read(&text);
         let rendered = file
-            .render(&codec, |arrivals| run(&file, arrivals))
+            .render(&codec, |case, arrivals| run(&file, case, arrivals))
             .unwrap_or_else(|e| panic!("{path:?}: {e}"));
         if std::env::var_os("UPDATE_VECTORS").is_some() {
             std::fs::write(&path, &rendered).unwrap();
@@ -133,6 +138,12 @@ fn malformed_vectors_and_wrong_ones_are_noticed() {
     for (from, to) in spoilt {
         assert!(good.contains(from), "{from:?} is in the file");
         assert!(outcome(&good.replacen(from, to, 1)).is_err(), "{to:?} is noticed");
+    }
+    let orders = std::fs::read_to_string(repository().join("spec/vectors/orders.toml")).unwrap();
+    assert_eq!(outcome(&orders), Ok(()));
+    for (from, to) in [("\norder = 3", "\norder = 33"), ("\nforgets = true", "\n")] {
+        assert!(orders.contains(from), "{from:?} is in the file");
+        assert!(outcome(&orders.replacen(from, to, 1)).is_err(), "{to:?} is noticed");
     }
     assert!(File::parse("about = \"nothing\"\n").is_err());
     assert!(File::parse("about = \"nothing\"\ncase = []\n").is_err());

@@ -24,12 +24,21 @@ pub(crate) struct File {
     pub(crate) tables: Option<SwitchTables>,
     /// What is installed after that, for the switch's life 1.
     pub(crate) hot: Option<HotOrder>,
+    /// Later orders, of which cases name some.
+    #[serde(default)]
+    orders: Vec<HotOrder>,
     #[serde(rename = "case")]
     pub(crate) cases: Vec<Case>,
 }
 
 fn usually() -> bool {
     true
+}
+
+/// What is installed before a datagram arrives.
+pub(crate) enum Change<'f> {
+    Tables(SwitchTables),
+    Hot(&'f HotOrder),
 }
 
 /// A datagram and where it comes from.
@@ -54,6 +63,11 @@ pub(crate) struct Case {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Packet {
+    /// Whether the switch stands by for a moment before, and forgets all hot keys.
+    #[serde(default)]
+    forgets: bool,
+    /// Revision of the order that is installed after that, and before this arrives.
+    order: Option<u64>,
     from: SocketAddr,
     header: Table,
     #[serde(default)]
@@ -86,7 +100,7 @@ impl File {
     pub(crate) fn render(
         &self,
         codec: &Codec,
-        run: impl Fn(&[Arrival]) -> (Vec<Sent>, Counts),
+        run: impl Fn(&Case, &[Arrival]) -> (Vec<Sent>, Counts),
     ) -> Result<String, String> {
         let mut out = format!("about = {}\n", quoted(&self.about));
         if !self.leased {
@@ -96,14 +110,40 @@ impl File {
             render_tables(&mut out, tables);
         }
         if let Some(order) = &self.hot {
-            render_hot(&mut out, order);
+            render_hot(&mut out, "[hot]", order);
+        }
+        for order in &self.orders {
+            render_hot(&mut out, "[[orders]]", order);
         }
         for case in &self.cases {
             let arrivals = case.datagrams(codec)?;
-            let (sent, counts) = run(&arrivals);
+            let (sent, counts) = run(case, &arrivals);
             case.render(&mut out, codec, &arrivals, &sent, &counts);
         }
         Ok(out)
+    }
+
+    /// What is installed before each datagram of a case arrives.
+    pub(crate) fn changes(&self, case: &Case) -> Result<Vec<Vec<Change<'_>>>, String> {
+        let mut tables = self.tables.clone();
+        let first = tables.iter().cloned().map(Change::Tables);
+        let mut next: Vec<_> = first.chain(self.hot.iter().map(Change::Hot)).collect();
+        let mut all = Vec::new();
+        for packet in case.packets() {
+            for active in [false, true] {
+                if let Some(tables) = tables.as_mut().filter(|_| packet.forgets) {
+                    tables.revision += 1;
+                    next.push(Change::Tables(SwitchTables { active, ..tables.clone() }));
+                }
+            }
+            if let Some(revision) = packet.order {
+                let order = self.orders.iter().find(|order| order.revision == revision);
+                let none = || format!("{}: there is no order {revision}", case.name);
+                next.push(Change::Hot(order.ok_or_else(none)?));
+            }
+            all.push(std::mem::take(&mut next));
+        }
+        Ok(all)
     }
 }
 
@@ -211,6 +251,12 @@ impl Packet {
     }
 
     fn render(&self, out: &mut String, codec: &Codec, name: &str, datagram: &[u8]) {
+        if self.forgets {
+            line(out, format_args!("forgets = true"));
+        }
+        if let Some(revision) = self.order {
+            line(out, format_args!("order = {revision}"));
+        }
         line(out, format_args!("from = \"{}\"", self.from));
         if !self.payload.is_empty() {
             line(out, format_args!("payload = ["));
@@ -273,20 +319,26 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
     }
 }
 
-fn render_hot(out: &mut String, order: &HotOrder) {
+/// An order of hot keys, as the table of this name.
+fn render_hot(out: &mut String, table: &str, order: &HotOrder) {
     let selection = match order.selection {
         Selection::Random => "random",
         Selection::Reported => "reported",
         Selection::Predicted => "predicted",
     };
-    line(out, format_args!("\n[hot]\nrevision = {}\nswitch = {}", order.revision, order.switch));
+    line(out, format_args!("\n{table}\nrevision = {}\nswitch = {}", order.revision, order.switch));
     // Text has no word for a hole; a node that the node table lacks is as good as one.
     let places = order.places.iter().flatten().map(|(node, life)| format!("[{node}, {life}]"));
     let places: Vec<String> = places.collect();
     line(out, format_args!("selection = \"{selection}\"\nplaces = [{}]", places.join(", ")));
+    if order.keys.is_empty() {
+        line(out, format_args!("keys = []"));
+    }
+    let name = table.trim_matches(['[', ']']);
     for key in &order.keys {
         let digits: String = key.key.iter().map(|byte| format!("{byte:02x}")).collect();
-        line(out, format_args!("\n[[hot.keys]]\nkeyspace = {}\nkey = \"{digits}\"", key.keyspace));
+        line(out, format_args!("\n[[{name}.keys]]\nkeyspace = {}", key.keyspace));
+        line(out, format_args!("key = \"{digits}\""));
         line(out, format_args!("keyhash = {}\nmatch_value = \"{}\"", key.keyhash, key.match_value));
         line(out, format_args!("stay = {}", key.stay));
         line(out, format_args!("first = {}\nreaders = {}", key.first, key.readers));

@@ -55,7 +55,7 @@ mod tests {
     use crate::large::{crowded, near_a_bound};
     use crate::reference::Reference;
     use crate::stand::{Outcome, SERVICE, ready};
-    use crate::vector::file::{self, File};
+    use crate::vector::file::{self, Change, File};
     use cluster::SwitchControl as _;
     use machine::Rng;
     use proptest::strategy::{Strategy, ValueTree};
@@ -78,19 +78,22 @@ mod tests {
             let file = File::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
             for case in &file.cases {
                 let mut switch = stand.switch(Program::load(SERVICE, None).unwrap(), file.leased);
-                if let Some(tables) = &file.tables {
-                    switch.install(tables);
+                let changes = file.changes(case).unwrap();
+                let mut last = (switch.counts(), Outcome::Left);
+                let mut left_before = 0;
+                for (changes, (from, datagram)) in changes.iter().zip(case.arrivals().unwrap()) {
+                    for change in changes {
+                        match change {
+                            Change::Tables(tables) => switch.install(tables),
+                            Change::Hot(order) => switch.plane.install_hot(order).unwrap(),
+                        }
+                    }
+                    let before = switch.counts();
+                    last = (before, switch.process(from, &datagram));
+                    left_before += usize::from(last.1 == Outcome::Left);
                 }
-                if let Some(order) = &file.hot {
-                    switch.plane.install_hot(order).unwrap();
-                }
-                let mut arrivals = case.arrivals().unwrap();
-                let (from, datagram) = arrivals.pop().unwrap();
-                let left_before = arrivals
-                    .iter()
-                    .any(|(from, datagram)| switch.process(*from, datagram) == Outcome::Left);
-                let before = switch.counts();
-                let outcome = switch.process(from, &datagram);
+                let (before, outcome) = last;
+                let left_before = left_before > usize::from(outcome == Outcome::Left);
                 let wanted = case.sent().unwrap();
                 // A reader to which the kernel knows no way is passed over.
                 let passes = file.hot.is_some()
