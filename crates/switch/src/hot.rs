@@ -290,7 +290,8 @@ impl HotTable {
             counter,
             first: key.first,
             readers: key.readers,
-            low: low_of(key.match_value),
+            // As long as it stays it is the key that its floor is of.
+            low: kept.map_or_else(|| low_of(key.match_value), |row| row.low),
             entry: kept.map_or_else(|| Arc::new(Entry::new(key)), |row| row.entry.clone()),
             chosen: Row::chosen(key, trip.as_deref()),
             trip,
