@@ -1,7 +1,8 @@
 //! What the directory learns from a reply (rules 3 and 4 of section 8, rules 6 and 7 of section 9),
-//! before it is sent on.
+//! before it is sent on; and what it says of its node.
 
 use crate::hot::HotTable;
+use crate::loads::Told;
 use cluster::{KeyspaceId, NodeId, Plant};
 use wire::{Code, Fields, HEADER_LEN, Op, hop_flag};
 
@@ -22,6 +23,15 @@ pub(crate) fn is_about_one_key(op: Op) -> bool {
 /// Whether a reply answers a request, and does not say something of copies.
 pub(crate) fn answers_a_request(op: Op) -> bool {
     op.is_reply() && !matches!(op, Op::HotCopied | Op::HotCover)
+}
+
+/// What a reply says of the node that it comes from.
+pub(crate) fn of_the_node(table: &HotTable, op: Op, header: &[u8; HEADER_LEN]) -> Told {
+    // A node that leaves the request's chain in its reply does not know of rates.
+    let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
+    // Else requests are not counted, either.
+    let answers = answers_a_request(op) && table.predicts();
+    Told { load: header.load(), rate, answers }
 }
 
 /// Whether the answer to a write is of a trip, and decided.

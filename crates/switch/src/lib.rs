@@ -15,10 +15,10 @@
 //! Modules in the order a packet meets them: `tables` and `hot` are what it is matched against,
 //! `directory` is how that changes, by the rules of `judge`, `pipeline` parses it and sends replies
 //! and single-key requests on, `learn` is what replies say of hot keys (`keeper`: to whom else they
-//! say it), `spread` chooses who answers reads of them, by `loads` and `reports`, `roam` sends writes of them on
-//! their way by the `trip`, the table of `stamps` and the switch's `moments`, `split` makes many of
-//! one (`hints`: without a loop over keys), `counters` remembers what happened. `explain` answers
-//! people instead of packets.
+//! say it), `spread` chooses who answers reads of them, by `loads` and `reports`, `roam` sends
+//! writes of them on their way by the `trip`, the table of `stamps` and the switch's `moments`,
+//! `split` makes many of one (`hints`: without a loop over keys), `counters` remembers what
+//! happened. `explain` answers people instead of packets.
 
 mod counters;
 mod directory;

@@ -2,7 +2,6 @@
 
 use crate::directory::View;
 use crate::hot::{HotTable, Row};
-use crate::loads::Told;
 use crate::tables::{Action, Exit};
 use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
 use cluster::{KeyspaceId, Life, Match, NodeId, Plant, Tenure};
@@ -286,10 +285,7 @@ impl Pipeline {
         if header.node() != sender.0 {
             return Err(DropReason::ReplyNotFromNode);
         }
-        // A node that leaves the request's chain in its reply does not know of rates.
-        let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
-        let answers = learn::answers_a_request(op) && self.hot.table().predicts();
-        let told = Told { load: header.load(), rate, answers };
+        let told = learn::of_the_node(self.hot.table(), op, header);
         self.loads.answered(now, sender, told);
         if let Some(keeper) = self.keeper.as_ref().filter(|_| learn::is_about_one_key(op))
             && !keeper.note(header)
