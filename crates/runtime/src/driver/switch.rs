@@ -3,8 +3,8 @@
 //!
 //! Each thread has a socket of its own on the service address; the kernel spreads clients over
 //! them. Nothing is shared between them but the compiled tables, which never change, and the
-//! directory of hot keys, with what the nodes report. With a fast path the sockets get only what that leaves to them, and the
-//! directory is the kernel's: they note there what passes them.
+//! directory of hot keys, with what the nodes report. With a fast path the sockets get only what
+//! that leaves to them, and the directory is the kernel's: they note there what passes them.
 
 use super::fast_path::{FastPath, FastPathError, InKernel};
 use super::orders::OrderError;
