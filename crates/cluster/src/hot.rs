@@ -230,7 +230,7 @@ fn unsound_unless(holds: bool, why: impl FnOnce() -> String) -> Result<(), Insta
 }
 
 /// A key that clients ask for often, and how often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotKey {
     /// Its keyspace.
     pub keyspace: KeyspaceId,
@@ -239,8 +239,13 @@ pub struct HotKey {
     pub key: Vec<u8>,
     /// Reads per second, lately.
     pub reads: u64,
-    /// Writes per second, lately.
+    /// Writes per second, lately. The head of its partition counts each, whatever the length of the
+    /// chain, and of those on a trip the last of the chain does: each is in one node's figure.
     pub writes: u64,
+    /// Those of them that no switch can have counted, of a key that is hot where it lies: a switch
+    /// sees the first key of a batch alone.
+    #[serde(default)]
+    pub steps: u64,
     /// Requests that only the home of the key can answer, per second, lately: writes that depend on
     /// what is there or that time ends, and reads of whole ranges.
     #[serde(default)]
@@ -265,15 +270,16 @@ impl HotKey {
     }
 
     /// Puts the reports of several shards or nodes together: each key once, so many of the hottest,
-    /// and all that have to do with a home.
+    /// and all that have to do with a home, or have writes that only that has counted.
     #[must_use]
     pub fn join<'a>(reports: impl Iterator<Item = &'a Self>, most: usize) -> Vec<Self> {
         let mut joint: BTreeMap<(KeyspaceId, &[u8]), Self> = BTreeMap::new();
         for it in reports {
-            let none = || Self { reads: 0, writes: 0, bound: 0, lost: 0, ..it.clone() };
+            let none = || Self { keyspace: it.keyspace, key: it.key.clone(), ..Self::default() };
             let sum = joint.entry((it.keyspace, &it.key)).or_insert_with(none);
             sum.reads = sum.reads.saturating_add(it.reads);
             sum.writes = sum.writes.saturating_add(it.writes);
+            sum.steps = sum.steps.saturating_add(it.steps);
             sum.bound = sum.bound.saturating_add(it.bound);
             sum.lost = sum.lost.saturating_add(it.lost);
         }
@@ -283,7 +289,7 @@ impl HotKey {
         list.retain(|it| {
             let hottest = left > 0;
             left = left.saturating_sub(1);
-            hottest || it.bound > 0 || it.lost > 0
+            hottest || it.steps > 0 || it.bound > 0 || it.lost > 0
         });
         list
     }

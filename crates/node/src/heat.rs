@@ -77,10 +77,7 @@ impl Heat {
     fn is_burst(&self, keyspace: KeyspaceId, key: &[u8], rate: u64) -> bool {
         let hot = &self.quick.hot;
         let known = hot.iter().find(|it| it.keyspace == keyspace && it.key == key);
-        let expected = match known {
-            None if hot.len() < HOT_MAX => 0,
-            known => known.or(hot.last()).map_or(0, HotKey::rate),
-        };
+        let expected = known.or(hot.get(HOT_MAX - 1)).map_or(0, HotKey::rate);
         rate >= 2 * expected
     }
 
@@ -109,7 +106,7 @@ impl Heat {
     pub(crate) fn hot(&self, now: Instant) -> Vec<HotKey> {
         let mut list = self.quick.hot.clone();
         for little in list.iter_mut().filter(|it| it.rate() < QUICK_MIN) {
-            (little.reads, little.writes) = (0, 0);
+            (little.reads, little.writes, little.steps) = (0, 0, 0);
         }
         for it in &self.steady.hot {
             raise(&mut list, HotKey { bound: 0, ..it.clone() });
@@ -117,7 +114,8 @@ impl Heat {
         self.add_bursts(now, &mut list);
         list.retain(|it| it.rate() > 0 || it.bound > 0);
         list.sort_by(HotKey::hottest_first);
-        list.truncate(HOT_MAX);
+        let mut places = 0..HOT_MAX;
+        list.retain(|it| places.next().is_some() || it.steps > 0);
         for ((keyspace, key), misses) in self.missed.iter().flatten() {
             let [bound, lost] = [misses.bound, misses.lost].map(|it| it * SEGMENTS_PER_SECOND);
             let known = list.iter_mut().find(|it| it.keyspace == *keyspace && *it.key == **key);
@@ -125,7 +123,7 @@ impl Heat {
                 Some(known) => (known.bound, known.lost) = (known.bound + bound, known.lost + lost),
                 None => {
                     let (keyspace, key) = (*keyspace, key.to_vec());
-                    list.push(HotKey { keyspace, key, reads: 0, writes: 0, bound, lost });
+                    list.push(HotKey { keyspace, key, bound, lost, ..HotKey::default() });
                 }
             }
         }
@@ -161,7 +159,7 @@ fn raise(list: &mut Vec<HotKey>, key: HotKey) {
         None => list.push(key),
         Some(known) if known.rate() >= key.rate() => {}
         Some(known) => {
-            (known.reads, known.writes) = (key.reads, key.writes);
+            (known.reads, known.writes, known.steps) = (key.reads, key.writes, key.steps);
             known.bound = known.bound.max(key.bound);
         }
     }
@@ -329,6 +327,34 @@ mod tests {
         let told: Vec<_> =
             heat.hot(now).iter().map(|it| (it.keyspace, it.reads, it.writes, it.bound)).collect();
         assert_eq!(told, [(KeyspaceId(2), 200, 200, 0), (SPACE, 0, 200, 200)]);
+    }
+
+    #[test]
+    fn writes_that_nobody_else_counts_are_told_of_beyond_the_hottest_keys() {
+        let mut now = Instant::from_unix_ms(1_000);
+        let mut heat = Heat::new(now);
+        for _ in 0..10 {
+            for key in 0..40_u8 {
+                (0..8).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::BoundWrite));
+            }
+            for key in 90..130_u8 {
+                (0..4).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Step));
+            }
+            heat.see(SPACE, 90, &[90], Use::Read);
+            now = now + Duration::from_millis(100);
+            heat.end_segment(now);
+        }
+        let (told, beyond) = (heat.hot(now), |it: &&HotKey| it.steps > 0);
+        let steps: Vec<&HotKey> = told.iter().filter(beyond).collect();
+        assert_eq!((told.len() - steps.len(), steps.len()), (HOT_MAX, HOT_MAX));
+        let first = steps[0];
+        assert_eq!(
+            (&first.key[..], first.reads, first.writes, first.steps),
+            (&[90][..], 9, 39, 39)
+        );
+        let joint = HotKey::join(told.iter().chain(&told), HOT_MAX);
+        assert_eq!(joint.iter().filter(beyond).map(|it| it.steps).max(), Some(78));
+        assert_eq!(heat.hot(now).len(), joint.len());
     }
 
     #[test]

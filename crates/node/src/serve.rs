@@ -5,7 +5,7 @@ use crate::heat::Use;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use cluster::{Keyspace, KeyspaceKind, Match, Plant};
-use wire::{Body, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
+use wire::{Body, Change, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
 
 impl Replica {
     /// Whether this replica may serve a request at all: the epoch, and its role.
@@ -78,7 +78,9 @@ pub(crate) fn serve<E: Engine>(
     if let Body::Batch(steps) = body {
         for step in steps.iter().skip(1) {
             let keyhash = keyspace.keyhash(step.key);
-            ctx.heat.see(keyspace.id, keyhash, step.key, Use::BoundWrite);
+            let writes = step.change != Change::None;
+            let of = if writes && replica.is_hot(step.key) { Use::Step } else { Use::BoundWrite };
+            ctx.heat.see(keyspace.id, keyhash, step.key, of);
         }
         return replica.handle_batch(ctx, header, steps);
     }

@@ -1,7 +1,7 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
 use super::fit::{Fit, has_lasted};
-use super::load::{ENOUGH, Gauge, Ratio, WINDOW_MAX, per_second};
+use super::load::{ENOUGH, Gauge, Ratio, Told, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
 use super::policy::{Asked, Known, Policy, Rates};
@@ -51,9 +51,12 @@ pub(crate) struct Key {
     pinned: bool,
     /// Since when it has been too cold to stay.
     cold_since: Option<Instant>,
-    /// What the switch counts of it.
+    /// What the switch counts of it, and its writes that only nodes count.
     counted: Option<Counted>,
-    /// Whether `rates` are the switch's: exact, while each node tells of its hottest keys only.
+    /// Writes that no switch can count.
+    steps: Told,
+    /// Whether `rates` are of what the switch counts: exact, while each node tells of its hottest
+    /// keys only.
     exact: bool,
     /// Its reads and the ratio to its writes, once these have been counted long enough.
     together: Option<Asked>,
@@ -250,20 +253,20 @@ impl Keys {
             counts.iter().map(|it| ((it.keyspace, it.keyhash), it)).collect();
         for (name, key) in self.keys.iter_mut().filter(|(_, key)| key.stay <= revision) {
             let Some(count) = counts.get(&(name.keyspace, key.keyhash)) else { continue };
+            let written = count.writes.saturating_add(key.steps.counted(now));
             let Some(counted) = &mut key.counted else {
                 let gauge = |counted| Gauge::new(now, counted);
-                let (reads, writes) = (gauge(count.reads), gauge(count.writes));
-                let ratio = Ratio::new(now, count.reads, count.writes);
+                let (reads, writes) = (gauge(count.reads), gauge(written));
+                let ratio = Ratio::new(now, count.reads, written);
                 let spread = count.spread;
                 key.counted = Some(Counted { reads, writes, ratio, spread });
                 continue;
             };
             let most = key.together.map_or(WINDOW_MAX, |_| WRITES_WINDOW_MAX);
-            if let Some(writes) = counted.writes.read(now, count.writes, (ENOUGH, most)) {
+            if let Some(writes) = counted.writes.read(now, written, (ENOUGH, most)) {
                 key.rates.writes = writes.per_second();
             }
-            key.together =
-                counted.ratio.read(now, (count.reads, count.writes), most).or(key.together);
+            key.together = counted.ratio.read(now, (count.reads, written), most).or(key.together);
             if let Some(reads) = counted.reads.read(now, count.reads, (ENOUGH, WINDOW_MAX)) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
                 let spread = count.spread.saturating_sub(before);
@@ -315,8 +318,12 @@ impl Keys {
     }
 
     /// What nodes say of keys that no switch has counted yet. They say less of a key once others
-    /// answer for it: what they have said holds until a switch may have counted.
+    /// answer for it: what they have said holds until a switch may have counted. And what no switch
+    /// counts at all.
     fn take_rates(&mut self, now: Instant, told: &BTreeMap<KeyName, &HotKey>) {
+        for (name, key) in &mut self.keys {
+            key.steps.tell(now, told.get(name).map_or(0, |it| it.steps));
+        }
         for (name, key) in self.keys.iter_mut().filter(|(_, key)| !key.exact) {
             let Rates { reads, writes } = rates(told, name);
             let said = if now.since(key.since) < WINDOW_MAX { key.rates } else { Rates::default() };
@@ -413,6 +420,7 @@ impl Keys {
             pinned,
             cold_since: None,
             counted: None,
+            steps: Told::default(),
             exact: false,
             together: None,
             fit: Fit::default(),

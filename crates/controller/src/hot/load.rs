@@ -68,6 +68,33 @@ impl Gauge {
     }
 }
 
+/// A count of what is told as a rate alone, as if it had been counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    since: Option<Instant>,
+    /// Per second.
+    rate: u64,
+    /// In thousand millionths, up to then.
+    counted: u128,
+}
+
+impl Told {
+    /// From now on it is this rate.
+    pub(crate) fn tell(&mut self, now: Instant, rate: u64) {
+        *self = Self { since: Some(now), rate, counted: self.nanos(now) };
+    }
+
+    /// What has come of that by now.
+    pub(crate) fn counted(&self, now: Instant) -> u64 {
+        u64::try_from(self.nanos(now) / 1_000_000_000).unwrap_or(u64::MAX)
+    }
+
+    fn nanos(&self, now: Instant) -> u128 {
+        let time = self.since.map_or(Duration::ZERO, |since| now.since(since));
+        self.counted.saturating_add(u128::from(self.rate).saturating_mul(time.as_nanos()))
+    }
+}
+
 /// How many reads there are for each write of a key, counted in the same time: a pause of those who
 /// ask does not change it.
 #[derive(Clone, Copy, Debug)]
@@ -194,6 +221,18 @@ mod tests {
         assert_eq!(read(7_000, (1_056, 79)), Some((8, 40)), "a pause");
         assert_eq!(read(8_000, (1_066, 80)), Some((8, 25)), "the first, and it begins anew");
         assert_eq!(read(9_000, (1_076, 80)), Some((10, 10)));
+    }
+
+    #[test]
+    fn what_is_told_as_rates_is_counted_as_long_as_each_holds() {
+        let at = Instant::from_unix_ms;
+        let mut told = Told::default();
+        assert_eq!(told.counted(at(5_000)), 0);
+        told.tell(at(5_000), 30);
+        assert_eq!((told.counted(at(5_000)), told.counted(at(5_150))), (0, 4));
+        told.tell(at(5_050), 10);
+        told.tell(at(5_100), 0);
+        assert_eq!((told.counted(at(5_100)), told.counted(at(9_000))), (2, 2), "1.5 and 0.5");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) fn hot(view: &View<'_>) -> Vec<HotStatus> {
     let others: BTreeSet<&KeyName> = known.filter(|name| !told.contains(name)).collect();
     keys.extend(others.into_iter().map(|KeyName { keyspace, key }| {
         let (keyspace, key) = (*keyspace, key.clone());
-        HotKey { keyspace, key, reads: 0, writes: 0, bound: 0, lost: 0 }
+        HotKey { keyspace, key, ..HotKey::default() }
     }));
     let mut list: Vec<HotStatus> = keys.into_iter().map(|key| status_of(view, key)).collect();
     list.sort_by(|one, other| one.key.hottest_first(&other.key));

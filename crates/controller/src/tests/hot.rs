@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const SPACE: KeyspaceId = KeyspaceId(1);
 
 fn asked(key: &str, reads: u64, writes: u64) -> HotKey {
-    HotKey { keyspace: SPACE, key: key.into(), reads, writes, bound: 0, lost: 0 }
+    HotKey { keyspace: SPACE, key: key.into(), reads, writes, ..HotKey::default() }
 }
 
 fn world() -> World {
@@ -252,6 +252,34 @@ fn a_key_of_which_no_write_is_seen_for_a_while_is_not_copied_to_all_for_that() {
     assert_eq!(readers(&world), 10, "more than 100 without a write pay for all");
     live(&mut world, 100, 1);
     assert_eq!(readers(&world), 4, "80 reads for four writes, or five, do not");
+}
+
+/// The switch sees the first key of a batch alone; its home sees all.
+#[test]
+fn a_key_that_is_written_as_a_later_step_of_batches_is_not_taken_for_unwritten() {
+    let mut world = World::with_keyspace(10, 1, 8, 2);
+    let told = |steps: u64| HotKey { steps, ..asked("k", 1_000, steps) };
+    world.member(node(2)).told = vec![told(50)];
+    world.live();
+    let keyhash = world.map().keyspaces[0].keyhash(b"k");
+    let (mut reads, mut writes) = (0, 0);
+    let mut live = |world: &mut World, rounds: u32, wrote: u64| {
+        for _ in 0..rounds {
+            (reads, writes) = (reads + 100, writes + wrote);
+            let count = HotCount { keyspace: SPACE, keyhash, reads, spread: 0, writes };
+            world.member(SWITCH).hot_counts = vec![count];
+            world.live_for(POLL);
+        }
+        let HotStatus { key, stay, .. } = listed(world, "k");
+        (key.writes, stay.unwrap().readers)
+    };
+    let (writes, readers) = live(&mut world, 100, 0);
+    assert!(writes.abs_diff(50) <= 5 && readers == 4, "20 reads per write: {writes}, {readers}");
+    let (writes, readers) = live(&mut world, 100, 15);
+    assert!(writes.abs_diff(200) <= 10 && readers == 2, "both are counted: {writes}, {readers}");
+    world.member(node(2)).told = vec![told(0)];
+    let (writes, readers) = live(&mut world, 100, 1);
+    assert!(writes.abs_diff(10) <= 2 && readers == 10, "each once: {writes}, {readers}");
 }
 
 #[test]

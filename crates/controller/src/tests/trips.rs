@@ -92,7 +92,7 @@ impl Asked {
 }
 
 fn told(keyspace: KeyspaceId, key: &str, [reads, writes, bound]: [u64; 3]) -> HotKey {
-    HotKey { keyspace, key: key.into(), reads, writes, bound, lost: 0 }
+    HotKey { keyspace, key: key.into(), reads, writes, bound, ..HotKey::default() }
 }
 
 fn active(world: &World) -> Member {

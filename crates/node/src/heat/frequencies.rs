@@ -29,6 +29,7 @@ struct Counted {
     /// What of the count was inherited.
     inherited: u32,
     writes: u32,
+    steps: u32,
     bound: u32,
     /// Place in `ranks`.
     rank: usize,
@@ -41,6 +42,7 @@ pub(crate) struct Found<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) reads: u32,
     pub(crate) writes: u32,
+    pub(crate) steps: u32,
     pub(crate) bound: u32,
 }
 
@@ -48,11 +50,13 @@ impl Found<'_> {
     /// The key with its rates, if so often is in so much time.
     pub(super) fn rated(&self, time: Duration) -> HotKey {
         let nanos = time.as_nanos().max(1);
-        let [reads, writes, bound] = [self.reads, self.writes, self.bound].map(|count| {
+        let counts = [self.reads, self.writes, self.steps, self.bound];
+        let [reads, writes, steps, bound] = counts.map(|count| {
             let per_second = u128::from(count) * 1_000_000_000 / nanos;
             u64::try_from(per_second).unwrap_or(u64::MAX)
         });
-        HotKey { keyspace: self.keyspace, key: self.key.to_vec(), reads, writes, bound, lost: 0 }
+        let (keyspace, key) = (self.keyspace, self.key.to_vec());
+        HotKey { keyspace, key, reads, writes, steps, bound, lost: 0 }
     }
 }
 
@@ -64,6 +68,8 @@ pub(crate) enum Use {
     Write,
     /// A write that only the key's home can take.
     BoundWrite,
+    /// One that is a later step of a batch, of a hot key: the switch has not counted it.
+    Step,
 }
 
 /// Keys that are counted.
@@ -77,7 +83,8 @@ impl Frequencies {
         self.bump(place);
         let it = self.counted.get_mut(place).expect("it was found, or admitted");
         it.writes += u32::from(of != Use::Read);
-        it.bound += u32::from(of == Use::BoundWrite);
+        it.steps += u32::from(of == Use::Step);
+        it.bound += u32::from(matches!(of, Use::BoundWrite | Use::Step));
         it.count - it.inherited
     }
 
@@ -89,6 +96,7 @@ impl Frequencies {
             self.raise(place, seen);
             let sum = self.counted.get_mut(place).expect("it was found, or admitted");
             sum.writes += it.writes;
+            sum.steps += it.steps;
             sum.bound += it.bound;
         }
     }
@@ -98,9 +106,16 @@ impl Frequencies {
         let ranked = self.ranks.iter().filter_map(|place| self.counted.get(*place)).take(most);
         ranked.filter(|it| it.count > it.inherited).map(|it| {
             let seen = it.count - it.inherited;
-            let Counted { keyspace, key, writes, bound, .. } = it;
-            Found { keyspace: *keyspace, key, reads: seen - writes, writes: *writes, bound: *bound }
+            let &Counted { keyspace, ref key, writes, steps, bound, .. } = it;
+            Found { keyspace, key, reads: seen - writes, writes, steps, bound }
         })
+    }
+
+    /// What of it is told: so many of the most frequent keys, and beyond those as many with writes
+    /// that nobody else counts.
+    pub(super) fn told(&self, most: usize) -> impl Iterator<Item = Found<'_>> {
+        let beyond = self.top(COUNTED_MAX).skip(most).filter(|it| it.steps > 0);
+        self.top(most).chain(beyond.take(most))
     }
 
     /// Forgets everything.
@@ -143,7 +158,7 @@ impl Frequencies {
         it.key.extend_from_slice(key);
         (it.keyspace, it.keyhash, it.rank) = (keyspace, keyhash, rank);
         (it.count, it.inherited) = (inherited, inherited);
-        (it.writes, it.bound) = (0, 0);
+        (it.writes, it.steps, it.bound) = (0, 0, 0);
         let counted = &self.counted;
         let rehash = |place: &usize| counted.get(*place).map_or(0, |it| it.keyhash);
         self.places.insert_unique(keyhash, place, rehash);

@@ -33,14 +33,15 @@ impl Track {
         let before = std::mem::take(&mut self.hot);
         let old = |keyspace: KeyspaceId, key: &[u8]| {
             let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
-            known.map_or((0, 0, 0), |it| (it.reads, it.writes, it.bound))
+            known.map_or([0; 4], |it| [it.reads, it.writes, it.steps, it.bound])
         };
-        for found in self.segment.top(HOT_MAX) {
-            let (reads, writes, bound) = old(found.keyspace, found.key);
+        for found in self.segment.told(HOT_MAX) {
+            let [reads, writes, steps, bound] = old(found.keyspace, found.key);
             let new = found.rated(lasted);
             self.hot.push(HotKey {
                 reads: new.reads.midpoint(reads),
                 writes: new.writes.midpoint(writes),
+                steps: new.steps.midpoint(steps),
                 bound: new.bound.midpoint(bound),
                 ..new
             });

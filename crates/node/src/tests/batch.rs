@@ -79,6 +79,24 @@ fn a_batch_writes_all_of_its_keys_under_one_version_or_none() {
     }
 }
 
+/// The switch counts the first key of a batch alone, and nobody wants to know of keys that are not
+/// hot.
+#[test]
+fn writes_of_a_hot_key_that_are_later_steps_are_told_of_once_by_the_head() {
+    let mut chain = Chain::hot_of(3);
+    for _ in 0..20 {
+        chain.batch(&[put(HOT, b"1"), put(b"cold", b"1")]);
+        chain.batch(&[put(b"cold", b"1"), check(HOT, Condition::Any)]);
+        chain.batch(&[put(b"cold", b"1"), put(HOT, b"1")]);
+    }
+    let later = chain.now + MS * 100;
+    let told = |node: &Node<MemoryEngine>| node.report(later).hot;
+    let of_head = told(&chain.nodes[0]);
+    let steps = of_head.iter().map(|it| (&it.key[..], it.writes, it.steps));
+    assert_eq!(steps.collect::<Vec<_>>(), [(&b"cold"[..], 600, 0), (HOT, 600, 200)]);
+    assert!(chain.nodes[1..].iter().all(|node| told(node).is_empty()));
+}
+
 #[test]
 fn a_retry_of_a_batch_is_answered_and_not_applied() {
     let mut chain = Chain::new(3);
