@@ -30,6 +30,8 @@ pub(crate) struct Heat {
     missed: [Missed; 2],
     /// How often there was something that should be reported at once.
     alerts: u64,
+    /// Requests for a key in one segment from which on they may be a burst.
+    burst_min: u32,
 }
 
 /// By keyspace and key.
@@ -45,9 +47,14 @@ struct Misses {
 }
 
 impl Heat {
-    pub(crate) fn new(now: Instant) -> Self {
+    /// That of a shard that can serve so many requests per second; 0: it does not say.
+    pub(crate) fn new(now: Instant, rate: u32) -> Self {
         let (quick, steady) = (Track::new(now), Track::new(now));
-        Self { quick, steady, missed: Default::default(), alerts: 0 }
+        let burst_min = match rate / BURST_PART {
+            _ if rate == 0 => BURST_MIN,
+            much => much.clamp(BURST_LEAST, BURST_MIN),
+        };
+        Self { quick, steady, missed: Default::default(), alerts: 0, burst_min }
     }
 
     /// How often there was something that should be reported at once: a [burst](Self::is_burst), or
@@ -65,7 +72,8 @@ impl Heat {
     /// A client asked for this key, and was served.
     pub(crate) fn see(&mut self, keyspace: KeyspaceId, keyhash: u64, key: &[u8], of: Use) {
         let seen = self.quick.segment.see(keyspace, keyhash, key, of);
-        if seen >= BURST_MIN && seen.is_power_of_two() {
+        let news = seen == self.burst_min || seen > self.burst_min && seen.is_power_of_two();
+        if news {
             // If nobody asks for it until the segment ends, which it cannot have lasted for yet.
             let least = u64::from(seen) * SEGMENTS_PER_SECOND;
             self.alerts += u64::from(self.is_burst(keyspace, key, least));
@@ -132,7 +140,7 @@ impl Heat {
 
     fn add_bursts(&self, now: Instant, list: &mut Vec<HotKey>) {
         let lasts = self.quick.lasts(now).max(BURST_TIME_MIN);
-        let enough = |found: &Found<'_>| found.reads.saturating_add(found.writes) >= BURST_MIN;
+        let enough = |found: &Found<'_>| found.reads.saturating_add(found.writes) >= self.burst_min;
         for found in self.quick.segment.top(HOT_MAX).take_while(enough) {
             let burst = found.rated(lasts);
             if self.is_burst(burst.keyspace, &burst.key, burst.rate()) {
@@ -180,6 +188,14 @@ const STEADY_SEGMENT: Duration = Duration::from_secs(1);
 /// standard deviation of such a count is a quarter of it.
 const BURST_MIN: u32 = 16;
 
+/// Of a shard that says how much it can serve per second, that over this says so: an eighth of what
+/// it can serve in a segment. So slow a node is full of such a key before the next poll.
+const BURST_PART: u32 = 80;
+
+/// But no fewer than so many do, of which the standard deviation is a third: by chance hardly any
+/// of the keys that are asked for ten times a second is asked for so often in one segment.
+const BURST_LEAST: u32 = 8;
+
 /// Of a segment that is younger, rates are taken as if it were so old: what comes at once, such as
 /// the datagrams of one batch, says nothing of a rate.
 const BURST_TIME_MIN: Duration = Duration::from_millis(20);
@@ -207,7 +223,7 @@ mod tests {
     #[test]
     fn a_steady_load_is_told_as_it_is_and_what_has_ended_is_forgotten() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         for _ in 0..10 {
             second(&mut heat, &mut now, 1_000, b"hot");
         }
@@ -221,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_asked_a_few_times_a_second_is_told_as_it_is_and_not_by_chance() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         let mut others = 0_u64..;
         let mut told = Vec::new();
         for segment in 0..80 {
@@ -251,7 +267,7 @@ mod tests {
     #[test]
     fn a_burst_is_told_before_its_segment_ends() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         second(&mut heat, &mut now, 1_000, b"steady");
         let see = |heat: &mut Heat, times: u32, key: &[u8]| {
             for time in 0..times {
@@ -284,9 +300,28 @@ mod tests {
     }
 
     #[test]
+    fn of_a_shard_that_can_serve_little_fewer_requests_are_a_burst() {
+        let now = Instant::from_unix_ms(1_000);
+        for (rate, first) in [(0, 16), (100, 8), (640, 8), (1_000, 12), (1_280, 16), (u32::MAX, 16)]
+        {
+            let mut heat = Heat::new(now, rate);
+            let mut alerts = Vec::new();
+            for requests in 1..=32 {
+                let before = heat.alerts();
+                heat.see(SPACE, 7, b"key", Use::Read);
+                let is_told = !heat.hot(now + Duration::from_millis(50)).is_empty();
+                assert_eq!(is_told, requests >= first, "{requests} of {rate}");
+                alerts.extend((heat.alerts() > before).then_some(requests));
+            }
+            let more = [16, 32].into_iter().filter(|it| *it > first);
+            assert_eq!(alerts, [first].into_iter().chain(more).collect::<Vec<_>>(), "{rate}");
+        }
+    }
+
+    #[test]
     fn a_burst_of_a_key_that_is_known_to_be_hot_is_told_and_no_alert() {
         let now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         (0..500).for_each(|_| heat.see_hot(SPACE, 7, b"key", Use::Read));
         let told = heat.hot(now + Duration::from_millis(100));
         assert_eq!((told[0].reads, heat.alerts()), (5_000, 0));
@@ -297,7 +332,7 @@ mod tests {
     #[test]
     fn a_key_below_a_full_list_is_no_burst_as_long_as_it_is_not_twice_the_last_of_it() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         let see = |heat: &mut Heat, key: u8, times: u32| {
             (0..times).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
         };
@@ -316,7 +351,7 @@ mod tests {
     #[test]
     fn reads_and_writes_are_told_apart_and_keyspaces_too() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         for _ in 0..400 {
             heat.see(SPACE, 7, b"key", Use::BoundWrite);
             heat.see(KeyspaceId(2), 7, b"key", Use::Read);
@@ -332,7 +367,7 @@ mod tests {
     #[test]
     fn writes_that_nobody_else_counts_are_told_of_beyond_the_hottest_keys() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         for _ in 0..10 {
             for key in 0..40_u8 {
                 (0..8).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::BoundWrite));
@@ -360,7 +395,7 @@ mod tests {
     #[test]
     fn a_key_that_is_wanted_at_home_is_told_of_however_cold_it_is_and_for_two_segments() {
         let mut now = Instant::from_unix_ms(1_000);
-        let mut heat = Heat::new(now);
+        let mut heat = Heat::new(now, 0);
         for key in 0..64_u8 {
             (0..40).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
         }

@@ -133,7 +133,7 @@ impl<E: Engine> Node<E> {
             held: Outbox::default(),
             ready: Outbox::default(),
             counters: Counters::default(),
-            heat: Heat::new(now),
+            heat: Heat::new(now, config.rate),
             part_times: PartTimes::default(),
             plant: None,
             scratch: Vec::new(),
