@@ -11,6 +11,7 @@ mod log;
 mod losses;
 mod places;
 mod policy;
+mod seen;
 mod trips;
 
 pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision};
@@ -23,13 +24,14 @@ use cluster::{
     Selection, SwitchCounters,
 };
 pub(crate) use keys::named;
-use keys::{Key, Keys, Seen};
+use keys::{Key, Keys};
 use load::Load;
 use log::HotLog;
 use machine::Instant;
 use places::Places;
 use policy::Policy;
 pub(crate) use policy::Rates;
+use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

@@ -58,9 +58,6 @@ pub(crate) enum Errand {
     Fetch,
 }
 
-/// Keys longer than this stay at home: their trips have to fit a piece of a copy.
-const ROAMING_KEY_MAX: usize = 256;
-
 /// Before a node that has not answered is asked again.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
@@ -101,7 +98,7 @@ impl Replica {
         let fresh = trips.is_none_or(|it| !it.knows(trip.number) && it.over.len() < OVER_MAX);
         let keyspace = ctx.directory.keyspace(self.partition.keyspace);
         let hashed = keyspace.is_some_and(|it| !Keyspace::is_ordered(it));
-        if !marked || !fresh || !hashed || key.len() > ROAMING_KEY_MAX {
+        if !marked || !fresh || !hashed || key.len() > wire::ROAMING_KEY_MAX {
             return false;
         }
         // What time ends has to be ended at home.

@@ -40,6 +40,8 @@ pub const RANGE_PIECES_MAX: usize = 32;
 pub const HOT_KEYS_MAX: usize = 65536;
 /// Nodes of a window, a part of a key's row of places in which all that hold one version of a trip are; a switch in the kernel has marks of no more of a key's nodes.
 pub const HOT_WINDOW_MAX: usize = 64;
+/// Bytes of the longest key that goes on trips: its trips have to fit a piece of a copy.
+pub const ROAMING_KEY_MAX: usize = 256;
 /// Versions that a key may be given on one trip: those above the version of its LEAVE. The head of its partition gives out none of them.
 pub const TRIP_VERSIONS: usize = 4294967296;
 /// Low bits of a switch's moment, which count the trips that have begun since its order of hot keys came; those above are the order's revision.

@@ -5,13 +5,11 @@ use super::load::{ENOUGH, Gauge, Ratio, Told, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotLog};
 use super::places::Places;
 use super::policy::{Asked, Known, Policy, Rates};
+use super::seen::Seen;
 use super::trips::{Away, Outlook, Trips};
-use cluster::{
-    HotCount, HotEntry, HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, Match,
-    NodeId,
-};
+use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match};
 use machine::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// For how long a key must have been cold to go.
@@ -88,7 +86,7 @@ impl Key {
         let none = if self.readers == 0 {
             !policy.is_hot(self.rates)
         } else {
-            policy.is_cold(self.rates) && !seen.is_cold(name.keyspace, self.rates)
+            policy.is_cold(self.rates) && !seen.is_cold(name, self.rates)
         };
         if none && !self.pinned {
             return 0;
@@ -135,7 +133,7 @@ impl Key {
         log: &mut HotLog,
     ) {
         let (now, policy) = (seen.now, seen.policy);
-        let replicas = seen.roaming(name.keyspace).map(|keyspace| keyspace.replicas);
+        let replicas = seen.roaming(name).map(|keyspace| keyspace.replicas);
         // Of none that may roam, nothing is worth a trip.
         let known = self.known();
         let worth = |worth: fn(Policy, Rates, u8, Known) -> bool| {
@@ -159,51 +157,6 @@ impl Key {
             let copies = self.copies(seen.places);
             self.decision = log.note(now, name, did, self.rates, copies);
         }
-    }
-}
-
-/// What choosing goes by.
-pub(crate) struct Seen<'a> {
-    pub(crate) now: Instant,
-    pub(crate) policy: Policy,
-    pub(crate) keyspaces: &'a [Keyspace],
-    pub(crate) pins: &'a BTreeSet<KeyName>,
-    /// What the nodes say, the hottest first.
-    pub(crate) list: &'a [HotKey],
-    pub(crate) places: &'a Places,
-    /// Whether the active switch can let writes go anywhere.
-    pub(crate) roams: bool,
-    /// Nodes that have an order of hot keys.
-    pub(crate) informed: BTreeSet<NodeId>,
-    /// Revision of the order that takes in what comes in now.
-    pub(crate) revision: u64,
-}
-
-impl Seen<'_> {
-    /// The keyspace, if its hot keys are to have copies.
-    fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
-        let wanted = |it: &&Keyspace| it.id == id && it.hot != HotPolicy::Off;
-        self.keyspaces.iter().find(wanted)
-    }
-
-    /// The keyspace, if its hot keys may go on trips.
-    fn roaming(&self, id: KeyspaceId) -> Option<&Keyspace> {
-        self.keyspace(id).filter(|it| {
-            let wanted = it.hot == HotPolicy::Replicate && it.kind == KeyspaceKind::Hash;
-            wanted && self.roams && self.places.nodes() >= it.replicas.into()
-        })
-    }
-
-    /// Whether a key is to be taken in: for its reads, or for a trip.
-    fn is_wanted(&self, id: KeyspaceId, rates: Rates, known: Known) -> bool {
-        let worth = |it: &Keyspace| self.policy.is_worth_trip(rates, it.replicas, known);
-        self.policy.is_hot(rates) || self.roaming(id).is_some_and(worth)
-    }
-
-    /// Whether a key that nobody has pinned is too cold to stay.
-    fn is_cold(&self, id: KeyspaceId, rates: Rates) -> bool {
-        let keeps = |it: &Keyspace| self.policy.keeps_trip(rates, it.replicas, Known::default());
-        self.policy.is_cold(rates) && !self.roaming(id).is_some_and(keeps)
     }
 }
 
@@ -338,9 +291,9 @@ impl Keys {
             let pinned = seen.pins.contains(name);
             // What only an operator kept here goes with the wish.
             let was_pinned = std::mem::replace(&mut key.pinned, pinned);
-            let wanted = seen.is_wanted(name.keyspace, key.rates, Known { pinned, ..key.known() });
+            let wanted = seen.is_wanted(name, key.rates, Known { pinned, ..key.known() });
             let unwanted = was_pinned && !pinned && !wanted;
-            let cold = !pinned && seen.is_cold(name.keyspace, key.rates);
+            let cold = !pinned && seen.is_cold(name, key.rates);
             key.cold_since = key.cold_since.or(Some(now)).filter(|_| cold);
             let over = has_lasted(key.cold_since, COLD_AFTER, now);
             let why = match seen.keyspace(name.keyspace) {
@@ -371,7 +324,7 @@ impl Keys {
             let (name, rates) = (named(it), Rates::from(it));
             let reads = policy.is_hot(rates);
             // What can only be answered at home does not go away from there.
-            let trip = it.bound == 0 && seen.is_wanted(it.keyspace, rates, Known::default());
+            let trip = it.bound == 0 && seen.is_wanted(&name, rates, Known::default());
             if room == 0 || !(reads || trip) || self.keys.contains_key(&name) {
                 continue;
             }

@@ -224,6 +224,25 @@ fn only_hash_keyspaces_that_want_it_have_trips_and_only_with_enough_nodes() {
     assert_eq!(on_trips(&world), ["a", "five", "four"]);
 }
 
+/// Their trips would not fit a piece of a copy: their heads keep them at home.
+#[test]
+fn a_long_key_is_not_said_to_be_on_a_trip() {
+    let mut world = world(1);
+    let key = |len| "k".repeat(len);
+    let lens = [wire::ROAMING_KEY_MAX, wire::ROAMING_KEY_MAX + 1];
+    let read = lens.map(|len| told(SPACE, &format!("r{}", key(len - 1)), [9_000, 1_000, 0]));
+    let written = lens.map(|len| told(SPACE, &key(len), [100, 1_000, 0]));
+    world.member(node(2)).told = [read, written].concat();
+    world.live_for(SECOND);
+    let known: Vec<(usize, bool)> =
+        order(&world).keys.iter().map(|it| (it.key.len(), it.trip.is_some())).collect();
+    let [long, longer] = lens;
+    assert_eq!(known, [(long, true), (long, true), (longer, false)]);
+    let mut decisions = world.status().hot_decisions;
+    decisions.retain(|it| it.did == HotAction::TripBegun && it.name.key.len() == longer);
+    assert_eq!(decisions, []);
+}
+
 #[test]
 fn copies_are_made_where_reads_pay_for_them() {
     let mut asked = Asked::new([0, 1_000, 0]);

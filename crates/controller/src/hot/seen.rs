@@ -1,0 +1,53 @@
+//! What choosing hot keys goes by.
+
+use super::places::Places;
+use super::policy::{Known, Policy, Rates};
+use cluster::{HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId};
+use machine::Instant;
+use std::collections::BTreeSet;
+
+/// What choosing goes by.
+pub(crate) struct Seen<'a> {
+    pub(crate) now: Instant,
+    pub(crate) policy: Policy,
+    pub(crate) keyspaces: &'a [Keyspace],
+    pub(crate) pins: &'a BTreeSet<KeyName>,
+    /// What the nodes say, the hottest first.
+    pub(crate) list: &'a [HotKey],
+    pub(crate) places: &'a Places,
+    /// Whether the active switch can let writes go anywhere.
+    pub(crate) roams: bool,
+    /// Nodes that have an order of hot keys.
+    pub(crate) informed: BTreeSet<NodeId>,
+    /// Revision of the order that takes in what comes in now.
+    pub(crate) revision: u64,
+}
+
+impl Seen<'_> {
+    /// The keyspace, if its hot keys are to have copies.
+    pub(super) fn keyspace(&self, id: KeyspaceId) -> Option<&Keyspace> {
+        let wanted = |it: &&Keyspace| it.id == id && it.hot != HotPolicy::Off;
+        self.keyspaces.iter().find(wanted)
+    }
+
+    /// The keyspace of a key, if that may go on trips.
+    pub(super) fn roaming(&self, name: &KeyName) -> Option<&Keyspace> {
+        let short = name.key.len() <= wire::ROAMING_KEY_MAX;
+        self.keyspace(name.keyspace).filter(|it| {
+            let wanted = it.hot == HotPolicy::Replicate && it.kind == KeyspaceKind::Hash;
+            wanted && short && self.roams && self.places.nodes() >= it.replicas.into()
+        })
+    }
+
+    /// Whether a key is to be taken in: for its reads, or for a trip.
+    pub(super) fn is_wanted(&self, name: &KeyName, rates: Rates, known: Known) -> bool {
+        let worth = |it: &Keyspace| self.policy.is_worth_trip(rates, it.replicas, known);
+        self.policy.is_hot(rates) || self.roaming(name).is_some_and(worth)
+    }
+
+    /// Whether a key that nobody has pinned is too cold to stay.
+    pub(super) fn is_cold(&self, name: &KeyName, rates: Rates) -> bool {
+        let keeps = |it: &Keyspace| self.policy.keeps_trip(rates, it.replicas, Known::default());
+        self.policy.is_cold(rates) && !self.roaming(name).is_some_and(keeps)
+    }
+}
