@@ -3,7 +3,7 @@
 use crate::change::Plans;
 use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::{Decision, Decisions};
-use crate::hot::{self, Hot, HotDecision};
+use crate::hot::{self, Hot, HotNews};
 use crate::judge::{Verdict, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::peer::{Contact, Peer, Standing};
@@ -338,15 +338,10 @@ impl Controller {
         self.decisions.since(seen)
     }
 
-    /// How many decisions about hot keys were made since this controller began.
-    #[must_use]
-    pub fn hot_decisions_noted(&self) -> u64 {
-        self.hot.log.noted()
-    }
-
-    /// Those after the first `seen`, oldest first, as far as they are remembered.
-    pub fn hot_decisions_since(&self, seen: u64) -> impl Iterator<Item = &HotDecision> {
-        self.hot.log.since(seen)
+    /// What is new about hot keys, oldest first: for a driver's log, to be asked for until there is
+    /// no more after every call. It is kept until then.
+    pub fn poll_hot_news(&mut self) -> Option<HotNews> {
+        self.hot.log.poll()
     }
 
     pub(crate) fn is_durable(&self) -> bool {

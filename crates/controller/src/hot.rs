@@ -14,7 +14,7 @@ mod policy;
 mod seen;
 mod trips;
 
-pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision};
+pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 
 use crate::decisions::Decisions;
 use crate::peer::{Contact, Peer, Standing};
@@ -300,7 +300,7 @@ impl Hot {
         let copies = known.map(|key| key.copies(&self.places));
         self.news = true;
         let did = (did, "an operator wants it".to_owned());
-        self.log.note(now, name, did, rates, copies.unwrap_or_default());
+        self.log.note(now, name, did, rates, copies.unwrap_or_default(), None);
     }
 
     /// What is known of a key that is in.

@@ -54,7 +54,7 @@ pub use config::{
 };
 pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
-pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision};
+pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{

@@ -131,8 +131,6 @@ struct Master {
     machine: Option<Controller>,
     couriers: BTreeMap<Member, Courier>,
     orders: u64,
-    /// Decisions about hot keys that were counted.
-    decisions: u64,
 }
 
 /// Whoever has timers, by the place of its wake time.

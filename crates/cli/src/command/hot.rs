@@ -8,7 +8,7 @@ use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use cluster::KeyspaceId;
-use controller::{HotAction, HotDecision, HotStatus, Status};
+use controller::{HotAction, HotDecision, HotEffect, HotStatus, Status};
 use runtime::clock::Clock;
 use runtime::driver::NamedKey;
 
@@ -53,8 +53,10 @@ enum Command {
     /// Show what was decided about hot keys lately, why, and what came of it.
     ///
     /// `nodes` are those that hold copies from then on, or on a trip those that its writes may go
-    /// to. `spread` and `home` are the reads that went to copies and to the tail of the chain from
-    /// this decision to the next one about the key.
+    /// to. The rates are those before the decision, and `then` the mean ones from then on to the
+    /// next decision about the key. Of that time are `spread` and `home`, too, the reads that went
+    /// to copies and to the tail of the chain, and `w. spread` and `w. home`, the writes while it
+    /// was on a trip, which go anywhere, and those through the chain.
     #[command(after_help = "Example:\n  keyway hot log --json")]
     Log,
 }
@@ -187,32 +189,50 @@ fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         return Ok(Verdict::Yes);
     }
     let head = [
-        "ago", "key", "keyspace", "decision", "nodes", "reads/s", "writes/s", "spread", "home",
+        "ago",
+        "key",
+        "keyspace",
+        "decision",
+        "nodes",
+        "reads/s",
+        "then",
+        "writes/s",
+        "then",
+        "spread",
+        "home",
+        "w. spread",
+        "w. home",
         "why",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let now = Clock::new().now().unix_ms().max(status.at_ms);
     for it in &status.hot_decisions {
         let ago = now.saturating_sub(it.at_ms);
-        rows.push(vec![
+        let HotEffect { spread, home, writes_spread, writes_home, .. } = it.effect;
+        let then = it.effect.rates().map(|rates| rates.map(grouped));
+        let [reads_then, writes_then] = then.unwrap_or_else(|| ["-"; 2].map(str::to_owned));
+        let mut row = vec![
             tenths(ago),
             STYLE.line(&it.name.key),
             name(status, it.name.keyspace).to_owned(),
             action(it),
             it.nodes.clone(),
             grouped(it.reads),
+            reads_then,
             grouped(it.writes),
-            grouped(it.spread),
-            grouped(it.home),
-            it.why.clone(),
-        ]);
+            writes_then,
+        ];
+        row.extend([spread, home, writes_spread, writes_home].map(grouped));
+        row.push(it.why.clone());
+        rows.push(row);
     }
     out::print(&table(&rows));
     Ok(Verdict::Yes)
 }
 
 fn decision_line(status: &Status, it: &HotDecision) -> Answer {
-    Answer::new("done")
+    let effect = it.effect;
+    let answer = Answer::new("done")
         .with("at_ms", it.at_ms)
         .bytes(STYLE, "key", &it.name.key)
         .with("keyspace", name(status, it.name.keyspace))
@@ -222,8 +242,13 @@ fn decision_line(status: &Status, it: &HotDecision) -> Answer {
         .with("writes_per_s", it.writes)
         .with("copies", it.readers)
         .with("nodes", &it.nodes)
-        .with("spread", it.spread)
-        .with("home", it.home)
+        .with("counted_ms", effect.counted_ms)
+        .with("spread", effect.spread)
+        .with("home", effect.home)
+        .with("writes_spread", effect.writes_spread)
+        .with("writes_home", effect.writes_home);
+    let Some([reads, writes]) = effect.rates() else { return answer };
+    answer.with("reads_per_s_after", reads).with("writes_per_s_after", writes)
 }
 
 fn action(it: &HotDecision) -> String {

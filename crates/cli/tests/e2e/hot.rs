@@ -70,6 +70,8 @@ fn a_key_that_is_written_much_goes_on_a_trip_and_comes_home_for_what_needs_it() 
     let log = listed(&up, "log");
     let did = |what: &str| log.iter().filter(|it| it.get("decision") == Some(&what.into())).count();
     assert!(did("trip_begun") >= 2 && did("trip_ended") >= 1, "{log:?}");
+    let sum = |field: &str| log.iter().map(|line| number(line, field)).sum::<u64>();
+    assert!(sum("writes_spread") > 0 && sum("writes_per_s_after") > 0, "{log:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::fit::{Fit, has_lasted};
 use super::load::{ENOUGH, Gauge, Ratio, Told, WINDOW_MAX, per_second};
-use super::log::{HotAction, HotLog};
+use super::log::{HotAction, HotEffect, HotLog};
 use super::places::Places;
 use super::policy::{Asked, Known, Policy, Rates};
 use super::seen::Seen;
@@ -59,8 +59,8 @@ pub(crate) struct Key {
     /// Its reads and the ratio to its writes, once these have been counted long enough.
     together: Option<Asked>,
     trips: Trips,
-    /// Number of the last decision about it.
-    decision: u64,
+    /// Number of the last decision about it, if there was one.
+    decision: Option<u64>,
 }
 
 /// What a switch counts of a key.
@@ -69,8 +69,9 @@ struct Counted {
     reads: Gauge,
     writes: Gauge,
     ratio: Ratio,
-    /// Reads that had gone to copies when the rate of reads was last taken.
+    /// Reads that had gone to copies, and writes, when the rate of reads was last taken.
     spread: u64,
+    written: u64,
 }
 
 impl Key {
@@ -99,6 +100,40 @@ impl Key {
         let all = self.away().map(|_| places.nodes());
         let many = all.unwrap_or_else(|| usize::try_from(self.readers).unwrap_or(usize::MAX));
         (self.readers, places.named(self.first, many))
+    }
+
+    /// Why so many nodes are to hold copies from now on.
+    fn why(&self, policy: Policy, readers: u64) -> String {
+        let (before, asked) = (self.readers, self.asked(policy));
+        match asked.per_write {
+            _ if readers == 0 => format!("{before} before; it is here for its writes alone"),
+            u64::MAX => format!("{before} before; it is not written"),
+            reads => {
+                let pays = policy.pays(asked);
+                format!("{before} before; {reads} reads for each write pay {pays}")
+            }
+        }
+    }
+
+    /// Notes a decision about it, which has so many copies there from now on.
+    fn note(
+        &mut self,
+        now: Instant,
+        name: &KeyName,
+        did: (HotAction, String),
+        copies: (u64, String),
+        log: &mut HotLog,
+    ) {
+        self.decision = Some(log.note(now, name, did, self.rates, copies, self.decision));
+    }
+
+    /// Notes that it is hot no longer, and so on no trip.
+    fn note_end(&mut self, now: Instant, name: &KeyName, why: String, log: &mut HotLog) {
+        let nowhere = || (0, String::new());
+        if self.trips.end() {
+            self.note(now, name, (HotAction::TripEnded, why.clone()), nowhere(), log);
+        }
+        self.note(now, name, (HotAction::Removed, why), nowhere(), log);
     }
 
     fn known(&self) -> Known {
@@ -155,14 +190,9 @@ impl Key {
         };
         for did in self.trips.look(&outlook).into_iter().flatten() {
             let copies = self.copies(seen.places);
-            self.decision = log.note(now, name, did, self.rates, copies);
+            self.note(now, name, did, copies, log);
         }
     }
-}
-
-/// The copies of a key that has none.
-fn nowhere() -> (u64, String) {
-    (0, String::new())
 }
 
 /// All hot keys.
@@ -189,7 +219,7 @@ impl Keys {
                 let why = "the switch knows nothing of it any more".to_owned();
                 let did = (HotAction::TripEnded, why);
                 let copies = key.copies(places);
-                key.decision = log.note(now, name, did, key.rates, copies);
+                key.note(now, name, did, copies, log);
             }
         }
     }
@@ -212,7 +242,7 @@ impl Keys {
                 let (reads, writes) = (gauge(count.reads), gauge(written));
                 let ratio = Ratio::new(now, count.reads, written);
                 let spread = count.spread;
-                key.counted = Some(Counted { reads, writes, ratio, spread });
+                key.counted = Some(Counted { reads, writes, ratio, spread, written });
                 continue;
             };
             let most = key.together.map_or(WINDOW_MAX, |_| WRITES_WINDOW_MAX);
@@ -223,7 +253,10 @@ impl Keys {
             if let Some(reads) = counted.reads.read(now, count.reads, (ENOUGH, WINDOW_MAX)) {
                 let before = std::mem::replace(&mut counted.spread, count.spread);
                 let spread = count.spread.saturating_sub(before);
-                log.count(key.decision, spread, reads.events.saturating_sub(spread));
+                let before = std::mem::replace(&mut counted.written, written);
+                let writes = written.saturating_sub(before);
+                let effect = HotEffect::of(reads, spread, writes, key.trips.away().is_some());
+                log.count(key.decision, effect);
                 key.spread = per_second(spread, reads.time);
                 (key.rates.reads, key.exact) = (reads.per_second(), true);
             }
@@ -240,10 +273,10 @@ impl Keys {
         for (name, key) in &mut self.keys {
             let readers = key.readers(seen, name);
             if key.fit.is_over(seen.now, key.readers, readers, key.known().counted) {
-                let did = (HotAction::Readers, format!("{} before", key.readers));
+                let did = (HotAction::Readers, key.why(seen.policy, readers));
                 key.readers = readers;
                 let copies = key.copies(seen.places);
-                key.decision = log.note(seen.now, name, did, key.rates, copies);
+                key.note(seen.now, name, did, copies, log);
             }
             let missed = told.get(name).map_or([0; 2], |it| [it.bound, it.lost]);
             key.travel(seen, name, missed, log);
@@ -303,10 +336,7 @@ impl Keys {
                 Some(_) if over => cold_text(policy, key.rates),
                 Some(_) => return true,
             };
-            if key.trips.end() {
-                log.note(now, name, (HotAction::TripEnded, why.clone()), key.rates, nowhere());
-            }
-            log.note(now, name, (HotAction::Removed, why), key.rates, nowhere());
+            key.note_end(now, name, why, log);
             false
         });
     }
@@ -378,11 +408,11 @@ impl Keys {
             together: None,
             fit: Fit::default(),
             trips: Trips::default(),
-            decision: 0,
+            decision: None,
         };
         key.readers = key.readers(seen, name);
         let copies = key.copies(seen.places);
-        key.decision = log.note(now, name, (HotAction::Added, why), rates, copies);
+        key.note(now, name, (HotAction::Added, why), copies, log);
         self.keys.insert(name.clone(), key);
         true
     }
@@ -390,11 +420,12 @@ impl Keys {
     /// Makes room for a hotter key: the coldest of those that are about to go for being cold.
     fn evict(&mut self, seen: &Seen<'_>, log: &mut HotLog) -> bool {
         let cold = self.keys.iter().filter(|(_, key)| key.cold_since.is_some());
-        let Some((name, key)) = cold.min_by_key(|(_, key)| key.rates.reads) else { return false };
-        let (name, rates) = (name.clone(), key.rates);
-        let why = format!("hotter keys need the room; {}", cold_text(seen.policy, rates));
-        log.note(seen.now, &name, (HotAction::Removed, why), rates, nowhere());
-        self.keys.remove(&name).is_some()
+        let Some((name, _)) = cold.min_by_key(|(_, key)| key.rates.reads) else { return false };
+        let name = name.clone();
+        let Some(mut key) = self.keys.remove(&name) else { return false };
+        let why = format!("hotter keys need the room; {}", cold_text(seen.policy, key.rates));
+        key.note_end(seen.now, &name, why, log);
+        true
     }
 }
 

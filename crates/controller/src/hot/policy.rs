@@ -162,7 +162,7 @@ impl Policy {
     }
 
     /// How many readers of a key pay.
-    fn pays(self, Asked { reads, per_write }: Asked) -> u64 {
+    pub(crate) fn pays(self, Asked { reads, per_write }: Asked) -> u64 {
         let needed = reads.saturating_mul(READER_SHARE) / self.mean.max(1);
         (per_write / READS_PER_COPY).max((per_write / READS_PER_COPY_NEEDED).min(needed))
     }

@@ -1,5 +1,7 @@
 //! Trips of hot keys: which keys go on any, under which number, and what ends them.
 
+mod log;
+
 use super::world::{POLL, World, hash, node};
 use crate::{HotAction, HotDecision, KeyspaceSpec};
 use cluster::{

@@ -15,7 +15,7 @@ use cluster::{
     Epoch, HotPolicy, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport,
     Order, PartitionId, Plant, Report, SwitchControl,
 };
-use controller::{HotAction, HotDecision, KeyspaceSpec, Saved};
+use controller::{HotAction, HotNews, KeyspaceSpec, Saved};
 use node::ALERT_REST;
 use node::engine::Engine as _;
 use std::collections::BTreeSet;
@@ -92,14 +92,16 @@ impl World {
     /// Counts the trips that a controller has begun and ended since the last look.
     fn count_trips(&mut self, index: usize) {
         let Some(master) = self.controllers.get_mut(index) else { return };
-        let Some(controller) = &master.machine else { return };
-        let before = std::mem::replace(&mut master.decisions, controller.hot_decisions_noted());
-        let decisions = controller.hot_decisions_since(before);
-        let text = |it: &HotDecision| {
-            let key = String::from_utf8_lossy(&it.name.key).into_owned();
-            (it.did, format!("{key}: {}", it.why))
-        };
-        for (did, text) in decisions.map(text).collect::<Vec<_>>() {
+        let Some(controller) = &mut master.machine else { return };
+        let news = std::iter::from_fn(|| controller.poll_hot_news());
+        let decided = news.filter_map(|news| match news {
+            HotNews::Decided(it) => {
+                let key = String::from_utf8_lossy(&it.name.key).into_owned();
+                Some((it.did, format!("{key}: {}", it.why)))
+            }
+            HotNews::CameOf(_) => None,
+        });
+        for (did, text) in decided.collect::<Vec<_>>() {
             match did {
                 HotAction::TripBegun => {
                     self.stats.trips_begun += 1;

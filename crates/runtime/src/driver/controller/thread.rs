@@ -6,7 +6,9 @@ use crate::clock::Clock;
 use crate::driver::alert::Listener;
 use crate::driver::delivery::{Courier, Line, over_http};
 use cluster::{Member, NodeSpec, Report};
-use controller::{CommandError, Controller, CreateError, Decision, HotDecision, KeyspaceSpec};
+use controller::{
+    CommandError, Controller, CreateError, Decision, HotEffect, HotNews, KeyspaceSpec,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
@@ -29,8 +31,6 @@ pub(super) struct Thread {
     waiting: Vec<SyncSender<()>>,
     /// Decisions that are in the log.
     logged: u64,
-    /// Decisions about hot keys that are.
-    hot_logged: u64,
     /// Why the last order to a member was not carried out, if it was not.
     failures: BTreeMap<Member, String>,
 }
@@ -58,7 +58,6 @@ impl Thread {
             refused: None,
             waiting: Vec::new(),
             logged: 0,
-            hot_logged: 0,
             failures: BTreeMap::new(),
         };
         for (member, line) in members {
@@ -169,12 +168,9 @@ impl Thread {
             tracing::info!(saw, did, changed, "decided");
         }
         self.logged = self.controller.decisions_noted();
-        for it in self.controller.hot_decisions_since(self.hot_logged) {
-            let (keyspace, key) = (it.name.keyspace, it.name.key.escape_ascii());
-            let HotDecision { did, why, reads, writes, readers, .. } = it;
-            tracing::info!(%keyspace, %key, ?did, why, reads, writes, readers, "decided");
+        while let Some(news) = self.controller.poll_hot_news() {
+            log_hot_news(&news);
         }
-        self.hot_logged = self.controller.hot_decisions_noted();
     }
 
     fn save(&mut self) -> Result<(), String> {
@@ -270,6 +266,29 @@ impl Thread {
                 }
             }
             self.wanted.pop();
+        }
+    }
+}
+
+/// Writes into the log which key it is, what was decided, why and where, and what came of it.
+fn log_hot_news(news: &HotNews) {
+    let (HotNews::Decided(it) | HotNews::CameOf(it)) = news;
+    let (keyspace, key, did) = (it.name.keyspace, it.name.key.escape_ascii(), it.did);
+    let (at_ms, reads, writes) = (it.at_ms, it.reads, it.writes);
+    match news {
+        HotNews::Decided(it) => {
+            let (why, readers, nodes) = (&it.why, it.readers, &it.nodes);
+            tracing::info!(
+                %keyspace, %key, ?did, at_ms, why, nodes, readers, reads, writes, "decided"
+            );
+        }
+        HotNews::CameOf(it) => {
+            let [reads_after, writes_after] = it.effect.rates().unwrap_or_default();
+            let HotEffect { counted_ms, spread, home, writes_spread, writes_home } = it.effect;
+            tracing::info!(
+                %keyspace, %key, ?did, at_ms, counted_ms, spread, home, writes_spread, writes_home,
+                reads, reads_after, writes, writes_after, "this came of a decision"
+            );
         }
     }
 }
