@@ -12,6 +12,8 @@ use machine::Instant;
 use std::time::Duration;
 
 const SWITCH: Member = Member::Switch(0);
+/// Between two orders of hot keys at least.
+const ORDER_EVERY: Duration = Duration::from_millis(20);
 /// For how long reports are gathered.
 const LOOK: Duration = Duration::from_millis(5);
 const SPACE: KeyspaceId = KeyspaceId(1);
@@ -313,7 +315,27 @@ fn a_key_that_is_written_much_is_left_alone() {
 }
 
 #[test]
-fn many_new_keys_come_in_several_orders_up_to_what_is_enough() {
+fn many_new_keys_come_in_several_orders() {
+    let mut world = World::with_keyspace(8, 1, 8, 2);
+    let keys = |node: u16| (0..50).map(move |i| asked(&format!("{node}-{i}"), 1_000, 0));
+    for id in 0..2 {
+        world.member(node(id)).told = keys(id).collect();
+    }
+    // It asks all before it decides anything.
+    world.restart(world.config.clone());
+    let mut orders: Vec<(Instant, usize)> = Vec::new();
+    while orders.last().is_none_or(|(_, keys)| *keys < 100) {
+        let before = has(&world, SWITCH).revision;
+        world.live_until(|world| has(world, SWITCH).revision > before);
+        orders.push((world.now, has(&world, SWITCH).keys.len()));
+    }
+    let new: Vec<usize> = orders.iter().map(|(_, keys)| *keys).collect();
+    assert_eq!(new, [64, 100], "so many copies are made at once");
+    assert!(orders[1].0.since(orders[0].0) >= ORDER_EVERY, "{orders:?}");
+}
+
+#[test]
+fn no_more_keys_come_in_than_are_enough() {
     let mut world = world();
     let keys =
         |node: u16| (0..30).map(move |i| asked(&format!("{node}-{i}"), 1_000 - u64::from(node), 0));
