@@ -52,6 +52,8 @@ pub enum CommandError {
     KeyTooLong(usize),
     /// [`PINS_MAX`] keys are pinned.
     PinsFull,
+    /// This pinned key has the same keyhash, and a switch knows but one key of a hash.
+    PinnedTwin(Vec<u8>),
     /// This key is not pinned.
     NotPinned,
     /// This member follows another controller, or an older life of this one; what the controller
@@ -99,6 +101,12 @@ impl fmt::Display for CommandError {
                 write!(f, "the key has {length} bytes, and a key has {} at most", wire::KEY_MAX)
             }
             Self::PinsFull => write!(f, "{PINS_MAX} keys are pinned: unpin some first"),
+            Self::PinnedTwin(twin) => write!(
+                f,
+                "the pinned key \"{}\" has the same keyhash, and a switch knows but one key of \
+                 a hash: unpin that one first",
+                twin.escape_ascii()
+            ),
             Self::NotPinned => f.write_str("this key is not pinned"),
             Self::Foreign(member) => write!(
                 f,
@@ -234,6 +242,10 @@ impl Controller {
         let name = KeyName { keyspace: known.id, key: key.to_vec() };
         if self.state.pins.contains(&name) {
             return Ok(());
+        }
+        let mut others = self.state.pins.iter().filter(|it| it.keyspace == known.id);
+        if let Some(twin) = others.find(|it| known.keyhash(&it.key) == known.keyhash(key)) {
+            return Err(CommandError::PinnedTwin(twin.key.clone()));
         }
         if self.state.pins.len() >= PINS_MAX {
             return Err(CommandError::PinsFull);

@@ -433,6 +433,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)
                 | CommandError::PinsFull
+                | CommandError::PinnedTwin(_)
                 | CommandError::NotPinned
                 | CommandError::Foreign(_) => StatusCode::CONFLICT,
                 CommandError::KeyTooLong(_) | CommandError::Unsound(_) => {

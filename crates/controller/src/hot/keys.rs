@@ -19,6 +19,9 @@ pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
 /// each takes a write of its chain for its mark.
 pub(crate) const NEW_PER_ORDER: usize = 64;
 
+/// Where there is no room, a key comes in that is asked for so many times as often as another.
+const HOTTER: u64 = 2;
+
 /// The rate of writes is taken over so much time at most once it is known: of a few writes per
 /// second, those of one second say too little for a ratio.
 const WRITES_WINDOW_MAX: Duration = Duration::from_secs(4);
@@ -359,7 +362,7 @@ impl Keys {
                 continue;
             }
             let held = self.keys.keys().filter(|name| !pins.contains(name)).count();
-            if held >= policy.keys_max() && !self.evict(seen, log) {
+            if held >= policy.keys_max() && !self.evict(seen, rates, log) {
                 return;
             }
             let why = match reads {
@@ -381,15 +384,20 @@ impl Keys {
     ) -> bool {
         let Some(keyspace) = seen.keyspace(name.keyspace) else { return false };
         let (now, keyhash) = (seen.now, keyspace.keyhash(&name.key));
-        let first = KeyName { keyspace: name.keyspace, key: Vec::new() };
-        let mut others = self.keys.range(first..).take_while(|(it, _)| it.keyspace == keyspace.id);
-        // Covers the key itself, and another with the same hash: the switch knows but one.
-        let known = others.any(|(_, it)| it.keyhash == keyhash);
-        let places = seen.places.list().len() as u64;
-        if known || places == 0 || name.key.len() > wire::KEY_MAX {
+        let (places, pinned) = (seen.places.list().len() as u64, seen.pins.contains(name));
+        if places == 0 || name.key.len() > wire::KEY_MAX || self.keys.contains_key(name) {
             return false;
         }
-        let pinned = seen.pins.contains(name);
+        let first = KeyName { keyspace: name.keyspace, key: Vec::new() };
+        let mut others = self.keys.range(first..).take_while(|(it, _)| it.keyspace == keyspace.id);
+        // The switch knows but one key of a hash.
+        if let Some((other, it)) = others.find(|(_, it)| it.keyhash == keyhash) {
+            if !pinned || it.pinned {
+                return false;
+            }
+            let other = other.clone();
+            self.remove(now, &other, "a pinned key has the same keyhash".to_owned(), log);
+        }
         let mut key = Key {
             keyhash,
             at: keyspace.match_value(&name.key),
@@ -417,15 +425,30 @@ impl Keys {
         true
     }
 
-    /// Makes room for a hotter key: the coldest of those that are about to go for being cold.
-    fn evict(&mut self, seen: &Seen<'_>, log: &mut HotLog) -> bool {
-        let cold = self.keys.iter().filter(|(_, key)| key.cold_since.is_some());
-        let Some((name, _)) = cold.min_by_key(|(_, key)| key.rates.reads) else { return false };
+    /// Makes room for a key of which so much is asked: the coldest of those that are about to go
+    /// for being cold goes, or of all that nobody has pinned, if so much less is asked of it that
+    /// the two will not change places all the time.
+    fn evict(&mut self, seen: &Seen<'_>, hotter: Rates, log: &mut HotLog) -> bool {
+        let free = self.keys.iter().filter(|(_, key)| !key.pinned);
+        let coldest = free.min_by_key(|(_, key)| (key.cold_since.is_none(), key.rates.all()));
+        let Some((name, key)) = coldest else { return false };
+        let (asked, cold) = (key.rates.all(), key.cold_since.is_some());
+        if !cold && asked.saturating_mul(HOTTER) > hotter.all() {
+            return false;
+        }
+        let why = match cold {
+            true => cold_text(seen.policy, key.rates),
+            false => format!("{asked} times per second is little beside {}", hotter.all()),
+        };
         let name = name.clone();
-        let Some(mut key) = self.keys.remove(&name) else { return false };
-        let why = format!("hotter keys need the room; {}", cold_text(seen.policy, key.rates));
-        key.note_end(seen.now, &name, why, log);
+        self.remove(seen.now, &name, format!("hotter keys need the room; {why}"), log);
         true
+    }
+
+    fn remove(&mut self, now: Instant, name: &KeyName, why: String, log: &mut HotLog) {
+        if let Some(mut key) = self.keys.remove(name) {
+            key.note_end(now, name, why, log);
+        }
     }
 }
 

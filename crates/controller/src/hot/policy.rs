@@ -98,6 +98,13 @@ pub(crate) struct Rates {
     pub(crate) writes: u64,
 }
 
+impl Rates {
+    /// Requests per second.
+    pub(crate) fn all(self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
+}
+
 impl From<&HotKey> for Rates {
     fn from(told: &HotKey) -> Self {
         Self { reads: told.reads, writes: told.writes }

@@ -349,6 +349,50 @@ fn no_more_keys_come_in_than_are_enough() {
     assert!(world.delivered.iter().all(|(_, order)| order.hot.is_none()), "and it rests there");
 }
 
+/// As many keys as are enough, which are warm; the coldest is on a trip.
+fn full() -> World {
+    let mut world = world();
+    world.member(SWITCH).roams = true;
+    let warm = |reads, writes| {
+        let keys = (0..63).map(move |i| asked(&format!("warm-{i}"), reads, 0));
+        keys.chain([asked("trip", 0, writes)]).collect::<Vec<_>>()
+    };
+    world.member(node(2)).told = warm(100, 1_000);
+    world.live();
+    // Half of the threshold is 12; that is no reason to go, nor to come.
+    world.member(node(2)).told = warm(15, 14);
+    world.live_for(Duration::from_secs(5));
+    let order = has(&world, SWITCH);
+    assert_eq!((order.keys.len(), entry(order, "trip").unwrap().trip.is_some()), (64, true));
+    world
+}
+
+#[test]
+fn a_key_that_is_much_hotter_takes_the_place_of_the_coldest() {
+    let mut world = full();
+    let begin = world.status().hot_decisions.len();
+    let come = |world: &mut World, key: &str, reads: u64| {
+        world.member(node(1)).told.push(asked(key, reads, 0));
+        world.live_for(Duration::from_secs(1));
+        entry(has(world, SWITCH), key).is_some()
+    };
+    assert!(!come(&mut world, "warmer", 27), "they would change places all the time");
+    assert!(come(&mut world, "hot", 300), "twenty times as hot as the others");
+    assert!(agreed(&world) && has(&world, SWITCH).keys.len() == 64);
+    let decisions = world.status().hot_decisions.split_off(begin);
+    let did: Vec<_> = decisions.iter().map(|it| (it.did, it.name.key.as_slice())).collect();
+    let gone = |did| (did, &b"trip"[..]);
+    let came = (HotAction::Added, &b"hot"[..]);
+    assert_eq!(did, [gone(HotAction::TripEnded), gone(HotAction::Removed), came]);
+    assert!(decisions[1].why.contains("14 times per second is little beside 300"), "{decisions:?}");
+    // What is pinned stays, however cold.
+    world.controller.pin(world.now, "a", b"warm-5").unwrap();
+    world.member(node(2)).told.retain(|it| it.key != b"warm-5");
+    assert!(come(&mut world, "hotter", 400) && come(&mut world, "hottest", 500));
+    assert!(entry(has(&world, SWITCH), "warm-5").is_some());
+    assert_eq!(has(&world, SWITCH).keys.len(), 65, "beside as many as are enough");
+}
+
 #[test]
 fn of_two_keys_with_one_hash_there_is_no_second_and_other_keyspaces_may_be_off() {
     let mut world = world();

@@ -68,6 +68,42 @@ fn a_key_that_only_an_operator_kept_hot_goes_with_the_wish() {
     assert!(took > Duration::from_millis(1_500), "{took:?}");
 }
 
+/// Keys of keyspace a that have one keyhash, as the two words of their bytes are hashed.
+const TWINS: [&[u8]; 2] = [
+    b"\xc0\x39\x42\xea\x7b\x73\x83\x67\x12\x73\xef\x68\x4c\xc5\x30\xc4",
+    b"\xab\x5c\x3b\x9d\x1a\x0a\xa2\x46\x33\x52\x96\x09\x3b\xbc\x55\xaf",
+];
+
+#[test]
+fn a_pinned_key_takes_the_place_of_another_with_its_keyhash_and_of_no_pinned_one() {
+    let mut world = world();
+    let [one, other] = TWINS;
+    let keyspace = world.map().keyspaces[0].clone();
+    assert_eq!(keyspace.keyhash(one), keyspace.keyhash(other));
+    let hot = HotKey { key: one.to_vec(), ..asked("", 1_000, 0) };
+    world.member(node(2)).told = vec![hot];
+    world.live();
+    let present = |world: &World| -> Vec<Vec<u8>> {
+        has(world, SWITCH).keys.iter().map(|it| it.key.clone()).collect()
+    };
+    assert_eq!(present(&world), [one]);
+    world.controller.pin(world.now, "a", other).unwrap();
+    world.live();
+    assert_eq!(present(&world), [other]);
+    assert!(agreed(&world));
+    let order = has(&world, SWITCH);
+    assert_eq!(order.keys[0].stay, order.revision, "nothing is taken over from the other");
+    let decisions = world.status().hot_decisions;
+    let removed = decisions.iter().find(|it| it.did == HotAction::Removed).unwrap();
+    assert!(removed.name.key == one && removed.why.contains("same keyhash"), "{removed:?}");
+    let refused = world.controller.pin(world.now, "a", one).unwrap_err();
+    assert!(refused.to_string().contains("has the same keyhash"), "{refused}");
+    world.controller.unpin(world.now, "a", other).unwrap();
+    world.controller.pin(world.now, "a", one).unwrap();
+    world.live();
+    assert_eq!(present(&world), [one]);
+}
+
 #[test]
 fn a_store_from_before_there_were_pins_is_read() {
     let world = world();
