@@ -55,6 +55,8 @@ pub enum Plant {
     ProveUnmarked,
     /// Node: marks of hot keys are not copied to a joiner.
     DropMarks,
+    /// Node: trips are not copied to a joiner.
+    DropTripsFromCopies,
     /// Node: keys that came grouped by hints are taken for its own: what it lacks is missing.
     TrustHints,
     /// Switch: a reply is taken for proof whatever stay it was stamped in.
@@ -63,6 +65,8 @@ pub enum Plant {
     FloorFromReads,
     /// Switch: only replies to writes raise a hot key's floor.
     FloorFromWrites,
+    /// Switch: reads go to copies by a floor that is not proven yet.
+    TrustUnproven,
     /// Switch: the directory is kept though the lease has ended or it stood by.
     KeepDirectory,
     /// Switch: a key that has the keyhash of a hot one is taken for it.
@@ -79,6 +83,12 @@ pub enum Plant {
     KeepTrips,
     /// Node: a key returns with what the first node to answer has found.
     ReturnEarly,
+    /// Node: of a trip that is over it tells only what it knows to be committed.
+    FetchCommittedOnly,
+    /// Node: versions of a trip are given once more at home.
+    ResetVersions,
+    /// Node: a key's home takes writes while it asks what became of the trip.
+    ServeBeforeReturn,
     /// Node: a key returns without regard to what younger stores cannot know.
     TrustTheYoung,
     /// Node: a write that was stamped on a trip is taken for new at home.
@@ -97,6 +107,10 @@ pub enum Plant {
     AbandonUnrecorded,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
+    /// Controller: a trip goes on though a node of its row has gone or begun another life.
+    KeepTripAfterLoss,
+    /// Controller and switch: a key has the same stay each time it comes in.
+    RepeatStays,
     /// Controller: a chain is opened before its members have settled.
     OpenUnsettled,
     /// Controller: a member is taken out of a chain before its lease has ended.
@@ -113,7 +127,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 58] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -138,10 +152,12 @@ impl Plant {
         Self::ShowUncovered,
         Self::ProveUnmarked,
         Self::DropMarks,
+        Self::DropTripsFromCopies,
         Self::TrustHints,
         Self::BelieveAnyProof,
         Self::FloorFromReads,
         Self::FloorFromWrites,
+        Self::TrustUnproven,
         Self::KeepDirectory,
         Self::TrustKeyhashes,
         Self::ForgetStamps,
@@ -150,6 +166,9 @@ impl Plant {
         Self::CopyUncommitted,
         Self::KeepTrips,
         Self::ReturnEarly,
+        Self::FetchCommittedOnly,
+        Self::ResetVersions,
+        Self::ServeBeforeReturn,
         Self::TrustTheYoung,
         Self::RunAgain,
         Self::TakeLatecomers,
@@ -159,6 +178,8 @@ impl Plant {
         Self::KeepParts,
         Self::AbandonUnrecorded,
         Self::NodesBeforeSwitch,
+        Self::KeepTripAfterLoss,
+        Self::RepeatStays,
         Self::OpenUnsettled,
         Self::ImpatientController,
         Self::TrustTheForgetful,

@@ -20,7 +20,7 @@ use crate::decisions::Decisions;
 use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
-    HotKey, HotOrder, HotPolicy, KeyName, Life, Member, MemberReport, NodeId, NodeReport,
+    HotKey, HotOrder, HotPolicy, KeyName, Life, Member, MemberReport, NodeId, NodeReport, Plant,
     Selection, SwitchCounters,
 };
 pub(crate) use keys::named;
@@ -105,6 +105,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) state: &'a Saved,
     pub(crate) peers: &'a BTreeMap<Member, Peer>,
     pub(crate) selection: Selection,
+    /// The rule that is broken on purpose.
+    pub(crate) planted: Option<Plant>,
 }
 
 impl Hot {
@@ -198,7 +200,7 @@ impl Hot {
         let foreign = sight.reported() > self.order.revision;
         self.forgotten |= foreign;
         if self.forgotten {
-            self.keys.renew(sight.now, revision, &self.places, &mut self.log);
+            self.keys.renew(sight.now, stay(revision, sight.planted), &self.places, &mut self.log);
         }
         let seen = Seen {
             now: sight.now,
@@ -214,6 +216,7 @@ impl Hot {
             roams: self.roams,
             informed: sight.informed(),
             revision,
+            planted: sight.planted,
         };
         self.keys.choose(&seen, &mut self.log);
         let order = HotOrder {
@@ -355,6 +358,11 @@ impl Sight<'_> {
         };
         self.peers.values().map(says).max().unwrap_or(0)
     }
+}
+
+/// Number of the stays that an order of this revision begins: a new one, but if that is planted.
+fn stay(revision: u64, planted: Option<Plant>) -> u64 {
+    if planted == Some(Plant::RepeatStays) { 1 } else { revision }
 }
 
 /// What the nodes that answer say of their keys, put together, the hottest first.

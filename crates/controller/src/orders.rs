@@ -74,7 +74,8 @@ impl Controller {
             return;
         }
         let (now, selection) = (self.now, self.config.hot_selection);
-        self.hot.look(&Sight { now, state: &self.state, peers: &self.peers, selection });
+        let (state, peers, planted) = (&self.state, &self.peers, self.planted);
+        self.hot.look(&Sight { now, state, peers, selection, planted });
         let newest = |member| self.hot_for(member, None).map_or(0, |order| order.revision);
         let late = self.peers.iter().filter(|(member, peer)| peer.hot_offered < newest(**member));
         let late: Vec<Member> = late.map(|(member, _)| *member).collect();

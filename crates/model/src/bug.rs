@@ -90,9 +90,11 @@ impl Bug {
                 | Plant::ShowUncovered
                 | Plant::ProveUnmarked
                 | Plant::DropMarks
+                | Plant::DropTripsFromCopies
                 | Plant::BelieveAnyProof
                 | Plant::FloorFromReads
                 | Plant::FloorFromWrites
+                | Plant::TrustUnproven
                 | Plant::KeepDirectory
                 | Plant::TrustKeyhashes
                 | Plant::ForgetStamps
@@ -101,6 +103,9 @@ impl Bug {
                 | Plant::CopyUncommitted
                 | Plant::KeepTrips
                 | Plant::ReturnEarly
+                | Plant::FetchCommittedOnly
+                | Plant::ResetVersions
+                | Plant::ServeBeforeReturn
                 | Plant::TrustTheYoung
                 | Plant::RunAgain
                 | Plant::TakeLatecomers
@@ -110,6 +115,8 @@ impl Bug {
                 | Plant::KeepParts
                 | Plant::AbandonUnrecorded
                 | Plant::NodesBeforeSwitch
+                | Plant::KeepTripAfterLoss
+                | Plant::RepeatStays
                 | Plant::TrustHints
                 | Plant::RepeatHints
                 | Plant::CompleteByCount => return None,

@@ -206,7 +206,7 @@ impl<C> Copy<C> {
             self.stage = Stage::Trips(None);
         }
         if let (Stage::Trips(after), true) = (&mut self.stage, payload.is_empty())
-            && push_trips(replica, after, &mut payload)
+            && push_trips(ctx.plant, replica, after, &mut payload)
         {
             self.stage = Stage::End;
         }
@@ -287,9 +287,15 @@ fn push_marks(
 }
 
 /// The same for trips.
-fn push_trips(replica: &Replica, after: &mut Option<Box<[u8]>>, payload: &mut Vec<u8>) -> bool {
+fn push_trips(
+    plant: Option<Plant>,
+    replica: &Replica,
+    after: &mut Option<Box<[u8]>>,
+    payload: &mut Vec<u8>,
+) -> bool {
+    let drops = plant == Some(Plant::DropTripsFromCopies);
     let from = after.take();
-    for (key, trips) in replica.trips.after(from.as_deref()) {
+    for (key, trips) in replica.trips.after(from.as_deref()).take_while(|_| !drops) {
         if !(CopyEntry::Trips { key, trips: &trips.to_bytes() }).push(payload) {
             return false;
         }

@@ -41,6 +41,11 @@ impl Homecoming {
 }
 
 impl Homecomings {
+    /// Whether the nodes of the key's trip are being asked.
+    pub(crate) fn knows(&self, key: &[u8]) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// In another epoch, another head may ask.
     pub(crate) fn clear(&mut self) {
         self.table.clear();

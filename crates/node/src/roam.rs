@@ -411,7 +411,8 @@ pub(crate) fn handle_fetch<E: Engine>(
         return Ok(()); // It will ask again; until then writes of the trip may be taken here.
     }
     let held = ctx.hot.roaming.get(KeyspaceId(header.keyspace), key);
-    let held = held.filter(|held| held.trip == fixed.trip);
+    let shown = |held: &&Held| held.committed || ctx.plant != Some(Plant::FetchCommittedOnly);
+    let held = held.filter(|held| held.trip == fixed.trip).filter(shown);
     let (version, found) = match held {
         Some(held) => (held.version, Found::Value(&held.value)),
         None if ctx.hot.roaming.since >= fixed.trip => (0, Found::Young),

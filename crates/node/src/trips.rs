@@ -151,6 +151,11 @@ impl Trips {
     }
 }
 
+/// How many versions home leaves to a trip: all of it, but if that is planted.
+pub(crate) fn span_left(plant: Option<Plant>) -> u64 {
+    if plant == Some(Plant::ResetVersions) { 0 } else { SPAN }
+}
+
 /// Whether a version is one of the trip that began with this LEAVE.
 fn spans(left: u64, version: u64) -> bool {
     version.checked_sub(left).is_some_and(|after| (1..=SPAN).contains(&after))
@@ -232,6 +237,11 @@ impl Replica {
         self.trips.present(key).is_some() || self.is_leaving(key)
     }
 
+    /// Whether its home takes a write of a key that is about to return, which is planted.
+    pub(crate) fn serves_too_soon<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> bool {
+        ctx.plant == Some(Plant::ServeBeforeReturn) && self.homecomings.knows(key)
+    }
+
     /// How many keys are on trips, or about to leave for one, that the order does not name.
     pub(crate) fn strays(&self, hot: &Hot) -> u64 {
         let named = |key: &[u8]| hot.entry(self.partition.keyspace, key)?.trip;
@@ -276,7 +286,7 @@ impl Replica {
         };
         let (number, left, nodes) = (write.fixed.result, write.version(), nodes_of(bits));
         let present = Present { number, left, switch: Life(switch), replicas, nodes };
-        self.last_version = self.last_version.max(left + SPAN);
+        self.last_version = self.last_version.max(left + span_left(ctx.plant));
         if self.change_trips(ctx, write, |trips| trips.present = Some(present)) {
             self.spread_or_stop(ctx, write.key);
         }

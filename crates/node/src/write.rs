@@ -5,7 +5,7 @@ use crate::replica::{Context, PENDING_MAX, Replica, Write};
 use crate::reply::{answer_write, refuse, refuse_away};
 use crate::serve::key_of;
 use crate::session::{Outcome, Standing};
-use crate::trips::{Arrival, SPAN};
+use crate::trips::{Arrival, span_left};
 use cluster::Plant;
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
@@ -135,7 +135,9 @@ impl Replica {
     ) -> Result<bool, DropReason> {
         let arrival = if roams { self.arrival(ctx, request, key) } else { Arrival::New };
         match arrival {
-            Arrival::New if !self.is_away(key) => return Ok(true),
+            Arrival::New if !self.is_away(key) || self.serves_too_soon(ctx, key) => {
+                return Ok(true);
+            }
             Arrival::New => {
                 let trip = self.settled_trip(key).filter(|_| roams);
                 refuse_away(ctx, request, op, trip.map_or((0, 0), |it| (it.number, it.left)));
@@ -165,8 +167,8 @@ impl Replica {
         value: &[u8],
     ) {
         let version = self.last_version + 1;
-        let skipped = if fixed.effect == Effect::Leave as u8 { SPAN } else { 0 };
-        self.last_version = version + skipped;
+        let leaves = fixed.effect == Effect::Leave as u8;
+        self.last_version = version + if leaves { span_left(ctx.plant) } else { 0 };
         let leaves_tombstone = [Effect::Delete, Effect::Abandon].map(|it| it as u8);
         let fixed = if leaves_tombstone.contains(&fixed.effect) {
             let collect_at = ctx.now + TOMBSTONE_GRACE;

@@ -27,6 +27,6 @@ mod world;
 pub use many::{in_parallel, run_many};
 pub use options::{Faults, Links, Load, Options};
 pub use outcome::{Outcome, Stats};
-pub use plants::{Catch, hunt, plant_name, plant_named, planted};
+pub use plants::{Catch, HUNT_SEEDS, hunt, plant_name, plant_named, planted};
 pub use profile::Profile;
 pub use world::{Outages, measure_outages, run};

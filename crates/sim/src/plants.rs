@@ -6,6 +6,9 @@ use crate::{Options, Profile, run};
 use cluster::Plant;
 use std::ops::ControlFlow;
 
+/// Seeds of each profile in which a planted bug is to be seen.
+pub const HUNT_SEEDS: u64 = 1_500;
+
 /// A planted bug that was seen.
 #[derive(Clone, Debug)]
 pub struct Catch {

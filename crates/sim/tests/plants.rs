@@ -5,14 +5,11 @@
 //! plants` looks for new ones where it must, and writes them into the page.
 
 use cluster::Plant;
-use sim::{Options, hunt, plant_name, plant_named, planted, run};
+use sim::{HUNT_SEEDS, Options, hunt, plant_name, plant_named, planted, run};
 use std::collections::BTreeSet;
 use std::fs;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/concepts/simulator.md");
-
-/// Seeds of each profile in which a bug is looked for.
-const SEEDS: u64 = 1_500;
 
 /// A row of the table: `| bug | rule | profile | seed |`.
 struct Row {
@@ -56,7 +53,7 @@ impl Row {
         if self.holds().is_ok() {
             return self;
         }
-        let Some(caught) = hunt(self.plant, SEEDS) else { return self };
+        let Some(caught) = hunt(self.plant, HUNT_SEEDS) else { return self };
         Self { profile: caught.profile.to_string(), seed: caught.seed.to_string(), ..self }
     }
 }

@@ -51,6 +51,7 @@ impl Pass<'_> {
         }
         let (floor, proven) = row.entry.floor();
         let trusted = self.plant == Some(Plant::TrustMarks) && row.trip.is_some();
+        let proven = proven || self.plant == Some(Plant::TrustUnproven);
         let node = proven.then(|| self.choose(row, floor)).flatten()?;
         let floor = if trusted { 0 } else { floor };
         Some(Spread { exit: Exit::compile(node, partition), floor })

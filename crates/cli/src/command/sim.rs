@@ -7,7 +7,7 @@ use crate::out;
 use cluster::Plant;
 use runtime::clock::Clock;
 use sim::check::Violation;
-use sim::{Catch, Options, Outages, Outcome, Profile, Stats};
+use sim::{Catch, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, hot,
-  everything, many
+  everything, many, batches, big
 
 Examples:
   keyway sim --seed 17
@@ -65,8 +65,6 @@ pub(crate) struct Args {
 #[derive(Clone, Debug)]
 struct Profiles(Vec<Profile>);
 
-/// Seeds of each profile in which a planted bug is looked for.
-const HUNT_SEEDS: u64 = 300;
 /// Worlds in which outages are measured.
 const OUTAGE_SEEDS: u64 = 200;
 
@@ -159,7 +157,7 @@ fn hunt(json: bool) -> Verdict {
         out::line(&match caught {
             Some(Catch { profile, seed, violation, .. }) => {
                 let what = violation.lines().next().unwrap_or_default();
-                format!("{name:22} caught by seed {seed:3} of {profile:11} {what}")
+                format!("{name:22} caught by seed {seed:4} of {profile:11} {what}")
             }
             None => format!("{name:22} NOT CAUGHT by {HUNT_SEEDS} seeds of every profile"),
         });

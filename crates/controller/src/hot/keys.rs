@@ -7,7 +7,7 @@ use super::places::Places;
 use super::policy::{Asked, Known, Policy, Rates};
 use super::seen::Seen;
 use super::trips::{Away, Outlook, Trips};
-use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match};
+use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, Plant};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -190,6 +190,7 @@ impl Key {
             bound,
             lost,
             reads: self.rates.reads,
+            keeps_trips: seen.planted == Some(Plant::KeepTripAfterLoss),
         };
         for did in self.trips.look(&outlook).into_iter().flatten() {
             let copies = self.copies(seen.places);
@@ -214,9 +215,9 @@ impl Keys {
     }
 
     /// A new stay begins for each: the directory knows nothing of the one before. So all trips end.
-    pub(crate) fn renew(&mut self, now: Instant, revision: u64, places: &Places, log: &mut HotLog) {
+    pub(crate) fn renew(&mut self, now: Instant, stay: u64, places: &Places, log: &mut HotLog) {
         for (name, key) in &mut self.keys {
-            (key.stay, key.counted, key.spread) = (revision, None, 0);
+            (key.stay, key.counted, key.spread) = (stay, None, 0);
             (key.exact, key.together, key.fit) = (false, None, Fit::default());
             if key.trips.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
@@ -401,7 +402,7 @@ impl Keys {
         let mut key = Key {
             keyhash,
             at: keyspace.match_value(&name.key),
-            stay: seen.revision,
+            stay: super::stay(seen.revision, seen.planted),
             first: u16::try_from(keyhash % places).unwrap_or(0),
             readers: 0,
             since: now,

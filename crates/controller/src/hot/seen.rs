@@ -2,7 +2,7 @@
 
 use super::places::Places;
 use super::policy::{Known, Policy, Rates};
-use cluster::{HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId};
+use cluster::{HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId, Plant};
 use machine::Instant;
 use std::collections::BTreeSet;
 
@@ -21,6 +21,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) informed: BTreeSet<NodeId>,
     /// Revision of the order that takes in what comes in now.
     pub(crate) revision: u64,
+    /// The rule that is broken on purpose.
+    pub(crate) planted: Option<Plant>,
 }
 
 impl Seen<'_> {

@@ -66,6 +66,8 @@ pub(crate) struct Outlook<'a> {
     /// Reads per second that found nobody who holds it, and all reads.
     pub(crate) lost: u64,
     pub(crate) reads: u64,
+    /// Whether trips go on whatever becomes of their nodes.
+    pub(crate) keeps_trips: bool,
 }
 
 impl Trips {
@@ -126,7 +128,7 @@ impl Trips {
             };
             return Some(format!("{asked}; it stays there for {} s", stays.as_secs()));
         }
-        if away.changes != it.places.changes() {
+        if away.changes != it.places.changes() && !it.keeps_trips {
             return Some("other nodes are there than when it began".to_owned());
         }
         let idle = has_lasted(away.idle_since, COLD_AFTER, it.now);

@@ -83,7 +83,7 @@ impl Draw {
         options.links.stray_max = self.ms(&[50, 150, 500]);
         options.faults.deaf_every = self.ms(&[50, 150]);
         options.faults.length_max = self.ms(&[100, 450]);
-        match self.between(0, 7) {
+        match self.between(0, 9) {
             0 => self.flicker(options),
             1 => {
                 options.faults.crash_every = self.ms(&[400, 800]);
@@ -107,6 +107,7 @@ impl Draw {
                 options.faults.operator_every = self.ms(&[50, 150]);
                 self.joiners(options);
             }
+            6 | 7 => self.late_proofs(options),
             _ => {
                 options.switches = 2;
                 options.lease = Duration::from_millis(200);
@@ -117,6 +118,16 @@ impl Draw {
                 self.flicker(options);
             }
         }
+    }
+
+    /// What a tail has said of a key in one stay arrives in the next one, whose readers have what
+    /// they were sent in the one before: copies stray, too.
+    fn late_proofs(&mut self, options: &mut Options) {
+        self.flicker(options);
+        (options.replicas, options.load.registers) = (1, 1);
+        options.load.blind = true;
+        options.links.stray_permille = self.pick(&[50, 200]);
+        options.faults.deaf_every = Duration::ZERO;
     }
 
     /// The same key turns hot and cold all the time, and is asked for so rarely that what is late

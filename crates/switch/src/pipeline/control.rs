@@ -16,7 +16,7 @@ impl SwitchControl for Pipeline {
         if self.keeper.is_some() {
             return Ok(());
         }
-        let outcome = self.hot.directory().install(order);
+        let outcome = self.hot.directory().take(order, self.plant);
         self.follow_directory();
         outcome
     }
