@@ -1,6 +1,6 @@
 //! Rules of the protocol that the model can be told to break, each with the bounds that show it.
 
-use crate::history::Kind::{Append, Create, Delete, Put};
+use crate::history::Kind::{self, Append, Create, Delete, Put};
 use crate::scope::Scope;
 use crate::state::Faults;
 use cluster::Plant;
@@ -47,80 +47,89 @@ impl Bug {
     /// to its disk whenever it takes something, in the same step.
     #[must_use]
     pub fn scope(self) -> Option<Scope> {
-        let cut = Faults { cuts: 1, ..Faults::default() };
-        let loss = Faults { losses: 1, ..Faults::default() };
-        let quiet = |kinds: &[_]| Scope::quiet("smallest", kinds);
-        let joining = |kinds: &[_]| Scope { joining: true, ..quiet(kinds) };
         Some(match self {
             Self::CommitBeforeBase => joining(&[Put, Create]),
             Self::WholeTakesPieces => Scope { epochs: 3, ..joining(&[Put, Delete]) },
             Self::MarksStayBehind => {
                 let scope = quiet(&[Put, Put]).of_one_client();
-                Scope { epochs: 5, faults: cut, reorders: true, ..scope }
+                Scope { epochs: 5, faults: CUT, reorders: true, ..scope }
             }
-            Self::Plant(plant) => match plant {
-                Plant::ForgetRequests => quiet(&[Put]),
-                Plant::RetryElsewhere => quiet(&[Put, Put]),
-                Plant::AnswerAtHead => quiet(&[Put]),
-                Plant::IgnoreBase => Scope { epochs: 3, faults: loss, ..quiet(&[Append, Append]) },
-                Plant::IgnoreEpoch => Scope { epochs: 5, faults: loss, ..joining(&[Put]) },
-                Plant::IgnoreLease => Scope { epochs: 3, faults: cut, ..quiet(&[Put]) },
-                Plant::ReadPending => joining(&[Put, Put]),
-                Plant::DropPending => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
-                Plant::DropSessions | Plant::WholeTooSoon => {
-                    Scope { epochs: 5, faults: cut, reorders: true, ..quiet(&[Put]) }
-                }
-                Plant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
-                Plant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
-                Plant::KeepLeftovers => Scope { epochs: 5, faults: cut, ..quiet(&[Put, Delete]) },
-                Plant::OpenUnsettled => {
-                    Scope { epochs: 3, moves: true, reorders: true, ..quiet(&[Put]) }
-                }
-                Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
-                Plant::TrustTheForgetful => Scope { faults: loss, ..quiet(&[Put]) },
-                Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
-                Plant::AnswerUnsynced
-                | Plant::DeleteAnyway
-                | Plant::SplitBatch
-                | Plant::ForgetSuperseded
-                | Plant::CheckCommitted
-                | Plant::OvertakeBatch
-                | Plant::ShowBatchUncovered
-                | Plant::AnswerBelowFloor
-                | Plant::ShowUncovered
-                | Plant::ProveUnmarked
-                | Plant::DropMarks
-                | Plant::DropTripsFromCopies
-                | Plant::BelieveAnyProof
-                | Plant::FloorFromReads
-                | Plant::FloorFromWrites
-                | Plant::TrustUnproven
-                | Plant::KeepDirectory
-                | Plant::TrustKeyhashes
-                | Plant::ForgetStamps
-                | Plant::StampUnborn
-                | Plant::TrustMarks
-                | Plant::CopyUncommitted
-                | Plant::KeepTrips
-                | Plant::ReturnEarly
-                | Plant::FetchCommittedOnly
-                | Plant::ResetVersions
-                | Plant::ServeBeforeReturn
-                | Plant::TrustTheYoung
-                | Plant::RunAgain
-                | Plant::TakeLatecomers
-                | Plant::ProveAway
-                | Plant::SealUnchecked
-                | Plant::AbandonSealed
-                | Plant::KeepParts
-                | Plant::AbandonUnrecorded
-                | Plant::NodesBeforeSwitch
-                | Plant::KeepTripAfterLoss
-                | Plant::RepeatStays
-                | Plant::TrustHints
-                | Plant::RepeatHints
-                | Plant::CompleteByCount => return None,
-            },
+            Self::Plant(plant) => return scope_of(plant),
         })
     }
+}
+
+const CUT: Faults = Faults { cuts: 1, restarts: 0, losses: 0, takeovers: 0 };
+const LOSS: Faults = Faults { cuts: 0, restarts: 0, losses: 1, takeovers: 0 };
+
+fn quiet(kinds: &[Kind]) -> Scope {
+    Scope::quiet("smallest", kinds)
+}
+
+fn joining(kinds: &[Kind]) -> Scope {
+    Scope { joining: true, ..quiet(kinds) }
+}
+
+fn scope_of(plant: Plant) -> Option<Scope> {
+    Some(match plant {
+        Plant::ForgetRequests => quiet(&[Put]),
+        Plant::RetryElsewhere => quiet(&[Put, Put]),
+        Plant::AnswerAtHead => quiet(&[Put]),
+        Plant::IgnoreBase => Scope { epochs: 3, faults: LOSS, ..quiet(&[Append, Append]) },
+        Plant::IgnoreEpoch => Scope { epochs: 5, faults: LOSS, ..joining(&[Put]) },
+        Plant::IgnoreLease => Scope { epochs: 3, faults: CUT, ..quiet(&[Put]) },
+        Plant::ReadPending => joining(&[Put, Put]),
+        Plant::DropPending => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
+        Plant::DropSessions | Plant::WholeTooSoon => {
+            Scope { epochs: 5, faults: CUT, reorders: true, ..quiet(&[Put]) }
+        }
+        Plant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
+        Plant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
+        Plant::KeepLeftovers => Scope { epochs: 5, faults: CUT, ..quiet(&[Put, Delete]) },
+        Plant::OpenUnsettled => Scope { epochs: 3, moves: true, reorders: true, ..quiet(&[Put]) },
+        Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
+        Plant::TrustTheForgetful => Scope { faults: LOSS, ..quiet(&[Put]) },
+        Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
+        Plant::AnswerUnsynced
+        | Plant::DeleteAnyway
+        | Plant::SplitBatch
+        | Plant::ForgetSuperseded
+        | Plant::CheckCommitted
+        | Plant::OvertakeBatch
+        | Plant::ShowBatchUncovered
+        | Plant::AnswerBelowFloor
+        | Plant::ShowUncovered
+        | Plant::ProveUnmarked
+        | Plant::DropMarks
+        | Plant::DropTripsFromCopies
+        | Plant::BelieveAnyProof
+        | Plant::FloorFromReads
+        | Plant::FloorFromWrites
+        | Plant::TrustUnproven
+        | Plant::KeepDirectory
+        | Plant::TrustKeyhashes
+        | Plant::ForgetStamps
+        | Plant::StampUnborn
+        | Plant::TrustMarks
+        | Plant::CopyUncommitted
+        | Plant::KeepTrips
+        | Plant::ReturnEarly
+        | Plant::FetchCommittedOnly
+        | Plant::ResetVersions
+        | Plant::ServeBeforeReturn
+        | Plant::TrustTheYoung
+        | Plant::RunAgain
+        | Plant::TakeLatecomers
+        | Plant::ProveAway
+        | Plant::SealUnchecked
+        | Plant::AbandonSealed
+        | Plant::KeepParts
+        | Plant::AbandonUnrecorded
+        | Plant::NodesBeforeSwitch
+        | Plant::KeepTripAfterLoss
+        | Plant::RepeatStays
+        | Plant::TrustHints
+        | Plant::RepeatHints
+        | Plant::CompleteByCount => return None,
+    })
 }

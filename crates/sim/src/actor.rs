@@ -181,9 +181,10 @@ impl Actor {
         self.answers = Some(Vec::new());
     }
 
-    /// It starts this many requests more, none of which may stay unanswered.
-    pub(crate) fn work_on(&mut self, now: Instant, requests: usize) {
-        (self.agenda, self.think, self.next_at) = (Agenda::Last(requests), HEALED_THINK, now);
+    /// It starts this many requests more, none of which may stay unanswered, each so long after the
+    /// one before, more or less.
+    pub(crate) fn work_on(&mut self, now: Instant, requests: usize, think: Duration) {
+        (self.agenda, self.think, self.next_at) = (Agenda::Last(requests), think, now);
     }
 
     /// It reads these keys, and must be answered.
@@ -353,6 +354,3 @@ const READS_IN_FLIGHT: usize = 64;
 
 /// How long clients wait for an answer unless they are told otherwise.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Mean time between the requests on the healed network.
-const HEALED_THINK: Duration = Duration::from_millis(5);

@@ -33,6 +33,8 @@ pub struct Stats {
     pub unchecked: usize,
     /// Crashes of any role.
     pub crashes: u64,
+    /// Those of nodes, of switches and of controllers while a key was on a trip.
+    pub crashes_on_trips: [u64; 3],
     /// Disks lost in these.
     pub disks_lost: u64,
     /// Other faults: pauses, slow processes, partitions, clogged links.
@@ -66,6 +68,10 @@ impl Stats {
             operations: self.operations + other.operations,
             unchecked: self.unchecked + other.unchecked,
             crashes: self.crashes + other.crashes,
+            crashes_on_trips: std::array::from_fn(|role| {
+                let of = |it: &Self| it.crashes_on_trips.get(role).copied().unwrap_or_default();
+                of(self) + of(other)
+            }),
             disks_lost: self.disks_lost + other.disks_lost,
             disturbances: self.disturbances + other.disturbances,
             interventions: self.interventions + other.interventions,

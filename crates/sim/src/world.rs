@@ -15,6 +15,7 @@ mod process;
 mod start;
 mod traffic;
 mod trips;
+mod turning;
 
 pub(crate) use control::{Alert, Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
@@ -28,7 +29,7 @@ use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
 use crate::queue::{Event, Queue};
 use crate::role::{Cast, Role};
-use cluster::{Member, SwitchTables};
+use cluster::{Life, Member, SwitchTables};
 use control::Courier;
 use controller::{Controller, Saved};
 use machine::{Instant, Outbox, Rng};
@@ -37,7 +38,8 @@ use process::Process;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::panic::catch_unwind;
-use switch::Pipeline;
+use std::sync::Arc;
+use switch::{Directory, Pipeline};
 use wire::Endpoint;
 
 /// Runs one world to its end: faults first, then a healed network on which everything must end.
@@ -105,11 +107,19 @@ pub(crate) struct World {
 }
 
 /// A switch, up or down.
-#[derive(Default)]
 struct Switch {
     pipeline: Option<Pipeline>,
+    /// That of the pipeline.
+    directory: Arc<Directory>,
     /// What it was last given.
     installed: Option<SwitchTables>,
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        let directory = Arc::new(Directory::new(Life::default()));
+        Self { pipeline: None, directory, installed: None }
+    }
 }
 
 /// One shard of a node, up or down.

@@ -217,13 +217,15 @@ fn of(stats: &Stats) -> String {
     let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
     let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
     let Stats { spread, roamed, trips_begun, trips_ended, .. } = *stats;
+    let [nodes, switches, controllers] = stats.crashes_on_trips;
     format!(
         "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
          histories too long to check\n{crashes} crashes, {disks_lost} disks lost, {disturbances} \
          disturbances, {interventions} interventions, {epochs} new epochs; replicated within \
          {healed_within:?} of the last fault\n{spread} reads of hot keys from copies; \
-         {trips_begun} trips begun, {trips_ended} ended, {roamed} writes on them\n{events} events \
-         in {:.1} simulated seconds\n",
+         {trips_begun} trips begun, {trips_ended} ended, {roamed} writes on them, and {nodes} \
+         crashes of nodes, {switches} of switches, {controllers} of controllers meanwhile\n\
+         {events} events in {:.1} simulated seconds\n",
         elapsed.as_secs_f64(),
     )
 }

@@ -89,7 +89,7 @@ impl Told {
                 history.record(key, self.op(true, kind, version));
             } else if self.sure {
                 let what = "a key of a multiget not read in a healed world";
-                history.violation(format!("client {}: {what}", self.client));
+                history.violation(format!("client {}: {what}: {outcome:?}", self.client));
             }
         }
     }

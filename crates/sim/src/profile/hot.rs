@@ -43,6 +43,9 @@ impl Draw {
         if trips {
             self.trips(options);
         }
+        if self.0.chance(1, 4) {
+            self.takeovers(options);
+        }
         if self.0.chance(1, 16) {
             options.load.registers = options.load.registers.max(2);
             options.load.twins = Some(twins(options.seed));
@@ -118,6 +121,14 @@ impl Draw {
                 self.flicker(options);
             }
         }
+    }
+
+    /// Switches and controllers crash, and others take over, while keys turn.
+    fn takeovers(&mut self, options: &mut Options) {
+        (options.switches, options.controllers) = (self.pick(&[1, 2, 2]), self.pick(&[1, 2]));
+        options.faults.switch_every = self.ms(&[0, 600, 1_200]);
+        options.faults.controller_every = self.ms(&[400, 800]);
+        options.faults.length_max = options.faults.length_max.min(Duration::from_millis(450));
     }
 
     /// What a tail has said of a key in one stay arrives in the next one, whose readers have what

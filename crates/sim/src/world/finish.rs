@@ -31,9 +31,10 @@ impl World {
             actor.be_patient(now, &mut self.history);
         }
         for index in 0..self.actors.len() {
-            self.actor_goes_on(index, |actor| actor.work_on(now, HEALED_REQUESTS));
+            self.actor_goes_on(index, |actor| actor.work_on(now, HEALED_REQUESTS, HEALED_THINK));
         }
         self.wait_for_actors();
+        self.keep_turning();
         self.read_all();
         self.come_to_rest();
         // What came back from trips since is as it was there.
@@ -135,14 +136,14 @@ impl World {
         HEALED_MAX + Duration::from_secs(copies / self.options.copy_bytes_per_s)
     }
 
-    fn actor_goes_on(&mut self, index: usize, how: impl FnOnce(&mut Actor)) {
+    pub(super) fn actor_goes_on(&mut self, index: usize, how: impl FnOnce(&mut Actor)) {
         if let Some(actor) = self.actors.get_mut(index) {
             how(actor);
         }
         self.pump(Unit::Actor(index));
     }
 
-    fn wait_for_actors(&mut self) {
+    pub(super) fn wait_for_actors(&mut self) {
         let end = self.now + ANSWERED_MAX;
         let idle = |world: &Self| world.actors.iter().all(Actor::is_idle);
         if !self.run_until(end, idle) {
@@ -152,7 +153,7 @@ impl World {
     }
 
     /// Lets time pass until this is so; looks every now and then, for it may take long to tell.
-    fn settles_within(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
+    pub(super) fn settles_within(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + most;
         while self.now < end {
             if is_so(self) {
@@ -184,7 +185,7 @@ impl World {
     }
 
     /// What each shard that is up says of itself.
-    fn reports(&self) -> impl Iterator<Item = NodeReport> {
+    pub(super) fn reports(&self) -> impl Iterator<Item = NodeReport> {
         let machines = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
         machines.map(|machine| machine.report(self.now))
     }
@@ -300,6 +301,8 @@ impl World {
 
 /// Requests of each client in the healed world.
 const HEALED_REQUESTS: usize = 10;
+/// Mean time between them.
+const HEALED_THINK: Duration = Duration::from_millis(5);
 /// From the last fault to full replication at most, without a flood: leases to end, a few copies
 /// one after another at the slowest rate, and what is late on the network.
 const HEALED_MAX: Duration = Duration::from_secs(30);

@@ -17,8 +17,9 @@ use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig, PartTimes};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
-use switch::Pipeline;
+use switch::{Directory, Pipeline};
 
 impl World {
     pub(crate) fn new(options: &Options) -> Self {
@@ -97,7 +98,8 @@ impl World {
                 }
             }
             Role::Switch(index) => {
-                let mut pipeline = Pipeline::new(life);
+                let directory = Arc::new(Directory::new(life));
+                let mut pipeline = Pipeline::sharing(life, Arc::clone(&directory));
                 if let Some(plant) = self.options.plant {
                     pipeline.plant(plant);
                 }
@@ -108,7 +110,7 @@ impl World {
                     pipeline.split_by_hints();
                 }
                 if let Some(switch) = self.switches.get_mut(usize::from(index)) {
-                    *switch = Switch { pipeline: Some(pipeline), installed: None };
+                    *switch = Switch { pipeline: Some(pipeline), installed: None, directory };
                 }
             }
             Role::Node(node) => self.start_node(node, life, local),
@@ -160,6 +162,15 @@ impl World {
     /// promise still holds then ([`budget`](super::budget)).
     pub(super) fn crash(&mut self, role: Role, forgets: bool) {
         self.stats.crashes += 1;
+        if self.trips.any_is_under_way() {
+            let [nodes, switches, controllers] = &mut self.stats.crashes_on_trips;
+            match role {
+                Role::Client(_) => {}
+                Role::Node(_) => *nodes += 1,
+                Role::Switch(_) => *switches += 1,
+                Role::Controller(_) => *controllers += 1,
+            }
+        }
         self.process_mut(role).end();
         self.note(format_args!("{role} crashes"));
         match role {

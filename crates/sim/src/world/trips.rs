@@ -81,6 +81,11 @@ impl Trips {
         }
     }
 
+    /// Whether any key is on one.
+    pub(super) fn any_is_under_way(&self) -> bool {
+        self.0.values().any(|trip| trip.begun && trip.ended.is_none())
+    }
+
     /// Every node has an order of at least this revision.
     pub(super) fn all_have(&mut self, revision: u64) {
         self.0.retain(|_, trip| trip.begun || trip.ended.is_none_or(|ended| ended > revision));

@@ -113,6 +113,16 @@ impl Readers {
     }
 }
 
+/// The order, with all that it numbers so much later.
+fn later(mut order: HotOrder, by: u64) -> HotOrder {
+    order.revision += by;
+    for key in &mut order.keys {
+        key.stay += by;
+        key.trip.iter_mut().for_each(|trip| trip.number += by);
+    }
+    order
+}
+
 #[test]
 fn hot_keys_are_what_the_model_says() {
     let Some((stand, program)) = ready("hot keys at random in the kernel") else { return };
@@ -137,12 +147,7 @@ fn hot_keys_are_what_the_model_says() {
             if number % 100 == 0
                 && let Some(order) = orders.next()
             {
-                let mut order: HotOrder = order_for(&tables, order);
-                order.revision += base;
-                for key in &mut order.keys {
-                    key.stay += base;
-                    key.trip.iter_mut().for_each(|trip| trip.number += base);
-                }
+                let order = later(order_for(&tables, order), base);
                 switch.plane.install_hot(&order).unwrap();
                 if tables.active {
                     let Model { hot, roam, counts, .. } = &mut model;
