@@ -185,7 +185,7 @@ impl World {
     }
 
     /// What each shard that is up says of itself.
-    pub(super) fn reports(&self) -> impl Iterator<Item = NodeReport> {
+    fn reports(&self) -> impl Iterator<Item = NodeReport> {
         let machines = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
         machines.map(|machine| machine.report(self.now))
     }
