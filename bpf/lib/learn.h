@@ -69,7 +69,8 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 {
 	__u64 version = bpf_be64_to_cpu(KW_U64(&kw->object_version));
 	struct kw_hot *hot = kw_hot(kw->keyspace, KW_U64(&kw->keyhash));
-	bool of_get = kw->op == KW_OP_GET_REPLY, of_this_stay;
+	/* A cover is what a GET would be told. */
+	bool of_read = kw->op == KW_OP_GET_REPLY || kw->op == KW_OP_HOT_COVER, of_this_stay;
 
 	if (!hot)
 		return 0;
@@ -87,8 +88,8 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 			kw_away(kw, hot, own);
 		return 0;
 	}
-	if (kw->op != KW_OP_HOT_COVER && kw_is_undecided(kw->code)) {
-		if (kw->code != KW_CODE_NOT_HERE || !of_get || !of_this_stay)
+	if (kw_is_undecided(kw->code)) {
+		if (kw->code != KW_CODE_NOT_HERE || !of_read || !of_this_stay)
 			return 0;
 		if (!(kw->hop_flags & KW_HOP_FLAG_NEWEST)) {
 			kw_note_mark(hot, sender, 0);
@@ -107,7 +108,7 @@ static __noinline int kw_learn_hot(const struct kw_header *kw, __u32 sender)
 		kw_learn_roamed(kw, hot);
 	}
 	/* The branches before make sure that no processor shows this before the floor. */
-	if (of_get && kw->hop_flags & KW_HOP_FLAG_NEWEST && of_this_stay && !kw_proven(hot))
+	if (of_read && kw->hop_flags & KW_HOP_FLAG_NEWEST && of_this_stay && !kw_proven(hot))
 		*(volatile __u32 *)&hot->proven = 1;
 	return 0;
 }

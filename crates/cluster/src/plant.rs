@@ -53,12 +53,18 @@ pub enum Plant {
     ShowUncovered,
     /// Node: a tail proves its newest version of a key that is not marked.
     ProveUnmarked,
+    /// Node: what covers a key does not vouch for it.
+    CoverUnproven,
     /// Node: marks of hot keys are not copied to a joiner.
     DropMarks,
     /// Node: trips are not copied to a joiner.
     DropTripsFromCopies,
     /// Node: keys that came grouped by hints are taken for its own: what it lacks is missing.
     TrustHints,
+    /// Switch: a reply is believed whoever sends it.
+    BelieveStrangers,
+    /// Switch: what was sent to a node counts until the node answers.
+    CountUntilAnswered,
     /// Switch: a reply is taken for proof whatever stay it was stamped in.
     BelieveAnyProof,
     /// Switch: only replies to reads raise a hot key's floor.
@@ -127,7 +133,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 58] = [
+    pub const ALL: [Self; 61] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -151,9 +157,12 @@ impl Plant {
         Self::AnswerBelowFloor,
         Self::ShowUncovered,
         Self::ProveUnmarked,
+        Self::CoverUnproven,
         Self::DropMarks,
         Self::DropTripsFromCopies,
         Self::TrustHints,
+        Self::BelieveStrangers,
+        Self::CountUntilAnswered,
         Self::BelieveAnyProof,
         Self::FloorFromReads,
         Self::FloorFromWrites,

@@ -100,8 +100,11 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         | Plant::AnswerBelowFloor
         | Plant::ShowUncovered
         | Plant::ProveUnmarked
+        | Plant::CoverUnproven
         | Plant::DropMarks
         | Plant::DropTripsFromCopies
+        | Plant::BelieveStrangers
+        | Plant::CountUntilAnswered
         | Plant::BelieveAnyProof
         | Plant::FloorFromReads
         | Plant::FloorFromWrites

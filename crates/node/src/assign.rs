@@ -36,7 +36,7 @@ impl<E: Engine> Node<E> {
         for keyspace in &assignment.keyspaces {
             self.engine.name_keyspace(keyspace.id, &keyspace.name);
         }
-        let directory = Directory::new(assignment);
+        let directory = Directory::new(assignment, self.config.shard);
         let mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
         self.forget_others(now, &directory, &mine);

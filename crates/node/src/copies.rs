@@ -1,6 +1,7 @@
 //! A reader: holds copies of hot keys of other nodes, and answers reads from them as far as the
 //! switch says that they are new enough.
 
+use crate::cover::tell_lost;
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::hot::Hot;
@@ -281,12 +282,16 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     let place = (keyspace, slot.keyhash);
     let found = ctx.hot.answer(ctx.now, place, slot.key, lowest..=highest);
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
-    let added = push(code, &entry);
-    if added && code.is_decided() {
+    if !push(code, &entry) {
+        return false;
+    }
+    if code.is_decided() {
         ctx.heat.see_hot(keyspace, slot.keyhash, slot.key, Use::Read);
         ctx.counters.hot_reads += 1;
+    } else {
+        tell_lost(ctx, keyspace, slot, floor);
     }
-    added
+    true
 }
 
 /// Copies per shard. Keys are hot because few get most of the requests: a controller orders no more

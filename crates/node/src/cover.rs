@@ -3,14 +3,17 @@
 //! The switch looks into replies about one key. What MGET and RANGE show passes it unseen, and so
 //! does that a key has no value when a write is told so with version 0. Such answers wait until
 //! HOT_COVER has come back through the switch.
+//!
+//! It says to the switch what a GET would be told. So a key that is read by multigets alone is
+//! proven by it, and a reader that has lost its copy says so.
 
 use crate::engine::{Engine, Interval, Record};
 use crate::replica::{Context, Replica};
 use crate::withheld::{self, Uncovered};
-use cluster::{PartitionId, Plant};
+use cluster::{KeyspaceId, PartitionId, Plant};
 use machine::Instant;
 use std::collections::BTreeMap;
-use wire::{Header, Op};
+use wire::{Code, Header, MgetKey, Op, hop_flag};
 
 /// Which key of a shard: its partition, keyhash and match value. The directory knows keys by no
 /// more, and keeps those apart that have only the keyhash in common.
@@ -42,6 +45,10 @@ struct Cover {
     version: u64,
     /// The newest that somebody waits for.
     wanted: u64,
+    /// The stay in which this tail vouches for `wanted`; 0 for none.
+    stay: u64,
+    /// Whether the switch has heard that.
+    proven: bool,
     asked: Option<Asked>,
 }
 
@@ -52,6 +59,12 @@ struct Asked {
     since: Instant,
     /// Whether an earlier one may still come back as well.
     again: bool,
+}
+
+impl Cover {
+    fn is_wanted(&self) -> bool {
+        self.wanted > self.version || self.stay != 0 && !self.proven
+    }
 }
 
 impl Covers {
@@ -87,6 +100,29 @@ impl Replica {
         false
     }
 
+    /// The same of a key that this tail vouches for: no version that was shown before its stay, by
+    /// its mark, began is above this one. That is said as well, once in each stay: the switch sees
+    /// no answers from which it could learn it where a key is read by multigets alone.
+    pub(crate) fn vouches<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        version: u64,
+    ) -> bool {
+        let Some(mark) = self.marks.get(key) else { return self.covers(ctx, at, version) };
+        let cover = ctx.hot.covers.table.entry(Place::new(self.id(), at)).or_default();
+        if cover.stay != mark.stay && ctx.plant != Some(Plant::CoverUnproven) {
+            (cover.stay, cover.proven) = (mark.stay, false);
+        }
+        cover.wanted = cover.wanted.max(version);
+        let is_covered = cover.version >= version;
+        if cover.is_wanted() {
+            self.ask_to_cover(ctx, at);
+        }
+        is_covered
+    }
+
     /// Sends HOT_COVER for the newest version of a key that somebody waits for.
     fn ask_to_cover<E: Engine>(&self, ctx: &mut Context<'_, E>, at: &Header) {
         let place = Place::new(self.id(), at);
@@ -95,20 +131,14 @@ impl Replica {
         if !ctx.leased || cover.asked.as_ref().is_some_and(|it| ctx.now < it.since + patience) {
             return;
         }
-        let Some(me) = ctx.directory.endpoint(ctx.directory.me, self.id()) else { return };
-        let (version, again) = (cover.wanted, cover.asked.is_some());
+        let (version, stay, again) = (cover.wanted, cover.stay, cover.asked.is_some());
         cover.asked = Some(Asked { version, since: ctx.now, again });
-        let mut header = Header {
-            op: Op::HotCover as u8,
-            object_version: version,
-            reply_addr: me.addr,
-            reply_port: me.port,
-            ..self.hot_header(ctx, at)
-        };
-        header.set_rate(ctx.rate);
-        ctx.out.push(ctx.directory.switch, |out| {
-            wire::emit(out, &header, &[]);
-        });
+        let mut header = Header { object_version: version, ..self.hot_header(ctx, at) };
+        if stay != 0 {
+            header.hop_flags = hop_flag::NEWEST;
+            header.set_stay(stay);
+        }
+        tell_switch(ctx, header);
     }
 
     /// HOT_COVER has come back through the switch.
@@ -116,8 +146,10 @@ impl Replica {
         let place = Place::new(self.id(), header);
         let Some(cover) = ctx.hot.covers.table.get_mut(&place) else { return };
         cover.version = cover.version.max(header.object_version);
+        let vouched = header.hop_flags & hop_flag::NEWEST != 0;
+        cover.proven |= vouched && header.stay() == cover.stay;
         let back = cover.asked.take_if(|asked| asked.version <= cover.version);
-        let (version, more) = (cover.version, cover.wanted > cover.version);
+        let (version, more) = (cover.version, cover.is_wanted());
         if let Some(asked) = back.filter(|asked| !asked.again) {
             ctx.hot.rtt.sample(ctx.now.since(asked.since), 1);
         }
@@ -140,7 +172,7 @@ impl Replica {
         key: &[u8],
     ) -> Option<Uncovered> {
         let version = self.newest_spread(key)?;
-        let shows = ctx.plant == Some(Plant::ShowUncovered) || self.covers(ctx, at, version);
+        let shows = ctx.plant == Some(Plant::ShowUncovered) || self.vouches(ctx, at, key, version);
         (!shows).then(|| Uncovered { place: Place::new(self.id(), at), version })
     }
 
@@ -207,6 +239,43 @@ impl Replica {
         let version = version.unwrap_or_else(|| self.absent_version(key));
         self.covers(ctx, at, version)
     }
+}
+
+/// Says to the switch, in the name of this node, what a GET of a key would be told.
+fn tell_switch<E>(ctx: &mut Context<'_, E>, header: Header) {
+    let here = ctx.directory.here;
+    let (op, reply_addr, reply_port) = (Op::HotCover as u8, here.addr, here.port);
+    let mut header = Header { op, reply_addr, reply_port, ..header };
+    header.set_rate(ctx.rate);
+    ctx.out.push(ctx.directory.switch, |out| {
+        wire::emit(out, &header, &[]);
+    });
+}
+
+/// Says to the switch, which does not look into an answer to MGET, that this reader has no copy of
+/// a key that is as new as it was asked for, if that is so: others are to be asked.
+pub(crate) fn tell_lost<E>(
+    ctx: &mut Context<'_, E>,
+    keyspace: KeyspaceId,
+    slot: &MgetKey<'_>,
+    floor: u64,
+) {
+    let place = (keyspace, slot.keyhash);
+    if ctx.hot.answer(ctx.now, place, slot.key, floor..=u64::MAX).is_some() {
+        return;
+    }
+    let Some(entry) = ctx.hot.entry(keyspace, slot.key) else { return };
+    let mut header = Header {
+        node: ctx.directory.me.0,
+        load: ctx.load,
+        code: Code::NotHere as u8,
+        keyspace: keyspace.0,
+        match_value: entry.match_value.0,
+        keyhash: slot.keyhash,
+        ..Header::default()
+    };
+    header.set_stay(entry.stay);
+    tell_switch(ctx, header);
 }
 
 /// Covers that one RANGE asks for, and waits for. There is one such key for each entry that fits an

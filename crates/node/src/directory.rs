@@ -9,6 +9,8 @@ use wire::Endpoint;
 pub(crate) struct Directory {
     pub(crate) revision: u64,
     pub(crate) me: NodeId,
+    /// Where this shard takes packets.
+    pub(crate) here: Endpoint,
     /// Where replies go.
     pub(crate) switch: Endpoint,
     nodes: BTreeMap<NodeId, NodeSpec>,
@@ -16,10 +18,14 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    pub(crate) fn new(assignment: &Assignment) -> Self {
+    /// That of one of the node's shards.
+    pub(crate) fn new(assignment: &Assignment, shard: u16) -> Self {
+        let me = assignment.nodes.iter().find(|node| node.id == assignment.node);
+        let here = me.map(|node| node.endpoint_of(PartitionId(shard.into())));
         Self {
             revision: assignment.revision,
             me: assignment.node,
+            here: here.unwrap_or_default(),
             switch: assignment.switch,
             nodes: assignment.nodes.iter().map(|n| (n.id, *n)).collect(),
             keyspaces: assignment.keyspaces.iter().map(|k| (k.id, k.clone())).collect(),

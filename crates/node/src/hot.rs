@@ -5,6 +5,7 @@
 //!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`spread`)
 //!             tail ── HOT_COVER ──▶ switch ──▶ tail: MGET and RANGE may show it  (`cover`)
 //!             answers to them wait for it                                        (`withheld`)
+//!   MGET  ──▶ tail, or a reader in vain ── HOT_COVER ──▶ switch: learns of it as of a GET's answer
 //!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
 //!
 //!   order ──▶ head: lets a key go on a trip, and brings it home    (`trips`, `homecoming`)

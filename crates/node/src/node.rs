@@ -261,6 +261,8 @@ impl<E: Engine> Node<E> {
             Body::RoamCommit { trip, key } => {
                 return handle_commit(&mut ctx, from, header, (trip, key));
             }
+            // What this reader has said to the switch, as it came back.
+            Body::Refusal(Code::NotHere) if header.op == Op::HotCover as u8 => return Ok(()),
             Body::Refusal(_) => return Err(DropReason::BadBody),
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use crate::away::see_lost_read;
 use crate::copies::read_copy_of_mget;
+use crate::cover::tell_lost;
 use crate::engine::{Engine, Interval, Record};
 use crate::heat::Use;
 use crate::node::Lookup;
@@ -322,6 +323,8 @@ impl Replica {
         let away = self.trips.present(key).is_some();
         if away {
             see_lost_read(ctx, request, self.partition.keyspace, key);
+            let version = self.left_behind(ctx, at, key);
+            self.vouches(ctx, at, key, version);
         }
         let uncovered = if away { None } else { self.uncovered(ctx, at, key) };
         if away || uncovered.is_some() && !ctx.hot.withheld.has_room(ctx.now) {
@@ -363,6 +366,7 @@ impl Replica {
             self.answer_from_record(ctx, request, index, &at, slot.key, answer);
         } else {
             see_lost_read(ctx, request, keyspace, slot.key);
+            tell_lost(ctx, keyspace, slot, floor);
             answer.push(ctx, request, index, Code::NotHere, &Entry::default());
         }
     }

@@ -74,7 +74,15 @@ enum Agenda {
     /// So many requests, each of which must be answered.
     Last(usize),
     /// To read these keys, and be answered.
-    Read(VecDeque<Key>),
+    Read(VecDeque<Key>, ReadBy),
+}
+
+/// How single keys are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReadBy {
+    Get,
+    /// Each by a multiget of its own.
+    Mget,
 }
 
 /// A request for one key that was answered.
@@ -188,8 +196,8 @@ impl Actor {
     }
 
     /// It reads these keys, and must be answered.
-    pub(crate) fn read(&mut self, now: Instant, keys: impl IntoIterator<Item = Key>) {
-        self.agenda = Agenda::Read(keys.into_iter().collect());
+    pub(crate) fn read(&mut self, now: Instant, keys: impl IntoIterator<Item = Key>, by: ReadBy) {
+        self.agenda = Agenda::Read(keys.into_iter().collect(), by);
         (self.think, self.next_at, self.in_flight) = (Duration::ZERO, now, READS_IN_FLIGHT);
     }
 
@@ -198,7 +206,7 @@ impl Actor {
         self.waiting.is_empty()
             && match &self.agenda {
                 Agenda::Rest | Agenda::Last(0) => true,
-                Agenda::Read(keys) => keys.is_empty(),
+                Agenda::Read(keys, _) => keys.is_empty(),
                 Agenda::Work | Agenda::Probe | Agenda::Last(_) => false,
             }
     }
@@ -211,7 +219,7 @@ impl Actor {
     pub(crate) fn wants_at(&self) -> Option<Instant> {
         let wants = match &self.agenda {
             Agenda::Rest | Agenda::Last(0) => false,
-            Agenda::Read(keys) => !keys.is_empty(),
+            Agenda::Read(keys, _) => !keys.is_empty(),
             Agenda::Probe => return Some(self.next_at),
             Agenda::Work | Agenda::Last(_) => true,
         };
@@ -246,10 +254,9 @@ impl Actor {
                     *left -= 1;
                     self.start(&mut ask);
                 }
-                Agenda::Read(keys) => {
-                    let Some(key) = keys.pop_front() else { return };
-                    let what = What::One(key.clone(), OpKind::Read(None));
-                    self.submit(&ask, Request::Get { key: &key.key }, what);
+                Agenda::Read(keys, by) => {
+                    let (Some(key), by) = (keys.pop_front(), *by) else { return };
+                    self.read_one(&ask, &key, by);
                 }
             }
         }
@@ -328,8 +335,21 @@ impl Actor {
         (0..ORDERED_KEYS).map(|n| format!("k{n}").into_bytes())
     }
 
+    fn read_one(&mut self, ask: &Ask<'_>, key: &Key, by: ReadBy) {
+        match by {
+            ReadBy::Get => {
+                let what = What::One(key.clone(), OpKind::Read(None));
+                self.submit(ask, Request::Get { key: &key.key }, what);
+            }
+            ReadBy::Mget => {
+                let (keys, what) = ([&key.key[..]], What::Many(vec![key.clone()]));
+                self.submit(ask, Request::Mget { keys: &keys, within: None }, what);
+            }
+        }
+    }
+
     fn is_sure(&self) -> bool {
-        matches!(self.agenda, Agenda::Last(_) | Agenda::Read(_))
+        matches!(self.agenda, Agenda::Last(_) | Agenda::Read(..))
     }
 
     /// A value that nobody else writes.

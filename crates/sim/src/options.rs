@@ -119,6 +119,9 @@ pub struct Links {
     pub burst_loss_permille: u64,
     /// Packets that arrive twice.
     pub duplicate_permille: u64,
+    /// Replies that a stranger sends once more to a switch, of another version; also in the healed
+    /// world.
+    pub forged_permille: u64,
 }
 
 /// Mean times between the faults of each kind; none of it if zero.
@@ -227,7 +230,7 @@ impl fmt::Display for Load {
 impl fmt::Display for Links {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { delay_min, delay_max, stray_permille, stray_max, .. } = self;
-        let Self { stray_reply_permille, .. } = self;
+        let Self { stray_reply_permille, forged_permille, .. } = self;
         let Self { loss_permille, duplicate_permille, burst_loss_permille, .. } = self;
         let Self { burst_every, burst_length, .. } = self;
         write!(
@@ -238,7 +241,7 @@ impl fmt::Display for Links {
         if !burst_every.is_zero() {
             write!(f, ", {burst_loss_permille}/1000 for {burst_length:?} each {burst_every:?}")?;
         }
-        write!(f, "; duplicates {duplicate_permille}/1000")
+        write!(f, "; duplicates {duplicate_permille}/1000, forged {forged_permille}/1000")
     }
 }
 

@@ -13,6 +13,7 @@ mod operator;
 mod outage;
 mod process;
 mod start;
+mod strangers;
 mod traffic;
 mod trips;
 mod turning;

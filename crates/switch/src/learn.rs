@@ -54,14 +54,14 @@ pub(crate) fn from_reply(
         return true;
     };
     let version = header.object_version();
-    let is_get = op == Op::GetReply;
+    // A cover is what a GET would be told.
+    let of_read = matches!(op, Op::GetReply | Op::HotCover);
     let own_stay = header.stay() == row.entry.stay();
-    let newest = is_get && header.hop_flags() & hop_flag::NEWEST != 0;
+    let newest = of_read && header.hop_flags() & hop_flag::NEWEST != 0;
     let says = match op {
         // What is below the floor is of no use, and would hide what the sender has taken since.
         Op::HotCopied => version >= row.entry.floor().0,
-        Op::HotCover => true,
-        _ if header.code() == Code::NotHere as u8 && is_get && own_stay => {
+        _ if header.code() == Code::NotHere as u8 && of_read && own_stay => {
             if !newest {
                 table.mark(row, sender, None);
             }
@@ -80,7 +80,7 @@ pub(crate) fn from_reply(
         table.mark(row, sender, Some(version));
         return true;
     }
-    let deaf = if is_get { Plant::FloorFromWrites } else { Plant::FloorFromReads };
+    let deaf = if of_read { Plant::FloorFromWrites } else { Plant::FloorFromReads };
     if op == Op::HotCover || plant != Some(deaf) {
         row.entry.raise(version);
     }

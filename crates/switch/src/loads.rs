@@ -15,7 +15,7 @@
 //! knows of all, of the others' requests a tick or two late.
 
 use crate::reports::{Backlog, REQUEST, Report, Reports, Shared, tick_began, tick_of};
-use cluster::NodeId;
+use cluster::{NodeId, Plant};
 use machine::Instant;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub struct Loads {
     reports: Arc<Reports>,
     nodes: Vec<Node>,
+    plant: Option<Plant>,
 }
 
 /// What a reply says of the node that it comes from.
@@ -75,7 +76,11 @@ impl Default for Loads {
 impl Loads {
     /// Those of one of several pipelines, which share what nodes report.
     pub(crate) fn sharing(reports: Arc<Reports>) -> Self {
-        Self { reports, nodes: vec![Node::default(); wire::NODES_MAX] }
+        Self { reports, nodes: vec![Node::default(); wire::NODES_MAX], plant: None }
+    }
+
+    pub(crate) fn plant(&mut self, plant: Plant) {
+        self.plant = Some(plant);
     }
 
     /// Datagrams that this node found waiting when it made the last of its replies to pass the
@@ -117,6 +122,15 @@ impl Loads {
         own.untold = own.untold.saturating_add(1);
     }
 
+    /// Whole requests that this pipeline predicts to wait at a node now; 0 for what is no node.
+    #[must_use]
+    pub fn waiting(&self, now: Instant, node: NodeId) -> u64 {
+        let Some(own) = self.nodes.get(usize::from(node.0)) else { return 0 };
+        let mut own = *own;
+        own.leak(now, self.plant);
+        own.queue / REQUEST
+    }
+
     /// In how many nanoseconds this node would have served a request that is sent there now; if no
     /// node has said its rate, something of which only the order means anything.
     pub(crate) fn predicted(&mut self, now: Instant, node: NodeId) -> u64 {
@@ -142,9 +156,9 @@ impl Loads {
     fn look(&mut self, now: Instant, node: NodeId) -> (&mut Node, &Shared) {
         let own = self.nodes.get_mut(usize::from(node.0)).expect(COMPILED);
         let shared = self.reports.get(node).expect(COMPILED);
-        own.leak(now);
+        own.leak(now, self.plant);
         if own.tick != tick_of(now) {
-            own.pool(now, shared);
+            own.pool(now, shared, self.plant);
         }
         let report = shared.report();
         if own.report != report {
@@ -179,7 +193,10 @@ impl Node {
     }
 
     /// Lets go what has been served since the last look.
-    fn leak(&mut self, now: Instant) {
+    fn leak(&mut self, now: Instant, plant: Option<Plant>) {
+        if plant == Some(Plant::CountUntilAnswered) {
+            return;
+        }
         let elapsed = now.0.saturating_sub(self.at.0);
         if self.rate != 0 {
             self.queue = self.queue.saturating_sub(elapsed.saturating_mul(self.rate));
@@ -196,7 +213,7 @@ impl Node {
 
     /// Tells the others, in another tick than before, what was sent from here, and takes over what
     /// they have told. Who is alone goes on by its own count, which is finer.
-    fn pool(&mut self, now: Instant, shared: &Shared) {
+    fn pool(&mut self, now: Instant, shared: &Shared, plant: Option<Plant>) {
         let (tick, began, known) = (tick_of(now), tick_began(now), shared.backlog());
         let is_news = known != self.backlog;
         let mut all = known;
@@ -215,7 +232,7 @@ impl Node {
         }
         if is_news {
             (self.queue, self.at) = (all.queue(), began);
-            self.leak(now);
+            self.leak(now, plant);
         }
     }
 }

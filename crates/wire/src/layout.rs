@@ -133,7 +133,7 @@ pub enum Op {
     BatchReply = 0x89,
     /// Reader to tail, through the switch: a hot key is held here in this version.
     HotCopied = 0xc7,
-    /// Tail to itself, through the switch: readers are to answer with no less than this version.
+    /// A node to itself, through the switch, which learns from it what it would from an answer to a GET: of a tail, that readers are to answer with no less than this version; with NOT_HERE, that a reader has no copy.
     HotCover = 0xc8,
 }
 

@@ -107,7 +107,7 @@ impl Chain {
     }
 
     /// Code and version of one key of an MGET; with a floor as it is stamped for a reader.
-    fn mget(&mut self, to: usize, floor: Option<u64>) -> (Code, u64) {
+    pub(super) fn mget(&mut self, to: usize, floor: Option<u64>) -> (Code, u64) {
         self.ask_mget(to, floor);
         self.told()
     }
@@ -139,6 +139,13 @@ impl Chain {
         let mut datagram = Vec::new();
         wire::emit_mget(&mut datagram, &header, std::iter::once(key));
         self.deliver(to, port(SWITCH), &datagram);
+    }
+
+    /// The covers that are on the way.
+    pub(super) fn covers(&self) -> Vec<Header> {
+        let packets = self.wires.iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap());
+        let covers = packets.filter(|packet| packet.op() == Op::HotCover);
+        covers.map(|packet| Header::read(packet.header())).collect()
     }
 
     /// A RANGE from `start` on, of at most so many entries.

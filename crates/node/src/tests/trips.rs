@@ -151,6 +151,20 @@ fn a_key_is_away_from_when_it_leaves_and_the_switch_is_told_once_all_members_kno
 }
 
 #[test]
+fn home_vouches_to_the_switch_for_a_key_on_a_trip_that_only_multigets_ask_for() {
+    let (mut chain, _) = Chain::on_trip(1, 0);
+    assert_eq!(chain.mget(2, None).0, Code::NotHere);
+    let [cover] = chain.covers()[..] else { panic!("it is said once") };
+    let says = (cover.hop_flags, cover.stay(), cover.object_version, cover.code);
+    assert_eq!(says, (hop_flag::NEWEST, STAY, 1, Code::Ok as u8), "what was left behind");
+    chain.settle();
+    assert_eq!((chain.mget(2, None).0, chain.covers().len()), (Code::NotHere, 0));
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    assert_eq!(chain.get(HOT).as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
 fn what_needs_its_home_is_told_so_and_wanted_there() {
     let (mut chain, _) = Chain::on_trip(1, 0);
     let bound =

@@ -178,6 +178,7 @@ impl Actor {
         let [hashed, in_order] = ask.keyspaces;
         let keyspace = match &what {
             What::One(Key { ordered: true, .. }, _) | What::Scan { .. } => in_order,
+            What::Many(keys) if keys.iter().all(|key| key.ordered) => in_order,
             What::One(..) | What::Many(_) | What::Writes(_) | What::Batch(_) | What::Big(_) => {
                 hashed
             }

@@ -50,6 +50,7 @@ impl Draw {
             options.load.registers = options.load.registers.max(2);
             options.load.twins = Some(twins(options.seed));
         }
+        options.links.forged_permille = self.pick(&[0, 0, 20, 200]);
     }
 
     /// Few keys that are written much, for as long as it takes to send them on trips: in a third of

@@ -2,7 +2,8 @@
 //! time.
 
 use super::{Unit, World};
-use crate::actor::{Actor, keys};
+use crate::actor::{Actor, ReadBy, keys};
+use crate::role::Role;
 use cluster::{Map, Match, NodeId, NodeReport, Partition};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,6 +45,7 @@ impl World {
         self.check_parts();
         self.check_switches();
         self.check_replicas();
+        self.wait_for_loads();
         self.count_epochs();
     }
 
@@ -57,7 +59,7 @@ impl World {
     /// One client reads all keys, and must be answered.
     fn read_all(&mut self) {
         let (now, keys) = (self.now, keys(&self.options.load));
-        self.actor_goes_on(0, |actor| actor.read(now, keys));
+        self.actor_goes_on(0, |actor| actor.read(now, keys, ReadBy::Get));
         self.wait_for_actors();
     }
 
@@ -229,6 +231,32 @@ impl World {
         self.shards.iter().all(|s| s.machine.as_ref().is_some_and(|m| m.pending() == 0))
     }
 
+    /// Waits until no switch believes that anything waits at a node: for nothing is asked for.
+    fn wait_for_loads(&mut self) {
+        let end = self.now + IDLE_MAX;
+        while !self.believed_busy().is_empty() {
+            if self.now >= end {
+                let text = format!("idle nodes are taken for busy: {:?}", self.believed_busy());
+                return self.history.violation(text);
+            }
+            self.run_until(self.now + LOOK_EVERY, |_| false);
+        }
+    }
+
+    /// Switches, nodes, and how many requests are predicted to wait there.
+    fn believed_busy(&mut self) -> Vec<(u16, NodeId, u64)> {
+        let mut busy = Vec::new();
+        for index in 0..self.cast.switches {
+            let now = self.local(Role::Switch(index));
+            let switch = self.switches.get(usize::from(index));
+            let Some(pipeline) = switch.and_then(|it| it.pipeline.as_ref()) else { continue };
+            let nodes = (0..self.options.nodes_all()).map(NodeId);
+            let waiting = nodes.map(|node| (index, node, pipeline.loads().waiting(now, node)));
+            busy.extend(waiting.filter(|(.., requests)| *requests > 0));
+        }
+        busy
+    }
+
     /// Every switch has what the controller decided, and exactly one forwards.
     fn check_switches(&mut self) {
         let Some(controller) = self.controller() else { return };
@@ -314,6 +342,8 @@ const ANSWERED_MAX: Duration = Duration::from_secs(15);
 /// over four seconds at most, of which the last that had any may be the first of eight, and then
 /// waits for two and a half.
 const QUIET_MAX: Duration = Duration::from_secs(15);
+/// For predictions to be gone: a hundred halvings of what a node that says no rate has to do.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 /// For parts of what is no value to go: they are given up after a while, asked for again now and
 /// then, and dropped some time later.
 const PARTS_MAX: Duration = Duration::from_secs(30);

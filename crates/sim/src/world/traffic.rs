@@ -31,7 +31,12 @@ impl World {
     ) {
         let local = self.local(role);
         match role {
-            Role::Switch(index) => self.forward(index, local, from, &mut bytes),
+            Role::Switch(index) => {
+                if matches!(role_of(from), (Role::Node(_), _)) {
+                    self.forge(to, &bytes);
+                }
+                self.forward(index, local, from, &mut bytes);
+            }
             Role::Client(index) => {
                 let index = usize::from(index);
                 let Some(actor) = self.actors.get_mut(index) else { return };

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::Options;
-use crate::actor::keys;
+use crate::actor::{ReadBy, keys};
 use crate::check::Key;
 use cluster::{KeyName, NodeId};
 use std::time::Duration;
@@ -52,6 +52,8 @@ impl World {
     /// to a copy. On a trip nobody need have one but whoever wrote it last.
     fn read_until_served(&mut self) {
         let end = self.now + SERVED_MAX;
+        // A key has to be proven by whatever reads there are of it.
+        let by = if self.options.seed.is_multiple_of(2) { ReadBy::Get } else { ReadBy::Mget };
         loop {
             let is_served = |it: &HotExplanation| {
                 it.proven && (it.trip.is_some() || it.readers.is_empty() || !it.asked().is_empty())
@@ -70,7 +72,7 @@ impl World {
                 return self.history.violation(what);
             }
             let now = self.now;
-            self.actor_goes_on(0, |actor| actor.read(now, unserved));
+            self.actor_goes_on(0, |actor| actor.read(now, unserved, by));
             self.wait_for_actors();
             self.run_until(self.now + READ_EVERY, |_| false);
         }

@@ -152,7 +152,7 @@ pub(crate) struct Draw {
 
 fn any_op() -> impl Strategy<Value = usize> {
     // The splits and hot keys are where most of the logic is.
-    const OFTEN: [Op; 11] = [
+    const OFTEN: [Op; 12] = [
         Op::Mget,
         Op::Mget,
         Op::Range,
@@ -160,6 +160,7 @@ fn any_op() -> impl Strategy<Value = usize> {
         Op::Get,
         Op::GetReply,
         Op::HotCopied,
+        Op::HotCover,
         Op::Put,
         Op::Put,
         Op::Put,

@@ -18,6 +18,7 @@ enum Step {
     GetAtHome,
     Mget,
     Proof {
+        op: usize,
         version: u64,
         own: bool,
     },
@@ -29,6 +30,7 @@ enum Step {
         version: u64,
     },
     NotHere {
+        op: usize,
         reader: u16,
         own: bool,
     },
@@ -41,9 +43,6 @@ enum Step {
         version: u64,
     },
     AllCopied,
-    Cover {
-        version: u64,
-    },
     Order {
         other_stay: bool,
     },
@@ -55,15 +54,16 @@ fn any_step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Get),
         1 => Just(Step::GetAtHome),
         2 => Just(Step::Mget),
-        1 => (version(), any::<bool>()).prop_map(|(version, own)| Step::Proof { version, own }),
+        1 => (0usize..2, version(), any::<bool>())
+            .prop_map(|(op, version, own)| Step::Proof { op, version, own }),
         1 => (0usize..6, version()).prop_map(|(op, version)| Step::Shown { op, version }),
         1 => version().prop_map(|version| Step::Undecided { version }),
-        1 => (any::<u16>(), any::<bool>()).prop_map(|(reader, own)| Step::NotHere { reader, own }),
+        1 => (0usize..2, any::<u16>(), any::<bool>())
+            .prop_map(|(op, reader, own)| Step::NotHere { op, reader, own }),
         1 => version().prop_map(|version| Step::Away { version }),
         2 => (any::<u16>(), version())
             .prop_map(|(reader, version)| Step::Copied { reader, version }),
         1 => Just(Step::AllCopied),
-        1 => version().prop_map(|version| Step::Cover { version }),
         1 => prop_oneof![3 => Just(false), 1 => Just(true)]
             .prop_map(|other_stay| Step::Order { other_stay }),
     ]
@@ -71,6 +71,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 const SHOW: [Op; 6] =
     [Op::GetReply, Op::PutReply, Op::DelReply, Op::CasReply, Op::IncrReply, Op::HotCover];
+
+/// Those that say what a GET is told, or would be.
+const SAY: [Op; 2] = [Op::GetReply, Op::HotCover];
 
 /// What is to be expected.
 #[derive(Default)]
@@ -113,8 +116,10 @@ impl Play {
                 assert!(floor.is_none_or(|floor| floor == self.known.shown));
                 self.answers(node, floor.is_some());
             }
-            Step::Proof { version, own } => {
-                prove(pipeline, if own { self.stay } else { self.stay + 1 }, version);
+            Step::Proof { op, version, own } => {
+                let stay = if own { self.stay } else { self.stay + 1 };
+                let op = SAY[op];
+                reply(pipeline, at(0), Says { op, stay, version, newest: true, ..NOTHING });
                 self.known.shown = self.known.shown.max(version);
                 self.known.proven |= own;
             }
@@ -126,10 +131,10 @@ impl Play {
                 let code = Code::Expiring;
                 reply(pipeline, at(0), Says { op: Op::GetReply, code, version, ..NOTHING });
             }
-            Step::NotHere { reader: drawn, own } => {
-                let (node, code) = (reader(drawn), Code::NotHere);
+            Step::NotHere { op, reader: drawn, own } => {
+                let (op, node, code) = (SAY[op], reader(drawn), Code::NotHere);
                 let stay = if own { self.stay } else { self.stay + 1 };
-                reply(pipeline, at(0), Says { op: Op::GetReply, node, code, stay, ..NOTHING });
+                reply(pipeline, at(0), Says { op, node, code, stay, ..NOTHING });
                 if own {
                     self.known.held.remove(&node);
                 }
@@ -146,10 +151,6 @@ impl Play {
                     copied(pipeline, node, self.known.shown);
                     self.known.held.insert(node, self.known.shown);
                 }
-            }
-            Step::Cover { version } => {
-                reply(pipeline, at(0), Says { op: Op::HotCover, version, ..NOTHING });
-                self.known.shown = self.known.shown.max(version);
             }
             Step::Order { other_stay } => {
                 self.revision += 1;

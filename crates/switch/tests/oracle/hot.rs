@@ -220,27 +220,27 @@ impl Hot {
         let Some(entry) = self.entries.get_mut(&name) else { return true };
         let version = header.object_version;
         let own_stay = stay(header) == entry.stay;
+        let of_read = matches!(op, "get_reply" | "hot_cover");
         let newest = header.hop_flags & hop_flag::NEWEST != 0;
         let begun = entry.trip.as_ref().and_then(|trip| trip.begun);
         let beyond = version > entry.floor && begun.is_some_and(|(_, next)| version >= next);
         match op {
             "hot_copied" if version < entry.floor => {}
-            "hot_copied" | "hot_cover" if beyond => return false,
+            "hot_copied" if beyond => return false,
             "hot_copied" => {
                 reader.map(|reader| entry.marks.insert(reader, version % 255));
             }
-            "hot_cover" => entry.floor = entry.floor.max(version),
-            "get_reply" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
+            "get_reply" | "hot_cover" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
                 if header.code < 16 {
                     if beyond {
                         return false;
                     }
                     entry.floor = entry.floor.max(version);
-                    entry.proven |= op == "get_reply" && newest && own_stay;
+                    entry.proven |= of_read && newest && own_stay;
                     if op == "put_reply" && header.hop_flags & hop_flag::ROAM != 0 {
                         self.answers(header, sender);
                     }
-                } else if header.code == 22 && op == "get_reply" && own_stay {
+                } else if header.code == 22 && of_read && own_stay {
                     if !newest {
                         reader.map(|reader| entry.marks.remove(&reader));
                     } else if beyond {

@@ -93,7 +93,8 @@ pub(crate) fn warm(
                 continue;
             }
             let op = match place {
-                0 => Op::GetReply,
+                0 if dice.is_multiple_of(2) => Op::GetReply,
+                0 => Op::HotCover,
                 1 if key.trip.is_some() => Op::PutReply,
                 _ => Op::HotCopied,
             };

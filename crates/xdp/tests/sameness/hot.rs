@@ -339,6 +339,21 @@ fn a_new_program_keeps_what_is_known_of_hot_keys() {
     assert_eq!(asks(&switch), (HOME, None), "it is taken out through the new program");
 }
 
+/// As where a key is read by multigets alone, whose replies nobody looks into.
+#[test]
+fn a_cover_proves_and_takes_marks_away_as_a_reply_does() {
+    let Some((stand, program)) = ready("covers in the kernel") else { return };
+    let switch = hot_switch(&stand, program);
+    reply(&switch, &says(Op::HotCover, HOME, 5, 2));
+    reply(&switch, &says(Op::HotCopied, 2, 5, 1));
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))), "that was of another stay");
+    reply(&switch, &says(Op::HotCover, HOME, 5, 1));
+    assert_eq!(asks(&switch), (2, Some((5, 1))));
+    let lost = Header { code: wire::Code::NotHere as u8, ..says(Op::HotCover, 2, 0, 1) };
+    reply(&switch, &Header { hop_flags: 0, ..lost });
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
+}
+
 #[test]
 fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let Some((stand, program)) = ready("hot keys behind the program") else { return };

@@ -3,11 +3,6 @@
 use super::*;
 use crate::withheld::WITHHELD_MAX;
 
-fn covers(chain: &Chain) -> usize {
-    let is_cover = |bytes: &[u8]| Packet::parse(bytes).unwrap().op() == Op::HotCover;
-    chain.wires.iter().filter(|(_, _, bytes)| is_cover(bytes)).count()
-}
-
 #[test]
 fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
     let mut chain = Chain::hot();
@@ -18,7 +13,7 @@ fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
     let version = chain.get_hot(TAIL, 0, STAY).version;
     chain.ask_mget(TAIL, None);
     chain.ask_range(b"h", 9, flag::END_OPEN);
-    assert_eq!((chain.replies.len(), covers(&chain)), (0, 1), "one at a time");
+    assert_eq!((chain.replies.len(), chain.covers().len()), (0, 1), "one at a time");
     assert_eq!(chain.range(b"i", 9, flag::END_OPEN).code, Code::Ok, "the key lies before it");
     chain.settle();
     let reply = chain.replies.pop().unwrap();
@@ -33,13 +28,71 @@ fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
     assert!(chain.replies.is_empty(), "nor leaves it out");
     chain.wires.clear(); // The cover is lost.
     chain.ask_mget(TAIL, None);
-    assert_eq!((chain.replies.len(), covers(&chain)), (0, 0));
+    assert_eq!((chain.replies.len(), chain.covers().len()), (0, 0));
     chain.pass(50 * MS);
     chain.ask_mget(TAIL, None);
-    assert_eq!((chain.replies.len(), covers(&chain)), (0, 1), "asked for again");
+    assert_eq!((chain.replies.len(), chain.covers().len()), (0, 1), "asked for again");
     chain.plant(Plant::ShowUncovered);
     assert_eq!(chain.mget(TAIL, None).0, Code::NotFound);
     assert_eq!(chain.range(b"h", 9, flag::END_OPEN).code, Code::Ok);
+}
+
+/// The switch would not learn it from the answers.
+#[test]
+fn with_what_is_shown_unseen_a_tail_vouches_for_the_key_once_in_each_stay() {
+    let mut chain = Chain::hot();
+    let vouched = |chain: &Chain| {
+        let says = |it: &Header| (it.hop_flags & hop_flag::NEWEST != 0, it.stay());
+        chain.covers().iter().map(says).collect::<Vec<_>>()
+    };
+    chain.ask_mget(TAIL, None);
+    assert_eq!(vouched(&chain), [(true, STAY)]);
+    chain.settle();
+    assert_eq!(chain.told(), (Code::Ok, 1));
+    assert_eq!((chain.mget(TAIL, None), chain.covers().len()), ((Code::Ok, 1), 0), "once");
+    chain.order_hot(STAY + 1, &[(HOT, STAY + 1)]);
+    chain.run();
+    assert_eq!(chain.mget(TAIL, None), (Code::Ok, 1), "at once, for it is covered");
+    assert_eq!(vouched(&chain), [(true, STAY + 1)], "but the entry is another");
+    chain.wires.clear();
+    chain.pass(50 * MS);
+    assert_eq!(chain.mget(TAIL, None), (Code::Ok, 1));
+    assert_eq!(vouched(&chain), [(true, STAY + 1)], "that one was lost");
+    chain.settle();
+    chain.put(HOT, b"2");
+    chain.settle();
+    chain.replies.clear();
+    chain.ask_mget(TAIL, None);
+    chain.settle();
+    let (code, version) = chain.told();
+    assert_eq!((code, version > 1), (Code::Ok, true));
+    chain.order_hot(STAY + 2, &[(HOT, STAY + 2)]);
+    chain.plant(Plant::CoverUnproven);
+    chain.run();
+    assert_eq!((chain.mget(TAIL, None), chain.covers().len()), ((Code::Ok, version), 0));
+}
+
+#[test]
+fn a_reader_that_a_multiget_asks_in_vain_says_so_to_the_switch() {
+    let mut chain = Chain::hot();
+    assert_eq!((chain.mget(READER, Some(1)), chain.covers().len()), ((Code::Ok, 1), 0));
+    assert_eq!(chain.mget(READER, Some(2)).0, Code::NotHere);
+    let [header] = chain.covers()[..] else { panic!("it says nothing") };
+    let says = (header.code, header.hop_flags, header.node, header.object_version);
+    assert_eq!(says, (Code::NotHere as u8, 0, 1, 0));
+    assert_eq!((header.stay(), header.keyhash), (STAY, chain.map.keyspaces[0].keyhash(HOT)));
+    let dropped = |chain: &Chain| {
+        let counters = chain.nodes[READER].counters();
+        [DropReason::NotFromMember, DropReason::BadBody].map(|it| counters.dropped(it))
+    };
+    let before = dropped(&chain);
+    chain.settle();
+    assert_eq!(dropped(&chain), before, "it comes back, and says nothing new");
+    chain.put(HOT, b"2");
+    chain.settle();
+    chain.replies.clear();
+    assert_eq!(chain.mget(READER, Some(1)).0, Code::NotHere);
+    assert_eq!(chain.covers().len(), 0, "it has a newer one");
 }
 
 /// Whoever were told to ask again would find a newer one each time.
@@ -56,15 +109,15 @@ fn a_key_that_is_written_faster_than_covers_travel_is_shown_as_it_was() {
     let second = write(&mut chain, b"3");
     chain.ask_mget(TAIL, None);
     write(&mut chain, b"4");
-    assert_eq!((chain.replies.len(), covers(&chain)), (0, 1));
+    assert_eq!((chain.replies.len(), chain.covers().len()), (0, 1));
     chain.deliver_wire(0);
     let range = chain.only_reply();
     let (entry, rest) = wire::RangeEntryBody::split(&range.payload).unwrap();
     assert_eq!((entry.version, rest), (first, &b"hot2"[..]), "as it was when that was asked");
-    assert_eq!(covers(&chain), 1, "of what the MGET shows");
+    assert_eq!(chain.covers().len(), 1, "of what the MGET shows");
     chain.deliver_wire(0);
     assert_eq!(chain.told(), (Code::Ok, second));
-    assert_eq!(covers(&chain), 0, "nobody has been shown the last one");
+    assert_eq!(chain.covers().len(), 0, "nobody has been shown the last one");
 }
 
 #[test]
@@ -80,7 +133,7 @@ fn an_answer_waits_for_all_that_it_shows_and_not_behind_another_epoch() {
     chain.settle();
     chain.replies.clear();
     chain.ask_range(b"h", 9, flag::END_OPEN);
-    assert_eq!(covers(&chain), 2);
+    assert_eq!(chain.covers().len(), 2);
     chain.deliver_wire(0);
     assert!(chain.replies.is_empty(), "half of it");
     chain.deliver_wire(0);
