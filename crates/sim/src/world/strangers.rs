@@ -19,7 +19,7 @@ impl World {
         if !Op::from_wire(header.op()).is_some_and(Op::is_reply) {
             return;
         }
-        header.set_object_version(header.object_version() + BEYOND);
+        header.set_object_version(header.object_version().saturating_add(BEYOND));
         let from = client_endpoint(0);
         let delay = Duration::from_micros(self.rng.below(FORGED_WITHIN_US));
         self.queue.schedule(self.now + delay, Event::Datagram { from, to, bytes });
