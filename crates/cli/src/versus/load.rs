@@ -9,7 +9,10 @@ use machine::Instant;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo};
+use redis::{
+    AsyncConnectionConfig, Cmd, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo,
+    RedisResult,
+};
 use runtime::clock::Clock;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -72,7 +75,16 @@ impl Connection {
         }
     }
 
-    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> redis::RedisResult<T> {
+    /// Does an operation; of one that reads, the values.
+    async fn values(&mut self, op: &Op, command: &Cmd) -> RedisResult<Vec<Option<Vec<u8>>>> {
+        match op {
+            Op::Mget { .. } => self.ask(command).await,
+            Op::Get { .. } => Ok(vec![self.ask(command).await?]),
+            _ => self.ask::<()>(command).await.map(|()| Vec::new()),
+        }
+    }
+
+    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         match self {
             Self::Cluster(connection) => command.query_async(connection).await,
             Self::One(connection) => command.query_async(connection).await,
@@ -105,12 +117,16 @@ impl RedisLoad {
     }
 
     /// Writes every key.
-    pub(crate) fn load(&self, plan: &Plan) -> Result<Summary> {
+    pub(crate) fn load(&self, plan: &Plan) -> Result<()> {
         let threads = self.lanes.len();
-        self.drive(plan, LOAD_IN_FLIGHT * threads, |index, _| {
+        let written = self.drive(plan, LOAD_IN_FLIGHT * threads, |index, _| {
             let mut keys = (index as u64..plan.spec.keys).step_by(threads);
             Ok(move |_| keys.next().map(|key| Op::Put { key }))
-        })
+        })?;
+        match written.all.endings.unknown {
+            0 => Ok(()),
+            lost => bail!("{lost} keys could not be written in time; try a longer --timeout"),
+        }
     }
 
     /// Runs a plan, whose loop must be closed.
@@ -186,27 +202,32 @@ async fn task<S: FnMut(Instant) -> Option<Op>>(
             desk.stamp += 1;
             (op.clone(), command(desk.plan, &op, desk.stamp)?, began)
         };
-        let found: Vec<Option<Vec<u8>>> = match &op {
-            Op::Mget { .. } => connection.ask(&command).await?,
-            Op::Get { .. } => vec![connection.ask(&command).await?],
-            _ => {
-                connection.ask::<()>(&command).await?;
-                Vec::new()
-            }
-        };
+        let answer = connection.values(&op, &command).await;
         let desk = &mut *desk.borrow_mut();
-        let keys: &[u64] = match &op {
-            Op::Mget { keys } => keys,
-            Op::Get { key } => std::slice::from_ref(key),
-            _ => &[],
+        let ending = match answer {
+            Ok(found) => {
+                desk.wrong_values += u64::from(is_wrong(&op, &found));
+                Ending::Done
+            }
+            // As for Keyway's own clients: it counts against the servers, and the load goes on.
+            Err(error) if error.is_timeout() => Ending::Unknown,
+            Err(error) => return Err(error).context("a server failed"),
         };
-        let is_wrong = |(key, value): (&u64, &Option<Vec<u8>>)| {
-            value.as_ref().is_none_or(|value| Values::stamp_of(*key, value).is_none())
-        };
-        desk.wrong_values += u64::from(keys.iter().zip(&found).any(is_wrong));
         let took = desk.clock.now().since(began);
-        desk.recorder.record(op.kind(), Ending::Done, took);
+        desk.recorder.record(op.kind(), ending, took);
     }
+}
+
+/// Whether a value is missing or was never written to its key.
+fn is_wrong(op: &Op, found: &[Option<Vec<u8>>]) -> bool {
+    let keys: &[u64] = match op {
+        Op::Mget { keys } => keys,
+        Op::Get { key } => std::slice::from_ref(key),
+        _ => &[],
+    };
+    keys.iter().zip(found).any(|(key, value)| {
+        value.as_ref().is_none_or(|value| Values::stamp_of(*key, value).is_none())
+    })
 }
 
 /// The command for an operation.
@@ -235,5 +256,65 @@ pub(crate) fn can_send(plan: &Plan) -> Result<(), Failure> {
     match known.iter().sum::<f64>() {
         sum if sum > 0.999 => Ok(()),
         _ => Err(Failure::usage("--versus: only gets, puts and mgets are compared")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::{Multigets, PIECE};
+    use client::RetransmitBounds;
+    use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use workload::{Distribution, KeyNames, Spec};
+
+    const IN_FLIGHT: usize = 4;
+
+    fn plan() -> Plan {
+        let keyspace = Keyspace {
+            id: KeyspaceId(0),
+            name: "default".to_owned(),
+            kind: KeyspaceKind::Hash,
+            seed: 0,
+            replicas: 1,
+            hot: HotPolicy::Off,
+        };
+        let names = |prefix| KeyNames::new(prefix, 16, 10).unwrap();
+        Plan {
+            services: Vec::new(),
+            multigets: Multigets::Switch,
+            keyspace: Arc::new(keyspace),
+            spec: Spec {
+                mix: "get=1".parse().unwrap(),
+                distribution: Distribution::Uniform,
+                keys: 10,
+                inserts_expected: 0,
+                shift: None,
+            },
+            names: names("key"),
+            counters: names("incr"),
+            values: Values::new("100".parse().unwrap()),
+            threads: 1,
+            hosts: Vec::new(),
+            pace: Pace::Closed(IN_FLIGHT),
+            duration: Duration::from_millis(20),
+            piece: PIECE,
+            deadline: Duration::from_millis(50),
+            retransmit: RetransmitBounds::default(),
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn what_a_server_does_not_answer_in_time_is_counted_and_the_load_goes_on() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target::One(silent.local_addr().unwrap());
+        let plan = plan();
+        let load = RedisLoad::open(&target, plan.threads, plan.deadline).unwrap();
+        let endings = load.measure(&plan).unwrap().all.endings;
+        assert_eq!((endings.unknown, endings.total()), (IN_FLIGHT as u64, IN_FLIGHT as u64));
+        let refused = load.load(&plan).unwrap_err().to_string();
+        assert!(refused.starts_with("10 keys could not be written in time"), "{refused}");
     }
 }
