@@ -55,6 +55,8 @@ pub enum Plant {
     ProveUnmarked,
     /// Node: what covers a key does not vouch for it.
     CoverUnproven,
+    /// Node: a tail sends no copies again, however often a key is read at home.
+    NeverRemind,
     /// Node: marks of hot keys are not copied to a joiner.
     DropMarks,
     /// Node: trips are not copied to a joiner.
@@ -133,7 +135,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 62] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -158,6 +160,7 @@ impl Plant {
         Self::ShowUncovered,
         Self::ProveUnmarked,
         Self::CoverUnproven,
+        Self::NeverRemind,
         Self::DropMarks,
         Self::DropTripsFromCopies,
         Self::TrustHints,

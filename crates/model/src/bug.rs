@@ -101,6 +101,7 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         | Plant::ShowUncovered
         | Plant::ProveUnmarked
         | Plant::CoverUnproven
+        | Plant::NeverRemind
         | Plant::DropMarks
         | Plant::DropTripsFromCopies
         | Plant::BelieveStrangers

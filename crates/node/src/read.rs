@@ -73,8 +73,9 @@ impl Replica {
             let away = self.trips.present(key).is_some() && ctx.plant != Some(Plant::ProveAway);
             let vouches = mark.is_some_and(|mark| mark.stay == request.stay() && !away)
                 || ctx.plant == Some(Plant::ProveUnmarked);
-            if vouches && request.hop_flags & hot != 0 {
-                header.hop_flags |= hop_flag::NEWEST;
+            if request.hop_flags & hot != 0 {
+                header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };
+                self.remind_readers(ctx, key);
             }
         }
         let to = Self::reply_endpoint(&header, ctx.directory);
@@ -325,6 +326,10 @@ impl Replica {
             see_lost_read(ctx, request, self.partition.keyspace, key);
             let version = self.left_behind(ctx, at, key);
             self.vouches(ctx, at, key, version);
+        }
+        // Of a key that is asked for directly, or by hints, the switch was not asked.
+        if request.hop_flags & hop_flag::DIRECT == 0 && request.flags & flag::GROUPED == 0 {
+            self.remind_readers(ctx, key);
         }
         let uncovered = if away { None } else { self.uncovered(ctx, at, key) };
         if away || uncovered.is_some() && !ctx.hot.withheld.has_room(ctx.now) {

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::replica::{Context, Replica, Write, changes_state};
 use crate::reply::answer_write;
 use crate::session::Outcome;
-use cluster::{Life, NodeId};
+use cluster::{Life, NodeId, Plant};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,6 +73,12 @@ enum Until {
 impl Spread {
     fn all_hold(&self, version: u64) -> bool {
         self.readers.iter().all(|reader| reader.holds >= Some(version))
+    }
+
+    /// Whether copies have been with the readers for so long that no read need come home any more.
+    fn is_quiet(&self, now: Instant) -> bool {
+        let idle = self.due.is_none() && self.held.is_empty();
+        idle && !self.readers.is_empty() && now >= self.sent_at + QUIET_AFTER
     }
 
     fn wants(&self) -> Option<Instant> {
@@ -253,10 +259,25 @@ impl Replica {
     pub(crate) fn handle_spread_due<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
         let Some(spread) = self.spreads.table.get_mut(key) else { return };
         spread.wake = None;
-        if spread.due.is_some_and(|due| due <= ctx.now) {
+        if spread.is_quiet(ctx.now) {
+            // What they said before may have reached the switch in another order.
+            spread.readers.iter_mut().for_each(|reader| reader.holds = None);
+            spread.sends = 0;
+            self.send_copies(ctx, key);
+        } else if spread.due.is_some_and(|due| due <= ctx.now) {
             self.send_copies(ctx, key);
         }
         self.release(ctx, key);
+    }
+
+    /// A read of this key was sent home by the switch, or by a client whom a reader had nothing
+    /// for. If the copies went out long ago the switch does not know of them, or they are lost:
+    /// they are sent again, by the timers, so that the readers say once more what they hold.
+    pub(crate) fn remind_readers<E: Engine>(&self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let quiet = self.spreads.table.get(key).is_some_and(|spread| spread.is_quiet(ctx.now));
+        if quiet && ctx.plant != Some(Plant::NeverRemind) {
+            ctx.hot.timers.insert((ctx.now, self.id(), key.into()));
+        }
     }
 
     /// Gives the answers that were held back long enough.
@@ -368,9 +389,13 @@ impl Replica {
     }
 }
 
-/// Copies of one version to one reader: after so many it is left to the next version or order. A
-/// reader that is down takes that long to be ordered away.
+/// Copies of one version to one reader: after so many it is left to the next version or order, or
+/// to the next read that comes home. A reader that is down takes that long to be ordered away.
 const SENDS_MAX: u32 = 6;
+
+/// Reads come home for about a round trip after each write. What they cost for so long where a mark
+/// was lost is little, and so are copies to all readers that often.
+const QUIET_AFTER: Duration = Duration::from_secs(1);
 
 /// Answers held back per partition, about 200 bytes each; one more is given at once.
 const HELD_MAX: usize = 1_024;

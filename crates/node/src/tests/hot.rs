@@ -271,6 +271,42 @@ fn a_reader_that_is_down_is_given_up_until_the_next_version() {
     assert_eq!(chain.get_hot(READER, version, STAY).code, Code::Ok);
 }
 
+/// The switch may have heard what readers say in another order, and then asks none of them.
+#[test]
+fn a_key_that_is_still_read_at_home_is_copied_again() {
+    let mut chain = Chain::hot();
+    chain.put(HOT, b"2");
+    chain.settle();
+    chain.replies.clear();
+    let sent = |chain: &Chain| chain.nodes[TAIL].counters().hot_copies_sent;
+    let read = |chain: &mut Chain| {
+        let before = sent(chain);
+        assert_eq!(chain.get_hot(TAIL, u64::MAX, STAY).code, Code::Ok);
+        chain.pass(MS);
+        chain.settle();
+        sent(chain) - before
+    };
+    assert_eq!(read(&mut chain), 0, "the switch has hardly heard of the copies");
+    let before = sent(&chain);
+    chain.pass(1_000 * MS);
+    assert_eq!(sent(&chain), before, "nobody reads it");
+    chain.plant(Plant::NeverRemind);
+    assert_eq!(read(&mut chain), 0);
+    let mut chain = Chain::hot();
+    chain.pass(1_000 * MS);
+    assert_eq!((read(&mut chain), read(&mut chain)), (2, 0));
+    chain.pass(1_000 * MS);
+    let before = sent(&chain);
+    chain.ask_mget(TAIL, None);
+    chain.settle_without(Op::HotCopied);
+    chain.pass(MS);
+    chain.settle_without(Op::HotCopied);
+    assert_eq!(chain.told().0, Code::Ok);
+    assert_eq!(sent(&chain) - before, 2);
+    chain.pass(100 * MS);
+    assert!(sent(&chain) - before > 2, "and again, until they say that they hold it");
+}
+
 #[test]
 fn a_key_that_is_written_faster_than_copies_travel_is_copied_once_in_so_long() {
     let mut chain = Chain::hot();
