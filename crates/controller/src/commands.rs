@@ -167,7 +167,7 @@ impl Controller {
         if partitions > 0 {
             return Err(CommandError::NodeInUse { node, partitions });
         }
-        if !self.hot.is_rid_of(node, &self.peers) {
+        if !self.hot.is_rid_of(node, &self.peers, &self.state) {
             return Err(CommandError::NodeOnTrips(node));
         }
         let Saved { map, stores, departing, controls, .. } = &mut self.state;

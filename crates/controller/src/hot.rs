@@ -255,22 +255,31 @@ impl Hot {
     }
 
     /// Whether a node can hold no write that anybody may ask it for: no key goes on a trip to it by
-    /// the present order, and all that were on trips of before are home.
-    pub(crate) fn is_rid_of(&self, node: NodeId, peers: &BTreeMap<Member, Peer>) -> bool {
+    /// the present order, and all that were on trips of before are home. A controller that has
+    /// given no order yet has to hear from all who have a seat in a chain that there never was one.
+    pub(crate) fn is_rid_of(
+        &self,
+        node: NodeId,
+        peers: &BTreeMap<Member, Peer>,
+        state: &Saved,
+    ) -> bool {
         let reports = || {
             let others = peers.iter().filter(|(member, _)| **member != Member::Node(node));
             others.filter_map(|(member, peer)| match member {
-                Member::Node(_) => Some(node_report(peer).filter(|_| peer.is_serving())),
+                Member::Node(id) => Some((*id, node_report(peer).filter(|_| peer.is_serving()))),
                 Member::Switch(_) => None,
             })
         };
-        let heard_of_none = || reports().all(|it| it.is_none_or(|it| it.hot_known == 0));
         let Some(order) = &self.confirmed else {
-            return self.order.revision == 0 && heard_of_none();
+            let heard_of_none = |(id, report): (NodeId, Option<&NodeReport>)| match report {
+                Some(report) => report.hot_known == 0,
+                None => state.partitions_of(id) == 0,
+            };
+            return self.order.revision == 0 && reports().all(heard_of_none);
         };
         let home = |it: &NodeReport| it.hot_revision >= order.revision && it.homecoming == 0;
         let named = order.places.iter().flatten().any(|(place, _)| *place == node);
-        !named && reports().all(|it| it.is_some_and(home))
+        !named && reports().all(|(_, report)| report.is_some_and(home))
     }
 
     /// Whether this directory has an order of this controller.

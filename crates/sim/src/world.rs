@@ -21,6 +21,7 @@ mod turning;
 pub(crate) use control::{Alert, Answer, Mandate};
 pub(crate) use faults::{Fault, Relief};
 pub use outage::{Outages, measure_outages};
+pub(crate) use start::PART_TIMES;
 
 use crate::actor::{Actor, Keyspaces};
 use crate::check::{History, Judgement};

@@ -553,8 +553,16 @@ fn a_node_is_not_removed_while_it_may_hold_the_newest_write_of_a_key() {
     asked.live_until(|world| world.map().partitions.iter().all(|it| !it.chain.contains(&last)));
     asked.world.member(node(0)).homecoming = 1;
     asked.live_for(SECOND);
-    let refused = asked.world.controller.remove_node(asked.world.now, last);
-    assert_eq!(refused, Err(crate::CommandError::NodeOnTrips(last)));
+    let refused = |asked: &mut Asked| {
+        let told = asked.world.controller.remove_node(asked.world.now, last);
+        assert_eq!(told, Err(crate::CommandError::NodeOnTrips(last)));
+    };
+    refused(&mut asked);
+    // A controller that starts anew has heard of no trip.
+    asked.world.restart(asked.world.config.clone());
+    refused(&mut asked);
+    asked.live_for(SECOND);
+    refused(&mut asked);
     asked.world.member(node(0)).homecoming = 0;
     asked.live_for(SECOND);
     asked.world.controller.remove_node(asked.world.now, last).unwrap();

@@ -4,6 +4,7 @@
 
 use super::{Actor, Ask, Asked, Keyspaces, What};
 use crate::check::{Key, OpKind};
+use crate::world::PART_TIMES;
 use client::{Expect, Outcome, Refusal, Reply, Request, Value};
 use machine::Instant;
 use wire::ManifestBody;
@@ -143,9 +144,10 @@ impl Actor {
                 // Of what was not sealed nothing must ever be seen.
                 if sure { Err(format!("parts not written: {outcome:?}")) } else { Ok(None) }
             }
-            // Whoever is cut off for too long before the manifest arrives has lost the parts.
+            // Whoever is cut off for too long before the manifest arrives has lost the parts; or
+            // whose key is: it may have to come home from a trip first.
             (Step::Seal { hasty, .. }, Outcome::Refused(Refusal::PartsMissing))
-                if hasty || !sure =>
+                if hasty || !sure || ask.now.since(at) > PART_TIMES.idle =>
             {
                 Ok(None)
             }

@@ -242,5 +242,5 @@ fn shards(options: &Options, node: u16) -> Vec<Shard> {
 }
 
 /// Short, so that uploads are given up and readers come too late while there are faults.
-const PART_TIMES: PartTimes =
+pub(crate) const PART_TIMES: PartTimes =
     PartTimes { idle: Duration::from_millis(1_000), grace: Duration::from_millis(20) };
