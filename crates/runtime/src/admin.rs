@@ -21,7 +21,9 @@
 //! A controller that stands by answers 503 to what is about the cluster.
 //!
 //! Errors are `{"error": "..."}` in words for people. There is no authentication: the address must
-//! be one that only operators and the controller reach.
+//! be one that only operators and the controller reach. `doors` says how many are let in.
+
+mod doors;
 
 use crate::driver::{
     Change, ControllerHandle, MemberHandle, NamedKey, NodeHandle, OrderError, RequestError,
@@ -41,6 +43,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, Order, Report};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
+use doors::Doors;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io;
@@ -78,9 +81,11 @@ impl Admin {
             .max_blocking_threads(REQUESTS_AT_ONCE_MAX)
             .build()?;
         let (stop, stopped) = oneshot::channel();
+        let doors = Doors::new();
+        roles.others.add(doors.source());
         let thread = Builder::new().name("admin".into()).spawn(move || {
             let _guard = fatal::EndOnPanic;
-            let served = runtime.block_on(serve(listener, router(roles), stopped));
+            let served = runtime.block_on(doors::serve(listener, router(roles), &doors, stopped));
             if let Err(error) = served {
                 tracing::error!(%error, "the admin server has ended; nothing else is affected");
             }
@@ -109,19 +114,6 @@ impl Drop for Admin {
 /// Requests that are worked on at a time. They come from one controller, one scraper and a few
 /// people; others wait.
 const REQUESTS_AT_ONCE_MAX: usize = 8;
-
-async fn serve(
-    listener: TcpListener,
-    router: Router,
-    stopped: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    tokio::select! {
-        served = axum::serve(listener, router).into_future() => served,
-        // An error means that the server's owner has dropped it.
-        _ = stopped => Ok(()),
-    }
-}
 
 fn router(roles: Roles) -> Router {
     let mut router = Router::new();

@@ -12,6 +12,7 @@ pub mod driver;
 pub mod entropy;
 mod event_loop;
 mod fatal;
+pub mod files;
 pub mod logging;
 mod mailbox;
 pub mod metrics;

@@ -7,11 +7,12 @@ use crate::driver::{
     NodeDriver, ShardEngine, SwitchDriver, over_http,
 };
 use crate::entropy;
+use crate::files::Reserve;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::store::{
-    BackendUrl, FjallEngine, MemcachedBackend, RedbMapStore, RedisBackend, ShardIdentity,
-    StoreError, SyncPolicy,
+    BackendUrl, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedbMapStore, RedisBackend,
+    ShardIdentity, StoreError, SyncPolicy,
 };
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
@@ -27,6 +28,8 @@ pub struct Server {
     admin: Admin,
     _driver: Driver,
     roles: Roles,
+    /// Descriptors of the driver.
+    _reserve: Reserve,
 }
 
 #[derive(Debug)]
@@ -133,12 +136,13 @@ impl Server {
     ) -> Result<Self, StartError> {
         let section = config.switches.get(usize::from(index));
         let section = section.ok_or(StartError::UnknownSwitch(index))?;
+        let reserve = Reserve::new(switch_files(section.threads));
         let driver = open(section)?;
         let roles = Roles { switch: Some(driver.handle()), ..Roles::default() };
         let admin = open_admin("switch", section.admin, roles.clone())?;
         let service = driver.service();
         tracing::info!(switch = index, %service, admin = %admin.local(), "switch started");
-        Ok(Self { admin, _driver: Driver::Switch(driver), roles })
+        Ok(Self { admin, _driver: Driver::Switch(driver), roles, _reserve: reserve })
     }
 
     /// Starts a storage node.
@@ -148,13 +152,15 @@ impl Server {
     /// If there is no such node, an address is taken, or its store cannot be opened.
     pub fn start_node(config: &Config, id: NodeId) -> Result<Self, StartError> {
         let section = config.node(id).ok_or(StartError::UnknownNode(id))?;
+        let storage = Storage::of(section);
+        let reserve = Reserve::new(storage.files(section.shards));
         let sockets = open_sockets(id, section.listen, section.shards)?;
-        let driver = open_node(id, sockets, &Storage::of(section), section.max_rate)?;
+        let driver = open_node(id, sockets, &storage, section.max_rate)?;
         let roles = Roles { nodes: vec![driver.handle()], ..Roles::default() };
         let admin = open_admin("node", section.admin, roles.clone())?;
         let listen = section.listen;
         tracing::info!(node = %id, %listen, admin = %admin.local(), "node started");
-        Ok(Self { admin, _driver: Driver::Node(driver), roles })
+        Ok(Self { admin, _driver: Driver::Node(driver), roles, _reserve: reserve })
     }
 
     /// Starts the controller.
@@ -164,6 +170,7 @@ impl Server {
     /// If the address is taken, another process is the controller, the store cannot be opened, or
     /// what it holds does not go with the configuration.
     pub fn start_controller(config: &Config) -> Result<Self, StartError> {
+        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
         let store = open_map_store(&config.controller.data).map_err(|error| match error {
             StartError::Store(StoreError::Locked { path }) => StartError::Active { path },
             other => other,
@@ -172,7 +179,7 @@ impl Server {
         let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
         let admin = open_admin("controller", config.controller.admin, roles.clone())?;
         tracing::info!(admin = %admin.local(), "controller started");
-        Ok(Self { admin, _driver: Driver::Controller(driver), roles })
+        Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
     }
 
     /// Starts a controller that waits for the store while another process has it, and then takes
@@ -183,6 +190,7 @@ impl Server {
     ///
     /// If no address is free, or the store's directory cannot be made.
     pub fn start_standby(config: &Config) -> Result<Self, StartError> {
+        let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
         let path = map_store_path(&config.controller.data)?;
         let open = move || RedbMapStore::open(&path).map(MapStore::File);
         let driver = ControllerDriver::stand_by(plan(config)?, open)?;
@@ -196,7 +204,7 @@ impl Server {
             }
         };
         tracing::info!(admin = %admin.local(), "controller stands by");
-        Ok(Self { admin, _driver: Driver::Controller(driver), roles })
+        Ok(Self { admin, _driver: Driver::Controller(driver), roles, _reserve: reserve })
     }
 
     /// Where its admin server is.
@@ -269,6 +277,41 @@ impl Storage {
             ) => Self::Memory,
         }
     }
+
+    /// Descriptors that a node of so many shards needs at most.
+    pub(crate) fn files(&self, shards: u16) -> u64 {
+        let store = match self {
+            Self::Memory => 0,
+            Self::Fjall(..) => FILES_OF_FJALL,
+            Self::Redis(..) | Self::Memcached(_) => FILES_OF_BACKEND,
+        };
+        u64::from(shards) * (FILES_OF_THREAD + store)
+    }
+}
+
+/// Descriptors of a thread that has a socket: the socket, what it waits with, what wakes it.
+const FILES_OF_THREAD: u64 = 4;
+/// Descriptors of a shard's fjall: those that it keeps open, journals, the lock, and what flushes
+/// and compactions open meanwhile.
+const FILES_OF_FJALL: u64 = OPEN_FILES_MAX as u64 + 24;
+/// Descriptors of a shard's connection to a backend: while it connects anew there are two.
+const FILES_OF_BACKEND: u64 = 6;
+/// Descriptors of what reaches a member, in this process or over the network: an agent with its
+/// connections, or two runtimes.
+const FILES_OF_LINE: u64 = 6;
+
+/// Descriptors of a switch in the kernel: its programs, maps and links.
+const FILES_OF_KERNEL: u64 = 96;
+
+/// Descriptors that a switch with so many threads needs at most, in the kernel or not.
+pub(crate) fn switch_files(threads: usize) -> u64 {
+    let threads = u64::try_from(threads).unwrap_or(u64::MAX);
+    threads.saturating_mul(FILES_OF_THREAD).saturating_add(FILES_OF_KERNEL)
+}
+
+/// Descriptors that a controller of so many members needs at most, besides those of its store.
+pub(crate) fn controller_files(members: usize) -> u64 {
+    u64::try_from(members).unwrap_or(u64::MAX).saturating_mul(FILES_OF_LINE)
 }
 
 /// Starts a switch; if ports are named, also in the kernel.

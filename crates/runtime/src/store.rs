@@ -8,5 +8,6 @@ pub mod map_store;
 
 pub use backend::{Backend, BackendEngine, BackendUrl, MemcachedBackend, RedisBackend};
 pub use error::StoreError;
+pub(crate) use fjall_engine::OPEN_FILES_MAX;
 pub use fjall_engine::{FjallEngine, ShardIdentity, SyncPolicy};
 pub use map_store::RedbMapStore;

@@ -17,12 +17,14 @@ use crate::driver::{
     NodeHandle, SwitchDriver, SwitchHandle, in_process,
 };
 use crate::entropy;
+use crate::files::Reserve;
 use crate::mailbox::MailError;
 use crate::metrics::Sources;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::server::{
-    StartError, Storage, open_admin, open_map_store, open_node, open_sockets, open_switch,
+    StartError, Storage, controller_files, open_admin, open_map_store, open_node, open_sockets,
+    open_switch, switch_files,
 };
 use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
@@ -76,6 +78,8 @@ pub struct Embedded {
     switch: SwitchDriver,
     _nodes: Vec<NodeDriver>,
     roles: Roles,
+    /// Descriptors of all these.
+    _reserve: Reserve,
 }
 
 /// Why a cluster did not start.
@@ -116,6 +120,7 @@ impl Embedded {
         if !problems.is_empty() {
             return Err(UpError::Options(problems));
         }
+        let reserve = Reserve::new(options.files());
         let switch = open_switch(options.service, options.switch_threads, &[])?;
         // Opening the store locks the directory against a second cluster.
         let store = match &options.data {
@@ -154,7 +159,8 @@ impl Embedded {
         let roles = Roles { controller: Some(controller.handle()), ..roles };
         let admin = open_admin("cluster", options.admin, roles.clone())?;
         wait_ready(&controller.handle())?;
-        Ok(Self { admin, _controller: controller, switch, _nodes: nodes, roles })
+        let (_controller, _nodes, _reserve) = (controller, nodes, reserve);
+        Ok(Self { admin, _controller, switch, _nodes, roles, _reserve })
     }
 
     /// The service address.
@@ -209,6 +215,13 @@ impl UpOptions {
             service: any,
             admin: any,
         }
+    }
+
+    /// Descriptors that such a cluster needs at most.
+    fn files(&self) -> u64 {
+        let nodes = (1..=self.nodes).map(|id| storage(self, NodeId(id)).files(self.shards));
+        let members = controller_files(usize::from(self.nodes) + 1);
+        nodes.sum::<u64>() + switch_files(self.switch_threads) + members
     }
 
     /// What is wrong with them, in words that say what to do.

@@ -2923,6 +2923,48 @@ pub mod metric {
         labels: &["partition", "from", "to"],
         help: "Bytes of the partition that its tail has copied to the node that is taken in.",
     };
+    /// Connections to the admin server: those by which a controller gives orders and hears alerts (control), and all others (other).
+    pub const ADMIN_CONNECTIONS: Metric = Metric {
+        name: "keyway_admin_connections",
+        kind: Kind::Gauge,
+        labels: &["kind"],
+        help: "Connections to the admin server: those by which a controller gives orders and hears alerts (control), and all others (other).",
+    };
+    /// Connections that the admin server may have.
+    pub const ADMIN_CONNECTIONS_MAX: Metric = Metric {
+        name: "keyway_admin_connections_max",
+        kind: Kind::Gauge,
+        labels: &["kind"],
+        help: "Connections that the admin server may have.",
+    };
+    /// Connections to the admin server that were refused, or ended to make way for others (full), and those that took too long with a request or without one (slow).
+    pub const ADMIN_TURNED_AWAY: Metric = Metric {
+        name: "keyway_admin_turned_away",
+        kind: Kind::Counter,
+        labels: &["why"],
+        help: "Connections to the admin server that were refused, or ended to make way for others (full), and those that took too long with a request or without one (slow).",
+    };
+    /// Descriptors that the process has open: files, sockets and the like.
+    pub const FILES_OPEN: Metric = Metric {
+        name: "keyway_files_open",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Descriptors that the process has open: files, sockets and the like.",
+    };
+    /// Descriptors that are kept for stores, threads, and the connections that were promised a place.
+    pub const FILES_RESERVED: Metric = Metric {
+        name: "keyway_files_reserved",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Descriptors that are kept for stores, threads, and the connections that were promised a place.",
+    };
+    /// Descriptors that the process may have.
+    pub const FILES_MAX: Metric = Metric {
+        name: "keyway_files_max",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Descriptors that the process may have.",
+    };
     /// Clients that are connected to the gateway.
     pub const GATEWAY_CONNECTIONS: Metric = Metric {
         name: "keyway_gateway_connections",

@@ -15,6 +15,7 @@ mod policy;
 mod tests;
 mod tree;
 
+pub(crate) use directory::OPEN_FILES_MAX;
 pub use directory::ShardIdentity;
 pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 

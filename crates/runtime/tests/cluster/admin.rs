@@ -6,6 +6,7 @@ use runtime::admin::Admin;
 use runtime::driver::SwitchDriver;
 use runtime::roles::Roles;
 use runtime::up::Embedded;
+use std::io::Write as _;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
@@ -73,6 +74,16 @@ const COPY_METRICS: [Metric; 4] = [
     metric::SWITCH_HOT_WRITES,
 ];
 
+/// Of the process, whatever its role.
+const PROCESS_METRICS: [Metric; 6] = [
+    metric::ADMIN_CONNECTIONS,
+    metric::ADMIN_CONNECTIONS_MAX,
+    metric::ADMIN_TURNED_AWAY,
+    metric::FILES_OPEN,
+    metric::FILES_RESERVED,
+    metric::FILES_MAX,
+];
+
 /// What a sample's line begins with, labels without values.
 fn sample_of(metric: &Metric) -> (String, Vec<String>) {
     let suffix = match metric.kind {
@@ -110,6 +121,7 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
     assert!(answer.content_type.starts_with("application/openmetrics-text"));
     assert!(answer.body.ends_with("# EOF\n"));
     let all = SWITCH_METRICS.iter().chain(&NODE_METRICS).chain(&CONTROLLER_METRICS);
+    let all = all.chain(&PROCESS_METRICS);
     all.clone().for_each(|metric| assert_exposed(&answer.body, metric));
     let copies = COPY_METRICS.iter().map(|metric| format!("# TYPE {} ", metric.name));
     copies.for_each(|header| assert!(answer.body.contains(&header), "{}", answer.body));
@@ -122,6 +134,28 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
     assert!(answer.body.contains("keyway_controller_members_ready{role=\"node\"} 3\n"));
     assert!(answer.body.contains("keyway_switch_leased{} 1\n"));
     assert!(answer.body.contains("keyway_node_leased{node=\"3\"} 1\n"));
+}
+
+#[test]
+fn a_crowd_that_asks_nothing_keeps_nobody_from_the_admin_server() {
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let mut crowd = Vec::new();
+    for index in 0..400 {
+        let mut stream = std::net::TcpStream::connect(cluster.admin()).unwrap();
+        // Some of them begin a request.
+        stream.write_all(&b"GET /healthz HTTP/1.1\r\n"[..index % 20]).unwrap();
+        crowd.push(stream);
+    }
+    assert_eq!(get(cluster.admin(), "/healthz").status, 200);
+    let text = get(cluster.admin(), "/metrics").body;
+    let value = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} in {text}")).trim().parse().unwrap()
+    };
+    let most = value("keyway_admin_connections_max{kind=\"other\"}");
+    assert!(most < 400 && value("keyway_admin_connections{kind=\"other\"}") <= most);
+    assert!(value("keyway_admin_turned_away_total{why=\"full\"}") >= 400 - most);
+    assert!(value("keyway_files_max{}") >= value("keyway_files_open{}"));
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) const FORMAT: u32 = 1;
 const CACHE_BYTES: u64 = 8 << 20;
 
 /// Sixteen shards stay below the usual limit of 1,024 open files.
-const OPEN_FILES_MAX: usize = 48;
+pub(crate) const OPEN_FILES_MAX: usize = 48;
 
 /// One thread flushes and compacts. Up to four full memtables may wait for it, which outlasts a
 /// compaction; a second thread would spin while the first compacts.
