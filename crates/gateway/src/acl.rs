@@ -8,8 +8,8 @@ mod rules;
 mod user;
 
 pub(crate) use category::CATEGORIES;
-pub(crate) use user::Denied;
 pub use user::User;
+pub(crate) use user::{CHECKED_KEYS_MAX, Denied};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};

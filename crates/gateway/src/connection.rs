@@ -14,11 +14,11 @@ mod overlap;
 mod pressure;
 mod transaction;
 
-use crate::acl::Denied;
+use crate::acl::{CHECKED_KEYS_MAX, Denied};
 use crate::clients::Entry;
 use crate::command::{self, Found, Keyed, Run, Session};
 use crate::resp::{Limits, Parser, encode};
-use crate::session::{Answer, Peer, Replies};
+use crate::session::{self, Answer, Peer, Replies};
 use crate::shared::Shared;
 use crate::stats::HeldBack;
 use crate::store::{Incoming, Seen, Watched};
@@ -347,6 +347,7 @@ impl Connection {
         let found = command::resolve(args).map_err(|reply| (named(), reply))?;
         let checked = self.peer.user.as_ref().map(|user| (user, user.check(found, args)));
         let text = match checked {
+            _ if !session::is_bounded(found, args) => session::TOO_MANY.to_owned(),
             Some((_, Ok(()))) => return Ok(found),
             _ if found.spec.is_for_all() => return Ok(found),
             None => "NOAUTH Authentication required.".to_owned(),
@@ -355,6 +356,10 @@ impl Connection {
                 format!("NOPERM User {user} has no permissions to run the '{command}' command")
             }
             Some((_, Err(Denied::Key))) => "NOPERM No permissions to access a key".to_owned(),
+            Some((_, Err(Denied::Many))) => format!(
+                "ERR a user who may not use all keys names at most {CHECKED_KEYS_MAX} in a command \
+                 here"
+            ),
         };
         Err((Some(found.number), Reply::Error(text.into())))
     }

@@ -18,9 +18,9 @@ use crate::tracking::Tracking;
 use crate::workers::Workers;
 use client::asynchronous::Client;
 use client::{LookupError, Services};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use runtime::clock::Clock;
 use runtime::entropy;
+use runtime::files::{self, Reserve};
 use runtime::metrics::Source;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -62,8 +62,8 @@ pub struct Options {
 
 /// Most clients at once unless somebody says otherwise: what Redis takes.
 pub const MAXCLIENTS: u32 = 10_000;
-/// Files that the process needs besides clients' connections.
-const OTHER_FILES: u64 = 64;
+/// Descriptors of a worker: its socket towards the cluster, and what it waits with.
+const FILES_OF_WORKER: u64 = 8;
 /// Connections that the kernel completes while none is accepted: what Redis asks for.
 const BACKLOG: u32 = 511;
 /// How long a TLS handshake may take.
@@ -200,8 +200,13 @@ async fn open(
     socket.bind(listen).map_err(bind)?;
     let listener = socket.listen(BACKLOG).map_err(bind)?;
     let listen = listener.local_addr()?;
-    let maxclients = clients_possible(options.maxclients);
-    let fixed = Fixed { listen, tls, workers: workers.len() };
+    let reserve = Reserve::new(FILES_OF_WORKER * workers.len() as u64);
+    let clients_max = usize::try_from(files::left()).unwrap_or(usize::MAX).max(1);
+    if clients_max < options.maxclients {
+        let (wanted, possible) = (options.maxclients, clients_max);
+        tracing::warn!(wanted, possible, "the limit of open files (ulimit -n) bounds maxclients");
+    }
+    let fixed = Fixed { listen, tls, workers: workers.len(), clients_max };
     let shared = Shared {
         stores: spaces.into_iter().map(|space| Store::new(space).with_hot(hot.clone())).collect(),
         keyspace,
@@ -212,7 +217,7 @@ async fn open(
         key_count: LastCount::default(),
         listen,
         acl: options.acl,
-        settings: Settings::new(maxclients, options.idle_timeout, fixed),
+        settings: Settings::new(options.maxclients, options.idle_timeout, fixed),
         clients: Clients::default(),
         stats: Stats::new(),
         slowlog: SlowLog::default(),
@@ -220,6 +225,7 @@ async fn open(
         started: Instant::now(),
         run_id: run_id()?,
         clock: Mutex::new(Clock::new()),
+        _reserve: reserve,
     };
     Ok((Arc::new(shared), listener))
 }
@@ -229,36 +235,25 @@ fn run_id() -> io::Result<String> {
     Ok(format!("{a:016x}{b:016x}{:08x}", c >> 32))
 }
 
-/// Asks for as many files as so many clients need; how many clients there can be then.
-fn clients_possible(wanted: usize) -> usize {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return wanted };
-    let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
-    if soft >= needed {
-        return wanted;
-    }
-    let granted = needed.min(hard);
-    let granted = match setrlimit(Resource::RLIMIT_NOFILE, granted, hard) {
-        Ok(()) => granted,
-        Err(_) => soft,
-    };
-    let possible = usize::try_from(granted.saturating_sub(OTHER_FILES)).unwrap_or(wanted).max(1);
-    if possible < wanted {
-        tracing::warn!(wanted, possible, "the limit of open files (ulimit -n) bounds maxclients");
-    }
-    possible.min(wanted)
-}
-
 async fn accept(
     shared: Arc<Shared>,
     workers: Vec<Handle>,
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
 ) {
+    let mut failed = false;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => let_in(&shared, &workers, stream, peer, acceptor.as_ref()),
+            Ok((stream, peer)) => {
+                let_in(&shared, &workers, stream, peer, acceptor.as_ref());
+                failed = false;
+            }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                // Said once, for it is tried again many times a second.
+                if !failed {
+                    tracing::warn!(%error, "cannot accept a connection");
+                }
+                failed = true;
                 sleep(FILES_WAIT).await;
             }
         }

@@ -13,7 +13,7 @@ mod users;
 use crate::Reply;
 use crate::acl::{Acl, User};
 use crate::clients::Entry;
-use crate::command::{self, Session};
+use crate::command::{self, Found, Run, Session};
 use crate::resp::Version;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -58,8 +58,28 @@ impl From<Reply> for Answer {
 pub(crate) const SYNTAX: Reply = Reply::error("ERR syntax error");
 /// What Redis says about something that is no number.
 const NOT_AN_INTEGER: Reply = Reply::error("ERR value is not an integer or out of range");
+/// Arguments of a command about the connection or the server. Each may cost a line of the reply, or
+/// a look at everything that is counted.
+const ARGS_MAX: usize = 1024;
+/// Bytes of these arguments: passwords, patterns and names are far shorter.
+const ARGS_LEN_MAX: usize = 64 << 10;
+/// There are more.
+pub(crate) const TOO_MANY: &str =
+    "ERR commands that are not about keys have at most 1024 arguments of 65536 bytes here";
 /// Longest DEBUG SLEEP: what a test needs, and not for ever.
 const SLEEP_MAX: Duration = Duration::from_secs(600);
+
+/// Whether a command has no more arguments than it may. PING and ECHO give theirs back and look at
+/// nothing, and WATCH has a limit of its own.
+pub(crate) fn is_bounded(found: Found, args: &[Bytes]) -> bool {
+    match found.spec.run {
+        Run::Keyed(_) | Run::Session(Session::Echo | Session::Ping) => true,
+        Run::Session(Session::Transaction(_)) => true,
+        Run::Session(_) => {
+            args.len() <= ARGS_MAX && args.iter().map(Bytes::len).sum::<usize>() <= ARGS_LEN_MAX
+        }
+    }
+}
 
 impl Peer {
     pub(crate) fn new(entry: Arc<Entry>, acl: &Acl) -> Self {

@@ -1,6 +1,6 @@
 //! Parameters that CONFIG GET tells and CONFIG SET changes: real ones only, under Redis' names.
 
-use crate::glob;
+use crate::glob::Pattern;
 use crate::resp::Limits;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -9,6 +9,7 @@ use std::time::Duration;
 /// All parameters.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    clients_max: usize,
     maxclients: AtomicUsize,
     timeout_s: AtomicU64,
     slower_than_micros: AtomicI64,
@@ -24,6 +25,8 @@ pub(crate) struct Fixed {
     pub(crate) listen: SocketAddr,
     pub(crate) tls: bool,
     pub(crate) workers: usize,
+    /// Most clients that there are descriptors for.
+    pub(crate) clients_max: usize,
 }
 
 /// Seconds after which the kernel asks whether a silent client is still there: Redis' default.
@@ -55,6 +58,7 @@ pub(crate) enum SetError {
 
 impl Settings {
     pub(crate) fn new(maxclients: usize, timeout: Duration, fixed: Fixed) -> Self {
+        let clients_max = fixed.clients_max;
         let port = fixed.listen.port().to_string();
         let (plain, tls) = if fixed.tls { ("0".into(), port) } else { (port, "0".into()) };
         let text = str::to_owned;
@@ -74,7 +78,8 @@ impl Settings {
             ("tls-port", tls),
         ];
         Self {
-            maxclients: AtomicUsize::new(maxclients),
+            clients_max,
+            maxclients: AtomicUsize::new(maxclients.min(clients_max)),
             timeout_s: AtomicU64::new(timeout.as_secs()),
             slower_than_micros: AtomicI64::new(SLOWER_THAN_MICROS),
             slowlog_len_max: AtomicUsize::new(SLOWLOG_LEN),
@@ -114,14 +119,14 @@ impl Settings {
         }
     }
 
-    /// The parameters whose names match a pattern, with their values.
-    pub(crate) fn get(&self, pattern: &[u8]) -> Vec<(&'static str, String)> {
-        let fixed = self.fixed.iter().map(|(name, value)| (*name, value.clone()));
-        let changeable = CHANGEABLE.iter().map(|name| (*name, self.value(name)));
-        let mut found: Vec<_> = fixed
-            .chain(changeable)
-            .filter(|(name, _)| glob::matches_any_case(pattern, name.as_bytes()))
-            .collect();
+    /// The parameters whose names match one of the patterns, with their values.
+    pub(crate) fn get(&self, patterns: &[Pattern]) -> Vec<(&'static str, String)> {
+        let wanted = |name: &str| patterns.iter().any(|it| it.matches(name.as_bytes()));
+        let fixed = self.fixed.iter().filter(|(name, _)| wanted(name));
+        let fixed = fixed.map(|(name, value)| (*name, value.clone()));
+        let changeable = CHANGEABLE.iter().filter(|name| wanted(name));
+        let changeable = changeable.map(|name| (*name, self.value(name)));
+        let mut found: Vec<_> = fixed.chain(changeable).collect();
         found.sort_unstable();
         found
     }
@@ -153,6 +158,14 @@ impl Settings {
             };
             SetError::Value(what.into())
         })?;
+        if name == "maxclients" && usize::try_from(number).is_ok_and(|it| it > self.clients_max) {
+            let what = format!(
+                "The operating system is not able to handle the specified number of clients, \
+                 try with {}",
+                self.clients_max
+            );
+            return Err(SetError::Value(what));
+        }
         if (least..=most).contains(&number) {
             return Ok(());
         }
@@ -182,8 +195,8 @@ fn bounds(name: &str) -> Option<(i64, i64)> {
         "maxclients" => (1, u32::MAX.into()),
         "proto-max-bulk-len" => (1 << 20, 1 << 40),
         "slowlog-log-slower-than" => (-1, i64::MAX),
-        // Entries of up to 4 KB: some 400 MB, if an operator wants that.
-        "slowlog-max-len" => (0, 100_000),
+        // Entries of up to 4 KB: some 40 MB, which SLOWLOG GET may tell at once.
+        "slowlog-max-len" => (0, 10_000),
         "timeout" => (0, i32::MAX.into()),
         _ => return None,
     })
@@ -215,15 +228,21 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        let fixed = Fixed { listen: "127.0.0.1:6379".parse().unwrap(), tls: false, workers: 2 };
+        let fixed = Fixed {
+            listen: "127.0.0.1:6379".parse().unwrap(),
+            tls: false,
+            workers: 2,
+            clients_max: 3_000_000,
+        };
         Settings::new(10_000, Duration::ZERO, fixed)
     }
 
     #[test]
     fn every_parameter_is_told_and_those_that_can_be_are_changed() {
         let settings = settings();
-        assert_eq!(settings.get(b"*").len(), CHANGEABLE.len() + settings.fixed.len());
-        assert_eq!(settings.get(b"max[cx]*"), [("maxclients", "10000".to_owned())]);
+        let get = |pattern: &[u8]| settings.get(&[Pattern::any_case(pattern).unwrap()]);
+        assert_eq!(get(b"*").len(), CHANGEABLE.len() + settings.fixed.len());
+        assert_eq!(get(b"max[cx]*"), [("maxclients", "10000".to_owned())]);
         for name in CHANGEABLE {
             settings.check(name, b"2000000").or_else(|_| settings.check(name, b"99")).unwrap();
             assert!(settings.check(name, b"x").is_err(), "{name}");

@@ -11,6 +11,7 @@ use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use crate::tracking::Tracking;
 use runtime::clock::Clock;
+use runtime::files::Reserve;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     /// Forty hexadecimal digits that no other run has, as Redis tells them.
     pub(crate) run_id: String,
     pub(crate) clock: Mutex<Clock>,
+    /// Descriptors of the workers.
+    pub(crate) _reserve: Reserve,
 }
 
 impl Shared {

@@ -162,7 +162,18 @@ impl Up {
 
     /// Starts one at this service address.
     pub(crate) fn start_at(service: &str, arguments: &[&str]) -> Self {
-        let mut command = keyway();
+        Self::start_by(keyway(), service, arguments)
+    }
+
+    /// Starts one on any ports that may have so many descriptors.
+    pub(crate) fn start_with_files(files: u32, arguments: &[&str]) -> Self {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_keyway")]);
+        Self::start_by(command, "127.0.0.1:0", arguments)
+    }
+
+    fn start_by(mut command: Command, service: &str, arguments: &[&str]) -> Self {
         command.args(["up", "--json", "--service", service, "--admin", "127.0.0.1:0"]);
         let (daemon, line) = Daemon::start(command.args(arguments));
         let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");

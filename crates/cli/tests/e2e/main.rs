@@ -10,6 +10,7 @@ mod big;
 mod config;
 #[cfg(test)]
 mod crash;
+mod crowds;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) fn apply(user: &mut User, rule: &str) -> Result<(), String> {
             user.nopass = false;
             user.hashes.clear();
         }
-        "allkeys" => add_key(user, KeyRule::new("*", true, true))?,
+        "allkeys" => add_key(user, "*", true, true)?,
         "resetkeys" => user.keys.clear(),
         "allcommands" => add_command(user, "+@all")?,
         "nocommands" => add_command(user, "-@all")?,
@@ -45,7 +45,7 @@ fn apply_marked(user: &mut User, rule: &str) -> Result<(), String> {
         '#' => add_hash(user, read_hash(rest)?),
         '<' => remove_hash(user, &hash(rest.as_bytes()))?,
         '!' => remove_hash(user, &read_hash(rest)?)?,
-        '~' => add_key(user, KeyRule::new(rest, true, true))?,
+        '~' => add_key(user, rest, true, true)?,
         '%' => {
             let (rights, pattern) = rest.split_once('~').ok_or("Syntax error")?;
             let (read, write) = match rights.to_ascii_uppercase().as_str() {
@@ -54,7 +54,7 @@ fn apply_marked(user: &mut User, rule: &str) -> Result<(), String> {
                 "RW" | "WR" => (true, true),
                 _ => return Err("Syntax error".into()),
             };
-            add_key(user, KeyRule::new(pattern, read, write))?;
+            add_key(user, pattern, read, write)?;
         }
         '&' => {
             if user.channels.iter().any(|pattern| pattern == "*") && rest != "*" {
@@ -103,7 +103,8 @@ fn read_hash(digits: &str) -> Result<Hash, String> {
     bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| WRONG.to_owned())
 }
 
-fn add_key(user: &mut User, rule: KeyRule) -> Result<(), String> {
+fn add_key(user: &mut User, pattern: &str, read: bool, write: bool) -> Result<(), String> {
+    let rule = KeyRule::new(pattern, read, write).map_err(|error| error.to_string())?;
     if user.keys.iter().any(KeyRule::is_all) && !rule.is_all() {
         return Err(
             "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and \

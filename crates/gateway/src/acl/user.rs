@@ -2,7 +2,7 @@
 
 use super::{Hash, hex};
 use crate::command::{self, Access, Found, Spec};
-use crate::glob;
+use crate::glob::{Pattern, TooLong};
 use bytes::Bytes;
 
 /// One user.
@@ -42,7 +42,8 @@ pub(super) enum Whom {
 /// Some keys, and what may be done to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyRule {
-    pattern: String,
+    text: String,
+    pattern: Pattern,
     read: bool,
     write: bool,
 }
@@ -52,27 +53,34 @@ pub(super) struct KeyRule {
 pub(crate) enum Denied {
     Command,
     Key,
+    /// There are too many to ask the patterns about.
+    Many,
 }
+
+/// Keys that a command of a user may name whose keys are limited by patterns: each is held against
+/// each pattern at once. Those of a pattern of average length take some milliseconds.
+pub(crate) const CHECKED_KEYS_MAX: usize = 1 << 16;
 
 /// Commands that tell what was there before they change it: to read is then needed as well.
 const READ_TOO: [&str; 9] =
     ["getset", "getdel", "getex", "incr", "incrby", "incrbyfloat", "decr", "decrby", "copy"];
 
 impl KeyRule {
-    pub(super) fn new(pattern: &str, read: bool, write: bool) -> Self {
-        Self { pattern: pattern.to_owned(), read, write }
+    pub(super) fn new(text: &str, read: bool, write: bool) -> Result<Self, TooLong> {
+        let pattern = Pattern::new(text.as_bytes())?;
+        Ok(Self { text: text.to_owned(), pattern, read, write })
     }
 
     /// Whether it is about all keys, and everything that can be done to them.
     pub(super) fn is_all(&self) -> bool {
-        self.pattern == "*" && self.read && self.write
+        self.text == "*" && self.read && self.write
     }
 
     fn text(&self) -> String {
         match (self.read, self.write) {
-            (true, false) => format!("%R~{}", self.pattern),
-            (false, true) => format!("%W~{}", self.pattern),
-            (true, true) | (false, false) => format!("~{}", self.pattern),
+            (true, false) => format!("%R~{}", self.text),
+            (false, true) => format!("%W~{}", self.text),
+            (true, true) | (false, false) => format!("~{}", self.text),
         }
     }
 }
@@ -147,11 +155,14 @@ impl User {
             Access::None | Access::Read => (true, false),
             Access::Write => (reads_too(spec, args), true),
         };
+        if spec.key_positions(args.len()).nth(CHECKED_KEYS_MAX).is_some() {
+            return Err(Denied::Many);
+        }
         for key in spec.key_positions(args.len()).filter_map(|at| args.get(at)) {
             // Different patterns may give the two rights.
             let has = |right: fn(&KeyRule) -> bool| {
                 let mut rules = self.keys.iter().filter(|rule| right(rule));
-                rules.any(|rule| glob::matches(rule.pattern.as_bytes(), key))
+                rules.any(|rule| rule.pattern.matches(key))
             };
             if (read && !has(|rule| rule.read)) || (write && !has(|rule| rule.write)) {
                 return Err(Denied::Key);

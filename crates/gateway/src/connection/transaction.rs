@@ -17,6 +17,8 @@ use tokio::time::Instant;
 const COMMANDS_MAX: usize = 1024;
 /// Bytes of their arguments: more than one batch could carry, and what a connection may keep.
 const BYTES_MAX: usize = 1 << 20;
+/// Keys that a connection watches: far more than a transaction can be about.
+const WATCHED_MAX: usize = 1024;
 
 /// What a connection has queued and watches.
 #[derive(Debug, Default)]
@@ -53,11 +55,17 @@ impl Bracket {
         }
     }
 
-    /// Keys that were read for WATCH. Of one that is watched already the first version counts.
+    /// Keys that were read for WATCH. Of one that is watched already the first version counts. They
+    /// are copies, which do not hold on to all that was read with them.
     fn watch(&mut self, read: Watched) {
         for (key, version) in read {
-            self.watched.entry(key).or_insert(version);
+            self.watched.entry(Bytes::copy_from_slice(&key)).or_insert(version);
         }
+    }
+
+    /// Whether there is no room for so many more keys.
+    fn is_full_with(&self, more: usize) -> bool {
+        self.watched.len() + more > WATCHED_MAX
     }
 }
 
@@ -137,7 +145,12 @@ impl Connection {
         if let Some(reply) = refused.or_else(|| why_not(found)).or(full.then_some(long)) {
             self.reject(&args, Some(found.number), reply);
         } else {
-            queue.commands.push((found, args));
+            // EXEC of a broken one carries nothing out. Copies do not hold on to all that was read
+            // with the arguments.
+            if !queue.broken {
+                let copies = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
+                queue.commands.push((found, copies));
+            }
             self.reply(&Reply::Status("QUEUED".into()));
         }
         self.tell_bracket();
@@ -180,6 +193,7 @@ impl Connection {
     }
 
     fn take_step(&mut self, step: Transaction, ended: Ended) {
+        let keys = ended.args.len().saturating_sub(1);
         let now = |reply| Ended { reply, ..ended };
         let reply = match (step, self.bracket.is_open()) {
             (Transaction::Multi, true) => Reply::error("ERR MULTI calls can not be nested"),
@@ -197,6 +211,10 @@ impl Connection {
                 Reply::OK
             }
             (Transaction::Watch, true) => Reply::error("ERR WATCH inside MULTI is not allowed"),
+            (Transaction::Watch, false) if self.bracket.is_full_with(keys) => {
+                let text = format!("ERR a connection watches at most {WATCHED_MAX} keys here");
+                Reply::Error(text.into())
+            }
             (Transaction::Watch, false) => return self.watch(now(Reply::OK)),
             (Transaction::Exec, false) => Reply::error("ERR EXEC without MULTI"),
             (Transaction::Exec, true) => match self.take_transaction() {

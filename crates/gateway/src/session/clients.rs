@@ -1,12 +1,13 @@
 //! CLIENT: what connections know and do of each other.
 
-use super::handshake::{bad_name, is_plain, set_info};
+use super::handshake::{set_info, told_name};
 use super::{Answer, NOT_AN_INTEGER, Peer, Replies, SYNTAX, arg, error, integer, quoted};
 use crate::Reply;
 use crate::clients::Entry;
 use crate::command::{Client, numbered};
 use crate::shared::Shared;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,11 +34,10 @@ impl Peer {
             Client::Reply => self.set_replies(args),
             Client::SetInfo => set_info(&mut self.entry.told(), args),
             Client::SetName => {
-                let name = arg(args, 2);
-                if !is_plain(&name) {
-                    return bad_name("Client names").into();
+                match told_name(&arg(args, 2), "Client names") {
+                    Ok(name) => self.entry.told().name = name,
+                    Err(reply) => return reply.into(),
                 }
-                self.entry.told().name = name;
                 Reply::OK
             }
             Client::Unpause => {
@@ -169,7 +169,7 @@ fn list(shared: &Shared, args: &[Bytes]) -> Reply {
             Err(reply) => return reply,
         },
         [word, ids @ ..] if word.eq_ignore_ascii_case(b"id") && !ids.is_empty() => {
-            let ids: Option<Vec<u64>> =
+            let ids: Option<BTreeSet<u64>> =
                 ids.iter().map(|id| std::str::from_utf8(id).ok()?.parse().ok()).collect();
             let Some(ids) = ids else { return Reply::error("ERR Invalid client ID") };
             wanted = Box::new(move |entry| ids.contains(&entry.id));

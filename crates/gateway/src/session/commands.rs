@@ -1,8 +1,9 @@
 //! COMMAND: what there is, from the table.
 
-use super::{SYNTAX, arg};
+use super::{SYNTAX, arg, error};
+use crate::Reply;
 use crate::command::{self, Access, Command, Found, Keys, Run, Spec};
-use crate::{Reply, glob};
+use crate::glob::Pattern;
 use bytes::Bytes;
 
 pub(super) fn run(command: Command, args: &[Bytes]) -> Reply {
@@ -150,7 +151,10 @@ fn list(args: &[Bytes]) -> Reply {
                 b"aclcat" => names(&|spec| {
                     spec.every_category().any(|it| it.as_bytes().eq_ignore_ascii_case(what))
                 }),
-                b"pattern" => names(&|spec| glob::matches_any_case(what, spec.name.as_bytes())),
+                b"pattern" => match Pattern::any_case(what) {
+                    Ok(pattern) => names(&|spec| pattern.matches(spec.name.as_bytes())),
+                    Err(why) => error(format!("ERR {why}")),
+                },
                 _ => SYNTAX,
             }
         }

@@ -3,6 +3,7 @@
 use super::{SYNTAX, error, quoted};
 use crate::Reply;
 use crate::command::Config;
+use crate::glob::Pattern;
 use crate::settings::SetError;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -20,12 +21,14 @@ pub(super) fn run(shared: &Shared, command: Config, args: &[Bytes]) -> Reply {
 }
 
 fn get(shared: &Shared, patterns: &[Bytes]) -> Reply {
-    let mut found: Vec<_> =
-        patterns.iter().flat_map(|pattern| shared.settings.get(pattern)).collect();
-    found.sort_unstable();
-    found.dedup();
+    let patterns: Result<Vec<_>, _> = patterns.iter().map(|it| Pattern::any_case(it)).collect();
+    let patterns = match patterns {
+        Ok(patterns) => patterns,
+        Err(why) => return error(format!("ERR {why}")),
+    };
+    let found = shared.settings.get(&patterns).into_iter();
     let pair = |(name, value): (&str, String)| (Reply::bulk(name), Reply::bulk(value));
-    Reply::Map(found.into_iter().map(pair).collect())
+    Reply::Map(found.map(pair).collect())
 }
 
 /// All of the changes or none.

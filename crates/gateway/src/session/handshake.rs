@@ -85,10 +85,10 @@ impl Peer {
             return NO_AUTH;
         }
         if let Some(name) = wishes.name {
-            if !is_plain(&name) {
-                return bad_name("Client names");
+            match told_name(&name, "Client names") {
+                Ok(name) => self.entry.told().name = name,
+                Err(reply) => return reply,
             }
-            self.entry.told().name = name;
         }
         self.protocol = protocol;
         self.entry.told().protocol = protocol;
@@ -144,13 +144,21 @@ fn read_wishes(mut args: &[Bytes]) -> Result<Wishes, Reply> {
     Ok(wishes)
 }
 
-/// Whether a text can be told in CLIENT LIST: no spaces, nothing that is not seen.
-pub(super) fn is_plain(text: &[u8]) -> bool {
-    text.iter().all(u8::is_ascii_graphic)
-}
+/// Bytes of what a client calls itself, or its library. It is kept for each connection, and told in
+/// every line of CLIENT LIST.
+const NAME_MAX: usize = 256;
 
-pub(super) fn bad_name(what: &str) -> Reply {
-    error(format!("ERR {what} cannot contain spaces, newlines or special characters."))
+/// A name that can be told in CLIENT LIST: not long, no spaces, nothing that is not seen. It is a
+/// copy, which does not hold on to all that was read with it.
+pub(super) fn told_name(name: &[u8], what: &str) -> Result<Bytes, Reply> {
+    if name.len() > NAME_MAX {
+        return Err(error(format!("ERR {what} have at most {NAME_MAX} bytes here.")));
+    }
+    if !name.iter().all(u8::is_ascii_graphic) {
+        let text = "cannot contain spaces, newlines or special characters.";
+        return Err(error(format!("ERR {what} {text}")));
+    }
+    Ok(Bytes::copy_from_slice(name))
 }
 
 /// CLIENT SETINFO.
@@ -163,9 +171,9 @@ pub(super) fn set_info(told: &mut Told, args: &[Bytes]) -> Reply {
     } else {
         return error(format!("ERR Unrecognized option '{}'", quoted(&what)));
     };
-    if !is_plain(&value) {
-        return bad_name(name);
+    match told_name(&value, name) {
+        Ok(value) => *place = value,
+        Err(reply) => return reply,
     }
-    *place = value;
     Reply::OK
 }

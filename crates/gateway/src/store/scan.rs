@@ -8,7 +8,7 @@ use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, not_read};
 use super::numbers::integer;
 use crate::Reply;
-use crate::glob;
+use crate::glob::{Pattern, Sieve};
 use bytes::Bytes;
 use client::{KeyCount, Page};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -19,8 +19,10 @@ const SCAN_COUNT: usize = 10;
 /// Keys of a page: COUNT is a wish, and more would keep other requests of the client waiting.
 const PAGE_MAX: usize = 4096;
 
-/// Keys that KEYS lists. They are held at once, and a million are some ten megabytes.
+/// Keys that KEYS lists. They are held at once.
 const LIST_MAX: usize = 1_000_000;
+/// Bytes of all these keys: a million of usual length.
+const LIST_BYTES_MAX: usize = 64 << 20;
 
 impl Store {
     /// SCAN. The cursor is the upper half of the match value at which the next page begins.
@@ -29,22 +31,34 @@ impl Store {
         let Wanted { pattern, count, strings } = Wanted::parse(options)?;
         let page = self.page(cursor, count).await?;
         let next = page.next.unwrap_or(0).to_string();
-        let keys = keys_of(page).filter(|key| strings && glob::matches(pattern, key));
-        let keys = keys.map(|key| Reply::Bulk(key.into())).collect();
+        let (mut sieve, mut keys) = (Sieve::new(&pattern), Vec::new());
+        for key in keys_of(page).filter(|_| strings) {
+            if sieve.keeps(&key).await {
+                keys.push(Reply::Bulk(key.into()));
+            }
+        }
         Ok(Reply::Array(vec![Reply::Bulk(next.into()), Reply::Array(keys)]))
     }
 
     /// KEYS.
     pub(super) async fn list(&self, pattern: &[u8]) -> Answer {
-        let mut found = Vec::new();
+        let pattern = read_pattern(pattern)?;
+        let (mut sieve, mut found, mut bytes) = (Sieve::new(&pattern), Vec::new(), 0);
         let mut cursor = Some(0);
         while let Some(from) = cursor {
             let page = self.page(from, PAGE_MAX).await?;
             cursor = page.next;
-            let keys = keys_of(page).filter(|key| glob::matches(pattern, key));
-            found.extend(keys.map(|key| Reply::Bulk(key.into())));
-            if found.len() > LIST_MAX {
-                let text = format!("ERR KEYS lists at most {LIST_MAX} keys here; use SCAN");
+            for key in keys_of(page) {
+                if sieve.keeps(&key).await {
+                    bytes += key.len();
+                    found.push(Reply::Bulk(key.into()));
+                }
+            }
+            if found.len() > LIST_MAX || bytes > LIST_BYTES_MAX {
+                let text = format!(
+                    "ERR KEYS lists at most {LIST_MAX} keys of {LIST_BYTES_MAX} bytes here; use \
+                     SCAN"
+                );
                 return Err(Reply::Error(text.into()));
             }
         }
@@ -101,25 +115,25 @@ fn keys_of(page: Page) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// What SCAN is to give back.
-struct Wanted<'a> {
-    pattern: &'a [u8],
+struct Wanted {
+    pattern: Pattern,
     count: usize,
     /// Whether strings are wanted: there is nothing else.
     strings: bool,
 }
 
-impl<'a> Wanted<'a> {
-    fn parse(options: &'a [Bytes]) -> Answer<Self> {
-        let mut wanted = Self { pattern: b"*", count: SCAN_COUNT, strings: true };
+impl Wanted {
+    fn parse(options: &[Bytes]) -> Answer<Self> {
+        // The last pattern counts, and only that is read.
+        let (mut pattern, mut count, mut strings) = (&b"*"[..], SCAN_COUNT, true);
         let (pairs, rest) = options.as_chunks::<2>();
         for [name, value] in pairs {
             match name.to_ascii_lowercase().as_slice() {
-                b"match" => wanted.pattern = value,
-                b"type" => wanted.strings = value.eq_ignore_ascii_case(b"string"),
+                b"match" => pattern = value,
+                b"type" => strings = value.eq_ignore_ascii_case(b"string"),
                 b"count" => {
-                    let count = integer(value).ok_or(NOT_AN_INTEGER)?;
-                    let count = usize::try_from(count).map_err(|_| SYNTAX)?;
-                    wanted.count = count.min(PAGE_MAX);
+                    let wanted = integer(value).ok_or(NOT_AN_INTEGER)?;
+                    count = usize::try_from(wanted).map_err(|_| SYNTAX)?.min(PAGE_MAX);
                     if count == 0 {
                         return Err(SYNTAX);
                     }
@@ -127,8 +141,15 @@ impl<'a> Wanted<'a> {
                 _ => return Err(SYNTAX),
             }
         }
-        if rest.is_empty() { Ok(wanted) } else { Err(SYNTAX) }
+        if !rest.is_empty() {
+            return Err(SYNTAX);
+        }
+        Ok(Self { pattern: read_pattern(pattern)?, count, strings })
     }
+}
+
+fn read_pattern(pattern: &[u8]) -> Answer<Pattern> {
+    Pattern::new(pattern).map_err(|why| Reply::Error(format!("ERR {why}").into()))
 }
 
 fn parse_cursor(text: &[u8]) -> Answer<u64> {

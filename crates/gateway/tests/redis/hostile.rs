@@ -111,3 +111,52 @@ fn an_operator_ends_connections() {
     operator.send("CLIENT KILL ID 1 SKIPME no\r\nPING\r\n");
     assert_eq!(operator.rest(), ":1\r\n");
 }
+
+#[test]
+fn what_a_command_costs_is_bounded_by_what_it_may_say() {
+    let gateway = start();
+    let mut client = Raw::connect(gateway.local());
+    let refused = |client: &mut Raw, words: &[&str], text: &str| {
+        client.ask(command(words), format!("-ERR {text}\r\n"));
+    };
+    // A class of 40,000 letters, and one that nobody could pay for if it were read for each key.
+    for letters in [40_000, 1 << 20] {
+        let pattern = format!("*[{}]", "b".repeat(letters));
+        let len = pattern.len();
+        let text = format!("a pattern has at most 4096 bytes here, and this one has {len}");
+        refused(&mut client, &["SCAN", "0", "MATCH", &pattern], &text);
+        refused(&mut client, &["KEYS", &pattern], &text);
+    }
+    let few = "commands that are not about keys have at most 1024 arguments of 65536 bytes here";
+    for name in [
+        &["CONFIG", "GET"][..],
+        &["CLIENT", "LIST", "ID"],
+        &["COMMAND", "DOCS"],
+        &["LATENCY", "HISTOGRAM"],
+        &["INFO"],
+    ] {
+        let words: Vec<&str> = name.iter().copied().chain(["1"; 1024]).collect();
+        refused(&mut client, &words, few);
+    }
+    refused(&mut client, &["AUTH", &"x".repeat(70_000)], few);
+    let text = "Client names have at most 256 bytes here.";
+    refused(&mut client, &["CLIENT", "SETNAME", &"n".repeat(257)], text);
+    let keys: Vec<String> = (0..1025).map(|key| key.to_string()).collect();
+    let words: Vec<&str> = ["WATCH"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    refused(&mut client, &words, "a connection watches at most 1024 keys here");
+    client.ask(command(&["PING"]), "+PONG\r\n");
+}
+
+#[test]
+fn a_transaction_that_is_broken_keeps_nothing() {
+    let gateway = start();
+    let (mut client, mut other) = (Raw::connect(gateway.local()), Raw::connect(gateway.local()));
+    client.ask("MULTI\r\nSET a b\r\n", "+OK\r\n+QUEUED\r\n");
+    client.send("NOTHING\r\n");
+    assert!(client.line().starts_with("-ERR unknown command"));
+    client.ask("SET a b\r\n".repeat(50), "+QUEUED\r\n".repeat(50));
+    let list = other.text("CLIENT LIST\r\n");
+    assert!(list.lines().any(|line| line.contains(" multi=1 ")), "{list}");
+    client.send("EXEC\r\n");
+    assert!(client.line().starts_with("-EXECABORT"));
+}
