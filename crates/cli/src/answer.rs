@@ -1,6 +1,7 @@
 //! Results as JSON: one object on one line, which says under `outcome` how it ended.
 
 use crate::bytes::Style;
+use crate::exit::Failure;
 use crate::out;
 use client::Value;
 use serde::Serialize;
@@ -47,7 +48,7 @@ impl Answer {
     }
 
     /// Prints it.
-    pub(crate) fn print(self) {
-        out::line(&self.line());
+    pub(crate) fn print(self) -> Result<(), Failure> {
+        out::line(&self.line())
     }
 }

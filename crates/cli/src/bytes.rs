@@ -1,8 +1,10 @@
 //! Keys and values on the command line and on the way out: they are bytes, people type text.
 
 use crate::exit::Failure;
+use crate::file::{self, Input};
+use crate::out;
 use serde_json::{Map, Value, json};
-use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
 
 /// A key as typed.
 pub(crate) fn key(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
@@ -14,27 +16,43 @@ pub(crate) fn key(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
 }
 
 /// A value as typed: text, `@FILE`, `-` for standard input, `@@...` for text that begins with @.
+/// From a file all of it is read.
 pub(crate) fn value(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
-    if text == "-" {
-        let mut value = Vec::new();
-        // One byte over the limit is enough for the refusal to say what is wrong.
-        let limit = u64::try_from(wire::ENTRY_MAX).unwrap_or(u64::MAX) + 1;
-        let input = std::io::stdin().lock();
-        input
-            .take(limit)
-            .read_to_end(&mut value)
-            .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
-        return Ok(value);
+    match source(text) {
+        Source::Text(text) => self::text(text, hex),
+        Source::File(path) => open(path)?.all(),
     }
+}
+
+/// The same, of which only the beginning is read if it is long.
+pub(crate) fn long_value(text: &str, hex: bool) -> Result<file::Value, Failure> {
+    match source(text) {
+        Source::Text(text) => self::text(text, hex).map(file::Value::Held),
+        Source::File(path) => open(path)?.value(),
+    }
+}
+
+enum Source<'a> {
+    Text(&'a str),
+    File(&'a Path),
+}
+
+fn source(text: &str) -> Source<'_> {
     match text.strip_prefix('@') {
-        Some(rest) if rest.starts_with('@') => Ok(rest.as_bytes().to_vec()),
-        Some(path) => std::fs::read(path).map_err(|error| {
-            Failure::usage(format!(
-                "cannot read {path}: {error}; for text that begins with @ write @@"
-            ))
-        }),
-        None => self::text(text, hex),
+        Some(rest) if rest.starts_with('@') => Source::Text(rest),
+        Some(path) => Source::File(Path::new(path)),
+        None if text == "-" => Source::File(Path::new(text)),
+        None => Source::Text(text),
     }
+}
+
+fn open(path: &Path) -> Result<Input, Failure> {
+    Input::open(path).map_err(|failure| match failure {
+        Failure::Other(why) => {
+            Failure::usage(format!("{why:#}; for text that begins with @ write @@"))
+        }
+        other => other,
+    })
 }
 
 /// A value that is nothing but text, or hexadecimal digits.
@@ -73,13 +91,11 @@ impl Style {
 
 /// Writes a value to standard output as it is, with a newline if a person reads it there.
 pub(crate) fn print_raw(bytes: &[u8], style: Style) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    let digits = style.hex.then(|| to_hex(bytes));
-    let shown = digits.as_deref().map_or(bytes, str::as_bytes);
-    let newline = style.hex || out.is_terminal();
-    let written =
-        out.write_all(shown).and_then(|()| if newline { out.write_all(b"\n") } else { Ok(()) });
-    written.and_then(|()| out.flush()).map_err(|error| Failure::Other(error.into()))
+    if style.hex {
+        return out::line(&to_hex(bytes));
+    }
+    out::raw(bytes)?;
+    if out::is_terminal() { out::line("") } else { Ok(()) }
 }
 
 /// Two digits for each byte.

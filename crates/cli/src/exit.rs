@@ -1,6 +1,7 @@
 //! How the process ends, so that scripts can tell the cases apart.
 
 use client::NotDone;
+use std::io;
 use std::process::ExitCode;
 
 /// A command that ran.
@@ -22,6 +23,10 @@ pub(crate) enum Failure {
     Refused(String),
     /// Exit code 4: no answer in time; a write may have happened.
     Unknown(String),
+    /// Exit code 5: what was found or done could not be written to standard output.
+    Unwritten(io::Error),
+    /// Exit code 0: nobody reads standard output any more, as in `keyway scan | head`.
+    Unread,
     /// Exit code 5: something else stands in the way: an address in use, no controller, a disk.
     Other(anyhow::Error),
 }
@@ -34,7 +39,8 @@ Exit codes:
   2  the command line is wrong
   3  refused: it had no effect and never will
   4  unknown: nobody answered in time; a write may have happened
-  5  something else stands in the way: an address in use, no controller, a disk";
+  5  something else stands in the way: an address in use, no controller, a disk,
+     or standard output cannot be written (if it is a pipe that nobody reads: 0)";
 
 impl Failure {
     pub(crate) fn usage(why: impl Into<String>) -> Self {
@@ -47,7 +53,7 @@ impl Failure {
             Self::Usage(_) => "usage",
             Self::Refused(_) => "refused",
             Self::Unknown(_) => "unknown",
-            Self::Other(_) => "failed",
+            Self::Unwritten(_) | Self::Unread | Self::Other(_) => "failed",
         }
     }
 
@@ -55,8 +61,15 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Usage(why) | Self::Refused(why) | Self::Unknown(why) => why.clone(),
+            Self::Unwritten(error) => format!("cannot write to standard output: {error}"),
+            Self::Unread => "nobody reads standard output".to_owned(),
             Self::Other(error) => format!("{error:#}"),
         }
+    }
+
+    /// Whether it is standard output that failed.
+    pub(crate) fn is_of_output(&self) -> bool {
+        matches!(self, Self::Unwritten(_) | Self::Unread)
     }
 
     /// The exit code.
@@ -65,7 +78,8 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Refused(_) => 3,
             Self::Unknown(_) => 4,
-            Self::Other(_) => 5,
+            Self::Unread => return ExitCode::SUCCESS,
+            Self::Unwritten(_) | Self::Other(_) => 5,
         })
     }
 }

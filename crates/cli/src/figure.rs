@@ -1,6 +1,7 @@
 //! What experiments result in, shown: a table as text or as JSON, and a plot in a file.
 
 use crate::exit::Failure;
+use crate::save::save;
 use crate::{chart, out};
 use paper::{Cell, Figure, Table};
 use serde_json::{Map, Value, json};
@@ -35,21 +36,21 @@ pub(crate) fn show_with(
     json: bool,
 ) -> Result<(), Failure> {
     let path = folder.join(format!("{name}.svg"));
-    std::fs::write(&path, figure.svg()).map_err(|error| unwritable(&path, &error))?;
+    save(&path, figure.svg().as_bytes())?;
     if json {
         let head = json!({ "title": figure.title, "notes": figure.notes });
-        out::line(&head.to_string());
-        rows_as_json(&figure.table, None).for_each(|row| out::line(&row.to_string()));
+        out::line(&head.to_string())?;
+        rows_as_json(&figure.table, None).try_for_each(|row| out::line(&row.to_string()))?;
         for Section { key, table, .. } in sections {
-            rows_as_json(table, Some(key)).for_each(|row| out::line(&row.to_string()));
+            rows_as_json(table, Some(key)).try_for_each(|row| out::line(&row.to_string()))?;
         }
     } else {
         let Figure { title, notes, .. } = figure;
-        out::print(&format!("{title}\n{}\n\n{}", notes.join("\n"), as_text(&figure.table)));
+        out::print(&format!("{title}\n{}\n\n{}", notes.join("\n"), as_text(&figure.table)))?;
         for Section { title, table, .. } in sections {
-            out::print(&format!("\n{title}\n\n{}", as_text(table)));
+            out::print(&format!("\n{title}\n\n{}", as_text(table)))?;
         }
-        out::line(&format!("\nplot: {}", path.display()));
+        out::line(&format!("\nplot: {}", path.display()))?;
     }
     Ok(())
 }

@@ -3,6 +3,11 @@
 //! Commands read arguments, call the other crates and print; there is nothing here that another
 //! program could want.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod out;
+
 mod admin;
 mod answer;
 mod bench;
@@ -17,25 +22,49 @@ mod figure;
 mod file;
 mod lab;
 mod netmc;
-mod out;
 mod parse;
+mod save;
 mod top;
 mod versus;
 
 use clap::Parser;
+use exit::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
     let json = cli.shared.json;
     match cli.run() {
         Ok(verdict) => verdict.into(),
-        Err(failure) => {
-            if json {
-                answer::Answer::new(failure.outcome()).with("error", failure.message()).print();
-            }
-            eprintln!("keyway: {}", failure.message());
-            failure.code()
+        Err(failure) => end(json, &failure),
+    }
+}
+
+/// Says why a command did not run to its end.
+fn end(json: bool, failure: &Failure) -> ExitCode {
+    if !matches!(failure, Failure::Unread) {
+        let message = failure.message();
+        // If it cannot be printed, the message below still says what went wrong first.
+        if json && !failure.is_of_output() {
+            answer::Answer::new(failure.outcome()).with("error", &message).print().ok();
         }
+        note!("keyway: {message}");
+    }
+    failure.code()
+}
+
+/// Help, the version, or what is wrong with the command line.
+fn explain(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    if error.use_stderr() {
+        out::tell(format_args!("{text}"));
+        return Failure::usage(String::new()).code();
+    }
+    match out::print(&text.to_string()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => end(false, &failure),
     }
 }

@@ -3,6 +3,7 @@
 //! A store that failed, or a machine that broke one of its own rules, must not go on serving: what
 //! it says could be wrong. Others see a node that is gone, which is what chains are for.
 
+use std::io::{self, Write as _};
 use std::process;
 use std::thread;
 
@@ -11,7 +12,8 @@ pub(crate) fn end(who: &str, why: &str) -> ! {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{who}: {why}");
     } else {
-        eprintln!("keyway: {who}: {why}");
+        // Nobody may be there to read it, and this is no time to panic.
+        writeln!(io::stderr(), "keyway: {who}: {why}").ok();
     }
     process::exit(EXIT_CODE);
 }

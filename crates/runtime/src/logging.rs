@@ -40,6 +40,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let filter = EnvFilter::try_new(filter)
         .map_err(|why| LogError::Filter { filter: filter.to_owned(), why: why.to_string() })?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // Else a log that nobody reads any more would be a panic of whoever writes to it.
+    let builder = builder.log_internal_errors(false);
     // Colours are for people at a terminal; a file is searched.
     let builder = builder.with_ansi(io::stderr().is_terminal());
     match format {

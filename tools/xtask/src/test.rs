@@ -93,6 +93,7 @@ fn run_tests(root: &Path, skips: &Path) -> Result<()> {
 }
 
 /// Prints what comes out of a pipe, and looks for tests that failed.
+#[expect(clippy::disallowed_methods, reason = "its errors are looked at here")]
 fn pass_on(pipe: PipeReader, failures: &Mutex<Failures>) -> std::io::Result<()> {
     for line in BufReader::new(pipe).split(b'\n') {
         let line = line?;

@@ -2,6 +2,7 @@
 
 use super::run::Measured;
 use crate::chart::{grouped, micros, table};
+use crate::out;
 use std::io::IsTerminal;
 use workload::{IntervalSummary, KindSummary, Summary};
 
@@ -113,16 +114,16 @@ impl Progress {
             micros(last.latency.p99_us),
         );
         if self.overwrite {
-            eprint!("\r\x1b[2K{line}");
+            out::tell(format_args!("\r\x1b[2K{line}"));
         } else {
-            eprintln!("{line}");
+            note!("{line}");
         }
     }
 
     /// Leaves the line for good.
     pub(crate) fn end(&self) {
         if self.overwrite {
-            eprint!("\r\x1b[2K");
+            out::tell(format_args!("\r\x1b[2K"));
         }
     }
 }

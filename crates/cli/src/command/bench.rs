@@ -166,7 +166,7 @@ impl Args {
         let mut plan = self.load.plan(services, name, shared.timeout)?;
         plan.multigets = self.load.multigets.multigets(&admins)?;
         if !shared.json {
-            out::line(&plan.parameters().text());
+            out::line(&plan.parameters().text())?;
         }
         let loaded = if self.load.load || self.embedded {
             let progress = Progress::new("loading");
@@ -179,7 +179,7 @@ impl Args {
         let progress = Progress::new("running");
         let measured = bench::measure(&plan, |last| progress.tell(last))?;
         progress.end();
-        report(shared, &plan, loaded.as_ref(), &measured);
+        report(shared, &plan, loaded.as_ref(), &measured)?;
         if measured.wrong_values > 0 {
             let wrong = measured.wrong_values;
             return Err(Failure::Other(anyhow!(
@@ -329,21 +329,25 @@ const INSERTS_ROOM: u64 = 10_000;
 /// More threads than any machine has cores.
 const THREADS_MAX: usize = 1024;
 
-fn report(shared: &Shared, plan: &Plan, loaded: Option<&Measured>, measured: &Measured) {
+fn report(
+    shared: &Shared,
+    plan: &Plan,
+    loaded: Option<&Measured>,
+    measured: &Measured,
+) -> Result<(), Failure> {
     if shared.json {
-        Answer::new("done")
+        return Answer::new("done")
             .with("parameters", plan.parameters())
             .with("load", loaded.map(|it| &it.summary.all))
             .with("run", measured)
             .print();
-        return;
     }
     if let Some(Measured { summary, .. }) = loaded {
         let (keys, rate) = (summary.all.ops, summary.all.ops_per_second);
         out::line(&format!(
             "loaded {keys} keys in {:.1} s, {rate:.0} per second\n",
             summary.seconds
-        ));
+        ))?;
     }
-    out::print(&bench::table_of(measured));
+    out::print(&bench::table_of(measured))
 }

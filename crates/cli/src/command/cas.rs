@@ -80,33 +80,36 @@ impl Expectation {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
-        let value = self.value.map(|text| bytes::value(&text, self.hex)).transpose()?;
-        let new = value.as_ref().map_or(New::Same, New::from);
+        let new = self.value.map(|text| bytes::long_value(&text, self.hex)).transpose()?;
         // The group demands one of them: nothing said is that there is to be nothing.
         let expected = self.expected.read(self.hex)?.unwrap_or(Expectation::Version(0));
         let style = Style { hex: self.hex };
         let space = connect::space(shared)?;
-        let reply = space.cas(&key, expected.as_expect(), new, self.ttl.options()).into_result()?;
+        let (expect, options) = (expected.as_expect(), self.ttl.options());
+        let reply = match new {
+            Some(new) => new.cas(&space, &key, expect, options)?,
+            None => space.cas(&key, expect, New::Same, options).into_result()?,
+        };
         let (outcome, version) = match reply {
             CasReply::Written { version } => ("done", version),
             CasReply::Mismatch { version } => ("mismatch", version),
         };
         if shared.json {
-            Answer::new(outcome).bytes(style, "key", &key).with("version", version).print();
+            Answer::new(outcome).bytes(style, "key", &key).with("version", version).print()?;
         }
         match reply {
             CasReply::Written { version } => {
                 if !shared.json {
-                    out::line(&format!("ok, version {version}"));
+                    out::line(&format!("ok, version {version}"))?;
                 }
                 Ok(Verdict::Yes)
             }
             CasReply::Mismatch { version: 0 } => {
-                eprintln!("keyway: not written: there is no such key: {}", style.line(&key));
+                note!("keyway: not written: there is no such key: {}", style.line(&key));
                 Ok(Verdict::No)
             }
             CasReply::Mismatch { version } => {
-                eprintln!("keyway: not written: something else is there, version {version}");
+                note!("keyway: not written: something else is there, version {version}");
                 Ok(Verdict::No)
             }
         }

@@ -117,9 +117,9 @@ impl Args {
             }
         };
         if shared.json {
-            Answer::new("done").print();
+            Answer::new("done").print()?;
         } else {
-            out::line(&done);
+            out::line(&done)?;
         }
         Ok(Verdict::Yes)
     }

@@ -56,7 +56,7 @@ impl Args {
         let socket = Socket::bind(self.listen).context("cannot open a socket")?;
         let (want, wanted) = sync_channel(1);
         let (sender, maps) = channel();
-        out::line(&format!("coordinator ready at {}", socket.local()));
+        out::line(&format!("coordinator ready at {}", socket.local()))?;
         thread::scope(|scope| {
             scope.spawn(|| fetch(&admin, wanted, sender));
             serve(&socket, &map, want, &maps)

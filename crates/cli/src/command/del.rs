@@ -49,16 +49,16 @@ impl Args {
             }
         };
         if shared.json {
-            Answer::new(outcome).bytes(style, "key", &key).with("version", version).print();
+            Answer::new(outcome).bytes(style, "key", &key).with("version", version).print()?;
         } else if outcome == "done" {
-            out::line(&format!("deleted, version {version}"));
+            out::line(&format!("deleted, version {version}"))?;
         }
         match outcome {
             "done" => return Ok(Verdict::Yes),
             "mismatch" => {
-                eprintln!("keyway: not deleted: something else is there, version {version}");
+                note!("keyway: not deleted: something else is there, version {version}");
             }
-            _ => eprintln!("keyway: no such key: {}", style.line(&key)),
+            _ => note!("keyway: no such key: {}", style.line(&key)),
         }
         Ok(Verdict::No)
     }

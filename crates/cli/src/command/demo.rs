@@ -69,16 +69,16 @@ impl Args {
                 .with("mget", &mget)
                 .with("scan", &scan)
                 .with("node_load", &load)
-                .print();
+                .print()?;
         } else {
-            demo.show_load(&load);
+            demo.show_load(&load)?;
         }
         demo.cluster.stop();
         if wrong > 0 {
             return Err(Failure::Other(anyhow!("{wrong} values were wrong: this is a bug")));
         }
         if !shared.json {
-            out::line("\nThe cluster has ended. To start one that stays:  keyway up");
+            out::line("\nThe cluster has ended. To start one that stays:  keyway up")?;
         }
         Ok(Verdict::Yes)
     }
@@ -107,7 +107,7 @@ impl Demo {
         let say = |text: String| say(quiet, &text);
         let cluster = up::start(&UpOptions::in_memory(NODES, REPLICAS, PARTITIONS))?;
         let service = cluster.service();
-        say(format!("A switch at {service}, {NODES} storage nodes and a controller are up."));
+        say(format!("A switch at {service}, {NODES} storage nodes and a controller are up."))?;
         let admin = Admin::new(&[cluster.admin()], STEP_WAIT_MAX);
         admin.create(&KeyspaceSpec {
             name: NAME.to_owned(),
@@ -121,7 +121,7 @@ impl Demo {
         say(format!(
             "Keyspace {NAME:?} keeps keys in order: {PARTITIONS} partitions, each on a chain of \
              {REPLICAS} nodes."
-        ));
+        ))?;
         let options = Options { deadline: STEP_WAIT_MAX, ..Options::default() };
         let client = Client::connect(service, options).context("cannot open a socket")?;
         let space = client.keyspace(NAME).context("cannot find the keyspace")?;
@@ -139,7 +139,7 @@ impl Demo {
              before it was answered.",
             grouped(KEYS),
             grouped(rate.round() as u64),
-        ));
+        ))?;
         Ok(loaded)
     }
 
@@ -149,8 +149,8 @@ impl Demo {
         progress.end();
         let (mix, distribution) = (&self.plan.spec.mix, self.plan.spec.distribution);
         let seconds = MIX_TIME.as_secs();
-        self.say(&format!("\n{seconds} s of {mix} by {distribution}, all values checked:\n"));
-        self.say(table(&bench::latency_rows(&measured.summary)).trim_end());
+        self.say(&format!("\n{seconds} s of {mix} by {distribution}, all values checked:\n"))?;
+        self.say(table(&bench::latency_rows(&measured.summary)).trim_end())?;
         Ok(measured)
     }
 
@@ -174,7 +174,7 @@ impl Demo {
             step.keys,
             step.parts,
             self::micros(micros)
-        ));
+        ))?;
         Ok(step)
     }
 
@@ -202,7 +202,7 @@ impl Demo {
              after {}.",
             grouped(last - first),
             self::micros(micros)
-        ));
+        ))?;
         Ok(Step { keys: entries.len(), micros, parts })
     }
 
@@ -222,9 +222,9 @@ impl Demo {
         Ok(self.admin.status()?.load)
     }
 
-    fn show_load(&self, load: &[NodeLoad]) {
-        self.say("\nWhat the switch counted for each node (the load of a Zipf mix is skewed):\n");
-        self.say(status::load(load).trim_end());
+    fn show_load(&self, load: &[NodeLoad]) -> Result<(), Failure> {
+        self.say("\nWhat the switch counted for each node (the load of a Zipf mix is skewed):\n")?;
+        self.say(status::load(load).trim_end())
     }
 
     /// As many keys of each node's as of the others', going by their tails.
@@ -252,8 +252,8 @@ impl Demo {
         self.map.partition_of(keyspace.id, keyspace.match_value(key))?.tail()
     }
 
-    fn say(&self, text: &str) {
-        say(self.quiet, text);
+    fn say(&self, text: &str) -> Result<(), Failure> {
+        say(self.quiet, text)
     }
 }
 
@@ -297,8 +297,6 @@ fn timed<T>(work: impl FnOnce() -> T) -> (u64, T) {
     (u64::try_from(took).unwrap_or(u64::MAX), result)
 }
 
-fn say(quiet: bool, text: &str) {
-    if !quiet {
-        out::line(text);
-    }
+fn say(quiet: bool, text: &str) -> Result<(), Failure> {
+    if quiet { Ok(()) } else { out::line(text) }
 }

@@ -61,9 +61,9 @@ impl Args {
         let candidates = wanted.map(Candidate::of).collect();
         let report = Report { machine, ports, candidates };
         if shared.json {
-            report.json().print();
+            report.json().print()?;
         } else {
-            out::print(&report.text());
+            out::print(&report.text())?;
         }
         Ok(if report.count(Grade::Problem) == 0 { Verdict::Yes } else { Verdict::No })
     }

@@ -58,9 +58,9 @@ impl Args {
         let name = &shared.keyspace;
         let Some(keyspace) = map.keyspace(name) else {
             if shared.json {
-                Answer::new("not_found").with("keyspace", name).print();
+                Answer::new("not_found").with("keyspace", name).print()?;
             }
-            eprintln!("keyway: no keyspace {name:?}; see: keyway keyspace list");
+            note!("keyway: no keyspace {name:?}; see: keyway keyspace list");
             return Ok(Verdict::No);
         };
         let tables = Tables::compile(&map.switch_tables(map.active_switch))
@@ -81,11 +81,11 @@ impl Args {
         let way = Way { map: &map, keyspace, key: &key, found: &found };
         if shared.json {
             let answer = hot.iter().fold(way.json(style), |answer, hot| hot.add_to(answer));
-            kernel.iter().fold(answer, |answer, kernel| kernel.add_to(answer)).print();
+            kernel.iter().fold(answer, |answer, kernel| kernel.add_to(answer)).print()?;
         } else {
-            out::print(&way.text(style));
-            hot.iter().for_each(|hot| out::print(&hot.text()));
-            kernel.iter().for_each(|kernel| out::print(&kernel.text()));
+            out::print(&way.text(style))?;
+            hot.iter().try_for_each(|hot| out::print(&hot.text()))?;
+            kernel.iter().try_for_each(|kernel| out::print(&kernel.text()))?;
         }
         let agrees = kernel.is_none_or(|kernel| kernel.agrees());
         Ok(if agrees { Verdict::Yes } else { Verdict::No })

@@ -100,16 +100,16 @@ impl Args {
                 .with("keyspace", shared.keyspace.as_str())
                 .with("metrics", metrics)
                 .with("pid", std::process::id())
-                .print();
+                .print()?;
         } else {
             out::line(&format!(
                 "gateway ready: redis-cli {} reads and writes keyspace {}",
                 redis_cli(listen),
                 shared.keyspace
-            ));
+            ))?;
         }
         let signal = signals.wait().context("cannot wait for signals")?;
-        eprintln!("keyway: {signal}: ending in good order");
+        note!("keyway: {signal}: ending in good order");
         gateway.stop();
         Ok(Verdict::Yes)
     }
@@ -169,7 +169,7 @@ impl Rules {
 fn replicas(shared: &Shared) -> Option<u8> {
     let map = Admin::new(&shared.admins, shared.timeout).map();
     let map = map.inspect_err(|failure| {
-        eprintln!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
+        note!("keyway: replicas unknown, WAIT answers 0: {}", failure.message());
     });
     let keyspaces = map.ok()?.keyspaces;
     let keyspace = keyspaces.into_iter().find(|keyspace| keyspace.name == shared.keyspace);

@@ -47,32 +47,32 @@ impl Args {
         let range = self.range.clone().unwrap_or(0..u64::MAX);
         if let Some(path) = &self.out {
             let Some(download) = space.download_range(&key, range).into_result()? else {
-                return Ok(missing(shared, style, &key));
+                return missing(shared, style, &key);
             };
             let (len, version) = (download.left, download.version);
             file::receive(download, path)?;
             if shared.json && path != Path::new("-") {
                 let answer = Answer::new("done").bytes(style, "key", &key);
-                answer.with("version", version).with("bytes", len).print();
+                answer.with("version", version).with("bytes", len).print()?;
             }
             return Ok(Verdict::Yes);
         }
         let found = space.get_range(&key, range).into_result()?;
         match found {
             Some(value) if shared.json => {
-                Answer::new("done").bytes(style, "key", &key).value(style, &key, &value).print();
+                Answer::new("done").bytes(style, "key", &key).value(style, &key, &value).print()?;
             }
             Some(value) => bytes::print_raw(&value.value, style)?,
-            None => return Ok(missing(shared, style, &key)),
+            None => return missing(shared, style, &key),
         }
         Ok(Verdict::Yes)
     }
 }
 
-fn missing(shared: &Shared, style: Style, key: &[u8]) -> Verdict {
+fn missing(shared: &Shared, style: Style, key: &[u8]) -> Result<Verdict, Failure> {
     if shared.json {
-        Answer::new("not_found").bytes(style, "key", key).print();
+        Answer::new("not_found").bytes(style, "key", key).print()?;
     }
-    eprintln!("keyway: no such key: {}", style.line(key));
-    Verdict::No
+    note!("keyway: no such key: {}", style.line(key));
+    Ok(Verdict::No)
 }

@@ -89,9 +89,9 @@ impl Key {
         admin.wish_hot(verb, &NamedKey { keyspace: shared.keyspace.clone(), key })?;
         let done = if verb == "pin" { "pinned" } else { "unpinned" };
         if shared.json {
-            Answer::new(done).with("key", self.key).print();
+            Answer::new(done).with("key", self.key).print()?;
         } else {
-            out::line(&format!("{done} {}", self.key));
+            out::line(&format!("{done} {}", self.key))?;
         }
         Ok(Verdict::Yes)
     }
@@ -100,18 +100,18 @@ impl Key {
 fn list(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
     if shared.json {
         for it in &status.hot {
-            json_line(status, it).print();
+            json_line(status, it).print()?;
         }
     } else if !status.hot.is_empty() {
-        out::print(&text(status));
+        out::print(&text(status))?;
     }
     if status.hot.is_empty() {
-        eprintln!("keyway: no key was asked for in the last tenths of a second");
+        note!("keyway: no key was asked for in the last tenths of a second");
         return Ok(Verdict::No);
     }
     let hot = status.hot.iter().any(|it| it.stay.is_some());
     if hot && status.hot_revision == 0 && !shared.json {
-        eprintln!("keyway: the switch has no hot keys yet, or does not spread reads at all");
+        note!("keyway: the switch has no hot keys yet, or does not spread reads at all");
     }
     Ok(Verdict::Yes)
 }
@@ -179,12 +179,12 @@ fn tenths(ms: u64) -> String {
 
 fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
     if status.hot_decisions.is_empty() {
-        eprintln!("keyway: nothing has been decided about hot keys");
+        note!("keyway: nothing has been decided about hot keys");
         return Ok(Verdict::No);
     }
     if shared.json {
         for it in &status.hot_decisions {
-            decision_line(status, it).print();
+            decision_line(status, it).print()?;
         }
         return Ok(Verdict::Yes);
     }
@@ -226,7 +226,7 @@ fn log(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         row.push(it.why.clone());
         rows.push(row);
     }
-    out::print(&table(&rows));
+    out::print(&table(&rows))?;
     Ok(Verdict::Yes)
 }
 

@@ -38,24 +38,24 @@ impl Args {
         match reply {
             IncrReply::Sum { sum, version } => {
                 if shared.json {
-                    answer("done").with("sum", sum).with("version", version).print();
+                    answer("done").with("sum", sum).with("version", version).print()?;
                 } else {
-                    out::line(&sum.to_string());
+                    out::line(&sum.to_string())?;
                 }
                 Ok(Verdict::Yes)
             }
             IncrReply::NotANumber => {
                 if shared.json {
-                    answer("not_a_number").print();
+                    answer("not_a_number").print()?;
                 }
-                eprintln!("keyway: not added: the value is not a decimal 64-bit number");
+                note!("keyway: not added: the value is not a decimal 64-bit number");
                 Ok(Verdict::No)
             }
             IncrReply::Overflow => {
                 if shared.json {
-                    answer("overflow").print();
+                    answer("overflow").print()?;
                 }
-                eprintln!("keyway: not added: the sum leaves the 64-bit range");
+                note!("keyway: not added: the sum leaves the 64-bit range");
                 Ok(Verdict::No)
             }
         }

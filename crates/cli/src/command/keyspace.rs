@@ -110,13 +110,13 @@ impl Create {
         admin.create(&spec)?;
         admin.wait_covered(shared.timeout)?;
         if shared.json {
-            Answer::new("done").with("name", &spec.name).print();
+            Answer::new("done").with("name", &spec.name).print()?;
         } else {
             let KeyspaceSpec { name, kind: k, partitions, replicas, .. } = &spec;
             out::line(&format!(
                 "created {name}: {}, {partitions} partitions, {replicas} replicas",
                 kind(k)
-            ));
+            ))?;
         }
         Ok(Verdict::Yes)
     }
@@ -165,7 +165,7 @@ fn list(admin: &Admin, shared: &Shared) -> Result<Verdict, Failure> {
     if shared.json {
         for keyspace in &status.keyspaces {
             let answer = Answer::new("done").with("name", &keyspace.name);
-            summary(answer, keyspace).print();
+            summary(answer, keyspace).print()?;
         }
         return Ok(Verdict::Yes);
     }
@@ -180,7 +180,7 @@ fn list(admin: &Admin, shared: &Shared) -> Result<Verdict, Failure> {
             keyspace.replicas.to_string(),
         ]);
     }
-    out::print(&table(&rows));
+    out::print(&table(&rows))?;
     Ok(Verdict::Yes)
 }
 
@@ -201,16 +201,16 @@ fn show(admin: &Admin, shared: &Shared, name: &str) -> Result<Verdict, Failure> 
     let status = admin.status()?;
     let Some(keyspace) = status.keyspaces.iter().find(|k| k.name == name) else {
         if shared.json {
-            Answer::new("not_found").with("name", name).print();
+            Answer::new("not_found").with("name", name).print()?;
         }
-        eprintln!("keyway: no keyspace {name:?}; see: keyway keyspace list");
+        note!("keyway: no keyspace {name:?}; see: keyway keyspace list");
         return Ok(Verdict::No);
     };
     if shared.json {
-        Answer::new("done").with("keyspace", keyspace).print();
+        Answer::new("done").with("keyspace", keyspace).print()?;
         return Ok(Verdict::Yes);
     }
-    out::line(&format!("{name}: {}, {} replicas\n", kind(&keyspace.kind), keyspace.replicas));
+    out::line(&format!("{name}: {}, {} replicas\n", kind(&keyspace.kind), keyspace.replicas))?;
     let head = ["partition", "first match value", "epoch", "chain", "reads", "writes"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for partition in &keyspace.partitions {
@@ -226,6 +226,6 @@ fn show(admin: &Admin, shared: &Shared, name: &str) -> Result<Verdict, Failure> 
             grouped(partition.writes),
         ]);
     }
-    out::print(&table(&rows));
+    out::print(&table(&rows))?;
     Ok(Verdict::Yes)
 }

@@ -88,11 +88,11 @@ impl Down {
         }
         let was_there = state::take_down(lab)?;
         if shared.json {
-            Answer::new("done").with("lab", lab).with("was_there", was_there).print();
+            Answer::new("done").with("lab", lab).with("was_there", was_there).print()?;
         } else if was_there {
-            out::line(&format!("lab {lab} is down"));
+            out::line(&format!("lab {lab} is down"))?;
         } else {
-            out::line(&format!("there is no lab {lab}: nothing to take down"));
+            out::line(&format!("there is no lab {lab}: nothing to take down"))?;
         }
         Ok(Verdict::Yes)
     }

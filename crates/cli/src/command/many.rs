@@ -6,10 +6,11 @@ use crate::bytes::{self, Style};
 use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
+use crate::file;
 use crate::parse;
 use client::NotDone;
 use client::blocking::Space;
-use std::io::BufRead;
+use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
 /// How long all keys together may take.
@@ -29,16 +30,32 @@ impl Within {
     }
 }
 
-/// Lines of standard input.
-pub(crate) fn lines() -> impl Iterator<Item = Result<String, Failure>> {
-    let read = |error| Failure::usage(format!("standard input: {error}"));
-    std::io::stdin().lock().lines().map(move |line| line.map_err(read))
+/// Lines of standard input. What can be read in two ways is refused, before anything is done: scan
+/// and mget print what is not text with escapes, and a key of that spelling is another key.
+pub(crate) fn lines(hex: bool) -> Result<impl Iterator<Item = Result<String, Failure>>, Failure> {
+    let lines = BufReader::new(file::stdin()?).split(b'\n').zip(1_u64..);
+    Ok(lines.map(move |(line, number)| {
+        let refuse = |why: &str| Failure::usage(format!("standard input, line {number}: {why}"));
+        let line = line.map_err(|error| refuse(&error.to_string()))?;
+        let line = String::from_utf8(line)
+            .map_err(|_| refuse("it is no text: give keys and values with --hex"))?;
+        if line.ends_with('\r') {
+            return Err(refuse("it ends with a carriage return: end lines with a newline alone"));
+        }
+        if !hex && line.contains('\\') {
+            return Err(refuse(
+                "it has a backslash, which may be one or the beginning of an escape: give keys \
+                 and values with --hex, or copy them with keyway export and keyway import",
+            ));
+        }
+        Ok(line)
+    }))
 }
 
 /// Keys from the command line, or from standard input if all it has is a -.
 pub(crate) fn keys(given: &[String], hex: bool) -> Result<Vec<Vec<u8>>, Failure> {
     if given == ["-"] {
-        return lines().map(|line| bytes::key(&line?, hex)).collect();
+        return lines(hex)?.map(|line| bytes::key(&line?, hex)).collect();
     }
     given.iter().map(|text| bytes::key(text, hex)).collect()
 }
@@ -58,28 +75,29 @@ impl<'a> Tally<'a> {
     }
 
     /// There is no such key.
-    pub(crate) fn missing(&mut self, key: &[u8]) {
+    pub(crate) fn missing(&mut self, key: &[u8]) -> Result<(), Failure> {
         self.missing += 1;
         if self.shared.json {
-            Answer::new("not_found").bytes(self.style, "key", key).print();
-        } else {
-            eprintln!("keyway: no such key: {}", self.style.line(key));
+            return Answer::new("not_found").bytes(self.style, "key", key).print();
         }
+        note!("keyway: no such key: {}", self.style.line(key));
+        Ok(())
     }
 
     /// A key was refused, or nobody knows.
-    pub(crate) fn failed(&mut self, key: &[u8], not_done: NotDone) {
+    pub(crate) fn failed(&mut self, key: &[u8], not_done: NotDone) -> Result<(), Failure> {
         let why = Failure::from(not_done);
         if self.shared.json {
             let answer = Answer::new(why.outcome()).bytes(self.style, "key", key);
-            answer.with("error", why.message()).print();
+            answer.with("error", why.message()).print()?;
         } else {
-            eprintln!("keyway: {}: {}", self.style.line(key), why.message());
+            note!("keyway: {}: {}", self.style.line(key), why.message());
         }
         // A refusal will not go away by itself, so it decides the exit code.
         if self.failed.is_none() || matches!(not_done, NotDone::Refused(_)) {
             self.failed = Some(not_done);
         }
+        Ok(())
     }
 
     /// How the command ends.

@@ -41,15 +41,15 @@ impl Args {
                     deleted += 1;
                     if shared.json {
                         let answer = Answer::new("done").bytes(style, "key", key);
-                        answer.with("version", reply.version).print();
+                        answer.with("version", reply.version).print()?;
                     }
                 }
-                Ok(_) => tally.missing(key),
-                Err(not_done) => tally.failed(key, not_done),
+                Ok(_) => tally.missing(key)?,
+                Err(not_done) => tally.failed(key, not_done)?,
             }
         }
         if !shared.json {
-            out::line(&format!("ok, {deleted} of {} deleted", keys.len()));
+            out::line(&format!("ok, {deleted} of {} deleted", keys.len()))?;
         }
         tally.verdict()
     }

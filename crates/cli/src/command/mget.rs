@@ -5,8 +5,8 @@ use crate::bytes::Style;
 use crate::cli::Shared;
 use crate::command::many::{self, Tally, Within};
 use crate::exit::{Failure, Verdict};
+use crate::out;
 use client::Value;
-use std::io::Write;
 
 /// Read many keys at once.
 ///
@@ -45,8 +45,8 @@ impl Args {
             };
             match found {
                 Ok(Some(value)) => print_found(shared, style, key, &value)?,
-                Ok(None) => tally.missing(key),
-                Err(not_done) => tally.failed(key, not_done),
+                Ok(None) => tally.missing(key)?,
+                Err(not_done) => tally.failed(key, not_done)?,
             }
         }
         tally.verdict()
@@ -55,9 +55,7 @@ impl Args {
 
 fn print_found(shared: &Shared, style: Style, key: &[u8], value: &Value) -> Result<(), Failure> {
     if shared.json {
-        Answer::new("done").bytes(style, "key", key).value(style, key, value).print();
-        return Ok(());
+        return Answer::new("done").bytes(style, "key", key).value(style, key, value).print();
     }
-    let line = format!("{}\t{}\n", style.line(key), style.line(&value.value));
-    std::io::stdout().write_all(line.as_bytes()).map_err(|error| Failure::Other(error.into()))
+    out::line(&format!("{}\t{}", style.line(key), style.line(&value.value)))
 }

@@ -12,11 +12,16 @@ use crate::out;
 ///
 /// Each key is a write of its own, with its own outcome: it is not atomic, and some may be done and
 /// others not. Of a key that is given twice, the last value is written.
+///
+/// Lines of standard input are all read before anything is written, and those that could mean two
+/// things are refused: with a backslash, with a second tab, or with the length of a value in place
+/// of it. They have no expiry. To copy keys as they are, use keyway export and keyway import.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   keyway mset a 1 b 2 c 3
   keyway mset a 1 b 2 --ttl 30m --json
+  printf 'a\\t1\\nb\\t2\\n' | keyway mset -
   keyway mget - --hex <keys | keyway mset - --hex -k copies")]
 pub(crate) struct Args {
     /// Keys and values in turn; a single - reads them from standard input, one key to a line, with
@@ -48,21 +53,21 @@ impl Args {
                     written += 1;
                     if shared.json {
                         let answer = Answer::new("done").bytes(style, "key", key);
-                        answer.with("version", version).print();
+                        answer.with("version", version).print()?;
                     }
                 }
-                Err(not_done) => tally.failed(key, not_done),
+                Err(not_done) => tally.failed(key, not_done)?,
             }
         }
         if !shared.json {
-            out::line(&format!("ok, {written} of {} written", entries.len()));
+            out::line(&format!("ok, {written} of {} written", entries.len()))?;
         }
         tally.verdict()
     }
 
     fn entries(&self) -> Result<Vec<Entry>, Failure> {
         if self.entries == ["-"] {
-            return many::lines().map(|line| self.entry(&line?)).collect();
+            return many::lines(self.hex)?.map(|line| self.entry(&line?)).collect();
         }
         let pairs = self.entries.chunks_exact(2);
         if !pairs.remainder().is_empty() {
@@ -83,6 +88,20 @@ impl Args {
             let why = format!("standard input: {line:?} has no tab between a key and its value");
             return Err(Failure::usage(why));
         };
-        Ok((bytes::key(key, self.hex)?, bytes::text(value, self.hex)?))
+        let why = if value.contains('\t') {
+            "has two tabs: where does its key end? Give keys and values with --hex"
+        } else if stands_for_more(value) {
+            "has the length of a value in place of it, as scan prints long ones: copy them with \
+             keyway export and keyway import"
+        } else {
+            return Ok((bytes::key(key, self.hex)?, bytes::text(value, self.hex)?));
+        };
+        Err(Failure::usage(format!("standard input: the line of key {key:?} {why}")))
     }
+}
+
+/// Whether it is what scan prints in place of a value that fits no datagram.
+fn stands_for_more(value: &str) -> bool {
+    let len = value.strip_prefix('(').and_then(|rest| rest.strip_suffix(" bytes)"));
+    len.is_some_and(|len| len.parse::<u64>().is_ok())
 }

@@ -148,7 +148,7 @@ impl Pegasus {
         };
         pegasus::check(self.figure, &settings).map_err(refused)?;
         figure::make_folder(&self.out)?;
-        let tell = |line: &str| eprintln!("{line}");
+        let tell = |line: &str| note!("{line}");
         let made = pegasus::figure(self.figure, &settings, tell).map_err(refused)?;
         figure::show(&made, &self.out, &format!("pegasus-{}", self.figure), json)?;
         Ok(Verdict::Yes)

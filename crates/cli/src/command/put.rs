@@ -6,16 +6,16 @@ use crate::cli::Shared;
 use crate::command::ttl::Ttl;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
-use crate::file;
+use crate::file::Input;
 use crate::out;
-use client::NotDone;
 use std::path::PathBuf;
 
 /// Write one key.
 ///
 /// The key is at most 1024 bytes. A value that does not fit a datagram with its key (1280 bytes
 /// together) is sent in parts, up to 512 MiB, and becomes the key's value at once and whole; its
-/// key is at most 980 bytes. With --file no more of it is in memory than is on its way.
+/// key is at most 980 bytes. What comes from a file or from standard input is read to its end; no
+/// more of it is in memory than is on its way.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,24 +45,17 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let key = bytes::key(&self.key, self.hex)?;
-        let version = match (&self.value, &self.file) {
-            (Some(value), _) => {
-                let value = bytes::value(value, self.hex)?;
-                connect::space(shared)?.put(&key, &value, self.ttl.options()).into_result()?
-            }
-            (None, Some(path)) => {
-                let mut file = file::open(path)?;
-                let mut upload = connect::space(shared)?.upload(&key).map_err(NotDone::Refused)?;
-                file::send(&mut file, path, &mut upload)?;
-                upload.finish(self.ttl.options()).into_result()?
-            }
+        let value = match (&self.value, &self.file) {
+            (Some(value), _) => bytes::long_value(value, self.hex)?,
+            (None, Some(path)) => Input::open(path)?.value()?,
             (None, None) => unreachable!("a value or a file is required"),
         };
+        let version = value.put(&connect::space(shared)?, &key, self.ttl.options())?;
         if shared.json {
             let style = Style { hex: self.hex };
-            Answer::new("done").bytes(style, "key", &key).with("version", version).print();
+            Answer::new("done").bytes(style, "key", &key).with("version", version).print()?;
         } else {
-            out::line(&format!("ok, version {version}"));
+            out::line(&format!("ok, version {version}"))?;
         }
         Ok(Verdict::Yes)
     }

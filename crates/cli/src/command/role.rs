@@ -36,7 +36,7 @@ impl Role {
             Config::load(&self.config).map_err(|error| Failure::usage(error.to_string()))?;
         check(&config)?;
         if self.check {
-            out::line(&format!("{}: fine for this {name}", self.config.display()));
+            out::line(&format!("{}: fine for this {name}", self.config.display()))?;
             return Ok(Verdict::Yes);
         }
         self.logs.start("info")?;
@@ -44,14 +44,14 @@ impl Role {
         let signals = hold().context("cannot hold signals back")?;
         let server = start(&config).map_err(|error| Failure::Other(error.into()))?;
         let state = if server.stands_by() { "stands by" } else { "ready" };
-        out::line(&format!("{name} {state}, admin server at http://{}", server.admin()));
+        out::line(&format!("{name} {state}, admin server at http://{}", server.admin()))?;
         let signal = loop {
             match signals.wait().context("cannot wait for signals")? {
                 RELOAD => server.reload(),
                 signal => break signal,
             }
         };
-        eprintln!("keyway: {signal}: ending in good order");
+        note!("keyway: {signal}: ending in good order");
         server.stop();
         Ok(Verdict::Yes)
     }

@@ -5,9 +5,8 @@ use crate::bytes::{self, Style};
 use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
-use crate::out;
+use crate::out::{self, Out};
 use client::{ScanOptions, Value};
-use std::io::{BufWriter, Write};
 use std::ops::Bound;
 
 /// Read keys in order.
@@ -70,10 +69,10 @@ impl Args {
         let space = connect::space(shared)?;
         if self.count && scan == self.whole() {
             let most = self.limit.map_or(u64::MAX, |limit| limit as u64);
-            Self::print_count(shared, space.count().into_result()?.keys.min(most));
+            Self::print_count(shared, space.count().into_result()?.keys.min(most))?;
             return Ok(Verdict::Yes);
         }
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = Out::lock();
         let mut left = self.limit.unwrap_or(usize::MAX);
         let mut count = 0_u64;
         let by_hash = !space.keyspace().is_ordered() && scan == self.whole();
@@ -92,9 +91,8 @@ impl Args {
             };
             for (key, value) in &entries {
                 count += 1;
-                if !self.count && self.print(shared, &mut out, key, value).is_err() {
-                    // Nobody reads on: `keyway scan | head`.
-                    return Ok(Verdict::Yes);
+                if !self.count {
+                    out.line(&self.line(shared, key, value))?;
                 }
             }
             let full = entries.len() == page;
@@ -106,44 +104,36 @@ impl Args {
             let rest = if self.reverse { &mut scan.end } else { &mut scan.start };
             *rest = Bound::Excluded(last);
         }
-        let flushed = out.flush();
-        drop(out);
+        out.end()?;
         if self.count {
-            Self::print_count(shared, count);
+            Self::print_count(shared, count)?;
         }
-        flushed.map_err(|error| Failure::Other(error.into()))?;
         Ok(Verdict::Yes)
     }
 
-    fn print_count(shared: &Shared, count: u64) {
+    fn print_count(shared: &Shared, count: u64) -> Result<(), Failure> {
         if shared.json {
-            Answer::new("done").with("count", count).print();
+            Answer::new("done").with("count", count).print()
         } else {
-            out::line(&count.to_string());
+            out::line(&count.to_string())
         }
     }
 
-    fn print(
-        &self,
-        shared: &Shared,
-        out: &mut impl Write,
-        key: &[u8],
-        value: &Value,
-    ) -> std::io::Result<()> {
+    fn line(&self, shared: &Shared, key: &[u8], value: &Value) -> String {
         let style = Style { hex: self.hex };
         match (shared.json, self.keys_only) {
             (true, keys_only) => {
                 let answer = Answer::new("done").bytes(style, "key", key);
                 let answer = if keys_only { answer } else { answer.value(style, key, value) };
-                writeln!(out, "{}", answer.line())
+                answer.line()
             }
-            (false, true) => writeln!(out, "{}", style.line(key)),
+            (false, true) => style.line(key),
             (false, false) if value.big => {
                 let len = value.whole_len(key).unwrap_or_default();
-                writeln!(out, "{}\t({len} bytes)", style.line(key))
+                format!("{}\t({len} bytes)", style.line(key))
             }
             (false, false) => {
-                writeln!(out, "{}\t{}", style.line(key), style.line(&value.value))
+                format!("{}\t{}", style.line(key), style.line(&value.value))
             }
         }
     }

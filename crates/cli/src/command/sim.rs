@@ -4,6 +4,7 @@ use crate::chart::{grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::save::save;
 use cluster::Plant;
 use runtime::clock::Clock;
 use sim::check::Violation;
@@ -77,10 +78,10 @@ impl Args {
             return Err(Failure::usage(what));
         }
         if self.plants {
-            return Ok(hunt(shared.json));
+            return hunt(shared.json);
         }
         if self.unavailability {
-            outages(shared.json);
+            outages(shared.json)?;
             return Ok(Verdict::Yes);
         }
         self.run_worlds(shared.json)
@@ -101,13 +102,17 @@ impl Args {
         let mut pictures = Vec::new();
         let ran = sim::run_many(&worlds, |options, outcome| {
             broken += u64::from(!outcome.violations.is_empty());
-            if json {
-                out::line(&as_json(options, &outcome).to_string());
-            } else if alone || self.journal || !outcome.violations.is_empty() {
-                if self.journal || (alone && !outcome.violations.is_empty()) {
-                    out::line(&outcome.journal.join("\n"));
-                }
-                out::print(&describe(options, &outcome));
+            let journal = self.journal || (alone && !outcome.violations.is_empty());
+            let told = if json {
+                out::line(&as_json(options, &outcome).to_string())
+            } else {
+                let journal = journal.then(|| outcome.journal.join("\n") + "\n");
+                let shown = alone || self.journal || !outcome.violations.is_empty();
+                let text = shown.then(|| describe(options, &outcome));
+                out::print(&[journal, text].map(Option::unwrap_or_default).concat())
+            };
+            if let Err(failure) = told {
+                return ControlFlow::Break(failure);
             }
             total = total.plus(&outcome.stats);
             if pictures.len() < PICTURES_MAX {
@@ -117,22 +122,19 @@ impl Args {
                     ..it
                 }));
             }
-            ControlFlow::<()>::Continue(())
+            ControlFlow::Continue(())
         });
-        assert!(ran.is_continue(), "nothing breaks off");
+        if let ControlFlow::Break(failure) = ran {
+            return Err(failure);
+        }
         if !json && !alone {
             let took = clock.now().since(began);
-            out::line(&format!("{} worlds, {broken} with a broken promise", worlds.len()));
-            out::print(&of(&total));
-            out::line(&rate(worlds.len(), &total, took));
+            out::line(&format!("{} worlds, {broken} with a broken promise", worlds.len()))?;
+            out::print(&of(&total))?;
+            out::line(&rate(worlds.len(), &total, took))?;
         }
         if let Some(file) = self.html {
-            std::fs::write(&file, sim::check::draw_html("keyway sim", &pictures)).map_err(
-                |error| {
-                    let file = file.display();
-                    Failure::usage(format!("cannot write {file}: {error}; name another file"))
-                },
-            )?;
+            save(&file, sim::check::draw_html("keyway sim", &pictures).as_bytes())?;
         }
         Ok(if broken == 0 { Verdict::Yes } else { Verdict::No })
     }
@@ -141,7 +143,7 @@ impl Args {
 /// Histories in one drawing: more than anybody looks at.
 const PICTURES_MAX: usize = 50;
 
-fn hunt(json: bool) -> Verdict {
+fn hunt(json: bool) -> Result<Verdict, Failure> {
     let mut missed = 0;
     for plant in Plant::ALL {
         let name = sim::plant_name(plant);
@@ -151,7 +153,7 @@ fn hunt(json: bool) -> Verdict {
             let profile = caught.as_ref().map(|it| it.profile.name());
             let seed = caught.as_ref().map(|it| it.seed);
             let line = serde_json::json!({ "plant": name, "profile": profile, "seed": seed });
-            out::line(&line.to_string());
+            out::line(&line.to_string())?;
             continue;
         }
         out::line(&match caught {
@@ -160,12 +162,12 @@ fn hunt(json: bool) -> Verdict {
                 format!("{name:22} caught by seed {seed:4} of {profile:11} {what}")
             }
             None => format!("{name:22} NOT CAUGHT by {HUNT_SEEDS} seeds of every profile"),
-        });
+        })?;
     }
-    if missed == 0 { Verdict::Yes } else { Verdict::No }
+    Ok(if missed == 0 { Verdict::Yes } else { Verdict::No })
 }
 
-fn outages(json: bool) {
+fn outages(json: bool) -> Result<(), Failure> {
     let seeds: Vec<u64> = (1..=OUTAGE_SEEDS).collect();
     let Outages { reads, writes } = sim::measure_outages(&seeds);
     let ms =
@@ -191,7 +193,7 @@ fn outages(json: bool) {
         row.extend(columns.map(|(_, percent)| format!("{:.0}", ms(sorted, percent))));
         rows.push(row);
     }
-    out::print(&table(&rows));
+    out::print(&table(&rows))
 }
 
 fn describe(options: &Options, outcome: &Outcome) -> String {

@@ -7,7 +7,6 @@ use crate::exit::{Failure, Verdict};
 use crate::out;
 use cluster::{KeyspaceKind, Member};
 use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
-use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Show how the cluster stands: members, copies, keyspaces, load.
@@ -39,13 +38,13 @@ impl Args {
                     // It may be back in a second, or another one may take over.
                     Err(failure) => format!("{}\n", failure.message()),
                 };
-                let screen = !shared.json && std::io::stdout().is_terminal();
-                out::print(&if screen { format!("{CLEAR}{text}") } else { text });
+                let screen = !shared.json && out::is_terminal();
+                out::print(&if screen { format!("{CLEAR}{text}") } else { text })?;
                 watch_pause();
             }
         }
         let status = admin.status()?;
-        out::print(&self.text(&status, shared)?);
+        out::print(&self.text(&status, shared)?)?;
         Ok(if status.covered { Verdict::Yes } else { Verdict::No })
     }
 

@@ -6,7 +6,6 @@ use crate::exit::{Failure, Verdict};
 use crate::top::{NodeView, View, json, screen, text};
 use crate::{out, parse};
 use controller::Status;
-use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Show what is asked for most, and how busy every node is, live.
@@ -45,7 +44,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let admin = Admin::new(&shared.admins, shared.timeout);
-        let live = !self.once && !shared.json && std::io::stdout().is_terminal();
+        let live = !self.once && !shared.json && out::is_terminal();
         if live {
             screen::run(|| admin.status(), self.interval)?;
             return Ok(Verdict::Yes);
@@ -55,15 +54,15 @@ impl Args {
             let after = self.next(&admin, &before)?;
             let view = View::between(&before, &after);
             if shared.json {
-                json(&view).print();
+                json(&view).print()?;
             } else {
-                out::print(&text(&view));
+                out::print(&text(&view))?;
             }
             if self.once {
                 return Ok(Verdict::Yes);
             }
             if !shared.json {
-                out::line("");
+                out::line("")?;
             }
             before = after;
         }

@@ -77,12 +77,12 @@ impl Args {
         };
         let redis = gateway.as_ref().map(Gateway::local);
         if shared.json {
-            ready_line(service, admin, redis, &map).print();
+            ready_line(service, admin, redis, &map).print()?;
         } else {
-            out::print(&self.ready_screen(service, admin, redis, &map));
+            out::print(&self.ready_screen(service, admin, redis, &map))?;
         }
         let signal = signals.wait().context("cannot wait for signals")?;
-        eprintln!("keyway: {signal}: ending in good order");
+        note!("keyway: {signal}: ending in good order");
         // What Redis clients have under way, the cluster still answers.
         gateway.into_iter().for_each(Gateway::stop);
         embedded.stop();
@@ -229,7 +229,7 @@ pub(crate) fn start(options: &UpOptions) -> Result<Embedded, Failure> {
             let mut seconds = 0;
             while wait.recv_timeout(Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
                 seconds += 2;
-                eprintln!("keyway: starting, {seconds} s; nodes with much data take a while");
+                note!("keyway: starting, {seconds} s; nodes with much data take a while");
             }
         });
         let embedded = Embedded::start(options);

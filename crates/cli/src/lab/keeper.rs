@@ -51,7 +51,7 @@ impl Lab {
             match state::read(lab)? {
                 Some(state) if state.is_wanted() => return Err(is_up(lab)),
                 Some(_) => {
-                    eprintln!("keyway: lab {lab}: taking down what a killed process has left");
+                    note!("keyway: lab {lab}: taking down what a killed process has left");
                     held.take_down()?;
                 }
                 None => break held,
@@ -256,7 +256,7 @@ fn listen(sender: Sender<Event>) -> Result<()> {
         match signals.wait() {
             // Whoever has begun to take the lab down does not listen.
             Ok(signal) => drop(sender.send(Event::Signal(signal))),
-            Err(error) => eprintln!("keyway: signals are not heard: {error}"),
+            Err(error) => note!("keyway: signals are not heard: {error}"),
         }
         // The next signal is delivered to this thread, the only one that does not hold it back.
         loop {

@@ -76,7 +76,7 @@ impl Site {
                 (false, false) if trial.is_close(aim.p99_us_max) => (": too much", CLOSE_ATTEMPTS),
                 (false, false) => (": far too much", 1),
             };
-            eprintln!("  {trial}{judged}");
+            note!("  {trial}{judged}");
             if seed >= attempts {
                 return Ok(trial);
             }
@@ -95,7 +95,7 @@ impl Site {
                 return Ok(());
             }
         }
-        eprintln!("  (the rack has not settled: the next trial may be worse for it)");
+        note!("  (the rack has not settled: the next trial may be worse for it)");
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl Site {
         job: impl FnOnce(&Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let mut lab = Lab::claim(cluster.clone())?;
-        if let Err(failure) = lab.start(false, |text| eprintln!("{text}")) {
+        if let Err(failure) = lab.start(false, |text| note!("{text}")) {
             lab.take_down()?;
             return Err(failure);
         }
@@ -94,7 +94,7 @@ impl Site {
         hot: HotPolicy,
         replicas: u8,
     ) -> Result<Arc<Keyspace>, Failure> {
-        eprintln!("filling keyspace {name} with {} keys", self.keys);
+        note!("filling keyspace {name} with {} keys", self.keys);
         let spec = KeyspaceSpec {
             name: name.to_owned(),
             kind: KeyspaceKind::Hash,

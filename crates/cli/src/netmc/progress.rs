@@ -18,6 +18,6 @@ impl Progress {
     /// Tells on standard error what one more has shown.
     pub(crate) fn tell(&self, what: &str) {
         self.done.set(self.done.get() + 1);
-        eprintln!("[{}/{}] {what}", self.done.get(), self.of);
+        note!("[{}/{}] {what}", self.done.get(), self.of);
     }
 }

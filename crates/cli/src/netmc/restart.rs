@@ -87,7 +87,7 @@ fn load(point: &Point, in_flight: usize) -> Load {
 
 /// Stops and starts the switch under load.
 fn course(stage: &mut Stage, arm: Arm, on: &Filled, load: &Load) -> Result<Course, Failure> {
-    eprintln!("{}: {} s", arm.name(), END.as_secs());
+    note!("{}: {} s", arm.name(), END.as_secs());
     let plan = stage.plan(arm, on, load);
     let mut clock = Clock::new();
     thread::scope(|scope| {

@@ -117,7 +117,7 @@ impl Stage {
     /// Makes a keyspace and writes all keys.
     pub(crate) fn fill(&self, name: &str, keys: u64, sizes: Sizes) -> Result<Filled, Failure> {
         let Sizes { key, value } = sizes;
-        eprintln!("filling a keyspace with {keys} keys of {key} B, values of {value} B");
+        note!("filling a keyspace with {keys} keys of {key} B, values of {value} B");
         let spec = KeyspaceSpec {
             name: name.to_owned(),
             kind: KeyspaceKind::Hash,

@@ -68,7 +68,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         // Processes that could not be killed keep it.
         if let Err(error) = fs::remove_dir(&self.directory) {
-            eprintln!("the control group {} is left: {error}", self.directory.display());
+            note!("the control group {} is left: {error}", self.directory.display());
         }
     }
 }

@@ -117,7 +117,7 @@ fn nutcracker(directory: &Path, servers: &[SocketAddr]) -> Result<Option<(Proces
     let mut command = Command::new("nutcracker");
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if command.status().is_err() {
-        eprintln!("SKIPPED: no nutcracker, its rows are missing: apt-get install nutcracker");
+        note!("SKIPPED: no nutcracker, its rows are missing: apt-get install nutcracker");
         return Ok(None);
     }
     let free = free_addresses(2)?;

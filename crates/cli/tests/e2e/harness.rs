@@ -112,6 +112,17 @@ impl Daemon {
         (daemon, line)
     }
 
+    /// The same, and nobody reads on: neither its output nor what it complains about.
+    pub(crate) fn start_deaf(command: &mut Command) -> (Self, String) {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        drop(child.stderr.take());
+        let mut first = String::new();
+        let stdout = child.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut first).expect("a line");
+        (Self { child, stderr: channel().1 }, first)
+    }
+
     /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()

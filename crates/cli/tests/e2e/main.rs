@@ -24,11 +24,15 @@ mod help;
 #[cfg(test)]
 mod hot;
 #[cfg(test)]
+mod input;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod linear;
 #[cfg(test)]
 mod observed;
+#[cfg(test)]
+mod output;
 #[cfg(test)]
 mod paper;
 #[cfg(test)]

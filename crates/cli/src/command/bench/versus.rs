@@ -183,7 +183,7 @@ impl super::Args {
             return Err(Failure::usage("--versus: a power of two of --nodes"));
         }
         let directory = tempfile::tempdir().context("no directory for servers")?;
-        eprintln!("starting {nodes} nodes of each ...");
+        note!("starting {nodes} nodes of each ...");
         let keyway = Keyway::start(directory.path(), nodes, self.size.partitions)?;
         let redis = Redis::start(directory.path(), nodes)?;
         let services = vec![keyway.service];
@@ -201,7 +201,7 @@ impl super::Args {
         };
         let parameters = self.parameters(&plan);
         if !shared.json {
-            out::line(&parameters.text);
+            out::line(&parameters.text)?;
         }
         field.fill(&plan)?;
         let mut rows = Vec::new();
@@ -213,9 +213,9 @@ impl super::Args {
             rows.extend(field.rows(&Plan { spec, ..plan.clone() }, share)?);
         }
         if shared.json {
-            Answer::new("done").with("parameters", parameters).with("rows", rows).print();
+            Answer::new("done").with("parameters", parameters).with("rows", rows).print()?;
         } else {
-            out::print(&table_of(&rows));
+            out::print(&table_of(&rows))?;
         }
         Ok(Verdict::Yes)
     }
@@ -325,7 +325,7 @@ impl Field {
             }
             let tried = format!("{} {}, {}, {in_flight} in flight", row.mix, row.keys, way.name());
             let (rate, p99) = (grouped(row.per_second as u64), micros(row.p99_us));
-            eprintln!("  {tried}: {rate} per second, p99 {p99}");
+            note!("  {tried}: {rate} per second, p99 {p99}");
             late = if row.in_time { 0 } else { late + 1 };
             if best.as_ref().is_none_or(|best| row.is_better_than(best)) {
                 best = Some(row);

@@ -157,7 +157,7 @@ impl Args {
         results: &mut Results,
     ) -> Result<Yardstick, Failure> {
         let reads = uniform.reads;
-        eprintln!("{replicas} replicas, {reads} % reads, uniform keys");
+        note!("{replicas} replicas, {reads} % reads, uniform keys");
         let cap = site.rate() / uniform.visits(replicas);
         let p99_us_max = OBJECTIVE_TIMES * idle_p99_us(site, uniform, cap)?;
         let aim = Aim { cap, p99_us_max, time: self.seconds };
@@ -185,7 +185,7 @@ impl Args {
         let Yardstick { replicas, reads, aim, rate, .. } = yardstick;
         let mut hashing = None;
         for (arm, keyspace) in keyspaces {
-            eprintln!("{replicas} replicas, {reads} % reads, zipf {theta}, {}", arm.name());
+            note!("{replicas} replicas, {reads} % reads, zipf {theta}, {}", arm.name());
             let load = load(keyspace, zipf(theta), *reads);
             let guess = match (arm, hashing) {
                 (Arm::Anywhere, _) => *rate,

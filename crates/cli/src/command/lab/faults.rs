@@ -71,10 +71,10 @@ impl Args {
             faults::set(&rack, &hosts, wanted)?;
         }
         if shared.json {
-            Answer::new("done").with("lab", lab).with("hosts", hosts.len()).print();
+            Answer::new("done").with("lab", lab).with("hosts", hosts.len()).print()?;
         } else {
             let how = if self.off { "good" } else { "bad" };
-            out::line(&format!("{} links of lab {lab} are {how}", hosts.len()));
+            out::line(&format!("{} links of lab {lab} are {how}", hosts.len()))?;
         }
         Ok(Verdict::Yes)
     }
@@ -102,9 +102,9 @@ fn show(rack: &Rack, hosts: &[Place], shared: &Shared) -> Result<Verdict, Failur
     }
     if shared.json {
         let links: Vec<Value> = bad.iter().map(|(place, counts)| link(*place, counts)).collect();
-        Answer::new("done").with("lab", &rack.lab).with("links", links).print();
+        Answer::new("done").with("lab", &rack.lab).with("links", links).print()?;
     } else if bad.is_empty() {
-        out::line(&format!("all links of lab {} are good", rack.lab));
+        out::line(&format!("all links of lab {} are good", rack.lab))?;
     } else {
         let head = ["host", "datagrams", "lost", "doubled", "overtaken"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -113,7 +113,7 @@ fn show(rack: &Rack, hosts: &[Place], shared: &Shared) -> Result<Verdict, Failur
             let numbers = [came, lost, doubled, overtaken].map(grouped);
             std::iter::once(place.to_string()).chain(numbers).collect()
         }));
-        out::print(&table(&rows));
+        out::print(&table(&rows))?;
     }
     Ok(Verdict::Yes)
 }

@@ -145,7 +145,7 @@ pub(super) fn idle_p99_us(site: &Site, uniform: &Load, cap: f64) -> Result<u64, 
         let window = Window { time, piece: time, seed };
         least = least.min(site.run(uniform, rate, window)?.summary.all.latency.p99_us);
     }
-    eprintln!("idle: p99 {:.2} ms", least as f64 / 1e3);
+    note!("idle: p99 {:.2} ms", least as f64 / 1e3);
     Ok(least)
 }
 

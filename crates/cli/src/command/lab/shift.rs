@@ -166,7 +166,7 @@ impl Args {
         let slowest =
             back.iter().copied().try_fold(0.0_f64, |most, it| Some(most.max(millis(it?))));
         let in_ms = |us: Option<u64>| us.map(|us| us as f64 / 1e3);
-        eprintln!("{shift}, {keys}: back after {} ms", text.join(", "));
+        note!("{shift}, {keys}: back after {} ms", text.join(", "));
         Ok(vec![
             Cell::text(shift),
             Cell::text(keys),

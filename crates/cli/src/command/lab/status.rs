@@ -32,9 +32,10 @@ impl Args {
         let Some(state) = state::read(&lab)? else { return Err(no_lab(&lab)) };
         let all_run = state.processes.iter().all(|process| process.identity.runs());
         if shared.json {
-            describe(Answer::new(if all_run { "done" } else { "degraded" }), &lab, &state).print();
+            describe(Answer::new(if all_run { "done" } else { "degraded" }), &lab, &state)
+                .print()?;
         } else {
-            out::print(&text(&lab, &state));
+            out::print(&text(&lab, &state))?;
         }
         Ok(if all_run { Verdict::Yes } else { Verdict::No })
     }

@@ -57,7 +57,7 @@ impl Args {
         let began = clock.now();
         let cluster = self.cluster()?;
         let name = cluster.rack.lab.clone();
-        let tell = |text: &str| eprintln!("keyway: lab {name}: {text}");
+        let tell = |text: &str| note!("keyway: lab {name}: {text}");
         let mut lab = Lab::claim(cluster.clone())?;
         if let Err(failure) = lab.start(self.detach, tell) {
             lab.take_down()?;
@@ -69,9 +69,9 @@ impl Args {
         let took = clock.now().since(began);
         if shared.json {
             let answer = Answer::new("ready").with("ready_ms", took.as_millis() as u64);
-            status::describe(answer, &name, lab.state()).print();
+            status::describe(answer, &name, lab.state()).print()?;
         } else {
-            out::print(&self.ready_screen(&cluster.rack, took));
+            out::print(&self.ready_screen(&cluster.rack, took))?;
         }
         if self.detach {
             return Ok(Verdict::Yes);

@@ -113,11 +113,11 @@ impl Netmc {
         let mut failed = Vec::new();
         for (index, figure) in (1..).zip(figures) {
             if figures.len() > 1 {
-                eprintln!("figure {figure} ({index} of {})", figures.len());
+                note!("figure {figure} ({index} of {})", figures.len());
             }
             match self.show(*figure, shared) {
                 Err(failure) if figures.len() > 1 => {
-                    eprintln!("figure {figure}: {}", failure.message());
+                    note!("figure {figure}: {}", failure.message());
                     failed.push(figure.to_string());
                 }
                 shown => shown?,
