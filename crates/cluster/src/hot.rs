@@ -4,7 +4,7 @@
 //! Everything here is soft: a controller that has lost it finds the hot keys again, and no answer
 //! depends on it but through what switch and nodes prove to each other.
 
-use crate::{InstallError, KeyspaceId, Life, Match, NodeId, text};
+use crate::{ClusterId, InstallError, KeyspaceId, Life, Match, NodeId, text};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -44,6 +44,9 @@ pub enum Selection {
 pub struct HotOrder {
     /// Grows with every change, over all controllers, in the manner of the map's revision.
     pub revision: u64,
+    /// Whose keys these are. Who belongs to another cluster must not install this.
+    #[serde(default)]
+    pub cluster: ClusterId,
     /// The life of the active switch that this was made for. A switch in another life knows nothing
     /// of the versions that passed it, and must not install this; nodes that see another life than
     /// before say again what they hold.

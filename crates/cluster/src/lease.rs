@@ -11,7 +11,7 @@
 //!   controller         hears at c, grants ──╯    waits for c + duration * rate bound on its own
 //! ```
 
-use crate::{Life, text};
+use crate::{ClusterId, Life, text};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -25,6 +25,9 @@ pub const CLOCK_RATE_MAX_PERCENT: u32 = 102;
 pub struct Lease {
     /// For this life of the member alone.
     pub life: Life,
+    /// Of the cluster that grants it; void for a member of another one.
+    #[serde(default)]
+    pub cluster: ClusterId,
     /// It holds for a member that has installed this revision or a newer one: a member that came
     /// back with an old assignment must not serve by it.
     pub revision: u64,
@@ -63,9 +66,11 @@ impl Tenure {
         self.life
     }
 
-    /// Takes a lease, if it is for this life and for what is installed.
-    pub fn renew(&mut self, installed: u64, lease: &Lease) {
-        if lease.life == self.life && lease.revision <= installed {
+    /// Takes a lease, if it is for this life and for what is installed, which is of this cluster
+    /// if it is anything.
+    pub fn renew(&mut self, cluster: Option<ClusterId>, installed: u64, lease: &Lease) {
+        let ours = cluster.is_none_or(|cluster| cluster == lease.cluster);
+        if ours && lease.life == self.life && lease.revision <= installed {
             self.until = self.until.max(lease.from + Duration::from_millis(lease.duration_ms));
         }
     }
@@ -87,26 +92,41 @@ impl Tenure {
 mod tests {
     use super::*;
 
-    const LEASE: Lease =
-        Lease { life: Life(7), revision: 5, from: Instant::from_unix_ms(1_000), duration_ms: 500 };
+    const OURS: ClusterId = ClusterId(3);
+    const LEASE: Lease = Lease {
+        life: Life(7),
+        cluster: OURS,
+        revision: 5,
+        from: Instant::from_unix_ms(1_000),
+        duration_ms: 500,
+    };
 
     #[test]
     fn a_lease_runs_from_the_report_it_rests_on() {
         let mut tenure = Tenure::new(Life(7));
         assert!(!tenure.holds(Instant::from_unix_ms(1_000)));
-        tenure.renew(5, &LEASE);
+        tenure.renew(Some(OURS), 5, &LEASE);
         assert!(tenure.holds(Instant::from_unix_ms(1_499)));
         assert!(!tenure.holds(Instant::from_unix_ms(1_500)));
-        tenure.renew(5, &Lease { from: Instant::from_unix_ms(900), ..LEASE });
+        tenure.renew(Some(OURS), 5, &Lease { from: Instant::from_unix_ms(900), ..LEASE });
         assert!(tenure.holds(Instant::from_unix_ms(1_499)), "an older one takes nothing away");
     }
 
     #[test]
     fn a_lease_for_another_life_or_a_newer_revision_is_void() {
         let mut tenure = Tenure::new(Life(7));
-        tenure.renew(5, &Lease { life: Life(8), ..LEASE });
-        tenure.renew(4, &LEASE);
+        tenure.renew(Some(OURS), 5, &Lease { life: Life(8), ..LEASE });
+        tenure.renew(Some(OURS), 4, &LEASE);
         assert!(!tenure.holds(LEASE.from));
+    }
+
+    #[test]
+    fn a_lease_of_another_cluster_is_void() {
+        let mut tenure = Tenure::new(Life(7));
+        tenure.renew(Some(ClusterId(4)), 5, &LEASE);
+        assert!(!tenure.holds(LEASE.from));
+        tenure.renew(None, 5, &LEASE);
+        assert!(tenure.holds(LEASE.from));
     }
 
     #[test]

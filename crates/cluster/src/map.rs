@@ -253,6 +253,7 @@ impl Map {
     pub fn switch_tables(&self, switch: u16) -> SwitchTables {
         SwitchTables {
             revision: self.revision,
+            cluster: self.cluster,
             active: switch == self.active_switch,
             nodes: self.nodes.clone(),
             partitions: self.partitions.clone(),

@@ -18,6 +18,9 @@ use wire::Endpoint;
 pub struct SwitchTables {
     /// Revision of the map this was made from.
     pub revision: u64,
+    /// Whose map that is. A switch that follows another cluster must not install this.
+    #[serde(default)]
+    pub cluster: ClusterId,
     /// Whether this switch is the one to forward; one that stands by drops requests.
     #[serde(default = "forwards")]
     pub active: bool,
@@ -242,6 +245,10 @@ pub struct CopyProgress {
 pub struct SwitchCounters {
     /// Revision of the installed tables; 0 for none.
     pub revision: u64,
+    /// The cluster that it follows: that of the first tables it was given. It takes no orders of
+    /// another one before it is started anew.
+    #[serde(default)]
+    pub cluster: Option<ClusterId>,
     /// Packets that came in.
     pub packets: u64,
     /// Packets that went out.
@@ -276,7 +283,8 @@ pub struct PartitionCount {
 /// How the controller fills any kind of switch; which kind it is, nobody else knows.
 pub trait SwitchControl {
     /// Replaces all tables at once: every packet sees the old ones or the new ones, whole. Older
-    /// revisions than the installed one are ignored.
+    /// revisions than the installed one are ignored, and so are tables, hot keys and leases of
+    /// another cluster than that of the first tables.
     ///
     /// # Errors
     ///

@@ -234,7 +234,7 @@ impl Controller {
         let standing = match (from, &mut report.state) {
             (Member::Switch(_), MemberReport::Switch(counters)) => {
                 counters.partitions.truncate(wire::PARTITIONS_MAX);
-                judge_switch(&self.state, counters.revision)
+                judge_switch(&self.state, counters)
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);

@@ -221,6 +221,7 @@ impl Hot {
         self.keys.choose(&seen, &mut self.log);
         let order = HotOrder {
             revision: self.order.revision,
+            cluster: sight.state.map.cluster,
             switch: directory.life,
             selection: sight.selection,
             places: self.places.list().to_vec(),

@@ -2,7 +2,7 @@
 
 use crate::peer::Standing;
 use crate::saved::Saved;
-use cluster::{NodeId, NodeReport};
+use cluster::{NodeId, NodeReport, SwitchCounters};
 
 /// What to do about a node's report.
 pub(crate) enum Verdict {
@@ -12,8 +12,17 @@ pub(crate) enum Verdict {
     TakeIn,
 }
 
-/// Judges a switch by the revision it reports: it has no memory that could matter.
-pub(crate) fn judge_switch(state: &Saved, installed: u64) -> Standing {
+/// Judges a switch by the cluster and the revision it reports: it has no memory that could matter.
+pub(crate) fn judge_switch(state: &Saved, report: &SwitchCounters) -> Standing {
+    let (ours, installed) = (state.map.cluster, report.revision);
+    if let Some(theirs) = report.cluster.filter(|cluster| *cluster != ours) {
+        return Standing::Foreign(format!(
+            "this switch follows cluster {:016x}, and this is cluster {:016x}: give each cluster \
+             switches of its own; to hand this one over, end the controller of the other cluster \
+             and restart the switch, which keeps nothing",
+            theirs.0, ours.0
+        ));
+    }
     if installed <= state.map.revision {
         return Standing::Accepted;
     }

@@ -1,6 +1,6 @@
 //! Leases as the giver keeps them: when the last one that a member may have has certainly ended.
 
-use cluster::{Lease, Report};
+use cluster::{ClusterId, Lease, Report};
 use machine::Instant;
 use std::time::Duration;
 
@@ -19,9 +19,10 @@ impl Granted {
         Self { over_at: Lease::over_by(now, duration) }
     }
 
-    /// A lease that rests on a report that was heard at `heard`.
+    /// A lease of this cluster that rests on a report that was heard at `heard`.
     pub(crate) fn grant(
         &mut self,
+        cluster: ClusterId,
         report: &Report,
         heard: Instant,
         revision: u64,
@@ -29,7 +30,7 @@ impl Granted {
     ) -> Lease {
         self.over_at = self.over_at.max(Lease::over_by(heard, duration));
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Lease { life: report.life, revision, from: report.at, duration_ms }
+        Lease { life: report.life, cluster, revision, from: report.at, duration_ms }
     }
 
     /// When every lease has certainly ended.

@@ -48,7 +48,8 @@ impl Controller {
             Some(given.unwrap_or(installed)).filter(current)?
         };
         let (report, heard) = (peer.report.as_ref()?, peer.heard?);
-        Some(peer.granted.grant(report, heard, revision, self.config.lease))
+        let cluster = self.state.map.cluster;
+        Some(peer.granted.grant(cluster, report, heard, revision, self.config.lease))
     }
 
     /// The order of hot keys for a member that is behind with it and may have it, in an order that

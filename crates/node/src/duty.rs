@@ -16,7 +16,8 @@ impl<E: Engine> Node<E> {
     /// nothing, nor does one that is older than an earlier life had. Its revision is kept on
     /// record, the order is not: a node that starts anew waits for the next.
     pub fn install_hot(&mut self, now: Instant, order: Arc<HotOrder>) {
-        if !self.hot.install(&mut self.engine, order) {
+        let ours = self.seats.cluster.is_none_or(|cluster| cluster == order.cluster);
+        if !ours || !self.hot.install(&mut self.engine, order) {
             return;
         }
         self.dirty = true;

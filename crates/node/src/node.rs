@@ -140,10 +140,11 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Takes a lease, if it is for this life and for what is installed.
+    /// Takes a lease, if it is for this life and for what is installed, and of the cluster whose
+    /// data this node holds.
     pub fn renew(&mut self, lease: &Lease) {
         let installed = self.directory.as_ref().map_or(0, |d| d.revision);
-        self.tenure.renew(installed, lease);
+        self.tenure.renew(self.seats.cluster, installed, lease);
     }
 
     /// Whether it has a lease at `now`.

@@ -125,7 +125,13 @@ impl Chain {
         let assignment: Assignment = self.map.assignment(NodeId(id), store, port(SWITCH));
         let node = &mut self.nodes[index];
         node.install(now, &assignment);
-        node.renew(&Lease { life: Life(id.into()), revision, from: now, duration_ms: 1 << 40 });
+        node.renew(&Lease {
+            cluster: cluster::ClusterId(1),
+            life: Life(id.into()),
+            revision,
+            from: now,
+            duration_ms: 1 << 40,
+        });
         self.drain(index);
     }
 

@@ -156,7 +156,16 @@ fn resident_bytes() -> u64 {
 /// The pipeline and the loop that only copies, alternating.
 fn measure(partitions: usize, load: &Load) -> (Figure, Figure) {
     let mut pipeline = Pipeline::new(LIFE);
-    pipeline.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: u64::MAX });
+    pipeline.renew(
+        NOW,
+        &Lease {
+            cluster: cluster::ClusterId(0),
+            life: LIFE,
+            revision: 0,
+            from: NOW,
+            duration_ms: u64::MAX,
+        },
+    );
     let tables = Tables::compile(&tables(partitions)).expect("sound tables");
     pipeline.install_compiled(Arc::new(tables));
     if load.hot {
@@ -208,6 +217,7 @@ fn hot_order(revision: u64, count: u64) -> HotOrder {
         trip: None,
     };
     HotOrder {
+        cluster: cluster::ClusterId(0),
         revision,
         switch: LIFE,
         selection: Selection::Predicted,
@@ -372,6 +382,7 @@ fn tables(partitions: usize) -> SwitchTables {
         ..Partition::default()
     };
     SwitchTables {
+        cluster: cluster::ClusterId(0),
         revision: 1,
         active: true,
         nodes: nodes.collect(),

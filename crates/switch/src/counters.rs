@@ -2,7 +2,7 @@
 
 use crate::Tables;
 use crate::hot::HotTable;
-use cluster::{HotCount, KeyspaceId, PartitionCount, PartitionId, SwitchCounters};
+use cluster::{ClusterId, HotCount, KeyspaceId, PartitionCount, PartitionId, SwitchCounters};
 use std::cmp::Ordering;
 use wire::{DropReason, Op};
 
@@ -210,10 +210,15 @@ impl Counters {
         }
     }
 
-    /// The counters as the controller reads them, with the revisions of the tables and of the order
-    /// of hot keys that are installed.
+    /// The counters as the controller reads them, with the cluster that the switch follows and the
+    /// revisions of the tables and of the order of hot keys that are installed.
     #[must_use]
-    pub fn report(&self, revision: u64, hot_revision: u64) -> SwitchCounters {
+    pub fn report(
+        &self,
+        cluster: Option<ClusterId>,
+        revision: u64,
+        hot_revision: u64,
+    ) -> SwitchCounters {
         let partitions = self.partitions.iter().map(|load| PartitionCount {
             partition: load.partition,
             reads: load.reads,
@@ -221,6 +226,7 @@ impl Counters {
         });
         SwitchCounters {
             revision,
+            cluster,
             packets: self.datagrams(),
             emitted: self.emitted,
             dropped: self.dropped.iter().sum(),

@@ -21,7 +21,7 @@ use crate::judge::Judge;
 use crate::moments::{Moment, Moments};
 use crate::reports::Reports;
 use crate::stamps::Stamps;
-use cluster::{HotOrder, InstallError, KeyspaceId, Lease, Life, Plant};
+use cluster::{ClusterId, HotOrder, InstallError, KeyspaceId, Lease, Life, Plant};
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,6 +87,17 @@ impl Directory {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether the switch may take orders of this cluster, by [`Judge::claim`].
+    pub fn claim(&self, cluster: ClusterId) -> bool {
+        self.lock().judge.claim(cluster)
+    }
+
+    /// The cluster that the switch follows, if it was given tables.
+    #[must_use]
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.lock().judge.cluster()
     }
 
     /// Revision of the order that is installed; 0 for none, also after it was forgotten.

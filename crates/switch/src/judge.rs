@@ -1,7 +1,7 @@
 //! When an order of hot keys is taken, and when all of them are forgotten: the same for every kind
 //! of switch, wherever it keeps its directory.
 
-use cluster::{HotOrder, KeyspaceId, Lease, Life, Tenure};
+use cluster::{ClusterId, HotOrder, KeyspaceId, Lease, Life, Tenure};
 use machine::Instant;
 
 /// What a switch's directory depends on besides packets.
@@ -9,6 +9,8 @@ use machine::Instant;
 pub struct Judge {
     /// The lease of the switch as a whole: while one of its threads has it, nobody else forwards.
     tenure: Tenure,
+    /// Whose tables came first; nobody else's are taken in this life.
+    cluster: Option<ClusterId>,
     /// Revision of the newest tables that are installed.
     tables: u64,
     /// Whether the switch forwards by those.
@@ -23,10 +25,24 @@ impl Judge {
     /// For a switch in this life, without tables, lease and hot keys.
     #[must_use]
     pub fn new(life: Life) -> Self {
-        Self { tenure: Tenure::new(life), tables: 0, active: false, installed: 0, forgotten: 0 }
+        let tenure = Tenure::new(life);
+        Self { tenure, cluster: None, tables: 0, active: false, installed: 0, forgotten: 0 }
     }
 
-    /// Whether an order is to be installed: unless there is a newer one, it was made for another
+    /// Whether tables of this cluster may be installed: those that come first say whom the switch
+    /// follows from then on. Two controllers that each think to be the only one would otherwise
+    /// take it from each other with every order.
+    pub fn claim(&mut self, cluster: ClusterId) -> bool {
+        *self.cluster.get_or_insert(cluster) == cluster
+    }
+
+    /// The cluster that the switch follows, if it was given tables.
+    #[must_use]
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.cluster
+    }
+
+    /// Whether an order is to be installed: unless it is of another cluster, there is a newer one, it was made for another
     /// life, or the switch stands by. `stay_of` is the stay of a key in the directory.
     ///
     /// Nor is it if a key comes in with a stay that may have been here before, as after the
@@ -42,6 +58,7 @@ impl Judge {
             stay_of(key.keyspace, key.keyhash) != Some(key.stay) && key.stay <= newest
         };
         order.switch == self.tenure.life()
+            && self.cluster.is_none_or(|cluster| cluster == order.cluster)
             && self.active
             && order.revision > newest
             && !order.keys.iter().any(was_here_before)
@@ -85,7 +102,7 @@ impl Judge {
 
     /// A lease for whoever has installed tables of this revision.
     pub fn renew(&mut self, installed: u64, lease: &Lease) {
-        self.tenure.renew(installed, lease);
+        self.tenure.renew(self.cluster, installed, lease);
     }
 
     /// The lease of the switch.

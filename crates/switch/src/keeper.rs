@@ -125,7 +125,13 @@ mod tests {
     /// A pipeline at work behind a keeper, with one partition on the first of two nodes.
     fn behind() -> Pipeline {
         let mut pipeline = Pipeline::behind(Life(1), Arc::new(UpTo(5)));
-        let lease = Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 };
+        let lease = Lease {
+            cluster: cluster::ClusterId(0),
+            life: Life(1),
+            revision: 0,
+            from: NOW,
+            duration_ms: 1,
+        };
         pipeline.renew(NOW, &lease);
         let node = |id, port| NodeSpec { id: NodeId(id), endpoint: at(port), shards: 1 };
         let nodes = vec![node(1, 9000), node(2, 9001)];
@@ -136,7 +142,13 @@ mod tests {
             open: true,
             ..Partition::default()
         };
-        let tables = SwitchTables { revision: 1, active: true, nodes, partitions: vec![whole] };
+        let tables = SwitchTables {
+            cluster: cluster::ClusterId(0),
+            revision: 1,
+            active: true,
+            nodes,
+            partitions: vec![whole],
+        };
         pipeline.install(&tables).expect("sound tables");
         pipeline
     }

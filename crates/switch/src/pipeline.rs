@@ -108,10 +108,11 @@ impl Pipeline {
         outcome.inspect_err(|reason| self.counters.count_drop(*reason))
     }
 
-    /// Replaces all tables between two packets. Older ones than the present are ignored, and the
-    /// counters of partitions that stay go on.
+    /// Replaces all tables between two packets. Older ones than the present are ignored, and those
+    /// of another cluster than the first; the counters of partitions that stay go on.
     pub fn install_compiled(&mut self, tables: Arc<Tables>) {
-        if tables.revision() < self.revision() {
+        let ours = self.hot.directory().claim(tables.cluster());
+        if !ours || tables.revision() < self.revision() {
             return;
         }
         self.counters.follow(&tables);

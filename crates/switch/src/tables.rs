@@ -2,8 +2,8 @@
 //! every thread without a lock.
 
 use cluster::{
-    Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, RangeTable,
-    SwitchTables,
+    ClusterId, Epoch, InstallError, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId,
+    RangeTable, SwitchTables,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Endpoint;
@@ -12,6 +12,7 @@ use wire::Endpoint;
 #[derive(Clone, Debug)]
 pub struct Tables {
     revision: u64,
+    cluster: ClusterId,
     active: bool,
     /// The node table in the controller's order, which DESCRIBE counts through.
     nodes: Vec<NodeSpec>,
@@ -90,8 +91,25 @@ impl Tables {
             let own = node_places.get_mut(usize::from(node.id.0));
             *own.expect("ids were checked with the senders") = Some(place);
         }
-        let (revision, active, nodes) = (from.revision, from.active, from.nodes.clone());
-        Ok(Self { revision, active, nodes, node_places, senders, keyspaces, partitions, firsts })
+        let SwitchTables { revision, cluster, active, .. } = *from;
+        let nodes = from.nodes.clone();
+        Ok(Self {
+            revision,
+            cluster,
+            active,
+            nodes,
+            node_places,
+            senders,
+            keyspaces,
+            partitions,
+            firsts,
+        })
+    }
+
+    /// Whose map these were made from.
+    #[must_use]
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
     }
 
     /// Revision of the map that these were made from.

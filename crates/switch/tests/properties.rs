@@ -23,7 +23,13 @@ use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
 fn covered(bounds: Vec<draw::Bound>) -> SwitchTables {
     let node = NodeSpec { id: NodeId(5), endpoint: endpoint(1, 9000), shards: 3 };
     let partitions = partitions(draw::RANGE, bounds, &[node.id]);
-    SwitchTables { revision: 1, active: true, nodes: vec![node], partitions }
+    SwitchTables {
+        cluster: cluster::ClusterId(0),
+        revision: 1,
+        active: true,
+        nodes: vec![node],
+        partitions,
+    }
 }
 
 /// The same for one of a few hot keys, whole, and mostly a write that may roam.

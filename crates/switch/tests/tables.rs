@@ -1,12 +1,13 @@
 //! Which tables are taken, what becomes of the counters when they change, and what `explain` says.
 
 use cluster::{
-    Epoch, InstallError, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition,
-    PartitionCount, PartitionId, SwitchControl as _, SwitchTables,
+    ClusterId, Epoch, HotOrder, InstallError, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec,
+    Partition, PartitionCount, PartitionId, SwitchControl as _, SwitchTables,
 };
 use machine::{Instant, Outbox};
 use std::net::SocketAddr;
-use switch::{Counters, Explanation, Pipeline, Tables, explain};
+use std::sync::Arc;
+use switch::{Counters, Directory, Explanation, Pipeline, Tables, explain};
 use wire::{DropReason, Endpoint, Header, Op};
 
 const HALF: u128 = 1 << 127;
@@ -15,7 +16,16 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 /// A pipeline that may forward.
 fn leased() -> Pipeline {
     let mut pipeline = Pipeline::new(Life(1));
-    pipeline.renew(NOW, &Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+    pipeline.renew(
+        NOW,
+        &Lease {
+            cluster: cluster::ClusterId(0),
+            life: Life(1),
+            revision: 0,
+            from: NOW,
+            duration_ms: 1,
+        },
+    );
     pipeline
 }
 
@@ -42,6 +52,7 @@ fn partition(id: u32, first: u128, last: u128, chain: &[u16]) -> Partition {
 
 fn sound() -> SwitchTables {
     SwitchTables {
+        cluster: cluster::ClusterId(0),
         revision: 3,
         active: true,
         nodes: vec![node(1, 9000, 2), node(2, 9002, 2)],
@@ -172,7 +183,7 @@ fn merged_counters_are_those_of_one_switch_that_took_all_packets() {
         sum.merge(thread.counters_ref());
     }
     assert_eq!(&sum, alone.counters_ref());
-    assert_eq!(sum.report(3, 0), alone.counters());
+    assert_eq!(sum.report(Some(ClusterId(0)), 3, 0), alone.counters());
     let count =
         |partition, reads| PartitionCount { partition: PartitionId(partition), reads, writes: 0 };
     assert_eq!(alone.counters().partitions, [count(7, 2), count(8, 1)]);
@@ -213,10 +224,43 @@ fn a_switch_falls_silent_when_its_lease_ends_and_while_it_stands_by() {
         pipeline.process(now, endpoint(9, 1), &mut datagram.clone(), &mut Outbox::default())
     };
     assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease));
-    let lease = Lease { life: Life(1), revision: 4, from: end, duration_ms: 1 };
+    let lease = Lease {
+        cluster: cluster::ClusterId(0),
+        life: Life(1),
+        revision: 4,
+        from: end,
+        duration_ms: 1,
+    };
     pipeline.renew(end, &lease);
     assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease), "it is for a newer revision");
     pipeline.install(&SwitchTables { revision: 4, active: false, ..sound() }).unwrap();
     pipeline.renew(end, &lease);
     assert_eq!(at(&mut pipeline, end), Err(DropReason::Standby));
+}
+
+#[test]
+fn a_switch_takes_no_orders_of_another_cluster_than_the_first() {
+    let directory = Arc::new(Directory::new(Life(1)));
+    let mut threads = [(); 2].map(|()| Pipeline::sharing(Life(1), directory.clone()));
+    let [one, other] = &mut threads;
+    one.install(&sound()).unwrap();
+    let rival = ClusterId(9);
+    let tables = SwitchTables { cluster: rival, revision: 4, partitions: vec![], ..sound() };
+    let lease = Lease { life: Life(1), cluster: rival, revision: 3, from: NOW, duration_ms: 1 };
+    let hot = HotOrder { revision: 5, cluster: rival, switch: Life(1), ..HotOrder::default() };
+    for thread in [&mut *one, &mut *other] {
+        thread.install(&tables).unwrap();
+        thread.renew(NOW, &lease);
+        thread.install_hot(&hot).unwrap();
+        assert!(!thread.is_leased(NOW));
+        assert_eq!(thread.counters().cluster, Some(ClusterId(0)), "and it says so");
+        assert_eq!(thread.counters().hot_revision, 0);
+    }
+    assert_eq!((one.revision(), other.revision()), (3, 0), "threads follow one cluster together");
+    let ours = Lease { cluster: ClusterId(0), ..lease };
+    other.install(&sound()).unwrap();
+    for thread in [one, other] {
+        thread.renew(NOW, &ours);
+        get(thread, 0);
+    }
 }

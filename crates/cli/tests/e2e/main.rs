@@ -39,6 +39,8 @@ mod paper;
 mod processes;
 #[cfg(test)]
 mod redis;
+
+mod rivals;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]

@@ -28,8 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 impl Processes {
     /// Starts these nodes, all switches and the controller, and waits until all keys are served.
     pub(crate) fn start(cluster: Cluster, nodes: &[u16]) -> Self {
-        let config = cluster.file(&cluster.text);
-        let mut processes = Self { cluster, config, running: BTreeMap::new() };
+        let mut processes = Self::new(cluster);
         for id in nodes {
             processes.run(&node(*id));
         }
@@ -39,6 +38,12 @@ impl Processes {
         processes.run("controller");
         processes.wait("all keys are served", |status| status["ready"] == true);
         processes
+    }
+
+    /// None of them yet.
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        let config = cluster.file(&cluster.text);
+        Self { cluster, config, running: BTreeMap::new() }
     }
 
     /// Starts a role; returns the line that it says when it runs.

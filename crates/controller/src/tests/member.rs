@@ -89,6 +89,9 @@ impl Obedient {
     pub(super) fn restart(&mut self) {
         let Life(life) = self.tenure.life();
         self.tenure = Tenure::new(Life(life + 1));
+        if matches!(self.installed, Some(Install::Tables(_))) {
+            self.cluster = None;
+        }
         (self.installed, self.claims) = (None, None);
         self.hot = HotOrder::default();
         self.entered.clear();
@@ -108,14 +111,14 @@ impl Obedient {
 
     pub(super) fn obey(&mut self, now: Instant, order: &Order) {
         if let Some(install) = order.install.as_ref().filter(|new| self.takes(new)) {
+            self.cluster = Some(cluster_of(install));
             if let Install::Assignment(assignment) = install {
-                self.cluster = Some(assignment.cluster);
                 self.enter(now, assignment.node, &assignment.partitions);
             }
             self.installed = Some(install.clone());
         }
         if let Some(lease) = &order.lease {
-            self.tenure.renew(self.revision(), lease);
+            self.tenure.renew(self.cluster, self.revision(), lease);
         }
         if let Some(hot) = order.hot.as_ref().filter(|new| self.takes_hot(new)) {
             self.hot = HotOrder::clone(hot);
@@ -135,10 +138,9 @@ impl Obedient {
     fn takes(&self, install: &Install) -> bool {
         let mine = match install {
             Install::Tables(_) => true,
-            Install::Assignment(it) => {
-                it.store == self.store && self.cluster.is_none_or(|own| own == it.cluster)
-            }
+            Install::Assignment(it) => it.store == self.store,
         };
+        let mine = mine && self.cluster.is_none_or(|own| own == cluster_of(install));
         mine && !self.stuck && install.revision() > self.revision()
     }
 
@@ -211,10 +213,12 @@ impl Obedient {
 
     pub(super) fn counters(&self) -> SwitchCounters {
         let (revision, partitions) = (self.revision(), self.counts.clone());
+        let cluster = self.cluster;
         let (hot_revision, hot) = (self.hot.revision, self.hot_counts.clone());
         let roams = self.roams;
         SwitchCounters {
             revision,
+            cluster,
             partitions,
             hot_revision,
             hot,
@@ -251,5 +255,12 @@ impl Obedient {
             waiting: 0,
             busy_us: 0,
         }
+    }
+}
+
+fn cluster_of(install: &Install) -> ClusterId {
+    match install {
+        Install::Tables(tables) => tables.cluster,
+        Install::Assignment(assignment) => assignment.cluster,
     }
 }

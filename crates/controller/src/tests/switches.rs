@@ -1,7 +1,8 @@
 //! Several switches: one forwards, the others stand by, and who takes over when.
 
 use super::world::{POLL, World, node};
-use cluster::{Install, Member, SwitchTables};
+use crate::MemberState;
+use cluster::{ClusterId, Install, Member, SwitchTables};
 use std::time::Duration;
 
 fn tables(world: &World, switch: u16) -> SwitchTables {
@@ -83,4 +84,49 @@ fn a_switch_that_cannot_take_new_tables_goes_on_with_the_old_ones() {
     world.controller.create_keyspace(now, super::world::hash("b", 1, 1)).unwrap();
     world.live_for(Duration::from_secs(2));
     assert!(world.members[&Member::Switch(0)].serves(world.now));
+}
+
+/// Another controller that was given the same switch, with a cluster and a store of its own.
+fn rival_of(world: &World) -> World {
+    let mut rival = World::with_keyspace(3, 1, 6, 2);
+    let config = crate::ControllerConfig { cluster: ClusterId(0xbad), ..world.config.clone() };
+    rival.controller = crate::Controller::new(config.clone(), None, rival.now).unwrap();
+    rival.config = config;
+    rival.now = rival.now.max(world.now) + Duration::from_secs(60);
+    for id in 0..3 {
+        rival.member(node(id)).wipe(500 + u64::from(id));
+    }
+    rival.members.insert(Member::Switch(0), world.members[&Member::Switch(0)].clone());
+    rival
+}
+
+#[test]
+fn a_switch_is_not_taken_over_by_the_controller_of_another_cluster() {
+    let mut world = World::with_keyspace(3, 1, 6, 2);
+    let before = tables(&world, 0);
+    let mut rival = rival_of(&world);
+    rival.live_for(Duration::from_secs(3));
+    assert_eq!(tables(&rival, 0), before, "nothing of the newer revision was installed");
+    let detail = rival.detail_of(Member::Switch(0));
+    assert_eq!(rival.state_of(Member::Switch(0)), MemberState::Foreign);
+    assert!(detail.starts_with("this switch follows cluster 00000000000000c1"), "{detail}");
+    assert!(detail.contains("restart the switch"), "{detail}");
+    assert!(!rival.status().ready && !rival.status().covered);
+
+    // The one that it follows notices nothing of it.
+    let shared = rival.members[&Member::Switch(0)].clone();
+    world.members.insert(Member::Switch(0), shared);
+    world.live_for(Duration::from_secs(3));
+    assert!(world.status().ready && world.members[&Member::Switch(0)].serves(world.now));
+}
+
+#[test]
+fn a_restarted_switch_follows_whoever_gives_it_tables_first() {
+    let world = World::with_keyspace(3, 1, 6, 2);
+    let mut rival = rival_of(&world);
+    rival.live_for(Duration::from_secs(3));
+    rival.member(Member::Switch(0)).restart();
+    rival.live_for(Duration::from_secs(3));
+    assert_eq!(tables(&rival, 0).cluster, ClusterId(0xbad));
+    assert!(rival.status().ready, "{:?}", rival.status());
 }

@@ -121,6 +121,7 @@ impl World {
             trip: None,
         };
         let order = Arc::new(HotOrder {
+            cluster: cluster::ClusterId(1),
             revision: self.revision,
             switch: Life(1),
             places: map.nodes.iter().map(|n| Some((n.id, Life(n.id.0.into())))).collect(),

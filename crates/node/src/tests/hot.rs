@@ -32,6 +32,7 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
     let mut keys: Vec<HotEntry> = keys.iter().map(entry).collect();
     keys.sort_by(|a, b| a.key.cmp(&b.key));
     let order = HotOrder {
+        cluster: cluster::ClusterId(1),
         revision,
         switch: Life(99),
         places: lives.collect(),

@@ -203,7 +203,13 @@ fn a_node_without_a_lease_is_silent() {
     chain.put(b"a", b"1");
     chain.replies.clear();
     let now = chain.now;
-    let lease = Lease { life: Life(0), revision: 9, from: now, duration_ms: 1_000_000 };
+    let lease = Lease {
+        cluster: cluster::ClusterId(1),
+        life: Life(0),
+        revision: 9,
+        from: now,
+        duration_ms: 1_000_000,
+    };
     let mut node = Node::new(
         NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 },
         MemoryEngine::new(StoreId(0)),

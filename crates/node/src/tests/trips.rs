@@ -55,7 +55,14 @@ impl Chain {
             trip,
         };
         let (switch, places, keys) = (Life(99), lives.collect(), vec![entry]);
-        let order = Arc::new(HotOrder { revision, switch, places, keys, ..HotOrder::default() });
+        let order = Arc::new(HotOrder {
+            cluster: cluster::ClusterId(1),
+            revision,
+            switch,
+            places,
+            keys,
+            ..HotOrder::default()
+        });
         order.check().unwrap();
         for node in to {
             let now = self.now;
@@ -406,7 +413,8 @@ fn copies_go_to_the_readers_that_the_switch_has_chosen_and_not_to_more_than_the_
 #[test]
 fn which_orders_it_was_given_a_store_keeps_on_record() {
     let mut engine = Noted::new();
-    let order = |revision| HotOrder { revision, ..HotOrder::default() };
+    let order =
+        |revision| HotOrder { cluster: cluster::ClusterId(1), revision, ..HotOrder::default() };
     let mut roaming = Roaming::recall(&engine);
     assert!(roaming.admits(&order(TRIP)));
     roaming.follow(&mut engine, &order(TRIP));

@@ -158,7 +158,13 @@ impl World {
     fn follow(&mut self) {
         let (now, revision) = (self.now, self.map.revision);
         let assignment = self.map.assignment(NodeId(0), StoreId(0), port(SWITCH));
-        let lease = Lease { life: Life(0), revision, from: now, duration_ms: 1 << 40 };
+        let lease = Lease {
+            cluster: cluster::ClusterId(1),
+            life: Life(0),
+            revision,
+            from: now,
+            duration_ms: 1 << 40,
+        };
         self.node().install(now, &assignment);
         self.node().renew(&lease);
         self.node().flush().unwrap();

@@ -50,10 +50,24 @@ impl Rig {
             open: true,
             ..Partition::default()
         };
-        let tables =
-            SwitchTables { revision: 1, active: true, nodes: vec![node], partitions: vec![whole] };
+        let tables = SwitchTables {
+            cluster: cluster::ClusterId(0),
+            revision: 1,
+            active: true,
+            nodes: vec![node],
+            partitions: vec![whole],
+        };
         pipeline.install(&tables).expect("sound tables");
-        pipeline.renew(now, &Lease { life: LIFE, revision: 1, from: now, duration_ms: 60_000 });
+        pipeline.renew(
+            now,
+            &Lease {
+                cluster: cluster::ClusterId(0),
+                life: LIFE,
+                revision: 1,
+                from: now,
+                duration_ms: 60_000,
+            },
+        );
         let keyspace = Keyspace {
             id: KeyspaceId(1),
             name: "cached".to_owned(),

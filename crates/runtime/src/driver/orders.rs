@@ -4,7 +4,7 @@
 mod tests;
 
 use super::node::Wanted;
-use super::{NodeHandle, SwitchHandle};
+use super::{NodeHandle, SwitchHandle, SwitchSnapshot};
 use crate::mailbox::{MailError, blocking};
 use cluster::{
     Assignment, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport, NodeSpec,
@@ -84,7 +84,8 @@ impl MemberHandle {
                 let command = move || to_ask.command(tables.as_ref(), lease, hot, patience);
                 // It talks to the kernel, too, which no task should wait for.
                 let snapshot = blocking(command).await?;
-                let state = snapshot.counters.report(snapshot.revision, snapshot.hot_revision);
+                let SwitchSnapshot { cluster, revision, hot_revision, .. } = snapshot;
+                let state = snapshot.counters.report(cluster, revision, hot_revision);
                 let state = MemberReport::Switch(state);
                 Ok(Report { life: switch.life(), at: snapshot.at, state })
             }

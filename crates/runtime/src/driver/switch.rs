@@ -13,7 +13,7 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables,
+    ClusterId, HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables,
 };
 use machine::{Datagram, Instant, Outbox};
 use std::io;
@@ -30,7 +30,7 @@ pub struct SwitchDriver {
     service: SocketAddr,
     overflow: Overflow,
     fast_path: Option<FastPath>,
-    /// Of no use with a fast path, which has its own.
+    /// With a fast path, which has its own, it only says which cluster the switch follows.
     directory: Arc<Directory>,
     refused: Arc<Refused>,
 }
@@ -55,6 +55,8 @@ type Refused = Mutex<Option<InstallError>>;
 pub struct SwitchSnapshot {
     /// When the first of the threads said this, by its clock.
     pub at: Instant,
+    /// The cluster that it follows, if it was given tables.
+    pub cluster: Option<ClusterId>,
     /// Revision of the tables that all threads, and the kernel, have installed; 0 for none.
     pub revision: u64,
     /// Revision of the hot keys that all threads have installed; 0 for none.
@@ -249,6 +251,10 @@ impl SwitchHandle {
         patience: Duration,
     ) -> Result<SwitchSnapshot, OrderError> {
         let tables = install.map(Tables::compile).transpose()?.map(Arc::new);
+        // Whom the switch follows is settled once for the kernel and all threads: two clusters'
+        // first tables may come at the same time.
+        let ours = tables.as_ref().is_none_or(|tables| self.directory.claim(tables.cluster()));
+        let (install, tables) = (install.filter(|_| ours), tables.filter(|_| ours));
         let mut wanted = Wanted { tables, lease, hot };
         if let Some(fast_path) = &self.fast_path {
             fast_path.command(install, lease.as_ref())?;
@@ -267,7 +273,8 @@ impl SwitchHandle {
     fn ask(&self, wanted: &Wanted, patience: Duration) -> Result<SwitchSnapshot, MailError> {
         let command = |answer| Command { wanted: wanted.clone(), answer };
         let answers = ask_all(&self.mailboxes, patience, command)?;
-        answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)
+        let joint = answers.into_iter().reduce(SwitchSnapshot::join).ok_or(MailError::Ended)?;
+        Ok(SwitchSnapshot { cluster: self.directory.cluster(), ..joint })
     }
 }
 
@@ -317,6 +324,7 @@ impl Driven for Thread {
         }
         let snapshot = SwitchSnapshot {
             at: now,
+            cluster: None,
             revision: self.pipeline.revision(),
             hot_revision: self.pipeline.hot_revision(),
             counters: self.pipeline.counters_ref().clone(),

@@ -30,6 +30,7 @@ fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Life)>> {
 /// Nodes 1 to 4 in their places, and one key with readers 2 and 3.
 fn order(revision: u64, stay: u64) -> HotOrder {
     HotOrder {
+        cluster: cluster::ClusterId(0),
         revision,
         switch: LIFE,
         selection: Selection::Random,
@@ -39,7 +40,7 @@ fn order(revision: u64, stay: u64) -> HotOrder {
 }
 
 fn lease(from: u64, duration_ms: u64) -> Lease {
-    Lease { life: LIFE, revision: 0, from: now(from), duration_ms }
+    Lease { cluster: cluster::ClusterId(0), life: LIFE, revision: 0, from: now(from), duration_ms }
 }
 
 /// An active switch's, with a lease for 100 ms.

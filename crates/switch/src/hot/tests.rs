@@ -16,6 +16,7 @@ fn full(readers: u16, trip: Option<cluster::Trip>) -> HotOrder {
         trip,
     };
     HotOrder {
+        cluster: cluster::ClusterId(0),
         revision: 1,
         switch: Life(1),
         selection: Selection::Predicted,

@@ -26,10 +26,11 @@ impl SwitchControl for Pipeline {
         let revision = self.revision();
         self.hot.directory().renew(now, revision, lease, keeps);
         self.follow_directory();
-        self.tenure.renew(revision, lease);
+        self.tenure.renew(self.hot.directory().cluster(), revision, lease);
     }
 
     fn counters(&self) -> SwitchCounters {
-        self.counters.report(self.revision(), self.hot_revision())
+        let cluster = self.hot.directory().cluster();
+        self.counters.report(cluster, self.revision(), self.hot_revision())
     }
 }

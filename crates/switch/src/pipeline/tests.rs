@@ -31,7 +31,14 @@ fn order(revision: u64, trip: Option<Trip>) -> HotOrder {
         readers: 2,
         trip,
     };
-    HotOrder { revision, switch: LIFE, selection: Selection::Random, places, keys: vec![entry] }
+    HotOrder {
+        cluster: cluster::ClusterId(0),
+        revision,
+        switch: LIFE,
+        selection: Selection::Random,
+        places,
+        keys: vec![entry],
+    }
 }
 
 /// Two threads of a switch whose only key is on a trip that has begun.
@@ -46,12 +53,26 @@ fn threads() -> [Pipeline; 2] {
     };
     let spec = |id: u8| NodeSpec { id: NodeId(id.into()), endpoint: at(id), shards: 1 };
     let nodes = [1, 2].map(spec).into();
-    let tables = SwitchTables { revision: 1, active: true, nodes, partitions: vec![whole] };
+    let tables = SwitchTables {
+        cluster: cluster::ClusterId(0),
+        revision: 1,
+        active: true,
+        nodes,
+        partitions: vec![whole],
+    };
     let mut threads = [(); 2].map(|()| Pipeline::sharing(LIFE, directory.clone()));
     for pipeline in &mut threads {
         pipeline.install(&tables).expect("sound tables");
-        pipeline
-            .renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 1_000_000_000 });
+        pipeline.renew(
+            NOW,
+            &Lease {
+                cluster: cluster::ClusterId(0),
+                life: LIFE,
+                revision: 0,
+                from: NOW,
+                duration_ms: 1_000_000_000,
+            },
+        );
     }
     let trip = Trip { number: 1, replicas: 2, copies: 0 };
     threads[0].install_hot(&order(1, Some(trip))).expect("a sound order");

@@ -87,7 +87,13 @@ pub(crate) fn any_tables() -> impl Strategy<Value = SwitchTables> {
             if let Some(place) = no_node {
                 nodes.remove(place.index(nodes.len()));
             }
-            SwitchTables { revision, active: true, nodes, partitions }
+            SwitchTables {
+                cluster: cluster::ClusterId(0),
+                revision,
+                active: true,
+                nodes,
+                partitions,
+            }
         },
     )
 }

@@ -260,7 +260,7 @@ fn order(bytes: &[u8], before: u64) -> HotOrder {
         }
     }
     keys.sort_by_key(|key| key.keyspace);
-    HotOrder { revision, switch: LIFE, selection, places, keys }
+    HotOrder { cluster: cluster::ClusterId(0), revision, switch: LIFE, selection, places, keys }
 }
 
 fn key(bytes: &mut Bytes<'_>, places: usize) -> HotEntry {

@@ -19,7 +19,7 @@ fn any_tables() -> impl Strategy<Value = SwitchTables> {
             (0u16..).zip(shards).map(|(id, shards)| node(id, shards)).collect();
         let ids: Vec<_> = nodes.iter().map(|node| node.id).collect();
         let partitions = partitions(HASH, bounds, &ids);
-        SwitchTables { revision, active: true, nodes, partitions }
+        SwitchTables { cluster: cluster::ClusterId(0), revision, active: true, nodes, partitions }
     })
 }
 
@@ -76,7 +76,16 @@ fn pipeline(tables: &SwitchTables, by_hints: bool) -> Pipeline {
         pipeline.split_by_hints();
     }
     pipeline.install(tables).unwrap();
-    pipeline.renew(NOW, &Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+    pipeline.renew(
+        NOW,
+        &Lease {
+            cluster: cluster::ClusterId(0),
+            life: Life(1),
+            revision: 0,
+            from: NOW,
+            duration_ms: 1,
+        },
+    );
     pipeline
 }
 
@@ -170,6 +179,7 @@ proptest! {
 #[test]
 fn hints_beyond_those_that_the_header_holds_name_nothing() {
     let tables = SwitchTables {
+        cluster: cluster::ClusterId(0),
         revision: 1,
         active: true,
         nodes: vec![node(0, 1)],

@@ -40,7 +40,13 @@ pub(crate) fn tables(revision: u64, nodes: u16, chain: &[u16]) -> SwitchTables {
         ..Partition::default()
     };
     let nodes = (0..nodes).map(spec).collect();
-    SwitchTables { revision, active: true, nodes, partitions: vec![partition] }
+    SwitchTables {
+        cluster: cluster::ClusterId(0),
+        revision,
+        active: true,
+        nodes,
+        partitions: vec![partition],
+    }
 }
 
 /// The key with the nodes from 1 on for readers.
@@ -56,11 +62,18 @@ pub(crate) fn order(revision: u64, stay: u64, readers: u16, selection: Selection
         trip: None,
     };
     let places = (0..=readers).map(|id| Some((NodeId(id), Life(1)))).collect();
-    HotOrder { revision, switch: LIFE, selection, places, keys: vec![key] }
+    HotOrder {
+        cluster: cluster::ClusterId(0),
+        revision,
+        switch: LIFE,
+        selection,
+        places,
+        keys: vec![key],
+    }
 }
 
 pub(crate) fn lease(from: Instant, duration_ms: u64) -> Lease {
-    Lease { life: LIFE, revision: 0, from, duration_ms }
+    Lease { cluster: cluster::ClusterId(0), life: LIFE, revision: 0, from, duration_ms }
 }
 
 /// A pipeline at work for so many readers; the key is hot in stay 1.

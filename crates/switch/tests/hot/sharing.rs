@@ -135,7 +135,7 @@ fn each_thread_counts_for_itself_and_the_sum_is_reported() {
         spread: 2,
         writes: 1,
     };
-    assert_eq!(sum.report(1, 1).hot, [wanted]);
+    assert_eq!(sum.report(None, 1, 1).hot, [wanted]);
     // One is in the next stay already.
     second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
     get(&mut second, at(0));
@@ -143,7 +143,7 @@ fn each_thread_counts_for_itself_and_the_sum_is_reported() {
         let mut sum = one.counters_ref().clone();
         sum.merge(other.counters_ref());
         let wanted = HotCount { reads: 1, spread: 0, writes: 0, ..wanted };
-        assert_eq!(sum.report(1, 2).hot, [wanted], "the newer stay is what counts");
+        assert_eq!(sum.report(None, 1, 2).hot, [wanted], "the newer stay is what counts");
     }
 }
 

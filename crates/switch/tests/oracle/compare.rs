@@ -31,7 +31,13 @@ impl Both {
         let mut hinted = Pipeline::new(LIFE);
         hinted.split_by_hints();
         if leased {
-            let lease = Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 1 };
+            let lease = Lease {
+                cluster: cluster::ClusterId(0),
+                life: LIFE,
+                revision: 0,
+                from: NOW,
+                duration_ms: 1,
+            };
             pipeline.renew(NOW, &lease);
             hinted.renew(NOW, &lease);
         }

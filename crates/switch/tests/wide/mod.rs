@@ -27,7 +27,13 @@ fn any_wide_tables() -> impl Strategy<Value = SwitchTables> {
         };
         let nodes = ids.iter().map(node).collect();
         let partitions = partitions(draw::HASH, bounds, &ids[count.into()..]);
-        SwitchTables { revision: 1, active: true, nodes, partitions }
+        SwitchTables {
+            cluster: cluster::ClusterId(0),
+            revision: 1,
+            active: true,
+            nodes,
+            partitions,
+        }
     })
 }
 
@@ -58,7 +64,7 @@ fn wide_order(nodes: usize, keys: &[KeyDraw], holes: &[u8], selection: u8) -> Ho
         trip: trip.map(|(replicas, copies)| Trip { number: 0, replicas, copies }),
     };
     let keys = (0..).zip(keys).map(key).collect();
-    HotOrder { revision: 0, switch: LIFE, selection, places, keys }
+    HotOrder { cluster: cluster::ClusterId(0), revision: 0, switch: LIFE, selection, places, keys }
 }
 
 proptest! {

@@ -181,7 +181,16 @@ fn load(ifindex: u32) -> Result<Plane<fn() -> machine::Instant>, xdp::Error> {
     let clock = (|| NOW) as fn() -> machine::Instant;
     let mut plane = Plane::with_program(Program::load_bench(SERVICE)?, SERVICE, LIFE, clock);
     plane.pretend_port(ifindex)?;
-    plane.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 86_400_000 });
+    plane.renew(
+        NOW,
+        &Lease {
+            cluster: cluster::ClusterId(0),
+            life: LIFE,
+            revision: 0,
+            from: NOW,
+            duration_ms: 86_400_000,
+        },
+    );
     Ok(plane)
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn tables(revision: u64, partitions: u32, nodes: u16) -> SwitchTables
         }
     };
     SwitchTables {
+        cluster: cluster::ClusterId(0),
         revision,
         active: true,
         nodes: (0..nodes).map(node).collect(),
@@ -74,6 +75,7 @@ pub(crate) fn hot_order(switch: Life, nodes: u16, trips: bool) -> HotOrder {
         trip: trips.then_some(trip),
     };
     HotOrder {
+        cluster: cluster::ClusterId(0),
         revision: STAY,
         switch,
         selection: Selection::Predicted,

@@ -39,7 +39,8 @@ impl<C: FnMut() -> Instant> Plane<C> {
 
 impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
     fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
-        if tables.revision < self.installed.revision {
+        let ours = self.hot.judge.claim(tables.cluster);
+        if !ours || tables.revision < self.installed.revision {
             return Ok(());
         }
         switch::Tables::compile(tables)?;
@@ -88,7 +89,8 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
 
     fn counters(&self) -> SwitchCounters {
         let counters = self.read_counters().unwrap_or_default();
-        counters.report(self.installed.revision, self.hot_revision())
+        let cluster = self.hot.judge.cluster();
+        counters.report(cluster, self.installed.revision, self.hot_revision())
     }
 }
 

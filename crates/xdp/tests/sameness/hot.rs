@@ -205,7 +205,14 @@ pub(crate) fn order(revision: u64, stay: u64) -> HotOrder {
         trip: None,
     };
     let places = [2, 3].map(|node| Some((NodeId(node), Life(1)))).into();
-    HotOrder { revision, switch: LIFE, selection: Selection::Reported, places, keys: vec![key] }
+    HotOrder {
+        cluster: cluster::ClusterId(0),
+        revision,
+        switch: LIFE,
+        selection: Selection::Reported,
+        places,
+        keys: vec![key],
+    }
 }
 
 pub(crate) const KEYHASH: u64 = 0x1234_5678_9abc_def0;
@@ -288,8 +295,13 @@ pub(crate) fn warm_up(switch: &Switch<'_>, stay: u64) {
 fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     let Some((stand, program)) = ready("forgetting hot keys in the kernel") else { return };
     let mut switch = hot_switch(&stand, program);
-    let lease =
-        |ms| Lease { life: LIFE, revision: 0, from: Instant::from_unix_ms(ms), duration_ms: 1 };
+    let lease = |ms| Lease {
+        cluster: cluster::ClusterId(0),
+        life: LIFE,
+        revision: 0,
+        from: Instant::from_unix_ms(ms),
+        duration_ms: 1,
+    };
     let at = Instant::from_unix_ms;
     let hour = 3_600_000;
     warm_up(&switch, 1);
@@ -360,7 +372,16 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let switch = hot_switch(&stand, program);
     let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
     let now = Instant::from_unix_ms(1_000);
-    behind.renew(now, &Lease { life: LIFE, revision: 0, from: now, duration_ms: 1 });
+    behind.renew(
+        now,
+        &Lease {
+            cluster: cluster::ClusterId(0),
+            life: LIFE,
+            revision: 0,
+            from: now,
+            duration_ms: 1,
+        },
+    );
     behind.install(&rack(1)).unwrap();
     behind.install_hot(&order(1, 1)).unwrap();
     assert_eq!(behind.hot_revision(), 0, "the kernel has them");
@@ -423,7 +444,16 @@ fn multigets_of_one_hot_key_reach_all_that_hold_it_and_are_counted() {
     // What comes to the socket behind is spread and counted there.
     let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
     let now = Instant::from_unix_ms(1_000);
-    behind.renew(now, &Lease { life: LIFE, revision: 0, from: now, duration_ms: 1 });
+    behind.renew(
+        now,
+        &Lease {
+            cluster: cluster::ClusterId(0),
+            life: LIFE,
+            revision: 0,
+            from: now,
+            duration_ms: 1,
+        },
+    );
     behind.install(&rack(1)).unwrap();
     let mut nodes = BTreeSet::new();
     for _ in 0..100 {

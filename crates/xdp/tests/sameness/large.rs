@@ -27,7 +27,13 @@ pub(crate) fn crowded(rng: &mut Rng, revision: u64, count: usize) -> SwitchTable
         open: true,
         ..Partition::default()
     });
-    SwitchTables { revision, active: true, partitions: partitions.collect(), nodes }
+    SwitchTables {
+        cluster: cluster::ClusterId(0),
+        revision,
+        active: true,
+        partitions: partitions.collect(),
+        nodes,
+    }
 }
 
 /// A GET or a PUT of a value at a bound, beside it, or anywhere.

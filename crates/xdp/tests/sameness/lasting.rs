@@ -5,7 +5,10 @@ use crate::sink::Sink;
 use crate::stand::{GATEWAY, OWN, Outcome, SERVICE, XDP_DROP, XDP_PASS, XDP_REDIRECT, ready};
 use crate::untouched::{get, tables};
 use crate::wires::{Room, ip};
-use cluster::{Lease, Life, Match, NodeId, Partition, PartitionId, SwitchControl as _};
+use cluster::{
+    ClusterId, HotOrder, Lease, Life, Match, NodeId, Partition, PartitionId, SwitchControl as _,
+    SwitchTables,
+};
 use machine::Instant;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +25,7 @@ fn now() -> Instant {
 }
 
 fn lease(ms: u64) -> Lease {
-    Lease { life: LIFE, revision: 0, from: now(), duration_ms: ms }
+    Lease { cluster: cluster::ClusterId(0), life: LIFE, revision: 0, from: now(), duration_ms: ms }
 }
 
 #[test]
@@ -58,6 +61,31 @@ fn a_lease_ends() {
     assert_eq!(dropped, [DropReason::NoLease]);
     plane.renew(now(), &Lease { life: Life(2), ..lease(60_000) });
     assert_eq!(action(&plane), XDP_DROP, "that one was for another");
+}
+
+#[test]
+fn the_kernel_takes_no_orders_of_another_cluster_than_the_first() {
+    let Some((stand, program)) = ready("orders of another cluster") else { return };
+    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    plane.pretend_port(stand.ifindex).unwrap();
+    let ours = tables(SocketAddr::from(([10, 2, 0, 1], 9000)));
+    plane.install(&ours).unwrap();
+    plane.set_way(NODE, stand.ifindex, [GATEWAY, OWN]).unwrap();
+    let action = |plane: &Plane<_>| {
+        plane.program().run("keyway_one", &get(), stand.ifindex, 1).unwrap().action
+    };
+    let rival = ClusterId(9);
+    plane.renew(now(), &Lease { cluster: rival, ..lease(60_000) });
+    assert_eq!(action(&plane), XDP_DROP, "it gives no lease");
+    plane.renew(now(), &lease(60_000));
+    let theirs = SwitchTables { cluster: rival, revision: 9, partitions: vec![], ..ours };
+    plane.install(&theirs).unwrap();
+    let hot = HotOrder { revision: 9, cluster: rival, switch: LIFE, ..HotOrder::default() };
+    plane.install_hot(&hot).unwrap();
+    assert_eq!(action(&plane), XDP_REDIRECT);
+    let counters = plane.counters();
+    assert_eq!((counters.cluster, counters.revision), (Some(ClusterId(0)), 1));
+    assert_eq!(counters.hot_revision, 0);
 }
 
 #[test]

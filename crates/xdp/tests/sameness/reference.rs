@@ -17,7 +17,16 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 impl Reference {
     pub(crate) fn new() -> Self {
         let mut pipeline = Pipeline::new(Life(1));
-        pipeline.renew(NOW, &Lease { life: Life(1), revision: 0, from: NOW, duration_ms: 1 });
+        pipeline.renew(
+            NOW,
+            &Lease {
+                cluster: cluster::ClusterId(0),
+                life: Life(1),
+                revision: 0,
+                from: NOW,
+                duration_ms: 1,
+            },
+        );
         Self { pipeline }
     }
 

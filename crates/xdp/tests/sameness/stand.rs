@@ -65,7 +65,16 @@ impl Stand {
         let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
         plane.pretend_port(self.ifindex).unwrap();
         if leased {
-            plane.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 3_600_000 });
+            plane.renew(
+                NOW,
+                &Lease {
+                    cluster: cluster::ClusterId(0),
+                    life: LIFE,
+                    revision: 0,
+                    from: NOW,
+                    duration_ms: 3_600_000,
+                },
+            );
         }
         Switch { stand: self, plane }
     }

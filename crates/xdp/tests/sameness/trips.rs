@@ -113,7 +113,16 @@ struct Both<'s> {
 impl<'s> Both<'s> {
     fn new(switch: Switch<'s>) -> Self {
         let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
-        behind.renew(NOW, &Lease { life: LIFE, revision: 0, from: NOW, duration_ms: 1 });
+        behind.renew(
+            NOW,
+            &Lease {
+                cluster: cluster::ClusterId(0),
+                life: LIFE,
+                revision: 0,
+                from: NOW,
+                duration_ms: 1,
+            },
+        );
         behind.install(&rack(1)).unwrap();
         Self { switch, behind }
     }

@@ -21,7 +21,13 @@ pub(crate) fn tables(node: SocketAddr) -> SwitchTables {
         ..Partition::default()
     };
     let node = NodeSpec { id: NodeId(1), endpoint: Endpoint::from(node), shards: 1 };
-    SwitchTables { revision: 1, active: true, nodes: vec![node], partitions: vec![partition] }
+    SwitchTables {
+        cluster: cluster::ClusterId(0),
+        revision: 1,
+        active: true,
+        nodes: vec![node],
+        partitions: vec![partition],
+    }
 }
 
 /// A frame with a GET that the switch forwards.

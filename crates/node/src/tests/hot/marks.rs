@@ -160,7 +160,13 @@ fn marks_are_known_again_after_a_restart() {
     let start = |engine: Noted| {
         let mut node = Node::new(config, engine, now);
         node.install(now, &assignment);
-        node.renew(&Lease { life: Life(0), revision: 1, from: now, duration_ms: 1 << 40 });
+        node.renew(&Lease {
+            cluster: cluster::ClusterId(1),
+            life: Life(0),
+            revision: 1,
+            from: now,
+            duration_ms: 1 << 40,
+        });
         node.flush().unwrap();
         node
     };

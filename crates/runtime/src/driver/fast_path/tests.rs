@@ -32,7 +32,13 @@ fn leases_are_renewed_while_the_kernel_verifies_a_program() {
         scope.spawn(move || {
             while ended.recv_timeout(PACE) == Err(RecvTimeoutError::Timeout) {
                 let from = Clock::new().now();
-                let lease = Lease { life: LIFE, revision: 0, from, duration_ms: 500 };
+                let lease = Lease {
+                    cluster: cluster::ClusterId(0),
+                    life: LIFE,
+                    revision: 0,
+                    from,
+                    duration_ms: 500,
+                };
                 path.command(None, Some(&lease)).unwrap();
                 renewed.fetch_add(1, Ordering::SeqCst);
             }

@@ -74,7 +74,7 @@ fn obey(member: &MemberHandle, order: Order) -> Result<Report, OrderError> {
 /// A lease of an hour that rests on this report.
 fn lease(report: &Report, revision: u64) -> Order {
     let Report { life, at, .. } = *report;
-    let lease = Lease { life, revision, from: at, duration_ms: 3_600_000 };
+    let lease = Lease { cluster: ClusterId(3), life, revision, from: at, duration_ms: 3_600_000 };
     Order { lease: Some(lease), ..Order::default() }
 }
 
@@ -116,7 +116,7 @@ fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
         let shards = node.snapshot().unwrap().shards;
         (shards.iter().all(|shard| shard.leased), switch.snapshot().unwrap().leased)
     };
-    let tables = SwitchTables { revision: 5, ..SwitchTables::default() };
+    let tables = SwitchTables { cluster: ClusterId(3), revision: 5, ..SwitchTables::default() };
     let tables = Order { install: Some(Install::Tables(tables)), ..Order::default() };
     for (member, install) in [
         (MemberHandle::Node(node.clone()), assign(sound(&node))),
@@ -240,6 +240,7 @@ fn hot() -> HotOrder {
     };
     let place = |id| Some((NodeId(id), LIFE));
     HotOrder {
+        cluster: ClusterId(3),
         revision: 9,
         switch: LIFE,
         places: vec![place(1), place(2)],
@@ -268,7 +269,13 @@ fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
         "it does not know that it is the active one"
     );
     let nodes = sound(&node.handle()).nodes;
-    let tables = SwitchTables { revision: 5, active: true, nodes, ..SwitchTables::default() };
+    let tables = SwitchTables {
+        cluster: ClusterId(3),
+        revision: 5,
+        active: true,
+        nodes,
+        ..SwitchTables::default()
+    };
     let tables = Order { install: Some(Install::Tables(tables)), ..hot() };
     assert_eq!(says(obey(&member, tables).unwrap()), 9);
     assert_eq!(switch.handle().snapshot().unwrap().counters.hot().len(), 1);
@@ -292,5 +299,39 @@ fn unsound_hot_keys_are_refused() {
         unsound(&mut hot);
         let refused = obey(&member, Order { hot: Some(Arc::new(hot)), ..Order::default() });
         assert!(matches!(refused, Err(OrderError::UnsoundHot(_))), "{index}: {refused:?}");
+    }
+}
+
+/// Whichever comes first: it has them whole, in all threads, and nothing of the other.
+#[test]
+fn of_two_clusters_that_give_a_switch_tables_at_once_it_follows_one() {
+    for _ in 0..20 {
+        let switch = start_switch();
+        let give = |cluster: u64, revision| {
+            let member = MemberHandle::Switch(switch.handle());
+            let cluster = ClusterId(cluster);
+            let tables = SwitchTables { cluster, revision, ..SwitchTables::default() };
+            move || {
+                let tables = Order { install: Some(Install::Tables(tables)), ..Order::default() };
+                let report = obey(&member, tables).unwrap();
+                let from = report.at;
+                let lease =
+                    Lease { life: report.life, cluster, revision, from, duration_ms: 3_600_000 };
+                obey(&member, Order { lease: Some(lease), ..Order::default() }).unwrap().state
+            }
+        };
+        let (one, other) = (give(3, 5), give(4, 6));
+        let said = std::thread::scope(|scope| {
+            let threads = [scope.spawn(one), scope.spawn(other)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let snapshot = switch.handle().snapshot().unwrap();
+        let follows = snapshot.cluster.unwrap();
+        assert_eq!(snapshot.revision, follows.0 + 2, "{snapshot:?}");
+        for state in said {
+            let MemberReport::Switch(counters) = state else { panic!() };
+            assert_eq!((counters.cluster, counters.revision), (Some(follows), follows.0 + 2));
+        }
+        assert!(snapshot.leased);
     }
 }
