@@ -11,7 +11,7 @@ use crate::files::Reserve;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::store::{
-    BackendUrl, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedbMapStore, RedisBackend,
+    BackendUrl, FileMapStore, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend,
     ShardIdentity, StoreError, SyncPolicy,
 };
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
@@ -192,7 +192,7 @@ impl Server {
     pub fn start_standby(config: &Config) -> Result<Self, StartError> {
         let reserve = Reserve::new(controller_files(config.switches.len() + config.nodes.len()));
         let path = map_store_path(&config.controller.data)?;
-        let open = move || RedbMapStore::open(&path).map(MapStore::File);
+        let open = move || FileMapStore::open(&path).map(MapStore::File);
         let driver = ControllerDriver::stand_by(plan(config)?, open)?;
         let roles = Roles { controller: Some(driver.handle()), ..Roles::default() };
         let mut tried = config.controller.admins().into_iter();
@@ -394,11 +394,12 @@ fn draw_store_id() -> Result<StoreId, StartError> {
 
 /// Opens the store in this directory, which is created if need be.
 pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
-    Ok(MapStore::File(RedbMapStore::open(&map_store_path(data)?)?))
+    Ok(MapStore::File(FileMapStore::open(&map_store_path(data)?)?))
 }
 
 fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
     fs::create_dir_all(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
+    // The name of the first format, which was a database: backups and scripts know it.
     Ok(data.join("map.redb"))
 }
 

@@ -25,8 +25,8 @@ impl Judge {
     /// For a switch in this life, without tables, lease and hot keys.
     #[must_use]
     pub fn new(life: Life) -> Self {
-        let tenure = Tenure::new(life);
-        Self { tenure, cluster: None, tables: 0, active: false, installed: 0, forgotten: 0 }
+        let (tenure, cluster) = (Tenure::new(life), None);
+        Self { tenure, cluster, tables: 0, active: false, installed: 0, forgotten: 0 }
     }
 
     /// Whether tables of this cluster may be installed: those that come first say whom the switch
@@ -42,8 +42,9 @@ impl Judge {
         self.cluster
     }
 
-    /// Whether an order is to be installed: unless it is of another cluster, there is a newer one, it was made for another
-    /// life, or the switch stands by. `stay_of` is the stay of a key in the directory.
+    /// Whether an order is to be installed: unless it is of another cluster, there is a newer one,
+    /// it was made for another life, or the switch stands by. `stay_of` is the stay of a key in the
+    /// directory.
     ///
     /// Nor is it if a key comes in with a stay that may have been here before, as after the
     /// directory was forgotten: a late answer to a read of then would prove the entry wrongly. The

@@ -27,8 +27,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The only pipeline of a switch, without tables and lease: it drops everything until it has
-    /// both.
+    /// The only pipeline of a switch; it drops everything until it has tables and a lease.
     #[must_use]
     pub fn new(life: Life) -> Self {
         Self::sharing(life, Arc::new(Directory::new(life)))
@@ -54,27 +53,24 @@ impl Pipeline {
         pipeline
     }
 
-    /// A pipeline for what is left to it by a switch that keeps the directory. It takes no orders
-    /// of hot keys itself.
+    /// For what is left to it by a switch that keeps the directory. It takes no hot keys itself.
     #[must_use]
     pub fn behind(life: Life, keeper: Arc<dyn Keeper>) -> Self {
         Self { keeper: Some(keeper), counters: Counters::default(), ..Self::new(life) }
     }
 
-    /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
+    /// Breaks a rule on purpose, for the simulator to notice.
     pub fn plant(&mut self, plant: Plant) {
         self.plant = Some(plant);
         self.loads.plant(plant);
     }
 
-    /// From now on, spreads the reads of a key over all its readers, whatever they said to hold.
-    /// Marks are hints, on which no answer depends: with this the simulator shows it.
+    /// From now on, spreads reads over all readers, whatever they said to hold. Marks are hints.
     pub fn choose_blindly(&mut self) {
         self.blind = true;
     }
 
-    /// From now on, splits multigets with hints by these, as a target without loops must. Others
-    /// are split as ever: such a target leaves them to whoever stands behind it.
+    /// From now on, splits multigets with hints by these, as a target without loops must.
     pub fn split_by_hints(&mut self) {
         self.by_hints = true;
     }

@@ -7,7 +7,7 @@ pub use handle::{Change, ControllerHandle, NamedKey, RequestError};
 
 use super::delivery::Line;
 use crate::fatal;
-use crate::store::{RedbMapStore, StoreError};
+use crate::store::{FileMapStore, StoreError};
 use cluster::Member;
 use controller::{ConfigError, ControllerConfig, KeyspaceSpec, Saved};
 use handle::Mail;
@@ -56,7 +56,7 @@ pub enum MapStore {
     /// Nowhere: the cluster ends with the process.
     Memory,
     /// In a file, which is locked as long as this exists.
-    File(RedbMapStore),
+    File(FileMapStore),
 }
 
 impl MapStore {

@@ -55,6 +55,20 @@ pub enum StoreError {
         /// What was found.
         detail: String,
     },
+    /// A controller's state cannot be made sense of.
+    #[error(
+        "{} is damaged ({detail}), and was left as it is: restore the newest copy of it; if there \
+         is none, move it away and have the map rebuilt from what the nodes have on record \
+         (`keyway controller rebuild`, docs/operating/recovery.md). A controller that starts \
+         without it is that of a new cluster, which no node with data follows",
+        path.display()
+    )]
+    MapDamaged {
+        /// The store.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
     /// The value given cannot be written down.
     #[error("cannot write the value to {}: {why}", path.display())]
     Encode {
@@ -95,6 +109,10 @@ pub enum StoreError {
 impl StoreError {
     pub(super) fn io(path: &Path, why: std::io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), why }
+    }
+
+    pub(super) fn map_damaged(path: &Path, detail: impl ToString) -> Self {
+        Self::MapDamaged { path: path.to_path_buf(), detail: detail.to_string() }
     }
 
     pub(super) fn damaged(path: &Path, detail: impl ToString) -> Self {

@@ -1,62 +1,65 @@
 //! The store of a controller: one value, written seldom and read at the start.
+//!
+//! It is a file of a line that says what it is, a line with a checksum of all that follows, and the
+//! value as JSON. A new value is written beside it and takes its name when it is on disk, so that
+//! at every moment the whole file is there, with the old value or the new one. What is there and
+//! is anything else is damage, be it empty: a controller that took it for a new store would be
+//! that of a new cluster, and the data of its nodes would be out of reach.
+//!
+//! No embedded database does this: those we know panic on pages that have changed under them, or go
+//! back to the commit before.
 
 use super::StoreError;
-use redb::{Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_128;
 
-/// Layout of the tables below; raised when it changes.
-const FORMAT: u32 = 1;
-const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keyway");
-const FORMAT_KEY: &str = "format";
-const VALUE_KEY: &str = "value";
-/// The value is some hundred kilobytes at most, so that little is gained by caching it.
-const CACHE_BYTES: usize = 1 << 20;
+/// Layout of the file; raised when it changes. The first one was a database.
+const FORMAT: u32 = 2;
+
+/// What every file begins with, in any format from the second on; the number follows.
+const MAGIC: &str = "keyway controller state ";
+
+/// What a file of the first format begins with.
+const FIRST_MAGIC: &[u8] = b"redb";
+
+/// Keys and addresses of a cluster are nobody else's business.
+const MODE: u32 = 0o600;
 
 /// Keeps one value in a file, each replacement whole or not at all.
-pub struct RedbMapStore {
+#[derive(Debug)]
+pub struct FileMapStore {
     path: PathBuf,
-    database: Database,
+    lock: File,
 }
 
-impl RedbMapStore {
-    /// Opens the file, or creates it with no value.
+impl FileMapStore {
+    /// Takes the file for this process, if it is whole or is not there yet.
     ///
     /// # Errors
     ///
-    /// If another process has it open, it is damaged or of another format, or cannot be read.
+    /// If another process has it, it is damaged or of another format, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let database = Database::builder()
-            .set_cache_size(CACHE_BYTES)
-            .create(path)
-            .map_err(|error| open_error(path, error))?;
-        let store = Self { path: path.to_path_buf(), database };
-        match store.get(FORMAT_KEY)? {
-            Some(found) if found == FORMAT.to_be_bytes() => Ok(store),
-            Some(found) => Err(StoreError::Format {
-                path: store.path,
-                found: describe_format(&found),
-                known: FORMAT,
-            }),
-            None => {
-                store.put(FORMAT_KEY, &FORMAT.to_be_bytes())?;
-                sync_parent(path)?;
-                Ok(store)
-            }
-        }
+        let store = Self { path: path.to_path_buf(), lock: lock(path)? };
+        store.read()?;
+        Ok(store)
     }
 
     /// The value last saved; `None` if there never was one.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or is not a `T`.
+    /// If it cannot be read, is damaged, or is not a `T`.
     pub fn load<T: DeserializeOwned>(&self) -> Result<Option<T>, StoreError> {
-        let Some(bytes) = self.get(VALUE_KEY)? else { return Ok(None) };
-        match serde_json::from_slice(&bytes) {
+        let Some(file) = self.read()? else { return Ok(None) };
+        match serde_json::from_slice(body(&file)) {
             Ok(value) => Ok(Some(value)),
-            Err(error) => Err(StoreError::damaged(&self.path, error)),
+            Err(error) => Err(StoreError::map_damaged(&self.path, error)),
         }
     }
 
@@ -66,67 +69,95 @@ impl RedbMapStore {
     ///
     /// If it cannot be written; the old value is then still there, unless the disk lied.
     pub fn save<T: Serialize>(&self, value: &T) -> Result<(), StoreError> {
-        let bytes = serde_json::to_vec(value)
+        let body = serde_json::to_vec(value)
             .map_err(|why| StoreError::Encode { path: self.path.clone(), why })?;
-        self.put(VALUE_KEY, &bytes)
-    }
-
-    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.try_get(key).map_err(|error| self.error(error))
-    }
-
-    fn put(&self, key: &str, value: &[u8]) -> Result<(), StoreError> {
-        self.try_put(key, value).map_err(|error| self.error(error))
-    }
-
-    fn try_get(&self, key: &str) -> Result<Option<Vec<u8>>, redb::Error> {
-        let table = match self.database.begin_read()?.open_table(TABLE) {
-            Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let unfinished = beside(&self.path, ".unfinished");
+        let write = || {
+            let mut file = OpenOptions::new()
+                .create(true)
+                .truncate(true)
+                .write(true)
+                .mode(MODE)
+                .open(&unfinished)?;
+            file.write_all(&head(&body))?;
+            file.write_all(&body)?;
+            file.sync_all()
         };
-        Ok(table.get(key)?.map(|value| value.value().to_vec()))
+        write().map_err(|why| StoreError::io(&unfinished, why))?;
+        std::fs::rename(&unfinished, &self.path).map_err(|why| StoreError::io(&self.path, why))?;
+        sync_parent(&self.path)
     }
 
-    /// Commits with redb's default durability, which is fsync.
-    fn try_put(&self, key: &str, value: &[u8]) -> Result<(), redb::Error> {
-        let transaction = self.database.begin_write()?;
-        transaction.open_table(TABLE)?.insert(key, value)?;
-        transaction.commit()?;
-        Ok(())
-    }
-
-    fn error(&self, error: redb::Error) -> StoreError {
-        match error {
-            redb::Error::Io(source) => StoreError::io(&self.path, source),
-            other => StoreError::damaged(&self.path, other),
-        }
+    /// The whole file, if it is there; its checksum is right then.
+    fn read(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let file = match std::fs::read(&self.path) {
+            Ok(file) => file,
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(why) => return Err(StoreError::io(&self.path, why)),
+        };
+        check(&self.path, &file)?;
+        Ok(Some(file))
     }
 }
 
-fn open_error(path: &Path, error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => StoreError::Locked { path: path.to_path_buf() },
-        DatabaseError::UpgradeRequired(version) => StoreError::Format {
-            path: path.to_path_buf(),
-            found: format!("redb {version}"),
-            known: FORMAT,
-        },
-        // What is not a database at all.
-        DatabaseError::Storage(StorageError::Io(source))
-            if source.kind() == std::io::ErrorKind::InvalidData =>
-        {
-            StoreError::damaged(path, source)
-        }
-        DatabaseError::Storage(StorageError::Io(source)) => StoreError::io(path, source),
-        other => StoreError::damaged(path, other),
+impl Drop for FileMapStore {
+    /// Closing the file is not enough if a process that is just being started has inherited it.
+    fn drop(&mut self) {
+        // It is closed anyway, and a failure would help nobody.
+        let _ = self.lock.unlock();
     }
 }
 
-fn describe_format(bytes: &[u8]) -> String {
-    match bytes.try_into() {
-        Ok(number) => u32::from_be_bytes(number).to_string(),
-        Err(_) => "unknown".to_string(),
+/// The lock is a file of its own, because the other one is replaced.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let name = beside(path, ".lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(&name);
+    let file = file.map_err(|why| StoreError::io(&name, why))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: path.to_path_buf() }),
+        Err(TryLockError::Error(why)) => Err(StoreError::io(&name, why)),
+    }
+}
+
+/// A file of this name with an ending.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or(OsStr::new("map")).to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// The two lines before a value.
+fn head(body: &[u8]) -> Vec<u8> {
+    format!("{MAGIC}{FORMAT}\n{:032x}\n", xxh3_128(body)).into_bytes()
+}
+
+/// What follows the two lines.
+fn body(file: &[u8]) -> &[u8] {
+    let mut lines = file.splitn(3, |byte| *byte == b'\n');
+    lines.nth(2).unwrap_or_default()
+}
+
+fn check(path: &Path, file: &[u8]) -> Result<(), StoreError> {
+    if file.is_empty() {
+        return Err(StoreError::map_damaged(path, "it is empty"));
+    }
+    if file.starts_with(&head(body(file))) {
+        return Ok(());
+    }
+    let format = |found: &str| {
+        let found = found.to_owned();
+        Err(StoreError::Format { path: path.to_path_buf(), found, known: FORMAT })
+    };
+    if file.starts_with(FIRST_MAGIC) {
+        return format("1");
+    }
+    let first = file.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let number = std::str::from_utf8(first).ok().and_then(|line| line.strip_prefix(MAGIC));
+    match number.and_then(|number| number.parse::<u32>().ok()) {
+        Some(number) if number > FORMAT => format(&number.to_string()),
+        Some(_) => Err(StoreError::map_damaged(path, "its checksum is wrong")),
+        None => Err(StoreError::map_damaged(path, "it does not begin as a controller's state")),
     }
 }
 
@@ -136,7 +167,7 @@ fn sync_parent(path: &Path) -> Result<(), StoreError> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    std::fs::File::open(parent)
+    File::open(parent)
         .and_then(|directory| directory.sync_all())
         .map_err(|source| StoreError::io(parent, source))
 }
@@ -145,7 +176,8 @@ fn sync_parent(path: &Path) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use std::io::{Seek, SeekFrom, Write};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     type Value = BTreeMap<String, Vec<u64>>;
 
@@ -157,28 +189,34 @@ mod tests {
     fn the_value_last_saved_is_loaded_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("map");
-        assert_eq!(RedbMapStore::open(&path).unwrap().load::<Value>().unwrap(), None);
+        assert_eq!(FileMapStore::open(&path).unwrap().load::<Value>().unwrap(), None);
         for number in [1, 50, 2] {
-            let store = RedbMapStore::open(&path).unwrap();
+            let store = FileMapStore::open(&path).unwrap();
             store.save(&value(number)).unwrap();
             assert_eq!(store.load::<Value>().unwrap(), Some(value(number)));
             drop(store);
-            let store = RedbMapStore::open(&path).unwrap();
+            let store = FileMapStore::open(&path).unwrap();
             assert_eq!(store.load::<Value>().unwrap(), Some(value(number)));
         }
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
     }
 
-    /// A copy of the file at that moment is what a crash would leave.
+    /// A copy of the directory at that moment is what a crash would leave; the rest of a save that
+    /// did not come to its end does no harm.
     #[test]
     fn a_saved_value_is_on_disk_when_save_returns() {
         let dir = tempfile::tempdir().unwrap();
-        let store = RedbMapStore::open(&dir.path().join("map")).unwrap();
+        let store = FileMapStore::open(&dir.path().join("map")).unwrap();
         for number in 1..10 {
             store.save(&value(number)).unwrap();
             let copy = dir.path().join("copy");
-            std::fs::copy(dir.path().join("map"), &copy).unwrap();
-            let copied = RedbMapStore::open(&copy).unwrap();
+            fs::copy(dir.path().join("map"), &copy).unwrap();
+            fs::write(dir.path().join("copy.unfinished"), b"keyway contr").unwrap();
+            let copied = FileMapStore::open(&copy).unwrap();
             assert_eq!(copied.load::<Value>().unwrap(), Some(value(number)));
+            copied.save(&value(3)).unwrap();
+            assert_eq!(copied.load::<Value>().unwrap(), Some(value(3)));
         }
     }
 
@@ -186,57 +224,83 @@ mod tests {
     fn a_store_in_use_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("map");
-        let _held = RedbMapStore::open(&path).unwrap();
-        let error = RedbMapStore::open(&path).err().unwrap();
+        let held = FileMapStore::open(&path).unwrap();
+        let error = FileMapStore::open(&path).err().unwrap();
         assert!(matches!(error, StoreError::Locked { .. }), "{error}");
         assert!(error.to_string().contains("in use by another keyway process"), "{error}");
+        drop(held);
+        FileMapStore::open(&path).unwrap();
     }
 
     #[test]
     fn another_format_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("map");
-        RedbMapStore::open(&path).unwrap().put(FORMAT_KEY, &7u32.to_be_bytes()).unwrap();
-        let error = RedbMapStore::open(&path).err().unwrap().to_string();
-        assert!(error.contains("has format 7"), "{error}");
+        for (file, format) in [(&b"redb\x1a\x0a"[..], "1"), (b"keyway controller state 7\n", "7")] {
+            fs::write(&path, file).unwrap();
+            let error = FileMapStore::open(&path).err().unwrap();
+            assert!(matches!(error, StoreError::Format { .. }), "{error}");
+            assert!(error.to_string().contains(&format!("has format {format}")), "{error}");
+        }
+    }
+
+    /// Damaged, of another format, or not there: but never another value, and never a new store.
+    #[track_caller]
+    fn is_refused(path: &Path, file: &[u8], what: &str) {
+        fs::write(path, file).unwrap();
+        match FileMapStore::open(path) {
+            Err(StoreError::MapDamaged { .. } | StoreError::Format { .. }) => {}
+            other => panic!("{what}: {other:?}"),
+        }
+        assert_eq!(fs::read(path).unwrap(), file, "{what}: it is left as it was found");
     }
 
     #[test]
-    fn what_is_not_a_store_or_not_the_value_is_damaged() {
+    fn every_byte_that_changes_and_every_end_that_is_missing_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("map");
-        std::fs::write(&path, b"text that somebody put here").unwrap();
-        let error = RedbMapStore::open(&path).err().unwrap();
-        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-        assert_eq!(std::fs::read(&path).unwrap(), b"text that somebody put here");
+        FileMapStore::open(&path).unwrap().save(&value(4)).unwrap();
+        let good = fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            for flip in [1, 2, 0x20, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] ^= flip;
+                is_refused(&path, &bad, &format!("byte {at} xor {flip}"));
+            }
+        }
+        for len in 0..good.len() {
+            is_refused(&path, &good[..len], &format!("{len} bytes"));
+            let mut zeroed = good.clone();
+            zeroed[len..].fill(0);
+            is_refused(&path, &zeroed, &format!("zeros from {len} on"));
+        }
+        is_refused(&path, &[&good[..], b" "].concat(), "a byte too many");
+        fs::write(&path, good).unwrap();
+        assert_eq!(FileMapStore::open(&path).unwrap().load().unwrap(), Some(value(4)));
+    }
 
-        std::fs::remove_file(&path).unwrap();
-        let store = RedbMapStore::open(&path).unwrap();
+    #[test]
+    fn what_is_not_the_value_is_damaged_and_it_is_said_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("map");
+        is_refused(&path, b"", "an empty file");
+        is_refused(&path, b"text that somebody put here", "text");
+        let error = FileMapStore::open(&path).err().unwrap().to_string();
+        for words in [&path.display().to_string(), "copy", "rebuild"] {
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        fs::remove_file(&path).unwrap();
+        let store = FileMapStore::open(&path).unwrap();
         store.save(&"no map").unwrap();
         let error = store.load::<Value>().err().unwrap();
-        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-    }
-
-    #[test]
-    fn a_store_whose_pages_were_overwritten_is_damaged_or_at_least_not_wrong() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("map");
-        RedbMapStore::open(&path).unwrap().save(&value(50)).unwrap();
-        let mut file = std::fs::File::options().write(true).open(&path).unwrap();
-        file.seek(SeekFrom::Start(100)).unwrap();
-        file.write_all(&[0xab; 400]).unwrap();
-        drop(file);
-        match RedbMapStore::open(&path).and_then(|store| store.load::<Value>()) {
-            Ok(loaded) => assert_eq!(loaded, Some(value(50))),
-            Err(error) => assert!(matches!(error, StoreError::Damaged { .. }), "{error}"),
-        }
+        assert!(matches!(error, StoreError::MapDamaged { .. }), "{error}");
     }
 
     #[test]
     fn a_directory_that_is_not_there_is_an_error_that_names_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("nowhere/map");
-        let error = RedbMapStore::open(&path).err().unwrap();
+        let error = FileMapStore::open(&path).err().unwrap();
         assert!(matches!(error, StoreError::Io { .. }), "{error}");
         assert!(error.to_string().contains("nowhere/map"), "{error}");
     }
