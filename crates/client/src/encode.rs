@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use wire::big::{EXPIRY_BIG, time_of};
 use wire::{
     BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header,
-    IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody, flag,
+    IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody, SinceBody,
+    flag,
 };
 
 /// Appends the datagram of a request for one key.
@@ -119,7 +120,9 @@ fn cas_fields<'a>(
         Expect::Version(version) => (0, version, &[][..]),
         Expect::Value(expected) => (flag::CAS_VALUE, 0, expected),
     };
-    let len = HEADER_LEN + CasBody::LEN + key.len() + expected.len() + value.len();
+    // Every write needs room to say since when its client is known.
+    let fields = HEADER_LEN + CasBody::LEN + SinceBody::LEN;
+    let len = fields + key.len() + expected.len() + value.len();
     if len > DATAGRAM_MAX {
         return Err(StartError::CasTooLarge { len });
     }

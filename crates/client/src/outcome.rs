@@ -71,8 +71,11 @@ pub enum Refusal {
 pub enum UnknownReason {
     /// No node answered before the deadline, however often it was asked.
     NoAnswer,
-    /// The key's writes went anywhere, the switch that knew where is another one now, and so no
-    /// node can tell whether this one was among them.
+    /// Nodes had no room for it as long as there was time. An earlier copy may have found some.
+    Overloaded,
+    /// Whoever knew whether an earlier copy was taken has forgotten it: the key's writes went
+    /// anywhere and the switch that knew where is another one now, or the head of the key's
+    /// partition had to make room for other clients.
     Uncertain,
     /// The client was closed while the request was on its way.
     Closed,
@@ -171,6 +174,7 @@ impl Refusal {
             | Code::Away
             | Code::Uncertain
             | Code::Settling
+            | Code::NoSession
             | Code::PartsMissing => return None,
         })
     }
@@ -224,7 +228,10 @@ impl fmt::Display for UnknownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoAnswer => "no answer before the deadline",
-            Self::Uncertain => "the switch changed, and nobody knows whether it was written before",
+            Self::Overloaded => "overloaded: no node had room for it before the deadline",
+            Self::Uncertain => {
+                "whoever knew whether it was written before has forgotten it, or is another switch"
+            }
             Self::Closed => "the client was closed before the answer came",
         })
     }

@@ -7,7 +7,11 @@ use crate::window::{Cause, Owner, Pending};
 use crate::{NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
 use cluster::Plant;
 use machine::Instant;
+use std::time::Duration;
 use wire::{Body, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries};
+
+/// For how long whoever forgets clients remembers one that it has heard.
+const SESSION_KEPT: Duration = Duration::from_millis(wire::SESSION_KEPT_MS as u64);
 
 impl Client {
     pub(crate) fn take_reply(&mut self, now: Instant, datagram: &[u8]) -> Result<(), DropReason> {
@@ -161,6 +165,10 @@ impl Client {
             if code == Code::Uncertain && pending.op.is_write() {
                 return self.end_uncertain(now, seq);
             }
+            if code == Code::NoSession && pending.op.is_write() {
+                return self.take_no_session(now, seq, header.object_version());
+            }
+            pending.overloaded = overloaded;
             let from_copy = code == Code::NotHere && pending.ask_at_home();
             let from_home = code == Code::Away && pending.ask_away();
             self.ask_again_later(now, seq, overloaded, from_copy || from_home);
@@ -184,6 +192,25 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         self.feed_scan(now, ticket);
+        Ok(())
+    }
+
+    /// The head may have forgotten this client. Whom it has heard it remembers for a while, so
+    /// that it has not taken a write that is younger than that: the write is sent again, and says
+    /// since when. Later answers to earlier copies change nothing.
+    fn take_no_session(&mut self, now: Instant, seq: u64, version: u64) -> Result<(), DropReason> {
+        let next = self.window.next();
+        let Some(pending) = self.window.get_mut(seq) else {
+            return Err(DropReason::UnknownRequest);
+        };
+        let young = now.since(pending.started_at) < SESSION_KEPT;
+        if !young && !pending.says_since() {
+            return self.end_uncertain(now, seq);
+        }
+        if pending.say_since(version, next) {
+            pending.next = Cause::Silence;
+            self.ask_again_later(now, seq, false, true);
+        }
         Ok(())
     }
 
@@ -329,7 +356,13 @@ impl Client {
 
     /// Nobody has answered in time.
     pub(crate) fn give_up(&mut self, seq: u64) {
-        self.end_unknown(seq, UnknownReason::NoAnswer);
+        self.end_unknown(seq, self.why_unknown(seq));
+    }
+
+    /// Why nobody knows how a request ended whose time is up.
+    pub(crate) fn why_unknown(&self, seq: u64) -> UnknownReason {
+        let overloaded = self.window.get(seq).is_some_and(|pending| pending.overloaded);
+        if overloaded { UnknownReason::Overloaded } else { UnknownReason::NoAnswer }
     }
 
     /// The write of this datagram may have been taken or not, and nobody can know any more.

@@ -11,7 +11,7 @@ use crate::{IN_FLIGHT_MAX, Ticket};
 use machine::Instant;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use wire::{Fields as _, HEADER_LEN, Op, flag};
+use wire::{Fields as _, HEADER_LEN, Op, SinceBody, flag};
 
 /// One datagram that waits for its answer.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Pending {
     pub(crate) agains: u32,
     /// Why the next copy will leave.
     pub(crate) next: Cause,
+    /// Whether the last answer was that a node has too much to do.
+    pub(crate) overloaded: bool,
     /// Whether it was told that its key is away, and asked again at once.
     asked_away: bool,
     /// Retries granted although the budget was empty.
@@ -80,6 +82,7 @@ impl Pending {
             backoff: 0,
             agains: 0,
             next: Cause::Silence,
+            overloaded: false,
             asked_away: false,
             granted: 0,
             started_at: never,
@@ -101,6 +104,30 @@ impl Pending {
     /// Its key is away: says whether it has not been told so before.
     pub(crate) fn ask_away(&mut self) -> bool {
         !std::mem::replace(&mut self.asked_away, true)
+    }
+
+    /// Whether its copies say since when the client is known.
+    pub(crate) fn says_since(&self) -> bool {
+        let header = self.datagram.first_chunk::<HEADER_LEN>();
+        self.op.is_write() && header.is_some_and(|it| it.flags() & flag::SINCE != 0)
+    }
+
+    /// Makes its next copies say since when the client is known, as NO_SESSION has told it; says
+    /// whether those before did not.
+    pub(crate) fn say_since(&mut self, version: u64, next: u64) -> bool {
+        let header = self.datagram.first_chunk_mut::<HEADER_LEN>();
+        let header = header.expect("every request was emitted with a header");
+        let flags = header.flags();
+        let len = usize::from(header.payload_len()) + SinceBody::LEN;
+        let news = self.op.is_write() && flags & flag::SINCE == 0;
+        if let Ok(len) = u16::try_from(len)
+            && news
+        {
+            header.set_flags(flags | flag::SINCE);
+            header.set_payload_len(len);
+            self.datagram.extend_from_slice(&SinceBody { since: version, next }.to_bytes());
+        }
+        news
     }
 
     /// Makes its next copies ask for hot keys at home; says whether those before did not.
@@ -143,6 +170,11 @@ impl Window {
     /// The low-water mark: all requests below it have ended.
     pub(crate) fn oldest(&self) -> u64 {
         self.first
+    }
+
+    /// The number that the next request will have.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.slots.len() as u64
     }
 
     /// How many requests wait.

@@ -35,6 +35,10 @@ pub enum Plant {
     ShowBatchUncovered,
     /// Node: pending writes are dropped when the chain changes.
     DropPending,
+    /// Node: clients are forgotten to make room, and it is not kept in mind that some were.
+    ForgetUnmarked,
+    /// Node: clients are forgotten to make room as soon as they were answered.
+    ForgetYoung,
     /// Node: sessions are not copied to a joiner.
     DropSessions,
     /// Node: a copied record replaces a newer one.
@@ -135,7 +139,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 62] = [
+    pub const ALL: [Self; 64] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -150,6 +154,8 @@ impl Plant {
         Self::OvertakeBatch,
         Self::ShowBatchUncovered,
         Self::DropPending,
+        Self::ForgetUnmarked,
+        Self::ForgetYoung,
         Self::DropSessions,
         Self::CopyOverwrites,
         Self::CollectAtOnce,

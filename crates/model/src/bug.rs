@@ -94,6 +94,8 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         | Plant::DeleteAnyway
         | Plant::SplitBatch
         | Plant::ForgetSuperseded
+        | Plant::ForgetUnmarked
+        | Plant::ForgetYoung
         | Plant::CheckCommitted
         | Plant::OvertakeBatch
         | Plant::ShowBatchUncovered

@@ -91,7 +91,7 @@ impl Replica {
         }
         // Each expired value may need a tombstone first.
         let full = self.pending.len() + 1 + BATCH_STEPS_MAX >= PENDING_MAX;
-        if full || !self.sessions.has_room(request.client) {
+        if full || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, Op::Batch, Code::Overloaded);
             return Ok(());
         }

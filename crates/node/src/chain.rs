@@ -10,9 +10,7 @@
 //! has recorded it, and then, more slowly, until the successor says that it is committed.
 
 use crate::engine::{Engine, KeyRef, Record};
-use crate::notes::session_name;
 use crate::replica::{Context, Pending, Replica, Write};
-use crate::session::Outcome;
 use cluster::{NodeId, Plant};
 use machine::Instant;
 use std::collections::BTreeSet;
@@ -253,7 +251,7 @@ impl Replica {
         self.note_counters(ctx.engine);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
             let Header { client, seq, .. } = write.header;
-            self.keep_outcome(ctx, client, seq, write.floor(), outcome);
+            self.keep_outcome(ctx, (client, seq), write.floor(), version, outcome);
             if self.is_tail() {
                 self.answer_or_hold(ctx, write, &outcome);
             }
@@ -293,23 +291,6 @@ impl Replica {
         version: u64,
     ) -> bool {
         ctx.engine.version_written(at).unwrap_or(self.collected) >= version
-    }
-
-    /// Keeps an outcome, in memory and as a note.
-    pub(crate) fn keep_outcome<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        client: u64,
-        seq: u64,
-        floor: u64,
-        outcome: Outcome,
-    ) {
-        let ended = self.sessions.record(ctx.now, client, seq, floor, outcome);
-        let note = outcome.to_note(floor);
-        ctx.engine.note(self.id(), &session_name(client, seq), Some(&note));
-        for seq in ended {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
-        }
     }
 
     fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, write: &Header) {

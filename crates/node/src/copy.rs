@@ -215,6 +215,7 @@ impl<C> Copy<C> {
                 last_version: replica.last_version,
                 stable: replica.stable,
                 collected: replica.collected,
+                forgotten: replica.sessions.forgotten(),
                 ..CopyEndBody::default()
             };
             assert!(CopyEntry::End(end).push(&mut payload), "an empty piece has room");
@@ -366,7 +367,7 @@ impl Replica {
                 let outcome = Outcome::from_copy(&session).ok_or(DropReason::BadBody)?;
                 let CopySessionBody { client, seq, floor, .. } = session;
                 if !self.sessions.knows(client, seq) {
-                    self.keep_outcome(ctx, client, seq, floor, outcome);
+                    self.keep_outcome(ctx, (client, seq), floor, outcome.version, outcome);
                 }
             }
             CopyEntry::Mark { key, stay } => {
@@ -383,6 +384,7 @@ impl Replica {
                 self.collected = self.collected.max(end.collected);
                 self.raise_stable(end.stable);
                 self.note_counters(ctx.engine);
+                self.take_forgotten(ctx, &end);
                 self.whole = true;
             }
         }

@@ -21,6 +21,8 @@ pub struct Counters {
     pub collected: u64,
     /// `keyway_node_parts_dropped`.
     pub parts_dropped: u64,
+    /// `keyway_node_sessions_forgotten`.
+    pub sessions_forgotten: u64,
     /// `keyway_node_syncs`.
     pub syncs: u64,
     /// `keyway_node_hot_reads`.
@@ -43,6 +45,7 @@ impl Default for Counters {
             expired: 0,
             collected: 0,
             parts_dropped: 0,
+            sessions_forgotten: 0,
             syncs: 0,
             hot_reads: 0,
             hot_copies_sent: 0,

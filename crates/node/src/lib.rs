@@ -18,6 +18,7 @@ mod batch;
 mod big;
 mod chain;
 mod change;
+mod clients;
 mod copies;
 mod copy;
 mod counters;

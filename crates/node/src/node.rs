@@ -15,6 +15,7 @@ use crate::reply::refuse;
 use crate::roam::{Roaming, handle_commit, handle_end, handle_fetch, handle_roaming, is_passed_on};
 use crate::seats::Seats;
 use crate::serve::{describe, serve};
+use crate::session::SESSIONS_MAX;
 use cluster::{KeyspaceId, Lease, Life, Match, NodeReport, PartitionId, Plant, RangeTable, Tenure};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
@@ -67,6 +68,7 @@ pub struct Node<E: Engine> {
     pub(crate) heat: Heat,
     pub(crate) hot: Hot,
     pub(crate) part_times: PartTimes,
+    pub(crate) sessions_max: usize,
     pub(crate) plant: Option<Plant>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -103,6 +105,7 @@ macro_rules! context {
             hot: &mut $node.hot,
             directory: $directory,
             part_times: $node.part_times,
+            sessions_max: $node.sessions_max,
             plant: $node.plant,
             scratch: &mut $node.scratch,
         }
@@ -135,6 +138,7 @@ impl<E: Engine> Node<E> {
             counters: Counters::default(),
             heat: Heat::new(now, config.rate),
             part_times: PartTimes::default(),
+            sessions_max: SESSIONS_MAX,
             plant: None,
             scratch: Vec::new(),
         }
@@ -455,6 +459,11 @@ impl<E: Engine> Node<E> {
     /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
     pub fn hot_roaming(&self) -> usize {
         self.hot.roaming.len()
+    }
+
+    /// How many clients a partition remembers.
+    pub fn set_sessions_max(&mut self, sessions_max: usize) {
+        self.sessions_max = sessions_max;
     }
 
     /// How long parts of big values stay that are those of none.

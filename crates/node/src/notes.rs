@@ -1,6 +1,7 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the marks and trips of hot keys. Names begin with a letter each: `c`,
-//! `p` and a version, `s` and a request id, `m` and a key, `t` and a key.
+//! `f` (up to where outcomes were forgotten), `p` and a version, `s` and a request id, `m` and a key,
+//! `t` and a key.
 
 use crate::engine::Engine;
 use crate::marks::Mark;
@@ -25,6 +26,11 @@ impl Replica {
                     self.collected = u64::from_be_bytes(*collected);
                 }
             }
+            Some((b'f', [])) => {
+                if let ([forgotten], []) = note.as_chunks::<8>() {
+                    self.sessions.lacks_up_to(u64::from_be_bytes(*forgotten));
+                }
+            }
             Some((b'p', _)) => {
                 let Ok(packet) = Packet::parse(note) else { return };
                 let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
@@ -36,7 +42,7 @@ impl Replica {
                 let ([client, seq], []) = id.as_chunks::<8>() else { return };
                 let Some((outcome, floor)) = Outcome::from_note(note) else { return };
                 let (client, seq) = (u64::from_be_bytes(*client), u64::from_be_bytes(*seq));
-                self.sessions.record(now, client, seq, floor, outcome);
+                self.sessions.record(now, (client, seq), floor, self.last_version, outcome);
             }
             Some((b'm', key)) => {
                 if let Some(mark) = Mark::from_note(note) {
@@ -63,6 +69,10 @@ impl Replica {
         engine.note(self.id(), b"c", Some(&note));
     }
 }
+
+/// The name of the note that keeps the newest version of an outcome that was forgotten. It comes
+/// before those of sessions, which are what is left.
+pub(crate) const FORGOTTEN_NAME: &[u8] = b"f";
 
 /// The name of the note that keeps a pending write.
 pub(crate) fn pending_name(version: u64) -> [u8; 9] {

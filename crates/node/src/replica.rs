@@ -34,6 +34,8 @@ pub(crate) struct Context<'a, E> {
     pub(crate) hot: &'a mut Hot,
     pub(crate) directory: &'a Directory,
     pub(crate) part_times: PartTimes,
+    /// Clients that a partition remembers.
+    pub(crate) sessions_max: usize,
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
@@ -178,7 +180,7 @@ pub(crate) struct Replica {
     /// Versions pending per key, ascending.
     by_key: BTreeMap<Box<[u8]>, Vec<u64>>,
     /// Version pending per request id.
-    by_request: BTreeMap<(u64, u64), u64>,
+    pub(crate) by_request: BTreeMap<(u64, u64), u64>,
     /// Batches among the pending writes.
     pub(crate) batches: BTreeSet<u64>,
     /// What this node, as the head, keeps back until the switch knows of it.

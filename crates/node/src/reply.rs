@@ -66,6 +66,18 @@ pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: 
     send(ctx, &header, &[]);
 }
 
+/// Answers a write of a client that may have been forgotten: which version it is to name, once it
+/// knows that the write was not applied.
+pub(crate) fn refuse_session<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    op: Op,
+    version: u64,
+) {
+    let header = reply_header(ctx, request, op, Code::NoSession);
+    send(ctx, &Header { object_version: version, ..header }, &[]);
+}
+
 /// Answers a write of a key whose home has no part in its writes: of which trip, and from which
 /// version on, if the switch may rely on it; else 0.
 pub(crate) fn refuse_away<E: Engine>(

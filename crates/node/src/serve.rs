@@ -63,6 +63,25 @@ pub(crate) fn serve<E: Engine>(
         refuse(ctx, header, op, code);
         return Ok(());
     }
+    let since = wire::since_of(packet.header(), packet.payload());
+    if op.is_write() && !replica.would_know(ctx, op, header, since) {
+        return Ok(());
+    }
+    let served = serve_known(replica, ctx, keyspace, packet, header, body);
+    replica.note_since(header, since);
+    served
+}
+
+/// Serves a request that was certainly not served before, or is known.
+fn serve_known<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), DropReason> {
+    let op = packet.op();
     if let Some(key) = key_of(body) {
         let of = match op {
             Op::Get => Use::Read,

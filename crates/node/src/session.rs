@@ -5,9 +5,9 @@
 //! mark that was known when it was written, and a client's newest note is never older than its
 //! mark, so a node that restarts knows the mark again.
 
+use cluster::{CLOCK_RATE_MAX_PERCENT, Plant};
 use machine::Instant;
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::{Code, Op};
 
@@ -34,25 +34,37 @@ pub(crate) enum Standing {
     Ended,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Session {
     /// The low-water mark: requests below it have ended.
     floor: u64,
-    outcomes: BTreeMap<u64, Outcome>,
+    /// By sequence number, ascending. Most clients have one: a queue takes no more room than that.
+    outcomes: VecDeque<(u64, Outcome)>,
+    /// When it was heard, to within [`HEARD_STEP`].
     heard_at: Instant,
+    /// No outcome from this number on was ever forgotten.
+    from: u64,
+    /// The newest version of a write with an outcome here, or one above it.
+    newest: u64,
 }
 
 /// The sessions of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     clients: BTreeMap<u64, Session>,
+    /// The same clients, by when they were heard.
+    by_heard: BTreeSet<(Instant, u64)>,
+    /// Outcomes of all of them.
+    outcomes: usize,
+    /// No write above this version had an outcome that was forgotten to make room.
+    forgotten: u64,
 }
 
 impl Sessions {
     pub(crate) fn standing(&self, client: u64, seq: u64) -> Standing {
         let Some(session) = self.clients.get(&client) else { return Standing::New };
-        match session.outcomes.get(&seq) {
-            Some(outcome) => Standing::Known(*outcome),
+        match session.outcome(seq) {
+            Some(outcome) => Standing::Known(outcome),
             None if seq < session.floor => Standing::Ended,
             None => Standing::New,
         }
@@ -63,6 +75,42 @@ impl Sessions {
         self.standing(client, seq) != Standing::New
     }
 
+    /// Whether an outcome of this request, if there ever was one, would still be known.
+    pub(crate) fn would_know(&self, client: u64, seq: u64) -> bool {
+        let from = self.clients.get(&client).map(|session| session.from);
+        self.forgotten == 0 || from.is_some_and(|from| from <= seq)
+    }
+
+    /// No write of this client from `next` on was sent before the version was known up to which
+    /// outcomes may have been forgotten.
+    pub(crate) fn knows_from(&mut self, client: u64, next: u64) {
+        if let Some(session) = self.clients.get_mut(&client) {
+            session.from = session.from.min(next);
+        }
+    }
+
+    /// The newest version of an outcome that was forgotten to make room, or one above it; 0 if none
+    /// ever was.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Takes in that outcomes up to this version were forgotten, here in an earlier life or by the
+    /// member that the sessions come from.
+    pub(crate) fn lacks_up_to(&mut self, forgotten: u64) {
+        if forgotten > 0 {
+            self.forgotten = self.forgotten.max(forgotten);
+            self.clients.values_mut().for_each(|session| session.from = u64::MAX);
+        }
+    }
+
+    /// Takes it that the writes of all outcomes are at most this new: copies do not say.
+    pub(crate) fn are_up_to(&mut self, version: u64) {
+        for session in self.clients.values_mut() {
+            session.newest = session.newest.max(version);
+        }
+    }
+
     /// The outcomes that come after this request id, in order: client, sequence number, low-water
     /// mark, outcome.
     pub(crate) fn after(
@@ -71,58 +119,151 @@ impl Sessions {
     ) -> impl Iterator<Item = (u64, u64, u64, Outcome)> {
         let sessions = self.clients.range(client..);
         sessions.flat_map(move |(id, session)| {
-            let from = if *id == client { Bound::Excluded(seq) } else { Bound::Unbounded };
-            let outcomes = session.outcomes.range((from, Bound::Unbounded));
+            let later = move |(at, _): &&(u64, Outcome)| *id != client || *at > seq;
+            let outcomes = session.outcomes.iter().filter(later);
             outcomes.map(|(seq, outcome)| (*id, *seq, session.floor, *outcome))
         })
     }
 
-    /// Whether there is room for one more client, or this one is known.
-    pub(crate) fn has_room(&self, client: u64) -> bool {
-        self.clients.len() < SESSIONS_MAX || self.clients.contains_key(&client)
+    /// Whether there is room for one more outcome of this client, among at most `clients_max`.
+    pub(crate) fn has_room(&self, client: u64, clients_max: usize) -> bool {
+        let room = match self.clients.get(&client) {
+            Some(session) => session.outcomes.len() < OUTCOMES_MAX,
+            None => self.clients.len() < clients_max,
+        };
+        room && self.outcomes < OUTCOMES_ALL_MAX
     }
 
-    /// Notes an outcome. Gives back the sequence numbers whose outcomes the low-water mark ended.
+    /// Whether this client has as many outcomes as one may have: no other's going makes room.
+    pub(crate) fn is_laden(&self, client: u64) -> bool {
+        self.clients.get(&client).is_some_and(|it| it.outcomes.len() >= OUTCOMES_MAX)
+    }
+
+    /// Notes the outcome of the write of this version. Gives back the sequence numbers whose
+    /// outcomes the low-water mark ended.
     pub(crate) fn record(
         &mut self,
         now: Instant,
-        client: u64,
-        seq: u64,
+        (client, seq): (u64, u64),
         floor: u64,
+        version: u64,
         outcome: Outcome,
     ) -> Vec<u64> {
-        let session = self.clients.entry(client).or_default();
-        session.heard_at = session.heard_at.max(now);
-        session.floor = session.floor.max(floor);
-        session.outcomes.insert(seq, outcome);
+        let session = self.hear(now, client, floor);
+        session.newest = session.newest.max(version);
+        let before = session.outcomes.len();
+        match session.outcomes.binary_search_by_key(&seq, |(seq, _)| *seq) {
+            Ok(at) => {
+                if let Some(place) = session.outcomes.get_mut(at) {
+                    *place = (seq, outcome);
+                }
+            }
+            Err(at) => {
+                if session.outcomes.is_empty() {
+                    session.outcomes.reserve_exact(1);
+                }
+                session.outcomes.insert(at, (seq, outcome));
+            }
+        }
         // The newest outcome stays even below the mark: its note is what remembers the mark.
         let keep_from = session.floor.min(seq);
-        let kept = session.outcomes.split_off(&keep_from);
-        let ended = std::mem::replace(&mut session.outcomes, kept);
-        ended.into_keys().collect()
+        let ends = session.outcomes.partition_point(|(seq, _)| *seq < keep_from);
+        let ended = session.outcomes.drain(..ends).map(|(seq, _)| seq).collect();
+        let after = session.outcomes.len();
+        self.outcomes = (self.outcomes + after).saturating_sub(before);
+        ended
     }
 
     /// Raises the low-water mark of a client that has a write pending.
     pub(crate) fn raise_floor(&mut self, now: Instant, client: u64, floor: u64) {
-        let session = self.clients.entry(client).or_default();
-        session.heard_at = session.heard_at.max(now);
+        self.hear(now, client, floor);
+    }
+
+    fn hear(&mut self, now: Instant, client: u64, floor: u64) -> &mut Session {
+        let from = if self.forgotten == 0 { 0 } else { u64::MAX };
+        let by_heard = &mut self.by_heard;
+        let session = self.clients.entry(client).or_insert_with(|| {
+            by_heard.insert((now, client));
+            Session { floor, outcomes: VecDeque::new(), heard_at: now, from, newest: 0 }
+        });
+        if now.since(session.heard_at) >= HEARD_STEP {
+            self.by_heard.remove(&(session.heard_at, client));
+            self.by_heard.insert((now, client));
+            session.heard_at = now;
+        }
         session.floor = session.floor.max(floor);
+        session
     }
 
     /// Ends the sessions of clients that have been silent for [`IDLE_MAX`]. Gives back the request
     /// ids whose outcomes are gone.
     pub(crate) fn end_idle(&mut self, now: Instant) -> Vec<(u64, u64)> {
-        let silent = |session: &Session| now.since(session.heard_at) >= IDLE_MAX;
-        let ended = self.clients.extract_if(.., |_, session| silent(session));
-        ended
-            .flat_map(|(client, session)| {
-                session.outcomes.into_keys().map(move |seq| (client, seq))
-            })
-            .collect()
+        let mut gone = Vec::new();
+        while let Some((heard_at, client)) = self.by_heard.first().copied() {
+            if now.since(heard_at) < IDLE_MAX + HEARD_STEP {
+                break;
+            }
+            self.remove(client, &mut gone);
+        }
+        gone
+    }
+
+    /// Forgets some of those that were heard longest ago, and at least [`KEPT`], of whom nothing is
+    /// on its way: neither is the client `busy` nor a write of its above `stable`. Gives back the
+    /// request ids whose outcomes are gone.
+    pub(crate) fn forget(
+        &mut self,
+        now: Instant,
+        stable: u64,
+        busy: impl Fn(u64) -> bool,
+        plant: Option<Plant>,
+    ) -> Vec<(u64, u64)> {
+        let mut gone = Vec::new();
+        let left = self.clients.len() - self.clients.len().div_ceil(8);
+        for _ in 0..FORGET_AT_ONCE {
+            if self.clients.len() < left {
+                break;
+            }
+            let Some((heard_at, client)) = self.by_heard.first().copied() else { break };
+            if now.since(heard_at) < KEPT + HEARD_STEP && plant != Some(Plant::ForgetYoung) {
+                break;
+            }
+            let newest = self.clients.get(&client).map_or(0, |session| session.newest);
+            if newest > stable || busy(client) {
+                self.hear(now.max(heard_at + HEARD_STEP), client, 0);
+                continue;
+            }
+            self.remove(client, &mut gone);
+            if plant != Some(Plant::ForgetUnmarked) {
+                // Also if it has no outcomes: its low-water mark goes.
+                self.forgotten = self.forgotten.max(newest).max(1);
+            }
+        }
+        gone
+    }
+
+    /// There was nobody to forget. New clients are told what to name while they are sure that they
+    /// were not taken yet, so that they can come in later.
+    pub(crate) fn expect_to_forget(&mut self) {
+        self.forgotten = self.forgotten.max(1);
+    }
+
+    fn remove(&mut self, client: u64, gone: &mut Vec<(u64, u64)>) {
+        let Some(session) = self.clients.remove(&client) else { return };
+        self.by_heard.remove(&(session.heard_at, client));
+        self.outcomes = self.outcomes.saturating_sub(session.outcomes.len());
+        gone.extend(session.outcomes.into_iter().map(|(seq, _)| (client, seq)));
     }
 
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
+    }
+}
+
+impl Session {
+    fn outcome(&self, seq: u64) -> Option<Outcome> {
+        let at = self.outcomes.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
+        self.outcomes.get(at).map(|(_, outcome)| *outcome)
     }
 }
 
@@ -157,9 +298,27 @@ impl Outcome {
 
 const NOTE_LEN: usize = 2 + 3 * 8;
 
-/// Clients per partition. At about 200 bytes each this is 3 MiB of a partition's memory; a client
-/// beyond it is told *overloaded* until an idle one is forgotten.
+/// Clients per partition. Beyond it, whoever was heard longest ago is forgotten; only if all were
+/// heard within [`KEPT`] a new one is told *overloaded*.
 pub(crate) const SESSIONS_MAX: usize = 16_384;
+
+/// Outcomes of one client that never says that it has them: as many as may be pending, so that a
+/// client with all of those is not in its own way.
+pub(crate) const OUTCOMES_MAX: usize = crate::replica::PENDING_MAX;
+
+/// Outcomes of all clients of a partition, at 40 bytes each 5 MiB of memory.
+pub(crate) const OUTCOMES_ALL_MAX: usize = 131_072;
+
+/// Sessions forgotten in one go, or found to be in use: bounds the work for one request. At most an
+/// eighth: whoever could stay should.
+const FORGET_AT_ONCE: usize = 64;
+
+/// How finely it is known when a client was heard, so that a busy one costs no more.
+const HEARD_STEP: Duration = Duration::from_millis(100);
+
+/// Who was heard within this time is not forgotten: `SESSION_KEPT_MS` of a client's clock.
+pub(crate) const KEPT: Duration =
+    Duration::from_millis(wire::SESSION_KEPT_MS as u64 * CLOCK_RATE_MAX_PERCENT as u64 / 100);
 
 /// How long a silent client is remembered.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SECS as u64);
@@ -170,26 +329,70 @@ mod tests {
 
     const DONE: Outcome = Outcome { origin: Op::Put, code: Code::Ok, version: 9, result: 0 };
 
+    fn record(
+        sessions: &mut Sessions,
+        now: Instant,
+        client: u64,
+        seq: u64,
+        floor: u64,
+    ) -> Vec<u64> {
+        sessions.record(now, (client, seq), floor, DONE.version, DONE)
+    }
+
     #[test]
     fn an_outcome_lasts_until_the_low_water_mark_passes_it() {
         let mut sessions = Sessions::default();
         let now = Instant(0);
         assert_eq!(sessions.standing(7, 1), Standing::New);
-        assert!(sessions.record(now, 7, 1, 1, DONE).is_empty());
-        assert!(sessions.record(now, 7, 2, 1, DONE).is_empty());
+        assert!(record(&mut sessions, now, 7, 1, 1).is_empty());
+        assert!(record(&mut sessions, now, 7, 2, 1).is_empty());
         assert_eq!(sessions.standing(7, 1), Standing::Known(DONE));
-        assert_eq!(sessions.record(now, 7, 5, 3, DONE), [1, 2]);
+        assert_eq!(record(&mut sessions, now, 7, 5, 3), [1, 2]);
         assert_eq!(sessions.standing(7, 2), Standing::Ended);
         assert_eq!(sessions.standing(7, 4), Standing::New);
+        assert_eq!(sessions.outcomes, 1);
     }
 
     #[test]
     fn a_silent_client_is_forgotten_in_the_end() {
         let mut sessions = Sessions::default();
-        sessions.record(Instant(0), 7, 1, 1, DONE);
+        record(&mut sessions, Instant(0), 7, 1, 1);
         assert!(sessions.end_idle(Instant(0) + IDLE_MAX / 2).is_empty());
-        assert_eq!(sessions.end_idle(Instant(0) + IDLE_MAX), [(7, 1)]);
-        assert_eq!(sessions.len(), 0);
+        assert_eq!(sessions.end_idle(Instant(0) + IDLE_MAX + HEARD_STEP), [(7, 1)]);
+        assert_eq!((sessions.len(), sessions.outcomes), (0, 0));
+        assert!(sessions.would_know(7, 1), "nothing was forgotten before its time");
+    }
+
+    #[test]
+    fn whoever_was_heard_longest_ago_is_forgotten_first_and_nobody_too_soon() {
+        let mut sessions = Sessions::default();
+        let at = |ms| Instant(0) + Duration::from_millis(ms);
+        record(&mut sessions, at(0), 7, 1, 1);
+        record(&mut sessions, at(200), 8, 1, 1);
+        record(&mut sessions, at(400), 7, 2, 1);
+        assert!(sessions.forget(at(200) + KEPT, 9, |_| false, None).is_empty());
+        let later = at(300) + KEPT;
+        assert!(sessions.forget(later, 8, |_| false, None).is_empty(), "not stable");
+        let later = later + KEPT + HEARD_STEP;
+        let gone = sessions.forget(later, 9, |client| client == 7, None);
+        assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], 9));
+        assert!(sessions.would_know(7, 3), "it was never forgotten");
+        assert!(!sessions.would_know(8, 1));
+        record(&mut sessions, later, 8, 4, 1);
+        assert!(!sessions.would_know(8, 5), "what it sent before may have been forgotten");
+        sessions.knows_from(8, 5);
+        assert!(sessions.would_know(8, 5) && !sessions.would_know(8, 4));
+    }
+
+    #[test]
+    fn a_client_that_never_moves_its_mark_has_so_many_outcomes_and_no_more() {
+        let mut sessions = Sessions::default();
+        for seq in 1..=OUTCOMES_MAX as u64 {
+            assert!(sessions.has_room(7, 2));
+            record(&mut sessions, Instant(0), 7, seq, 1);
+        }
+        assert!(!sessions.has_room(7, 2) && sessions.is_laden(7));
+        assert!(sessions.has_room(8, 2));
     }
 
     #[test]

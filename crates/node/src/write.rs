@@ -61,7 +61,7 @@ impl Replica {
         }
         // One place is kept for the tombstone that an expired value may need first.
         let full = self.pending.len() + 1 >= PENDING_MAX;
-        if full || !self.sessions.has_room(request.client) {
+        if full || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, op, Code::Overloaded);
             return Ok(());
         }

@@ -117,6 +117,9 @@ impl Samples {
         self.add_single(&metric::NODE_UPLOADS, nodes, |shard| shard.uploads as u64);
         self.add_single(&metric::NODE_PENDING, nodes, |shard| shard.report.pending);
         self.add_single(&metric::NODE_SESSIONS, nodes, |shard| shard.sessions as u64);
+        self.add_single(&metric::NODE_SESSIONS_FORGOTTEN, nodes, |shard| {
+            shard.counters.sessions_forgotten
+        });
         self.add_single(&metric::NODE_SYNCS, nodes, |shard| shard.counters.syncs);
         self.add_single(&metric::NODE_BUSY_MICROS, nodes, |shard| shard.report.busy_us);
         self.add_single(&metric::NODE_WAITING, nodes, |shard| shard.report.waiting);

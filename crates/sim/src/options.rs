@@ -34,6 +34,8 @@ pub struct Options {
     pub lease: Duration,
     /// How often the controller asks each member how it is.
     pub poll: Duration,
+    /// Clients that each partition remembers.
+    pub sessions_max: usize,
     /// What each shard may send to joiners in a second.
     pub copy_bytes_per_s: u64,
     /// How long a node may let answers wait for a sync.
@@ -177,7 +179,7 @@ impl fmt::Display for Options {
             f,
             "seed {} of profile {}, {:?} to come up, {:?} of faults\n  cluster: {} + {} nodes x {} \
              shards, r = {}, {} partitions, {} switches, {} controllers; lease {:?}, poll {:?}, \
-             copies {} B/s, sync within {:?}, hot keys: {:?}",
+             copies {} B/s, sync within {:?}, {} sessions, hot keys: {:?}",
             self.seed,
             self.profile,
             self.lead,
@@ -193,6 +195,7 @@ impl fmt::Display for Options {
             self.poll,
             self.copy_bytes_per_s,
             self.sync_delay_max,
+            self.sessions_max,
             self.hot,
         )?;
         writeln!(

@@ -40,11 +40,13 @@ pub enum Profile {
     Batches,
     /// Values in parts, and anything fails meanwhile.
     Big,
+    /// More clients than nodes remember, one after the other.
+    Crowd,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -58,6 +60,7 @@ impl Profile {
         Self::Many,
         Self::Batches,
         Self::Big,
+        Self::Crowd,
     ];
 
     /// Its name, in one word.
@@ -77,6 +80,7 @@ impl Profile {
             Self::Many => "many",
             Self::Batches => "batches",
             Self::Big => "big",
+            Self::Crowd => "crowd",
         }
     }
 }
@@ -118,6 +122,7 @@ impl Options {
             Profile::Many => draw.many(&mut options),
             Profile::Batches => draw.batches(&mut options),
             Profile::Big => draw.big(&mut options),
+            Profile::Crowd => draw.crowd(&mut options),
         }
         options
     }
@@ -144,6 +149,7 @@ impl Draw {
             controllers: self.pick(&[1, 2]),
             lease: Duration::from_millis(500),
             poll: Duration::from_millis(100),
+            sessions_max: 1_000,
             copy_bytes_per_s: self.pick(&[1 << 24, 1 << 24, 20_000]),
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
@@ -211,6 +217,20 @@ impl Draw {
         options.faults.crash_every = self.ms(&[200, 600, 1_500]);
         options.faults.power_cut_every = self.ms(&[0, 0, 1_500]);
         options.faults.client_every = self.ms(&[0, 0, 500]);
+    }
+
+    /// Clients come and go faster than they can all be remembered, and copies of what those have
+    /// sent who are gone arrive when they are long forgotten.
+    fn crowd(&mut self, options: &mut Options) {
+        self.some_noise(options);
+        options.span = self.ms(&[8_000, 12_000]);
+        options.sessions_max = usize::try_from(self.small(3, 8)).expect("at most 8");
+        options.load.clients = self.pick(&[2, 3]);
+        options.links.stray_permille = self.pick(&[50, 150]);
+        options.links.stray_max = self.ms(&[2_000, 8_000]);
+        options.faults.client_every = self.ms(&[300, 1_000]);
+        options.faults.crash_every = self.ms(&[0, 0, 1_500]);
+        options.faults.cut_every = self.ms(&[0, 0, 1_500]);
     }
 
     fn amnesia(&mut self, options: &mut Options) {

@@ -93,6 +93,7 @@ fn profiles_do_what_they_are_for() {
                 spread > 30_000 && crashes > 300 && trips > 1_500 && meanwhile
             }
             Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
+            Profile::Crowd => crashes > 50,
             Profile::Many | Profile::Batches | Profile::Big => crashes > 10 && disturbances > 10,
         };
         assert!(needs, "{profile}: {total:?}");

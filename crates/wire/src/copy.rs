@@ -187,7 +187,7 @@ mod tests {
             version: 7,
             result: 5,
         };
-        let end = CopyEndBody { kind: END, last_version: 9, stable: 8, collected: 3 };
+        let end = CopyEndBody { kind: END, last_version: 9, stable: 8, collected: 3, forgotten: 2 };
         let entries = [
             record(false, b"value"),
             record(true, b""),

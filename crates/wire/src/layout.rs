@@ -48,6 +48,8 @@ pub const TRIP_VERSIONS: usize = 4294967296;
 pub const MOMENT_TRIPS_BITS: usize = 16;
 /// For how long nodes remember a silent client's outcomes, and switches its stamps. No client retries for as long (its deadline is seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
 pub const SESSION_IDLE_SECS: usize = 600;
+/// For how long at least a node that makes room remembers a client that it has heard. A client that is told NO_SESSION within this time of the first copy of a write knows that the write was not applied.
+pub const SESSION_KEPT_MS: usize = 3000;
 /// Node ids are below this.
 pub const NODES_MAX: usize = 1024;
 /// Partitions of all keyspaces together.
@@ -290,6 +292,8 @@ pub enum Code {
     Uncertain = 0x18,
     /// Ask again, soon: parts of this big value are still on their way down the chain, or still being counted.
     Settling = 0x19,
+    /// Ask again, with `since`: the head has forgotten clients to make room, and cannot tell whether this is one of them. `object_version` is the version to name.
+    NoSession = 0x1a,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -304,7 +308,7 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -321,6 +325,7 @@ impl Code {
         Self::Away,
         Self::Uncertain,
         Self::Settling,
+        Self::NoSession,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
@@ -348,6 +353,7 @@ impl Code {
             0x17 => Some(Self::Away),
             0x18 => Some(Self::Uncertain),
             0x19 => Some(Self::Settling),
+            0x1a => Some(Self::NoSession),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
@@ -377,6 +383,7 @@ impl Code {
             Self::Away => "away",
             Self::Uncertain => "uncertain",
             Self::Settling => "settling",
+            Self::NoSession => "no_session",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
@@ -438,13 +445,15 @@ pub enum DropReason {
     NotFromSwitch = 0x17,
     /// A request at a switch that is not the active one.
     Standby = 0x18,
+    /// A number that cannot be: above what is known by more than may be new, or about what never was.
+    Implausible = 0x1a,
     /// A reply whose version could not be noted as the floor of a hot key: too many others were at it.
     Contended = 0x19,
 }
 
 impl DropReason {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Truncated,
         Self::NotOurs,
         Self::BadVersion,
@@ -469,6 +478,7 @@ impl DropReason {
         Self::NoLease,
         Self::NotFromSwitch,
         Self::Standby,
+        Self::Implausible,
         Self::Contended,
     ];
 
@@ -500,6 +510,7 @@ impl DropReason {
             0x16 => Some(Self::NoLease),
             0x17 => Some(Self::NotFromSwitch),
             0x18 => Some(Self::Standby),
+            0x1a => Some(Self::Implausible),
             0x19 => Some(Self::Contended),
             _ => None,
         }
@@ -533,6 +544,7 @@ impl DropReason {
             Self::NoLease => "no_lease",
             Self::NotFromSwitch => "not_from_switch",
             Self::Standby => "standby",
+            Self::Implausible => "implausible",
             Self::Contended => "contended",
         }
     }
@@ -634,6 +646,8 @@ pub mod flag {
     pub const END_OPEN: u8 = 1 << 5;
     /// RANGE reply: covers the interval only up to and including its last entry's key.
     pub const PARTIAL: u8 = 1 << 6;
+    /// PUT, DEL, CAS, INCR, BATCH: the payload ends with `since`. CHAIN_WRITE: never.
+    pub const SINCE: u8 = 1 << 6;
     /// PUT, CAS: keep the expiry that the present value has.
     pub const KEEP_EXPIRY: u8 = 1 << 7;
     /// RANGE and its reply: only how many keys have a value.
@@ -1432,6 +1446,42 @@ impl BatchStepBody {
         crate::bytes::put::<10, 8, 22>(&mut out, self.expiry_ms.to_be_bytes());
         crate::bytes::put::<18, 2, 22>(&mut out, self.key_len.to_be_bytes());
         crate::bytes::put::<20, 2, 22>(&mut out, self.value_len.to_be_bytes());
+        out
+    }
+}
+
+/// Last bytes of a write with SINCE: the version that NO_SESSION named, which is above 0; and the sequence number that the client had not used yet when it was told: what it numbers from there on is sent after that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SinceBody {
+    /// 8 bytes, big-endian on the wire.
+    pub since: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub next: u64,
+}
+
+impl SinceBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 16;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                since: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                next: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.since.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.next.to_be_bytes());
         out
     }
 }
@@ -2259,7 +2309,7 @@ impl CopySessionBody {
     }
 }
 
-/// CHAIN_COPY: kind 3: all has been copied; the counters of the partition.
+/// CHAIN_COPY: kind 3: all has been copied; the counters of the partition, and the newest version of an outcome that was forgotten to make room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyEndBody {
     /// 1 bytes, big-endian on the wire.
@@ -2270,22 +2320,25 @@ pub struct CopyEndBody {
     pub stable: u64,
     /// 8 bytes, big-endian on the wire.
     pub collected: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub forgotten: u64,
 }
 
 impl CopyEndBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 25;
+    pub const LEN: usize = 33;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<25>()?;
+        let (fixed, rest) = bytes.split_first_chunk::<33>()?;
         Some((
             Self {
-                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 25>(fixed)),
-                last_version: u64::from_be_bytes(crate::bytes::get::<1, 8, 25>(fixed)),
-                stable: u64::from_be_bytes(crate::bytes::get::<9, 8, 25>(fixed)),
-                collected: u64::from_be_bytes(crate::bytes::get::<17, 8, 25>(fixed)),
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 33>(fixed)),
+                last_version: u64::from_be_bytes(crate::bytes::get::<1, 8, 33>(fixed)),
+                stable: u64::from_be_bytes(crate::bytes::get::<9, 8, 33>(fixed)),
+                collected: u64::from_be_bytes(crate::bytes::get::<17, 8, 33>(fixed)),
+                forgotten: u64::from_be_bytes(crate::bytes::get::<25, 8, 33>(fixed)),
             },
             rest,
         ))
@@ -2293,12 +2346,13 @@ impl CopyEndBody {
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 25] {
-        let mut out = [0; 25];
-        crate::bytes::put::<0, 1, 25>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 8, 25>(&mut out, self.last_version.to_be_bytes());
-        crate::bytes::put::<9, 8, 25>(&mut out, self.stable.to_be_bytes());
-        crate::bytes::put::<17, 8, 25>(&mut out, self.collected.to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 33] {
+        let mut out = [0; 33];
+        crate::bytes::put::<0, 1, 33>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 33>(&mut out, self.last_version.to_be_bytes());
+        crate::bytes::put::<9, 8, 33>(&mut out, self.stable.to_be_bytes());
+        crate::bytes::put::<17, 8, 33>(&mut out, self.collected.to_be_bytes());
+        crate::bytes::put::<25, 8, 33>(&mut out, self.forgotten.to_be_bytes());
         out
     }
 }
@@ -2775,6 +2829,13 @@ pub mod metric {
         kind: Kind::Gauge,
         labels: &["node"],
         help: "Client sessions held, over all partitions.",
+    };
+    /// Client sessions that were forgotten before their time to make room for others.
+    pub const NODE_SESSIONS_FORGOTTEN: Metric = Metric {
+        name: "keyway_node_sessions_forgotten",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Client sessions that were forgotten before their time to make room for others.",
     };
     /// Times the engine made a batch durable.
     pub const NODE_SYNCS: Metric = Metric {

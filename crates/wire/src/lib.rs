@@ -29,6 +29,7 @@ pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step
 pub use big::PartKey;
 pub use body::{
     Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam,
+    since_of,
 };
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;

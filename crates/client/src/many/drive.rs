@@ -3,7 +3,7 @@
 use super::{Answered, Limits, Many, Part};
 use crate::machine::Client;
 use crate::window::{Owner, Pending};
-use crate::{Expiry, NotDone, Outcome, Reply, Request, StartError, Ticket, UnknownReason};
+use crate::{Expiry, NotDone, Outcome, Reply, Request, StartError, Ticket};
 use cluster::{Keyspace, Plant};
 use machine::Instant;
 use std::sync::Arc;
@@ -162,11 +162,12 @@ impl Client {
         let Some(mut many) = self.many.remove(&ticket) else { return };
         for seq in std::mem::take(&mut many.in_flight) {
             let sent = self.window.get(seq).is_some_and(|pending| pending.copies > 0);
+            let why = self.why_unknown(seq);
             if let Some(Owner::Many(_, mut part)) = self.end(seq)
                 && sent
             {
                 let missing = part.missing;
-                many.fail(&mut part, missing, NotDone::Unknown(UnknownReason::NoAnswer));
+                many.fail(&mut part, missing, NotDone::Unknown(why));
             }
         }
         self.conclude(ticket, Outcome::Done(many.finish()));

@@ -119,7 +119,7 @@ struct World {
 
 impl World {
     /// It has a seat in both partitions, and holds a lot in one and a record in the other.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut map = Chain::new(2).map;
         let mut kept = map.partitions[0].clone();
         kept.chain.truncate(1);

@@ -129,6 +129,7 @@ impl World {
             let config = NodeConfig { shard: shard.index, shards, life, rate };
             let mut machine = Node::new(config, disk, local);
             machine.set_part_times(PART_TIMES);
+            machine.set_sessions_max(self.options.sessions_max);
             if let Some(plant) = self.options.plant {
                 machine.plant(plant);
             }

@@ -1,0 +1,193 @@
+//! Clients beyond what a partition remembers: somebody is forgotten, and nothing is done twice.
+
+use super::vacating::Noted;
+use super::*;
+use crate::session::KEPT;
+use wire::{Fields as _, SinceBody};
+
+const ROOM: usize = 8;
+const LONG: Duration = Duration::from_millis(KEPT.as_millis() as u64 + 1_000);
+
+impl Chain {
+    fn of_few_clients(count: u16) -> Self {
+        let mut chain = Self::new(count);
+        chain.nodes.iter_mut().for_each(|node| node.set_sessions_max(ROOM));
+        chain
+    }
+
+    /// One INCR of the same key by this client, perhaps with `since` and `next`.
+    fn incr_as(&mut self, client: u64, seq: u64, since: Option<(u64, u64)>) -> Option<Reply> {
+        let mut header = Header { client, ..self.stamped(Op::Incr, b"n", seq) };
+        let body = IncrBody { delta: 1 }.to_bytes();
+        let last = since.map(|(since, next)| SinceBody { since, next }.to_bytes());
+        header.flags = if last.is_some() { flag::SINCE } else { 0 };
+        self.send(&header, &[&body, b"n", last.as_ref().map_or(&[], |it| &it[..])]);
+        self.settle();
+        self.replies.pop()
+    }
+
+    fn code_as(&mut self, client: u64, seq: u64, since: Option<(u64, u64)>) -> Code {
+        self.incr_as(client, seq, since).expect("an answer").code
+    }
+
+    /// So many clients that the first of them are forgotten: gives the number of increments.
+    fn crowd(&mut self) -> u64 {
+        for client in 1..=ROOM as u64 {
+            assert_eq!(self.code_as(client, 1, None), Code::Ok);
+        }
+        self.pass(LONG);
+        self.settle();
+        assert_eq!(self.code_as(ROOM as u64 + 1, 1, None), Code::Ok, "somebody goes");
+        ROOM as u64 + 1
+    }
+
+    fn sum(&mut self) -> u64 {
+        String::from_utf8(self.get(b"n").unwrap()).unwrap().parse().unwrap()
+    }
+}
+
+#[test]
+fn room_is_made_for_new_clients_by_forgetting_who_was_heard_longest_ago() {
+    let mut chain = Chain::of_few_clients(3);
+    let mut sum = chain.crowd();
+    for client in 100..200 {
+        let told = chain.incr_as(client, 1, None).unwrap();
+        assert_eq!(told.code, Code::NoSession);
+        let reply = chain.incr_as(client, 1, Some((told.version, 2))).unwrap();
+        sum += u64::from(reply.code == Code::Ok);
+        assert!(matches!(reply.code, Code::Ok | Code::Overloaded), "{reply:?}");
+        chain.pass(LONG / 4);
+        chain.settle();
+    }
+    assert!(sum > 100, "{sum}");
+    assert_eq!(chain.sum(), sum);
+    for node in &chain.nodes {
+        assert!(node.sessions() <= ROOM, "{}", node.sessions());
+        assert!(node.counters().sessions_forgotten > 50);
+    }
+}
+
+#[test]
+fn who_was_heard_a_moment_ago_is_not_forgotten() {
+    let mut chain = Chain::of_few_clients(2);
+    for client in 1..=ROOM as u64 {
+        assert_eq!(chain.code_as(client, 1, None), Code::Ok);
+    }
+    assert_eq!(chain.code_as(99, 1, None), Code::Overloaded);
+    // While it is sure that it was not taken, it learns how to say so later.
+    let told = chain.incr_as(99, 1, None).unwrap();
+    assert_eq!(told.code, Code::NoSession);
+    let since = Some((told.version, 2));
+    chain.pass(KEPT);
+    chain.settle();
+    assert_eq!(chain.code_as(99, 1, since), Code::Overloaded);
+    assert_eq!(chain.incr_as(1, 1, None).unwrap().code, Code::Ok, "a retry is answered");
+    assert_eq!(chain.code_as(2, 2, None), Code::Ok, "all is known of this one");
+    chain.pass(Duration::from_millis(100));
+    chain.settle();
+    assert_eq!(chain.code_as(99, 1, since), Code::Ok);
+    assert_eq!(chain.sum(), ROOM as u64 + 2);
+}
+
+#[test]
+fn a_late_copy_of_a_forgotten_client_is_never_taken() {
+    let mut chain = Chain::of_few_clients(3);
+    let mut sum = chain.crowd();
+    let told = chain.incr_as(1, 1, None).unwrap();
+    assert_eq!(told.code, Code::NoSession, "it may have been applied");
+    assert_eq!(chain.sum(), sum);
+    // The client goes on: what it sends from now on, and only that, is certainly new.
+    chain.lag = 2;
+    assert_eq!(chain.code_as(1, 3, Some((told.version, 4))), Code::Ok);
+    assert_eq!(chain.code_as(1, 2, None), Code::NoSession);
+    assert_eq!(chain.code_as(1, 4, None), Code::Ok);
+    sum += 2;
+    assert_eq!(chain.sum(), sum);
+    // It is forgotten once more, with what it sent since.
+    for client in 50..50 + 2 * ROOM as u64 {
+        chain.pass(LONG);
+        chain.settle();
+        let told = chain.incr_as(client, 3, None).unwrap();
+        assert_eq!(told.code, Code::NoSession);
+        assert_eq!(chain.code_as(client, 3, Some((told.version, 4))), Code::Ok);
+        sum += 1;
+    }
+    for (seq, since) in [(1, None), (3, Some((told.version, 4))), (4, None)] {
+        let code = chain.code_as(1, seq, since);
+        assert!(matches!(code, Code::NoSession | Code::Uncertain), "{code:?}");
+    }
+    assert_eq!(chain.sum(), sum);
+}
+
+#[test]
+fn a_version_that_was_never_there_proves_nothing() {
+    let mut chain = Chain::of_few_clients(2);
+    let sum = chain.crowd();
+    for since in [0, 1, sum + 1, u64::MAX] {
+        assert_eq!(chain.code_as(1, 1, Some((since, 2))), Code::Uncertain, "{since}");
+    }
+    assert_eq!(chain.sum(), sum);
+}
+
+#[test]
+fn a_joiner_knows_that_clients_were_forgotten() {
+    let mut chain = Chain::of_few_clients(3);
+    chain.reconfigure(&[0, 1], false, &[0, 1], false);
+    let sum = chain.crowd();
+    chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
+    assert!(chain.whole(2));
+    chain.reconfigure(&[0, 1, 2], false, &[2, 0, 1], false);
+    assert_eq!(chain.code_as(1, 1, None), Code::NoSession);
+    let last = ROOM as u64 + 1;
+    assert_eq!(chain.code_as(last, 1, None), Code::Ok, "this one it knows");
+    assert_eq!(chain.code_as(last, 2, None), Code::NoSession, "by what the tail knew");
+    assert_eq!(chain.sum(), sum);
+}
+
+#[test]
+fn a_node_that_restarts_knows_that_clients_were_forgotten() {
+    let Chain { map, mut now, .. } = Chain::new(1);
+    let mut engine = Some(Noted::new());
+    let ask = |now: &mut Instant, engine: &mut Option<Noted>, client: u64| {
+        let mut chain = Chain::new(1);
+        chain.map = map.clone();
+        let header = Header { client, ..chain.stamped(Op::Incr, b"n", 1) };
+        let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
+        let mut node = Node::new(config, engine.take().unwrap(), *now);
+        node.set_sessions_max(ROOM);
+        node.install(*now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
+        let lease = Lease { life: Life(0), revision: 1, from: *now, duration_ms: 1 << 40 };
+        node.renew(&lease);
+        // What it finds after a restart it has just heard.
+        *now = *now + LONG;
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &[&IncrBody { delta: 1 }.to_bytes(), b"n"]);
+        node.handle_packet(*now, port(SWITCH), 0, &datagram);
+        node.flush().unwrap();
+        let code = Packet::parse(node.poll_transmit().unwrap().payload).unwrap().header().code();
+        *engine = Some(node.into_engine());
+        Code::from_wire(code).unwrap()
+    };
+    for client in 1..=ROOM as u64 + 1 {
+        assert_eq!(ask(&mut now, &mut engine, client), Code::Ok);
+    }
+    let codes: Vec<Code> =
+        (1..=ROOM as u64 + 1).map(|client| ask(&mut now, &mut engine, client)).collect();
+    assert!(codes.contains(&Code::NoSession) && codes.contains(&Code::Ok), "{codes:?}");
+    assert_eq!(ask(&mut now, &mut engine, 99), Code::NoSession);
+}
+
+#[test]
+fn a_client_that_never_moves_its_mark_is_told_overloaded_and_nobody_else() {
+    let mut chain = Chain::new(1);
+    let bound = crate::session::OUTCOMES_MAX as u64;
+    for seq in 1..=bound {
+        chain.lag = u16::try_from(seq - 1).unwrap();
+        assert_eq!(chain.code_as(1, seq, None), Code::Ok);
+    }
+    chain.lag = u16::try_from(bound).unwrap();
+    assert_eq!(chain.code_as(1, bound + 1, None), Code::Overloaded);
+    chain.lag = 0;
+    assert_eq!(chain.code_as(2, 1, None), Code::Ok);
+    assert_eq!(chain.code_as(1, bound + 1, None), Code::Overloaded, "its mark is above by that");
+}
