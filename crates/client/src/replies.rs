@@ -5,10 +5,12 @@ use crate::machine::Client;
 use crate::scan::{Ask, Piece};
 use crate::window::{Cause, Owner, Pending};
 use crate::{NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
-use cluster::Plant;
+use cluster::{Plant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
-use wire::{Body, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries};
+use wire::{
+    Body, Code, DropReason, Fields as _, HEADER_LEN, MOMENT_TRIPS_BITS, Op, Packet, RangeEntries,
+};
 
 /// For how long whoever forgets clients remembers one that it has heard.
 const SESSION_KEPT: Duration = Duration::from_millis(wire::SESSION_KEPT_MS as u64);
@@ -30,7 +32,9 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
-        self.told = self.told.max(header.told());
+        if is_plausible_revision(now, header.told() >> MOMENT_TRIPS_BITS) {
+            self.told = self.told.max(header.told());
+        }
         match body {
             Body::Refusal(code) => match self.refusal(op, code) {
                 None => self.take_ask_again(now, seq, code, header),

@@ -8,6 +8,7 @@ mod ids;
 mod keyspace;
 mod lease;
 mod map;
+mod numbers;
 mod order;
 mod plant;
 mod range_table;
@@ -18,6 +19,7 @@ pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, St
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition};
+pub use numbers::{is_plausible_revision, is_plausible_version};
 pub use order::{
     Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
     PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,

@@ -21,7 +21,7 @@ use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
     HotKey, HotOrder, HotPolicy, KeyName, Life, Member, MemberReport, NodeId, NodeReport, Plant,
-    Selection, SwitchCounters,
+    Selection, SwitchCounters, is_plausible_revision,
 };
 pub(crate) use keys::named;
 use keys::{Key, Keys};
@@ -178,7 +178,7 @@ impl Hot {
         report: &NodeReport,
         pins: &BTreeSet<KeyName>,
     ) {
-        let foreign = report.hot_known > self.order.revision;
+        let foreign = believed(now, report.hot_known) > self.order.revision;
         self.news |= self.order.revision > 0 || foreign;
         self.news |= !report.hot.is_empty() || !pins.is_empty();
         self.load.note(now, node, life, report);
@@ -302,8 +302,7 @@ impl Hot {
     /// that is still on its way.
     fn next_revision(&self, sight: &Sight<'_>) -> u64 {
         let known = self.order.revision.max(sight.reported());
-        let next = known.checked_add(1).expect("64 bits outlast every cluster");
-        next.max(sight.now.unix_ms())
+        known.saturating_add(1).max(sight.now.unix_ms())
     }
 
     /// An operator wants a key to be hot, or no longer.
@@ -361,13 +360,23 @@ impl Sight<'_> {
 
     /// The highest revision that a switch says to have, or a node to have on record.
     fn reported(&self) -> u64 {
-        let says = |peer: &Peer| match peer.report.as_ref().map(|report| &report.state) {
+        let says = |peer: &Peer| believed(self.now, Self::says(peer));
+        self.peers.values().map(says).max().unwrap_or(0)
+    }
+
+    fn says(peer: &Peer) -> u64 {
+        match peer.report.as_ref().map(|report| &report.state) {
             Some(MemberReport::Switch(counters)) => counters.hot_revision,
             Some(MemberReport::Node(report)) => report.hot_known,
             None => 0,
-        };
-        self.peers.values().map(says).max().unwrap_or(0)
+        }
     }
+}
+
+/// What a member says of the revision of an order; nothing, if that cannot be: a number that was
+/// forged, or damaged in its store, would be the least of all orders to come.
+fn believed(now: Instant, revision: u64) -> u64 {
+    if is_plausible_revision(now, revision) { revision } else { 0 }
 }
 
 /// Number of the stays that an order of this revision begins: a new one, but if that is planted.

@@ -90,8 +90,8 @@ impl Replica {
             return Ok(());
         }
         // Each expired value may need a tombstone first.
-        let full = self.pending.len() + 1 + BATCH_STEPS_MAX >= PENDING_MAX;
-        if full || !self.makes_room(ctx, request.client) {
+        let room = self.pending.len() + 1 + BATCH_STEPS_MAX < PENDING_MAX && self.can_number();
+        if !room || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, Op::Batch, Code::Overloaded);
             return Ok(());
         }

@@ -46,6 +46,7 @@ impl Replica {
         if sender != Some(from) {
             return Err(DropReason::NotFromMember);
         }
+        self.check_numbers(ctx.now, header, body)?;
         match *body {
             Body::ChainWrite { fixed, key, value } => {
                 let write = Write { header: *header, fixed, key, value };

@@ -73,8 +73,8 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         stable: u64,
     ) -> Result<(), DropReason> {
-        self.last_version = self.last_version.max(stable);
-        self.raise_stable(stable);
+        // More than it has seen is for the copy to tell a joiner.
+        self.raise_stable(stable.min(self.last_version));
         self.note_counters(ctx.engine);
         if !self.partition.open && self.pending.is_empty() {
             self.settled = true;

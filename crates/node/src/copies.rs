@@ -9,7 +9,7 @@ use crate::read::{entry, is_too_large, judge};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header};
 use crate::serve::matches_key;
-use cluster::{Keyspace, KeyspaceId, NodeId, Plant};
+use cluster::{Keyspace, KeyspaceId, NodeId, Plant, is_plausible_version};
 use machine::{Instant, Outbox};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
@@ -181,6 +181,9 @@ pub(crate) fn handle_hot_copy<E: Engine>(
 ) -> Result<(), DropReason> {
     if !ctx.directory.owns(NodeId(header.node), from) {
         return Err(DropReason::NotFromMember);
+    }
+    if !is_plausible_version(record.version) {
+        return Err(DropReason::Implausible);
     }
     let id = KeyspaceId(header.keyspace);
     let keyspace = ctx.directory.keyspace(id).ok_or(DropReason::NoKeyspace)?;

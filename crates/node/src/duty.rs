@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::homecoming::Errand;
 use crate::node::{Node, context};
 use crate::replica::{Context, PENDING_MAX, Replica};
-use cluster::{HotOrder, PartitionId};
+use cluster::{HotOrder, PartitionId, is_plausible_revision};
 use machine::Instant;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,8 @@ impl<E: Engine> Node<E> {
     /// record, the order is not: a node that starts anew waits for the next.
     pub fn install_hot(&mut self, now: Instant, order: Arc<HotOrder>) {
         let ours = self.seats.cluster.is_none_or(|cluster| cluster == order.cluster);
-        if !ours || !self.hot.install(&mut self.engine, order) {
+        let can_be = ours && is_plausible_revision(now, order.revision);
+        if !can_be || !self.hot.install(&mut self.engine, order) {
             return;
         }
         self.dirty = true;

@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::replica::{Context, PENDING_MAX, Replica};
-use crate::trips::{OVER_MAX, Present, bits_of};
+use crate::trips::{OVER_MAX, Present, bits_of, spans};
 use cluster::{HotEntry, Keyspace, NodeId, Plant, Trip};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -229,6 +229,9 @@ impl Replica {
         match found {
             Found::Value(value) => {
                 let version = header.object_version;
+                if !spans(present.left, version) {
+                    return Err(DropReason::Implausible);
+                }
                 if it.newest.as_ref().is_none_or(|(known, _)| *known < version) {
                     it.newest = Some((version, value.into()));
                 }

@@ -120,7 +120,7 @@ impl<E: Engine> Node<E> {
             config,
             tenure: Tenure::new(config.life),
             seats: Seats::recall(&engine),
-            hot: Hot::new(now, Roaming::recall(&engine)),
+            hot: Hot::new(now, Roaming::recall(now, &engine)),
             engine,
             directory: None,
             replicas: BTreeMap::new(),
@@ -188,6 +188,7 @@ impl<E: Engine> Node<E> {
         if !ctx.leased {
             return Err(DropReason::NoLease);
         }
+        let header = answered_to(from, op, header);
         let direct = header.hop_flags & hop_flag::DIRECT != 0 && !op.is_reply();
         let straight = op.is_chain() || direct || is_passed_on(&packet, &header);
         if !straight && from != directory.switch {
@@ -277,6 +278,9 @@ impl<E: Engine> Node<E> {
             let copied = matches!(body, Body::HotCopied);
             return if copied { Ok(()) } else { Err(DropReason::NotFromMember) };
         };
+        if matches!(body, Body::HotCopied | Body::HotCover) {
+            replica.check_numbers(now, header, body)?;
+        }
         match body {
             Body::HotCopied => replica.handle_copied(&mut ctx, header),
             Body::HotCover => replica.handle_covered(&mut ctx, header),
@@ -436,31 +440,6 @@ impl<E: Engine> Node<E> {
         self.timers.len()
     }
 
-    /// Client sessions held, over all partitions.
-    pub fn sessions(&self) -> usize {
-        self.replicas.values().map(|replica| replica.sessions.len()).sum()
-    }
-
-    /// Partitions of this shard that the node has a role in.
-    pub fn partitions(&self) -> usize {
-        self.replicas.len()
-    }
-
-    /// Hot keys marked, over all partitions that the node has a role in: `keyway_node_hot_keys`.
-    pub fn hot_keys(&self) -> usize {
-        self.replicas.values().map(|replica| replica.marks.count()).sum()
-    }
-
-    /// Copies held of hot keys: `keyway_node_hot_copies`.
-    pub fn hot_copies(&self) -> usize {
-        self.hot.copies.len()
-    }
-
-    /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
-    pub fn hot_roaming(&self) -> usize {
-        self.hot.roaming.len()
-    }
-
     /// How many clients a partition remembers.
     pub fn set_sessions_max(&mut self, sessions_max: usize) {
         self.sessions_max = sessions_max;
@@ -469,11 +448,6 @@ impl<E: Engine> Node<E> {
     /// How long parts of big values stay that are those of none.
     pub fn set_part_times(&mut self, times: PartTimes) {
         self.part_times = times;
-    }
-
-    /// Uploads whose parts are held here, and that are not values, or not any more.
-    pub fn uploads(&self) -> usize {
-        self.replicas.values().map(Replica::strays_of_uploads).sum()
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.
@@ -495,6 +469,15 @@ impl<E: Engine> Node<E> {
     pub fn into_engine(self) -> E {
         self.engine
     }
+}
+
+/// Whoever asks without a switch is answered where it asks from, whatever the packet says: else
+/// anybody could be sent what he has not asked for.
+fn answered_to(from: Endpoint, op: Op, header: Header) -> Header {
+    if header.hop_flags & hop_flag::DIRECT == 0 || op.is_chain() || op.is_reply() {
+        return header;
+    }
+    Header { reply_addr: from.addr, reply_port: from.port, ..header }
 }
 
 /// How often records are expired and collected, and hot keys looked for. Reads and updates see an

@@ -1,6 +1,6 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the marks and trips of hot keys. Names begin with a letter each: `c`,
-//! `f` (up to where outcomes were forgotten), `p` and a version, `s` and a request id, `m` and a key,
+//! `f` for how far outcomes were forgotten, `p` and a version, `s` and a request id, `m` and a key,
 //! `t` and a key.
 
 use crate::engine::Engine;
@@ -8,6 +8,7 @@ use crate::marks::Mark;
 use crate::replica::{Replica, Timers, Write};
 use crate::session::Outcome;
 use crate::trips::Trips;
+use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;
 use wire::{Body, Header, Packet};
 
@@ -21,9 +22,9 @@ impl Replica {
         match name.split_first() {
             Some((b'c', [])) => {
                 if let ([last, stable, collected], []) = note.as_chunks::<8>() {
-                    self.last_version = self.last_version.max(u64::from_be_bytes(*last));
-                    self.stable = u64::from_be_bytes(*stable);
-                    self.collected = u64::from_be_bytes(*collected);
+                    let [last, stable, collected] =
+                        [last, stable, collected].map(|it| u64::from_be_bytes(*it));
+                    self.recall_counters(last, stable, collected);
                 }
             }
             Some((b'f', [])) => {
@@ -36,6 +37,12 @@ impl Replica {
                 let Ok(Body::ChainWrite { fixed, key, value }) = packet.body() else { return };
                 let header = Header::read(packet.header());
                 let write = Write { header, fixed, key, value };
+                if self
+                    .check_numbers(now, &header, &Body::ChainWrite { fixed, key, value })
+                    .is_err()
+                {
+                    return;
+                }
                 self.insert_pending(now, &write, now, timers);
             }
             Some((b's', id)) => {
@@ -45,12 +52,15 @@ impl Replica {
                 self.sessions.record(now, (client, seq), floor, self.last_version, outcome);
             }
             Some((b'm', key)) => {
-                if let Some(mark) = Mark::from_note(note) {
+                let can_be = |mark: &Mark| {
+                    is_plausible_revision(now, mark.stay) && is_plausible_version(mark.version)
+                };
+                if let Some(mark) = Mark::from_note(note).filter(can_be) {
                     self.marks.change(key, mark);
                 }
             }
             Some((b't', key)) => {
-                if let Some(trips) = Trips::from_note(note) {
+                if let Some(trips) = Trips::from_note(note).filter(|it| it.are_plausible(now)) {
                     self.trips.recall(key, trips);
                 }
             }

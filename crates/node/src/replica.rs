@@ -457,15 +457,6 @@ impl Replica {
         }
     }
 
-    /// Where this node's replies to a request go: the switch, unless there is none on the way.
-    pub(crate) fn reply_endpoint(header: &Header, directory: &Directory) -> Endpoint {
-        if header.hop_flags & wire::hop_flag::DIRECT == 0 {
-            directory.switch
-        } else {
-            Endpoint { addr: header.reply_addr, port: header.reply_port }
-        }
-    }
-
     /// Sends a pending write to the successor, if it may go on; commits it if there is none.
     pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
         if !ctx.leased || !self.may_go_on(ctx, version) {

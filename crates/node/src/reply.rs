@@ -1,9 +1,10 @@
 //! How the node answers.
 
+use crate::directory::Directory;
 use crate::engine::Engine;
-use crate::replica::{Context, Replica};
+use crate::replica::Context;
 use crate::session::Outcome;
-use wire::{BatchReplyBody, Code, Header, IncrReplyBody, Op, hop_flag};
+use wire::{BatchReplyBody, Code, Endpoint, Header, IncrReplyBody, Op, hop_flag};
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
 pub(crate) fn reply_header<E>(
@@ -37,6 +38,15 @@ pub(crate) fn reply_header<E>(
     header
 }
 
+/// Where this node's replies to a request go: the switch, unless there is none on the way.
+fn reply_endpoint(header: &Header, directory: &Directory) -> Endpoint {
+    if header.hop_flags & hop_flag::DIRECT == 0 {
+        directory.switch
+    } else {
+        Endpoint { addr: header.reply_addr, port: header.reply_port }
+    }
+}
+
 /// Sends an answer.
 pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: &[&[u8]]) {
     if !ctx.leased {
@@ -45,7 +55,7 @@ pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: 
     if let Some(code) = Code::from_wire(header.code) {
         ctx.counters.count_reply(code);
     }
-    let to = Replica::reply_endpoint(header, ctx.directory);
+    let to = reply_endpoint(header, ctx.directory);
     if to.is_set() {
         ctx.out.push(to, |out| {
             wire::emit(out, header, parts);

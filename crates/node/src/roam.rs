@@ -9,8 +9,11 @@ use crate::replica::Context;
 use crate::reply::{refuse, reply_header, send};
 use crate::serve::matches_key;
 use arrayvec::ArrayVec;
-use cluster::{HotOrder, Keyspace, KeyspaceId, NodeId, PartitionId, Plant, Trip};
-use machine::Outbox;
+use cluster::{
+    HotOrder, Keyspace, KeyspaceId, NodeId, PartitionId, Plant, Trip, is_plausible_revision,
+    is_plausible_version,
+};
+use machine::{Instant, Outbox};
 use std::collections::BTreeMap;
 use wire::{
     CHAIN_MAX, Code, DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet,
@@ -54,18 +57,23 @@ const KEY: u8 = b'k';
 
 impl Roaming {
     /// What the engine has on record.
-    pub(crate) fn recall<E: Engine>(engine: &E) -> Self {
+    pub(crate) fn recall<E: Engine>(now: Instant, engine: &E) -> Self {
         let mut found = Self::default();
         engine.notes(ROAMING, |name, note| match name.split_first() {
             _ if name == ORDERS => {
                 if let ([since, newest], []) = note.as_chunks::<8>() {
                     found.since = u64::from_be_bytes(*since);
                     found.newest = u64::from_be_bytes(*newest);
+                    if !is_plausible_revision(now, found.newest) {
+                        found.newest = 0;
+                    }
                 }
             }
             Some((&KEY, place)) => {
                 if let Some((id, key)) = place.split_first_chunk::<2>()
                     && let Some(held) = Held::from_note(note)
+                    && is_plausible_revision(now, held.trip)
+                    && is_plausible_version(held.version)
                 {
                     let id = KeyspaceId(u16::from_be_bytes(*id));
                     found.table.entry(id).or_default().insert(key.into(), held);
@@ -229,6 +237,11 @@ pub(crate) fn handle_roaming<E: Engine>(
     let before = place.checked_sub(1).and_then(member);
     if before.is_some_and(|before| !ctx.directory.owns(before, from)) {
         return Err(DropReason::NotFromMember);
+    }
+    let can_be = is_plausible_revision(ctx.now, header.trip())
+        && is_plausible_version(header.object_version);
+    if !can_be {
+        return Err(DropReason::Implausible);
     }
     if !matches_key(keyspace, header.match_value, header.keyhash, key) {
         refuse(ctx, header, Op::Put, Code::BadMatch);
@@ -444,6 +457,9 @@ pub(crate) fn handle_end<E: Engine>(
 ) -> Result<(), DropReason> {
     if !ctx.directory.owns(NodeId(header.node), from) {
         return Err(DropReason::NotFromMember);
+    }
+    if !is_plausible_revision(ctx.now, trip) {
+        return Err(DropReason::Implausible);
     }
     let keyspace = KeyspaceId(header.keyspace);
     if ctx.hot.roaming.get(keyspace, key).is_some_and(|held| held.trip <= trip) {

@@ -3,6 +3,7 @@
 mod batch;
 mod directory;
 mod hot;
+mod numbers;
 mod reconfigure;
 mod scans;
 mod sessions;

@@ -157,7 +157,7 @@ pub(crate) fn span_left(plant: Option<Plant>) -> u64 {
 }
 
 /// Whether a version is one of the trip that began with this LEAVE.
-fn spans(left: u64, version: u64) -> bool {
+pub(crate) fn spans(left: u64, version: u64) -> bool {
     version.checked_sub(left).is_some_and(|after| (1..=SPAN).contains(&after))
 }
 

@@ -60,7 +60,7 @@ impl Replica {
             return Ok(());
         }
         // One place is kept for the tombstone that an expired value may need first.
-        let full = self.pending.len() + 1 >= PENDING_MAX;
+        let full = self.pending.len() + 1 >= PENDING_MAX || !self.can_number();
         if full || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, op, Code::Overloaded);
             return Ok(());

@@ -6,8 +6,7 @@ use crate::layout::{
     BatchReplyBody, CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX,
     Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX,
     MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody,
-    RangeEntryBody, ReturnBody, RoamCommitBody, RoamEndBody, RoamFetchBody, RoamFoundBody,
-    SinceBody, flag,
+    RangeEntryBody, ReturnBody, RoamCommitBody, RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -190,11 +189,6 @@ pub struct MgetKey<'a> {
 impl<'a> Body<'a> {
     pub(crate) fn parse(op: Op, header: &[u8; HEADER_LEN], payload: &'a [u8]) -> Option<Self> {
         let key_len = usize::from(header.key_len());
-        let payload = if op.is_write() && header.flags() & flag::SINCE != 0 {
-            split_since(payload)?.0
-        } else {
-            payload
-        };
         if op.is_reply() {
             let code = Code::from_wire(header.code())?;
             if !code.is_decided() {
@@ -358,20 +352,6 @@ pub fn may_roam(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
     header.op() == Op::Put as u8
         && header.flags() & flag::KEEP_EXPIRY == 0
         && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)
-}
-
-/// What a write says of when it was first sent, if it does.
-#[must_use]
-pub fn since_of(header: &[u8; HEADER_LEN], payload: &[u8]) -> Option<SinceBody> {
-    let says = header.flags() & flag::SINCE != 0;
-    let is_write = Op::from_wire(header.op()).is_some_and(Op::is_write);
-    split_since(payload).filter(|_| says && is_write).map(|(_, since)| since)
-}
-
-/// The rest of a payload that ends with `since`, and that.
-fn split_since(payload: &[u8]) -> Option<(&[u8], SinceBody)> {
-    let (rest, last) = payload.split_at_checked(payload.len().checked_sub(SinceBody::LEN)?)?;
-    SinceBody::split(last).map(|(since, _)| (rest, since))
 }
 
 fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {

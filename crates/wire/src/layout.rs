@@ -48,6 +48,10 @@ pub const TRIP_VERSIONS: usize = 4294967296;
 pub const MOMENT_TRIPS_BITS: usize = 16;
 /// For how long nodes remember a silent client's outcomes, and switches its stamps. No client retries for as long (its deadline is seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
 pub const SESSION_IDLE_SECS: usize = 600;
+/// Versions above this cannot be: 2^62, which a partition that gives each of a thousand trips a second their versions comes to in 34 years. So no sum of a version and of what may come after it overflows.
+pub const VERSION_MAX: usize = 4611686018427387904;
+/// Revisions of maps and of orders of hot keys, which are Unix milliseconds or one more than the last, cannot be further ahead of the own clock: ten years, so that no clock that was set wrong for a while makes a cluster refuse its own orders.
+pub const REVISION_AHEAD_MS: usize = 315576000000;
 /// For how long at least a node that makes room remembers a client that it has heard. A client that is told NO_SESSION within this time of the first copy of a write knows that the write was not applied.
 pub const SESSION_KEPT_MS: usize = 3000;
 /// Node ids are below this.

@@ -21,6 +21,7 @@ mod endpoint;
 pub mod layout;
 pub mod metric;
 mod packet;
+mod since;
 mod tag;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,6 @@ pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step
 pub use big::PartKey;
 pub use body::{
     Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam,
-    since_of,
 };
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
@@ -38,4 +38,5 @@ pub use packet::{
     NOBODY, Packet, chain_bytes, emit, emit_mget, mget_len, push_mget_entry, push_range_entry,
     roaming_chain,
 };
+pub use since::since_of;
 pub use tag::{seal, tag_is_right};

@@ -5,6 +5,7 @@ use crate::layout::{
     CHAIN_MAX, Code, DATAGRAM_MAX, DropReason, Fields, HEADER_LEN, Header, KEY_MAX, MAGIC,
     MgetEntryBody, MgetSlotBody, Op, RangeEntryBody, VERSION,
 };
+use crate::since::without_since;
 use alloc::vec::Vec;
 
 /// A datagram whose header is sound: every length in it holds, every code is known.
@@ -89,7 +90,8 @@ impl<'a> Packet<'a> {
         if !crate::tag_is_right(self.header, self.payload) {
             return Err(DropReason::BadTag);
         }
-        Body::parse(self.op, self.header, self.payload).ok_or(DropReason::BadBody)
+        let payload = without_since(self.op, self.header, self.payload);
+        payload.and_then(|it| Body::parse(self.op, self.header, it)).ok_or(DropReason::BadBody)
     }
 }
 

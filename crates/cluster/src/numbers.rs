@@ -1,0 +1,34 @@
+//! Which numbers can be. Whoever takes one from the network or from a store asks here first, so
+//! that no arithmetic on it can overflow and no lie lives on.
+
+use machine::Instant;
+use wire::{REVISION_AHEAD_MS, VERSION_MAX};
+
+/// Whether this can be the version of a write, or none.
+#[must_use]
+pub const fn is_plausible_version(version: u64) -> bool {
+    version <= VERSION_MAX as u64
+}
+
+/// Whether this can be the revision of a map or of an order of hot keys, or none. They are Unix
+/// milliseconds, or one more than the last.
+#[must_use]
+pub const fn is_plausible_revision(now: Instant, revision: u64) -> bool {
+    revision <= now.unix_ms().saturating_add(REVISION_AHEAD_MS as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_ahead_of_every_clock_cannot_be() {
+        let now = Instant::from_unix_ms(1_800_000_000_000);
+        assert!(is_plausible_revision(now, 0) && is_plausible_revision(now, now.unix_ms() + 9));
+        assert!(!is_plausible_revision(now, u64::MAX) && !is_plausible_version(u64::MAX));
+        // A moment of a switch has the revision in its upper bits.
+        let highest = now.unix_ms() + REVISION_AHEAD_MS as u64;
+        assert!(highest.checked_mul(1 << wire::MOMENT_TRIPS_BITS).is_some());
+        assert!(!is_plausible_revision(now, highest + 1));
+    }
+}

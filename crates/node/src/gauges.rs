@@ -1,0 +1,37 @@
+//! How much a node holds of what: for its driver's metrics.
+
+use crate::engine::Engine;
+use crate::node::Node;
+use crate::replica::Replica;
+
+impl<E: Engine> Node<E> {
+    /// Client sessions held, over all partitions.
+    pub fn sessions(&self) -> usize {
+        self.replicas.values().map(|replica| replica.sessions.len()).sum()
+    }
+
+    /// Partitions of this shard that the node has a role in.
+    pub fn partitions(&self) -> usize {
+        self.replicas.len()
+    }
+
+    /// Hot keys marked, over all partitions that the node has a role in: `keyway_node_hot_keys`.
+    pub fn hot_keys(&self) -> usize {
+        self.replicas.values().map(|replica| replica.marks.count()).sum()
+    }
+
+    /// Copies held of hot keys: `keyway_node_hot_copies`.
+    pub fn hot_copies(&self) -> usize {
+        self.hot.copies.len()
+    }
+
+    /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
+    pub fn hot_roaming(&self) -> usize {
+        self.hot.roaming.len()
+    }
+
+    /// Uploads whose parts are held here, and that are not values, or not any more.
+    pub fn uploads(&self) -> usize {
+        self.replicas.values().map(Replica::strays_of_uploads).sum()
+    }
+}

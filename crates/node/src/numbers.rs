@@ -1,0 +1,121 @@
+//! Numbers of other members and of the store, before anything rests on them (section 4 of
+//! `spec/protocol.md`, *Numbers*). What cannot be is dropped, and changes nothing.
+
+use crate::replica::{PENDING_MAX, Replica, Write};
+use crate::trips::SPAN;
+use cluster::{is_plausible_revision, is_plausible_version};
+use machine::Instant;
+use wire::{
+    Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, ReturnBody,
+    VERSION_MAX,
+};
+
+impl Replica {
+    /// Whether what a message of the chain, or about a hot key, says can be.
+    pub(crate) fn check_numbers(
+        &self,
+        now: Instant,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        let can_be = match body {
+            Body::ChainWrite { fixed, key, value } => {
+                let write = Write { header: *header, fixed: *fixed, key, value };
+                self.can_be_written(&write) && marks_can_be(now, fixed, value)
+            }
+            // A joiner has not been sent the counters yet, and takes none from here.
+            Body::ChainStable => !self.whole || header.object_version <= self.last_version,
+            Body::ChainCopy(entries) => entries.iter().all(|entry| is_plausible(now, &entry)),
+            Body::HotCopied | Body::HotCover => {
+                !self.whole || header.object_version <= self.last_version
+            }
+            _ => is_plausible_version(header.object_version),
+        };
+        if can_be { Ok(()) } else { Err(DropReason::Implausible) }
+    }
+
+    /// A version is not further ahead than all writes that may be pending could take it, and what
+    /// it rests on is older. Everything is stable up to what this member knows at most.
+    fn can_be_written(&self, write: &Write<'_>) -> bool {
+        let (version, stable) = (write.version(), write.fixed.stable);
+        let near = !self.whole || version <= self.last_version.saturating_add(AHEAD_MAX);
+        let known = stable <= self.last_version.max(version);
+        let older = write.fixed.base < version && write.bases().all(|base| base < version);
+        version > 0 && is_plausible_version(version) && near && known && older
+    }
+
+    /// Whether the head can give out another version. It always can, unless its store was damaged.
+    pub(crate) fn can_number(&self) -> bool {
+        is_plausible_version(self.last_version.saturating_add(1))
+    }
+
+    /// Takes the counters of the store: of what cannot be, what can.
+    pub(crate) fn recall_counters(&mut self, last: u64, stable: u64, collected: u64) {
+        self.last_version = self.last_version.max(last.min(VERSION_MAX as u64));
+        // That everything is stable is never more than a help.
+        self.stable = if stable <= self.last_version { stable } else { 0 };
+        self.collected = collected.min(self.last_version);
+    }
+}
+
+/// What a change of a mark or of trips says.
+fn marks_can_be(now: Instant, fixed: &ChainWriteBody, value: &[u8]) -> bool {
+    let number = is_plausible_revision(now, fixed.result);
+    match Effect::from_wire(fixed.effect) {
+        Some(Effect::Mark | Effect::Leave) => number,
+        Some(Effect::Return) => {
+            let Some((it, _)) = ReturnBody::split(value) else { return false };
+            let ReturnBody { newest, ended, left, .. } = it;
+            number && is_plausible_revision(now, ended) && can_be_of_trip(left, newest)
+        }
+        // The result of an INCR is any number.
+        Some(
+            Effect::None
+            | Effect::Put
+            | Effect::Delete
+            | Effect::Unmark
+            | Effect::Batch
+            | Effect::Abandon,
+        )
+        | None => true,
+    }
+}
+
+/// Whether the newest write of a trip, if there is one, has a version of it.
+fn can_be_of_trip(left: u64, newest: u64) -> bool {
+    let after = newest.checked_sub(left);
+    is_plausible_version(left) && (newest == 0 || after.is_some_and(|it| (1..=SPAN).contains(&it)))
+}
+
+fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
+    match entry {
+        CopyEntry::Record { version, .. } => is_plausible_version(*version),
+        CopyEntry::Session(it) => is_plausible_version(it.version),
+        CopyEntry::Mark { stay, .. } => is_plausible_revision(now, *stay),
+        CopyEntry::Trips { trips, .. } => {
+            crate::trips::Trips::from_bytes(0, trips).is_some_and(|it| it.are_plausible(now))
+        }
+        CopyEntry::End(CopyEndBody { last_version, stable, collected, forgotten, .. }) => {
+            let newest = [stable, collected, forgotten].into_iter().max();
+            is_plausible_version(*last_version) && newest <= Some(last_version)
+        }
+    }
+}
+
+impl crate::trips::Trips {
+    /// Whether the orders that began and ended them can have been, and their versions.
+    pub(crate) fn are_plausible(&self, now: Instant) -> bool {
+        let over = self.over.iter().all(|it| {
+            let orders = [it.number, it.ended];
+            let orders = orders.into_iter().all(|it| is_plausible_revision(now, it));
+            orders && can_be_of_trip(it.left, it.newest)
+        });
+        let present = self.present.as_ref();
+        over && present
+            .is_none_or(|it| is_plausible_revision(now, it.number) && is_plausible_version(it.left))
+    }
+}
+
+/// How far a write may be ahead of what a member has seen: as many as may be pending, if each gave
+/// a trip its versions.
+const AHEAD_MAX: u64 = PENDING_MAX as u64 * (SPAN + 1);

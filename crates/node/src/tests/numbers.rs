@@ -1,0 +1,245 @@
+//! Numbers that cannot be, from whoever pretends to be a member: dropped, counted, and nothing
+//! rests on them.
+
+use super::vacating::Noted;
+use super::*;
+use machine::Rng;
+use wire::{ChainWriteBody, CopyEndBody, CopyEntry, Effect, LeaveBody, VERSION_MAX, hop_flag};
+
+const MAX: u64 = u64::MAX;
+
+impl Chain {
+    /// A message as this member of the chain would send it to that one.
+    fn forge(&mut self, (from, to): (u16, u16), op: Op, version: u64, parts: &[&[u8]]) {
+        let header = Header {
+            client: 0,
+            node: from,
+            object_version: version,
+            chain_pos: u8::try_from(to).unwrap(),
+            lag: 0,
+            key_len: 1,
+            ..self.stamped(Op::Put, b"k", 0)
+        };
+        let key_len = u16::from(matches!(op, Op::ChainWrite | Op::ChainExpire));
+        self.forge_as((from, to), &Header { op: op as u8, key_len, ..header }, parts);
+    }
+
+    fn forge_as(&mut self, (from, to): (u16, u16), header: &Header, parts: &[&[u8]]) {
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, header, parts);
+        self.deliver(to.into(), port(100 + from), &datagram);
+    }
+
+    fn forge_write(&mut self, way: (u16, u16), version: u64, fixed: ChainWriteBody, value: &[u8]) {
+        let fixed = ChainWriteBody { origin: Op::Put as u8, ..fixed };
+        self.forge(way, Op::ChainWrite, version, &[&fixed.to_bytes(), b"k", value]);
+    }
+
+    fn implausible(&self, node: usize) -> u64 {
+        self.nodes[node].counters().dropped(DropReason::Implausible)
+    }
+
+    /// Writes are acknowledged, and there afterwards on whoever is left.
+    fn works(&mut self) {
+        for n in 0..20u32 {
+            let key = format!("w{n}");
+            self.put(key.as_bytes(), b"v");
+            self.run();
+            let reply = self.replies.pop().expect("an answer");
+            assert_eq!(reply.code, Code::Ok);
+            assert!(reply.version < 1_000, "{}", reply.version);
+            self.replies.clear();
+        }
+        self.reconfigure(&[1, 2], false, &[2, 1], false);
+        for n in 0..20u32 {
+            assert_eq!(self.get(format!("w{n}").as_bytes()).as_deref(), Some(&b"v"[..]));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_stable_that_is_above_the_newest_version() {
+    for version in [2, 1 << 40, MAX - 1, MAX] {
+        let mut chain = Chain::new(3);
+        chain.put(b"a", b"1");
+        chain.run();
+        chain.forge((0, 1), Op::ChainStable, version, &[]);
+        chain.forge((0, 2), Op::ChainStable, version, &[]);
+        assert_eq!((chain.implausible(1), chain.implausible(2)), (1, 1));
+        chain.replies.clear();
+        chain.works();
+    }
+}
+
+#[test]
+fn no_write_is_further_ahead_than_what_may_be_pending() {
+    let put = ChainWriteBody { effect: Effect::Put as u8, ..ChainWriteBody::default() };
+    let far = [0, 1 << 50, VERSION_MAX as u64 + 1, MAX - 1, MAX];
+    let mut cases: Vec<(u64, ChainWriteBody)> = far.map(|version| (version, put)).into();
+    cases.push((1, ChainWriteBody { stable: 2, ..put }));
+    cases.push((1, ChainWriteBody { stable: MAX, ..put }));
+    cases.push((1, ChainWriteBody { base: 1, ordered: 1, ..put }));
+    cases.push((1, ChainWriteBody { base: MAX, ordered: 1, ..put }));
+    for (version, fixed) in cases {
+        let mut chain = Chain::new(3);
+        chain.forge_write((0, 1), version, fixed, b"v");
+        chain.forge_write((1, 2), version, fixed, b"v");
+        assert_eq!((chain.implausible(1), chain.implausible(2)), (1, 1), "{version} {fixed:?}");
+        assert!(chain.wires.is_empty() && chain.replies.is_empty());
+        chain.works();
+    }
+}
+
+#[test]
+fn no_trip_and_no_stay_has_a_number_that_no_clock_comes_to() {
+    for effect in [Effect::Mark, Effect::Leave, Effect::Return] {
+        for result in [MAX, MAX - 1, 1 << 47] {
+            let mut chain = Chain::new(3);
+            let fixed =
+                ChainWriteBody { effect: effect as u8, result, ordered: 1, ..Default::default() };
+            let leave = LeaveBody { switch: 1, replicas: 1 }.to_bytes();
+            chain.forge_write((1, 2), 1, fixed, &[&leave[..], &[7]].concat());
+            assert_eq!(chain.implausible(2), 1, "{effect:?} {result}");
+            assert_eq!(chain.nodes[2].report(chain.now).hot_known, 0);
+            chain.works();
+        }
+    }
+}
+
+#[test]
+fn a_joiner_takes_no_counters_that_contradict_each_other() {
+    let mut chain = Chain::new(3);
+    chain.reconfigure(&[0, 1], false, &[0, 1], false);
+    chain.put(b"a", b"1");
+    chain.run();
+    chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
+    let mut chain2 = Chain::new(3);
+    chain2.reconfigure(&[0, 1], false, &[0, 1], false);
+    chain2.change(&[0, 1], true, false);
+    chain2.change(&[0, 1, 2], true, true);
+    chain2.install();
+    chain2.wires.clear();
+    let end = CopyEndBody { last_version: 5, stable: 3, collected: 1, ..CopyEndBody::default() };
+    for end in [
+        CopyEndBody { last_version: MAX, ..end },
+        CopyEndBody { stable: 6, ..end },
+        CopyEndBody { collected: MAX, ..end },
+        CopyEndBody { forgotten: MAX, ..end },
+    ] {
+        let mut payload = Vec::new();
+        assert!(CopyEntry::End(end).push(&mut payload));
+        let before = chain2.implausible(2);
+        chain2.forge((1, 2), Op::ChainCopy, 1, &[&payload]);
+        assert_eq!(chain2.implausible(2), before + 1, "{end:?}");
+        assert!(!chain2.whole(2));
+    }
+    chain2.forge((0, 2), Op::ChainStable, MAX, &[]);
+    chain2.wires.clear();
+    chain2.run();
+    assert!(chain2.whole(2));
+    chain2.put(b"b", b"1");
+    chain2.run();
+    assert!(chain2.replies.pop().unwrap().version < 10);
+}
+
+#[test]
+fn no_forged_number_ends_a_node_and_later_writes_still_work() {
+    let extremes = [0, MAX, MAX - 1, 1 << 63, (1 << 63) - 1, 1 << 62 | 1, 1 << 50];
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let mut chain = Chain::new(3);
+        let mut any = || extremes[usize::try_from(rng.below(extremes.len() as u64)).unwrap()];
+        for _ in 0..300 {
+            let way = [(0, 1), (1, 2), (1, 0), (2, 1), (0, 2)][usize::try_from(any() % 5).unwrap()];
+            let op = [
+                Op::ChainWrite,
+                Op::ChainAck,
+                Op::ChainCommit,
+                Op::ChainStable,
+                Op::ChainExpire,
+                Op::HotCopy,
+                Op::RoamFetch,
+                Op::RoamFound,
+                Op::RoamEnd,
+                Op::RoamCommit,
+                Op::ChainCopied,
+            ][usize::try_from(any() % 11).unwrap()];
+            let effect = u8::try_from(any() % 9).unwrap();
+            let (base, stable, expiry_ms) = (any(), any(), any());
+            let (result, origin) = (any(), Op::Put as u8);
+            let fixed =
+                ChainWriteBody { base, stable, expiry_ms, result, origin, effect, ordered: 1 };
+            let (first, second) = (any().to_be_bytes(), any().to_be_bytes());
+            let payload: &[&[u8]] = match op {
+                Op::ChainWrite => &[&fixed.to_bytes(), b"k", &first],
+                Op::ChainExpire => &[b"k"],
+                Op::HotCopy => &[&[0], &first, b"k", b"v"],
+                Op::RoamFetch => &[&first, &second, b"k"],
+                Op::RoamFound => &[&first, &[0], b"k", b"v"],
+                Op::RoamEnd | Op::RoamCommit => &[&first, b"k"],
+                _ => &[],
+            };
+            let key_len = u16::from(!payload.is_empty());
+            let header = Header {
+                client: 0,
+                seq: any(),
+                lag: u16::try_from(any() & 0xffff).unwrap(),
+                node: way.0,
+                object_version: any(),
+                chain_pos: u8::try_from(way.1).unwrap(),
+                op: op as u8,
+                key_len,
+                ..chain.stamped(Op::Put, b"k", 0)
+            };
+            chain.forge_as(way, &header, payload);
+            chain.wires.clear();
+        }
+        chain.replies.clear();
+        chain.works();
+    }
+}
+
+#[test]
+fn a_store_that_was_poisoned_does_not_end_the_node() {
+    let mut engine = Noted::new();
+    let id = PartitionId(1);
+    let max = [MAX.to_be_bytes(), MAX.to_be_bytes(), MAX.to_be_bytes()].concat();
+    crate::engine::Engine::note(&mut engine, id, b"c", Some(&max));
+    let nobody = PartitionId(u32::MAX);
+    crate::engine::Engine::note(&mut engine, nobody, b"o", Some(&max[..16]));
+    let Chain { map, now, .. } = Chain::new(1);
+    let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
+    let mut node = Node::new(config, engine, now);
+    node.install(now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
+    node.renew(&Lease { life: Life(0), revision: 1, from: now, duration_ms: 1 << 40 });
+    let chain = Chain::new(1);
+    let header = chain.stamped(Op::Put, b"k", 1);
+    let mut datagram = Vec::new();
+    wire::emit(&mut datagram, &header, &[&PutBody::default().to_bytes(), b"k", b"v"]);
+    node.handle_packet(now, port(SWITCH), 0, &datagram);
+    node.handle_timeout(now + Duration::from_secs(5));
+    node.flush().unwrap();
+    let reply = Packet::parse(node.poll_transmit().unwrap().payload).unwrap().header()[118];
+    assert_eq!(Code::from_wire(reply), Some(Code::Overloaded), "it can number no more");
+    assert_eq!(node.report(now).hot_known, 0);
+}
+
+#[test]
+fn who_asks_without_a_switch_is_answered_where_it_asks_from() {
+    let mut chain = Chain::new(1);
+    let stamped = chain.stamped(Op::Get, b"k", 1);
+    for (op, parts) in [
+        (Op::Get, vec![&b"k"[..]]),
+        (Op::Put, vec![&[0; 8][..], b"k", b"v"]),
+        (Op::Del, vec![&b"k"[..]]),
+    ] {
+        let hop_flags = hop_flag::DIRECT;
+        let header = Header { op: op as u8, hop_flags, seq: op as u64, ..stamped };
+        let mut datagram = Vec::new();
+        wire::emit(&mut datagram, &header, &parts);
+        chain.nodes[0].handle_packet(chain.now, port(33), 0, &datagram);
+        chain.nodes[0].flush().unwrap();
+        let reply = chain.nodes[0].poll_transmit().expect("an answer");
+        assert_eq!(reply.to, port(33), "{op:?} names somebody else");
+    }
+}
