@@ -200,8 +200,8 @@ enum kw_drop {
 	KW_DROP_NO_LEASE = 0x16,
 	KW_DROP_NOT_FROM_SWITCH = 0x17,
 	KW_DROP_STANDBY = 0x18,
-	KW_DROP_IMPLAUSIBLE = 0x1a,
 	KW_DROP_CONTENDED = 0x19,
+	KW_DROP_IMPLAUSIBLE = 0x1a,
 };
 
 /* What a chain write does to its key. */

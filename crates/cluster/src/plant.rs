@@ -39,6 +39,8 @@ pub enum Plant {
     ForgetUnmarked,
     /// Node: clients are forgotten to make room as soon as they were answered.
     ForgetYoung,
+    /// Node: numbers of other members are taken as they come.
+    BelieveNumbers,
     /// Node: sessions are not copied to a joiner.
     DropSessions,
     /// Node: a copied record replaces a newer one.
@@ -139,7 +141,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 65] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -156,6 +158,7 @@ impl Plant {
         Self::DropPending,
         Self::ForgetUnmarked,
         Self::ForgetYoung,
+        Self::BelieveNumbers,
         Self::DropSessions,
         Self::CopyOverwrites,
         Self::CollectAtOnce,

@@ -96,6 +96,7 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         | Plant::ForgetSuperseded
         | Plant::ForgetUnmarked
         | Plant::ForgetYoung
+        | Plant::BelieveNumbers
         | Plant::CheckCommitted
         | Plant::OvertakeBatch
         | Plant::ShowBatchUncovered

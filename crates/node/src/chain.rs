@@ -46,7 +46,9 @@ impl Replica {
         if sender != Some(from) {
             return Err(DropReason::NotFromMember);
         }
-        self.check_numbers(ctx.now, header, body)?;
+        if ctx.plant != Some(Plant::BelieveNumbers) {
+            self.check_numbers(ctx.now, header, body)?;
+        }
         match *body {
             Body::ChainWrite { fixed, key, value } => {
                 let write = Write { header: *header, fixed, key, value };

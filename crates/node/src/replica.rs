@@ -17,7 +17,7 @@ use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
 use machine::{Instant, Outbox, RttEstimator, Twice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::{ChainWriteBody, Code, Effect, Endpoint, Header, Op};
+use wire::{ChainWriteBody, Code, Effect, Header, Op};
 
 /// What a replica works with while it handles one packet: everything of the node but the replica.
 pub(crate) struct Context<'a, E> {

@@ -124,6 +124,8 @@ pub struct Links {
     /// Replies that a stranger sends once more to a switch, of another version; also in the healed
     /// world.
     pub forged_permille: u64,
+    /// Chain messages that a stranger sends once more, of a version that cannot be.
+    pub forged_chain_permille: u64,
 }
 
 /// Mean times between the faults of each kind; none of it if zero.
@@ -244,7 +246,12 @@ impl fmt::Display for Links {
         if !burst_every.is_zero() {
             write!(f, ", {burst_loss_permille}/1000 for {burst_length:?} each {burst_every:?}")?;
         }
-        write!(f, "; duplicates {duplicate_permille}/1000, forged {forged_permille}/1000")
+        let forged_chain = self.forged_chain_permille;
+        write!(
+            f,
+            "; duplicates {duplicate_permille}/1000, forged {forged_permille}/1000, of chains \
+             {forged_chain}/1000"
+        )
     }
 }
 

@@ -228,6 +228,7 @@ impl Draw {
         options.load.clients = self.pick(&[2, 3]);
         options.links.stray_permille = self.pick(&[50, 150]);
         options.links.stray_max = self.ms(&[2_000, 8_000]);
+        options.links.forged_chain_permille = self.pick(&[0, 20, 100]);
         options.faults.client_every = self.ms(&[300, 1_000]);
         options.faults.crash_every = self.ms(&[0, 0, 1_500]);
         options.faults.cut_every = self.ms(&[0, 0, 1_500]);

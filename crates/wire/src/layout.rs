@@ -449,10 +449,10 @@ pub enum DropReason {
     NotFromSwitch = 0x17,
     /// A request at a switch that is not the active one.
     Standby = 0x18,
-    /// A number that cannot be: above what is known by more than may be new, or about what never was.
-    Implausible = 0x1a,
     /// A reply whose version could not be noted as the floor of a hot key: too many others were at it.
     Contended = 0x19,
+    /// A number that cannot be: above what is known by more than may be new, or about what never was.
+    Implausible = 0x1a,
 }
 
 impl DropReason {
@@ -482,8 +482,8 @@ impl DropReason {
         Self::NoLease,
         Self::NotFromSwitch,
         Self::Standby,
-        Self::Implausible,
         Self::Contended,
+        Self::Implausible,
     ];
 
     /// The value that this byte stands for, if any.
@@ -514,8 +514,8 @@ impl DropReason {
             0x16 => Some(Self::NoLease),
             0x17 => Some(Self::NotFromSwitch),
             0x18 => Some(Self::Standby),
-            0x1a => Some(Self::Implausible),
             0x19 => Some(Self::Contended),
+            0x1a => Some(Self::Implausible),
             _ => None,
         }
     }
@@ -548,8 +548,8 @@ impl DropReason {
             Self::NoLease => "no_lease",
             Self::NotFromSwitch => "not_from_switch",
             Self::Standby => "standby",
-            Self::Implausible => "implausible",
             Self::Contended => "contended",
+            Self::Implausible => "implausible",
         }
     }
 }

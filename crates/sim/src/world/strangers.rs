@@ -24,8 +24,35 @@ impl World {
         let delay = Duration::from_micros(self.rng.below(FORGED_WITHIN_US));
         self.queue.schedule(self.now + delay, Event::Datagram { from, to, bytes });
     }
+
+    /// Whoever has seen a message between members may send that one like it, in the name of its
+    /// sender, with a version that cannot be.
+    pub(super) fn forge_chain(&mut self, (from, to): (Endpoint, Endpoint), datagram: &[u8]) {
+        let permille = self.options.links.forged_chain_permille;
+        if permille == 0 || !self.rng.chance(permille, 1_000) {
+            return;
+        }
+        let mut bytes = datagram.to_vec();
+        let Some(header) = bytes.first_chunk_mut::<HEADER_LEN>() else { return };
+        let op = Op::from_wire(header.op()).filter(|op| op.is_chain());
+        // What is copied has its numbers in the body.
+        let Some(op) = op.filter(|op| *op != Op::ChainCopy) else { return };
+        header.set_object_version(header.object_version().saturating_add(FAR));
+        // The head, which sends writes, is also who says what is stable.
+        if op == Op::ChainWrite && self.rng.chance(1, 2) {
+            header.set_op(Op::ChainStable as u8);
+            header.set_key_len(0);
+            header.set_payload_len(0);
+            bytes.truncate(HEADER_LEN);
+        }
+        wire::seal(&mut bytes);
+        let delay = Duration::from_micros(self.rng.below(FORGED_WITHIN_US));
+        self.queue.schedule(self.now + delay, Event::Datagram { from, to, bytes });
+    }
 }
 
+/// Further ahead than any write may be.
+const FAR: u64 = 1 << 50;
 /// More versions than a world lasts for.
 const BEYOND: u64 = 1 << 40;
 /// When it arrives: mostly after what it was made from.

@@ -54,6 +54,7 @@ impl World {
                 };
                 let Some(machine) = &mut shard.machine else { return };
                 machine.handle_packet(local, from, waiting, &bytes);
+                self.forge_chain((from, to), &bytes);
                 self.pump(Unit::Shard(index));
             }
             Role::Controller(_) => {}

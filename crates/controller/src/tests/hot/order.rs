@@ -118,6 +118,21 @@ fn an_order_that_nodes_have_on_record_alone_is_followed_by_a_newer_one() {
 }
 
 #[test]
+fn a_revision_that_no_clock_comes_to_is_taken_for_none() {
+    for forged in [u64::MAX, u64::MAX - 1, 1 << 60] {
+        let mut world = world();
+        world.live();
+        world.member(node(1)).hot_known = forged;
+        world.live();
+        world.member(node(2)).told = vec![asked("k", 1_000, 0)];
+        world.live();
+        let order = has(&world, SWITCH);
+        assert!((1..1 << 50).contains(&order.revision), "{}", order.revision);
+        assert_eq!(order.keys.len(), 1, "keys turn hot as ever");
+    }
+}
+
+#[test]
 fn the_standby_gets_no_hot_keys_until_it_takes_over() {
     let mut world = World::with_keyspace(4, 2, 8, 2);
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
