@@ -27,13 +27,13 @@ impl Script {
         loop {
             if let Some(datagram) = self.client.poll_transmit() {
                 let datagram = datagram.payload.to_vec();
-                let packet = Packet::parse(&datagram).unwrap();
-                let Body::Put { key: b"k", value: b"v", .. } = packet.body().unwrap() else {
+                let packet = Packet::parse(&datagram).expect("clients send sound packets");
+                let Body::Put { key: b"k", value: b"v", .. } = packet.body().expect("sound") else {
                     panic!("it is the same write");
                 };
                 return (Header::read(packet.header()), datagram);
             }
-            self.now = self.now.max(self.client.poll_timeout().unwrap());
+            self.now = self.now.max(self.client.poll_timeout().expect("it waits"));
             self.client.handle_timeout(self.now);
         }
     }
@@ -42,7 +42,7 @@ impl Script {
         let kind = KeyspaceKind::Hash;
         let (id, hot) = (KeyspaceId(1), HotPolicy::Replicate);
         let keyspace = Keyspace { id, name: "k".into(), kind, seed: 7, replicas: 1, hot };
-        self.client.start(self.now, &Arc::new(keyspace), PUT).unwrap();
+        self.client.start(self.now, &Arc::new(keyspace), PUT).expect("there is room");
         self.sent()
     }
 
@@ -67,7 +67,7 @@ impl Script {
 }
 
 fn since(datagram: &[u8]) -> Option<SinceBody> {
-    let packet = Packet::parse(datagram).unwrap();
+    let packet = Packet::parse(datagram).expect("clients send sound packets");
     wire::since_of(packet.header(), packet.payload())
 }
 

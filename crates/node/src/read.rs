@@ -8,7 +8,7 @@ use crate::heat::Use;
 use crate::node::Lookup;
 use crate::piece::{Piece, Shows};
 use crate::replica::{Context, Replica};
-use crate::reply::{refuse, reply_header, send};
+use crate::reply::{refuse, reply_endpoint, reply_header, send};
 use crate::serve::matches_key;
 use crate::withheld::Uncovered;
 use cluster::{Keyspace, KeyspaceId, Match, Plant};
@@ -78,7 +78,7 @@ impl Replica {
                 self.remind_readers(ctx, key);
             }
         }
-        let to = Self::reply_endpoint(&header, ctx.directory);
+        let to = reply_endpoint(&header, ctx.directory);
         if !to.is_set() {
             ctx.counters.count_drop(DropReason::BadReplyAddress);
             return;

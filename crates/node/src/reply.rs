@@ -39,7 +39,7 @@ pub(crate) fn reply_header<E>(
 }
 
 /// Where this node's replies to a request go: the switch, unless there is none on the way.
-fn reply_endpoint(header: &Header, directory: &Directory) -> Endpoint {
+pub(crate) fn reply_endpoint(header: &Header, directory: &Directory) -> Endpoint {
     if header.hop_flags & hop_flag::DIRECT == 0 {
         directory.switch
     } else {

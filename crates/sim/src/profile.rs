@@ -224,7 +224,7 @@ impl Draw {
     fn crowd(&mut self, options: &mut Options) {
         self.some_noise(options);
         options.span = self.ms(&[8_000, 12_000]);
-        options.sessions_max = usize::try_from(self.small(3, 8)).expect("at most 8");
+        options.sessions_max = usize::from(self.small(3, 8));
         options.load.clients = self.pick(&[2, 3]);
         options.links.stray_permille = self.pick(&[50, 150]);
         options.links.stray_max = self.ms(&[2_000, 8_000]);

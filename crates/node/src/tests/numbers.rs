@@ -213,7 +213,13 @@ fn a_store_that_was_poisoned_does_not_end_the_node() {
     let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
     let mut node = Node::new(config, engine, now);
     node.install(now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
-    node.renew(&Lease { life: Life(0), revision: 1, from: now, duration_ms: 1 << 40 });
+    node.renew(&Lease {
+        cluster: ClusterId(1),
+        life: Life(0),
+        revision: 1,
+        from: now,
+        duration_ms: 1 << 40,
+    });
     let chain = Chain::new(1);
     let header = chain.stamped(Op::Put, b"k", 1);
     let mut datagram = Vec::new();

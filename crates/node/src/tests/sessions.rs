@@ -156,7 +156,13 @@ fn a_node_that_restarts_knows_that_clients_were_forgotten() {
         let mut node = Node::new(config, engine.take().unwrap(), *now);
         node.set_sessions_max(ROOM);
         node.install(*now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
-        let lease = Lease { life: Life(0), revision: 1, from: *now, duration_ms: 1 << 40 };
+        let lease = Lease {
+            cluster: ClusterId(1),
+            life: Life(0),
+            revision: 1,
+            from: *now,
+            duration_ms: 1 << 40,
+        };
         node.renew(&lease);
         // What it finds after a restart it has just heard.
         *now = *now + LONG;

@@ -415,10 +415,10 @@ fn which_orders_it_was_given_a_store_keeps_on_record() {
     let mut engine = Noted::new();
     let order =
         |revision| HotOrder { cluster: cluster::ClusterId(1), revision, ..HotOrder::default() };
-    let mut roaming = Roaming::recall(&engine);
+    let mut roaming = Roaming::recall(Instant::from_unix_ms(1_000_000), &engine);
     assert!(roaming.admits(&order(TRIP)));
     roaming.follow(&mut engine, &order(TRIP));
     roaming.follow(&mut engine, &order(OVER));
-    let again = Roaming::recall(&engine);
+    let again = Roaming::recall(Instant::from_unix_ms(1_000_000), &engine);
     assert!(again.admits(&order(OVER)) && !again.admits(&order(OVER - 1)));
 }
