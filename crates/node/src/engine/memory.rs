@@ -4,19 +4,17 @@
 //! table for keys without order, placed by the keyhash the request brought along, and a tree for
 //! keys in order.
 //!
+//! A hash table has no order, and scans and walks must be able to begin anywhere in that of match
+//! values: beside it stands an index by match value. Keys that share one (of a tag, parts of a big
+//! value) would stand there in one place; all but the first few of them are in a tree instead.
+//!
 //! What a record costs beyond its key and value, for keys of 16 and values of 128 bytes (held to by
-//! a test, printed by a benchmark): about 75 bytes in a hash keyspace, of which 22 are version,
-//! expiry and lengths, 10 the allocator keeps or rounds up, and the rest is its slot in a table
-//! that is between half and seven eighths full. In an ordered keyspace it is about 125, because the
-//! key is a piece of memory of its own. An expiry costs as much again. The engine has no limit of
-//! its own: what a shard stores is bounded by who may write to it.
-//!
-//! A scan of a partition of a hash keyspace makes an index of it, of about 25 bytes for each
-//! record. The index is kept up while scans go on, and forgotten when as many keys have come and
-//! gone since the last one as it has.
-//!
-//! A walk through a partition of a hash keyspace takes 8 bytes for each of its records as long as
-//! it lasts, because a table that grows keeps no order of its own.
+//! tests, printed by a benchmark): about 100 bytes in a hash keyspace, of which 22 are version,
+//! expiry and lengths, 10 the allocator keeps or rounds up, 25 its place in the index, and the rest
+//! is its slot in a table that is between half and seven eighths full. In an ordered keyspace, and
+//! if it shares its match value with many, it is about 125, because the key is a piece of memory of
+//! its own. An expiry costs as much again. The engine has no limit of its own: what a shard stores
+//! is bounded by who may write to it.
 
 mod block;
 mod detached;
@@ -33,11 +31,9 @@ use block::Block;
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use detached::Detached;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use index::Index;
 use order::{Place, Placed};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use wire::big::time_of;
 
@@ -46,7 +42,7 @@ pub struct MemoryEngine {
     store_id: StoreId,
     hashed: HashTable<Hashed>,
     ordered: BTreeMap<PartitionId, BTreeMap<Place, Block>>,
-    due: BTreeSet<Due>,
+    due: BTreeMap<Due, DuePlace>,
     len: usize,
     /// Partitions that are being cleared: their entries in `due` go with their records.
     detached: BTreeMap<PartitionId, Detached>,
@@ -56,8 +52,10 @@ pub struct MemoryEngine {
 struct Hashed {
     partition: PartitionId,
     slots: HashTable<Slot>,
-    /// The order of its keys, while somebody scans it.
-    index: RefCell<Option<Index>>,
+    /// The order of the keys in the table.
+    index: Index,
+    /// The keys that came when many of their match value, or of their keyhash, were in the table.
+    crowded: BTreeMap<Place, Block>,
 }
 
 /// The keyhash stands beside the pointer, so that neither a growing table nor a key that looks
@@ -67,19 +65,18 @@ struct Slot {
     block: Block,
 }
 
-/// A record with an expiry, and where it is. Sorted by expiry first.
+/// A record with an expiry. Sorted by expiry first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     expiry_ms: u64,
     keyspace: KeyspaceId,
     partition: PartitionId,
-    place: DuePlace,
     key: Box<[u8]>,
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+/// Where it is.
 enum DuePlace {
-    Hashed(u64),
+    Hashed(Match, u64),
     Ordered(Match),
 }
 
@@ -91,7 +88,7 @@ impl MemoryEngine {
             store_id,
             hashed: HashTable::new(),
             ordered: BTreeMap::new(),
-            due: BTreeSet::new(),
+            due: BTreeMap::new(),
             len: 0,
             detached: BTreeMap::new(),
         }
@@ -102,19 +99,8 @@ impl MemoryEngine {
         if key.ordered {
             self.find_ordered(key.partition, key.match_value, key.key)
         } else {
-            self.find_hashed(key.partition, key.keyhash, key.key)
+            self.table(key.partition)?.find(key.match_value, key.keyhash, key.key)
         }
-    }
-
-    #[inline]
-    fn find_hashed(&self, partition: PartitionId, keyhash: u64, key: &[u8]) -> Option<&Block> {
-        let slot = self.slots(partition)?.find(keyhash, |slot| slot.holds(keyhash, key))?;
-        Some(&slot.block)
-    }
-
-    #[inline]
-    fn slots(&self, partition: PartitionId) -> Option<&HashTable<Slot>> {
-        Some(&self.table(partition)?.slots)
     }
 
     #[inline]
@@ -143,20 +129,13 @@ impl MemoryEngine {
             )
             .or_insert_with(|| Hashed::new(partition))
             .into_mut();
-        let held = |slot: &Slot| slot.holds(keyhash, key);
-        match table.slots.entry(keyhash, held, |slot| slot.keyhash) {
-            Entry::Occupied(mut entry) => {
-                let block = &mut entry.get_mut().block;
-                let before_ms = block.expiry_ms();
-                block.replace(record);
-                Some(before_ms)
-            }
-            Entry::Vacant(entry) => {
-                entry.insert(Slot { keyhash, block: Block::new(key, record) });
-                index::note(table.index.get_mut(), |index| index.add(match_value, keyhash));
-                None
-            }
-        }
+        let Some(block) = table.find_mut(match_value, keyhash, key) else {
+            table.insert(match_value, keyhash, key, record);
+            return None;
+        };
+        let before_ms = block.expiry_ms();
+        block.replace(record);
+        Some(before_ms)
     }
 
     fn put_ordered(&mut self, key: &KeyRef<'_>, record: &Record<'_>) -> Option<u64> {
@@ -186,14 +165,11 @@ impl MemoryEngine {
             .hashed
             .find_entry(partition_hash(partition), |table| table.partition == partition)
             .ok()?;
-        let Hashed { slots, index, .. } = table.get_mut();
-        let (slot, _) = slots.find_entry(keyhash, |slot| slot.holds(keyhash, key)).ok()?.remove();
-        let is_last = slots.find(keyhash, |slot| slot.keyhash == keyhash).is_none();
-        index::note(index.get_mut(), |index| index.remove(match_value, keyhash, is_last));
-        if slots.is_empty() {
+        let block = table.get_mut().take(match_value, keyhash, key);
+        if table.get().len() == 0 {
             table.remove();
         }
-        Some(slot.block)
+        block
     }
 
     /// Takes a partition out of sight; what it takes in memory stays for now.
@@ -204,8 +180,8 @@ impl MemoryEngine {
         } else {
             let of_partition = |table: &Hashed| table.partition == partition;
             let found = self.hashed.find_entry(partition_hash(partition), of_partition);
-            let slots = found.map_or_else(|_| HashTable::new(), |table| table.remove().0.slots);
-            Detached::hashed(keyspace, slots)
+            let table = found.map_or_else(|_| Hashed::new(partition), |table| table.remove().0);
+            Detached::hashed(keyspace, table)
         };
         self.len -= detached.len();
         detached
@@ -219,32 +195,101 @@ impl MemoryEngine {
 
     fn remove_due(&mut self, due: &Due) {
         let was_there = self.due.remove(due);
-        assert!(was_there, "every record with an expiry is in the due index");
+        assert!(was_there.is_some(), "every record with an expiry is in the due index");
     }
 }
 
 impl Hashed {
     fn new(partition: PartitionId) -> Self {
-        Self { partition, slots: HashTable::new(), index: RefCell::new(None) }
+        let (slots, index, crowded) = (HashTable::new(), Index::default(), BTreeMap::new());
+        Self { partition, slots, index, crowded }
     }
 
+    fn len(&self) -> usize {
+        self.slots.len() + self.crowded.len()
+    }
+
+    #[inline]
+    fn find(&self, at: Match, keyhash: u64, key: &[u8]) -> Option<&Block> {
+        match self.slots.find(keyhash, |slot| slot.holds(keyhash, key)) {
+            Some(slot) => Some(&slot.block),
+            None if self.crowded.is_empty() => None,
+            None => self.crowded.get(&(at, key) as &dyn Placed),
+        }
+    }
+
+    #[inline]
+    fn find_mut(&mut self, at: Match, keyhash: u64, key: &[u8]) -> Option<&mut Block> {
+        match self.slots.find_mut(keyhash, |slot| slot.holds(keyhash, key)) {
+            Some(slot) => Some(&mut slot.block),
+            None if self.crowded.is_empty() => None,
+            None => self.crowded.get_mut(&(at, key) as &dyn Placed),
+        }
+    }
+
+    /// Stores the record of a key that is not there.
+    fn insert(&mut self, at: Match, keyhash: u64, key: &[u8], record: &Record<'_>) {
+        let alike = self.slots.iter_hash(keyhash).filter(|slot| slot.keyhash == keyhash);
+        if alike.count() >= ALIKE_MAX || self.index.is_crowded(at) {
+            self.crowded.insert(Place::new(at, key), Block::new(&[], record));
+            return;
+        }
+        let slot = Slot { keyhash, block: Block::new(key, record) };
+        self.slots.insert_unique(keyhash, slot, |slot| slot.keyhash);
+        self.index.add(at, keyhash);
+    }
+
+    fn take(&mut self, at: Match, keyhash: u64, key: &[u8]) -> Option<Block> {
+        let Ok(found) = self.slots.find_entry(keyhash, |slot| slot.holds(keyhash, key)) else {
+            return self.crowded.remove(&(at, key) as &dyn Placed);
+        };
+        let (slot, _) = found.remove();
+        let is_last = self.slots.find(keyhash, |slot| slot.keyhash == keyhash).is_none();
+        self.index.remove(at, keyhash, is_last);
+        Some(slot.block)
+    }
+
+    /// Visits what is in the table and what is in the tree in one order.
     fn scan(
         &self,
         interval: &Interval<'_>,
-        visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        let match_of = |key: &[u8]| interval.keyspace.match_value(key);
-        let mut index = self.index.borrow_mut();
-        let index = index.get_or_insert_with(|| {
-            Index::of(self.slots.iter().map(|slot| (match_of(slot.block.key()), slot.keyhash)))
-        });
-        let with_hash = |keyhash: u64| {
-            let slots = self.slots.iter_hash(keyhash).filter(move |it| it.keyhash == keyhash);
-            slots.map(|slot| (match_of(slot.block.key()), &slot.block))
+        let mut crowded = order::range(&self.crowded, interval);
+        let mut next_crowded = || {
+            let range = crowded.as_mut()?;
+            if interval.reverse { range.next_back() } else { range.next() }
         };
-        index.scan(interval, with_hash, visit);
+        let mut groups = self.index.groups(&self.slots, interval);
+        let (mut group, mut ahead) = (Vec::new(), next_crowded());
+        while groups.next_into(&mut group) {
+            for (at, block) in &group {
+                let here = (*at, block.key());
+                while let Some((place, other)) = ahead
+                    && (place.place() < here) != interval.reverse
+                {
+                    if visit(place.key(), other.record()).is_break() {
+                        return;
+                    }
+                    ahead = next_crowded();
+                }
+                if visit(block.key(), block.record()).is_break() {
+                    return;
+                }
+            }
+        }
+        while let Some((place, block)) = ahead {
+            if visit(place.key(), block.record()).is_break() {
+                return;
+            }
+            ahead = next_crowded();
+        }
     }
 }
+
+/// Keys of one keyhash in a table, which a lookup compares one by one. Those of an honest keyspace
+/// are hardly ever two.
+const ALIKE_MAX: usize = 4;
 
 impl Slot {
     #[inline]
@@ -255,13 +300,18 @@ impl Slot {
 
 impl Due {
     fn new(key: &KeyRef<'_>, expiry_ms: u64) -> Self {
-        let place = if key.ordered {
-            DuePlace::Ordered(key.match_value)
-        } else {
-            DuePlace::Hashed(key.keyhash)
-        };
         let (keyspace, partition) = (key.keyspace, key.partition);
-        Self { expiry_ms: time_of(expiry_ms), keyspace, partition, place, key: key.key.into() }
+        Self { expiry_ms: time_of(expiry_ms), keyspace, partition, key: key.key.into() }
+    }
+}
+
+impl DuePlace {
+    fn of(key: &KeyRef<'_>) -> Self {
+        if key.ordered {
+            Self::Ordered(key.match_value)
+        } else {
+            Self::Hashed(key.match_value, key.keyhash)
+        }
     }
 }
 
@@ -289,7 +339,7 @@ impl Engine for MemoryEngine {
         }
         self.unschedule(key, before_ms.unwrap_or(0));
         if time_of(record.expiry_ms) != 0 {
-            self.due.insert(Due::new(key, record.expiry_ms));
+            self.due.insert(Due::new(key, record.expiry_ms), DuePlace::of(key));
         }
     }
 
@@ -326,9 +376,13 @@ impl Engine for MemoryEngine {
         until_ms: u64,
         mut visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
     ) {
-        for due in self.due.iter().take_while(|due| due.expiry_ms <= until_ms) {
-            let found = match due.place {
-                DuePlace::Hashed(keyhash) => self.find_hashed(due.partition, keyhash, &due.key),
+        let due = self.due.iter().take_while(|(due, _)| due.expiry_ms <= until_ms);
+        for (due, place) in due {
+            let found = match *place {
+                DuePlace::Hashed(at, keyhash) => {
+                    let table = self.table(due.partition);
+                    table.and_then(|table| table.find(at, keyhash, &due.key))
+                }
                 DuePlace::Ordered(at) => self.find_ordered(due.partition, at, &due.key),
             };
             let Some(block) = found else {
@@ -346,7 +400,7 @@ impl Engine for MemoryEngine {
         if area.ordered {
             Cursor::ordered(area.first)
         } else {
-            Cursor::hashed(self.slots(area.partition))
+            Cursor::hashed()
         }
     }
 
@@ -356,11 +410,12 @@ impl Engine for MemoryEngine {
         cursor: &mut Cursor,
         visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        cursor.go_on(self.slots(area.partition), self.ordered.get(&area.partition), visit)
+        cursor.go_on(self.table(area.partition), self.ordered.get(&area.partition), visit)
     }
 
     fn walked(&self, area: &Area, cursor: &Cursor) -> u16 {
-        cursor.walked(self.ordered.get(&area.partition).map_or(0, BTreeMap::len))
+        let in_tree = self.ordered.get(&area.partition).map_or(0, BTreeMap::len);
+        cursor.walked(self.table(area.partition).map_or(in_tree, Hashed::len))
     }
 
     /// The first piece takes all of the partition out of sight. Each takes as long as it takes to

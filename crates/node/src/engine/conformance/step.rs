@@ -301,8 +301,8 @@ fn keyspace(space: u16) -> (Keyspace, &'static [u128], u32) {
     (keyspace, firsts, 1 + u32::try_from(before).expect("few partitions"))
 }
 
-/// Short keys over an alphabet of extremes, with and without a prefix, some of them alike in the
-/// first sixteen bytes, and one as long as keys get.
+/// Short keys over an alphabet of extremes, with and without a prefix, half of them with one tag,
+/// some of them alike in the first sixteen bytes, and one as long as keys get.
 fn key_bytes(draw: u16) -> Vec<u8> {
     let mut rest = draw;
     let mut next = |choices: u16| {
@@ -314,6 +314,9 @@ fn key_bytes(draw: u16) -> Vec<u8> {
     let letters = next(4);
     if next(3) != 2 {
         key.push(b'k');
+    }
+    if next(2) == 1 {
+        key.extend(b"{t}");
     }
     if next(4) == 3 {
         key.extend([b'm'; 16]);

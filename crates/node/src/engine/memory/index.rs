@@ -1,24 +1,30 @@
-//! The order of the keys of a hash table, for scans: who never scans does not pay for it.
+//! The order of the keys of a hash table, for scans and walks, which begin anywhere in it.
+//!
+//! Keys are found in it by the upper half of their match value, and those of one half in the order
+//! of their keyhashes, which is not the order of a scan: so few keys of a half are here, and a scan
+//! sorts them when it comes by. Those that come when there are as many are kept elsewhere.
 
-use super::Block;
+use super::{Block, Slot};
 use crate::engine::{Interval, Record};
 use cluster::Match;
+use hashbrown::HashTable;
 use std::collections::BTreeSet;
+use std::collections::btree_set;
 use std::ops::ControlFlow;
 
-/// Where the keys of a partition stand by match value.
-#[derive(Debug)]
+/// Where the keys of a table stand by match value.
+#[derive(Debug, Default)]
 pub(super) struct Index {
     /// The upper half of each match value, and the keyhash that the key is found by. One may be
     /// left that names no key.
     places: BTreeSet<(u64, u64)>,
-    /// Keys that came or went since the last scan.
-    changes: usize,
 }
 
 impl Index {
-    pub(super) fn of(keys: impl Iterator<Item = (Match, u64)>) -> Self {
-        Self { places: keys.map(|(at, keyhash)| (high(at), keyhash)).collect(), changes: 0 }
+    /// Whether so many keys stand here already that one more would make a scan slow.
+    pub(super) fn is_crowded(&self, at: Match) -> bool {
+        let half = high(at);
+        self.places.range((half, 0)..=(half, u64::MAX)).nth(CROWD_MIN - 1).is_some()
     }
 
     pub(super) fn add(&mut self, at: Match, keyhash: u64) {
@@ -32,107 +38,123 @@ impl Index {
         }
     }
 
-    /// Visits the records of an interval in its order; `with_hash` gives those of a keyhash.
-    pub(super) fn scan<'a, I: Iterator<Item = (Match, &'a Block)>>(
-        &mut self,
-        interval: &Interval<'_>,
-        with_hash: impl Fn(u64) -> I,
-        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
-    ) {
-        self.changes = 0;
-        if interval.first > interval.last {
-            return;
-        }
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The places in their order, to be given up one by one.
+    pub(super) fn into_places(self) -> btree_set::IntoIter<(u64, u64)> {
+        self.places.into_iter()
+    }
+
+    /// The groups of an interval, in its order.
+    pub(super) fn groups<'t>(
+        &'t self,
+        slots: &'t HashTable<Slot>,
+        interval: &Interval<'t>,
+    ) -> Groups<'t> {
         let ends = (high(interval.first), 0)..=(high(interval.last), u64::MAX);
-        let mut range = self.places.range(ends);
-        let mut next = || if interval.reverse { range.next_back() } else { range.next() };
-        // Those of one upper half, of which there is hardly ever more than one.
-        let mut group: Vec<(Match, &Block)> = Vec::new();
-        let mut place = next();
-        while let Some((half, keyhash)) = place {
-            let here = |(at, _): &(Match, &Block)| high(*at) == *half;
-            group.extend(with_hash(*keyhash).filter(here));
-            place = next();
-            if place.is_some_and(|(other, _)| other == half) {
-                continue;
-            }
-            group.sort_unstable_by(|(at, a), (other, b)| (at, a.key()).cmp(&(other, b.key())));
-            if interval.reverse {
-                group.reverse();
-            }
-            for (at, block) in group.drain(..) {
-                if interval.holds(at, block.key()) && visit(block.key(), block.record()).is_break()
-                {
-                    return;
+        let crossed = interval.first > interval.last;
+        let places = if crossed { btree_set::Range::default() } else { self.places.range(ends) };
+        Groups { places, slots, interval: *interval, next: None }
+    }
+
+    /// Visits records in the order of (half, keyhash, key), from such a place on, until the visitor
+    /// breaks off: at the place that is then given.
+    pub(super) fn walk<'t>(
+        &self,
+        slots: &'t HashTable<Slot>,
+        from: Option<(u64, u64, &[u8])>,
+        mut visit: impl FnMut(&'t [u8], Record<'t>) -> ControlFlow<()>,
+    ) -> Option<(u64, u64, &'t [u8])> {
+        let (half, keyhash, _) = from.unwrap_or_default();
+        for (half, keyhash) in self.places.range((half, keyhash)..) {
+            look();
+            let mut here: Vec<&Block> = with_hash(slots, *keyhash).collect();
+            here.sort_unstable_by_key(|block| block.key());
+            for block in here {
+                let before = from.is_some_and(|from| (*half, *keyhash, block.key()) < from);
+                if !before && visit(block.key(), block.record()).is_break() {
+                    return Some((*half, *keyhash, block.key()));
                 }
             }
         }
+        None
     }
 }
 
-/// Tells the index of a key that came or went; one that nobody has asked for as long goes.
-pub(super) fn note(index: &mut Option<Index>, change: impl FnOnce(&mut Index)) {
-    let Some(kept) = index else { return };
-    change(kept);
-    kept.changes += 1;
-    if kept.changes > kept.places.len().max(CHANGES_MIN) {
-        *index = None;
+/// The records of an interval that are in the table, those of one upper half at a time.
+pub(super) struct Groups<'t> {
+    places: btree_set::Range<'t, (u64, u64)>,
+    slots: &'t HashTable<Slot>,
+    interval: Interval<'t>,
+    /// The first place of the next group.
+    next: Option<(u64, u64)>,
+}
+
+impl<'t> Groups<'t> {
+    fn next_place(&mut self) -> Option<(u64, u64)> {
+        let reverse = self.interval.reverse;
+        look();
+        let place = if reverse { self.places.next_back() } else { self.places.next() };
+        place.copied()
+    }
+
+    /// Puts the next group in the place of what is given, in the order of the interval; says
+    /// whether there was one.
+    pub(super) fn next_into(&mut self, group: &mut Vec<(Match, &'t Block)>) -> bool {
+        group.clear();
+        let interval = self.interval;
+        let Some((half, keyhash)) = self.next.take().or_else(|| self.next_place()) else {
+            return false;
+        };
+        let slots = self.slots;
+        let mut extend = |keyhash| {
+            let found = with_hash(slots, keyhash);
+            let found = found.map(|block| (interval.keyspace.match_value(block.key()), block));
+            group.extend(found.filter(|(at, block)| {
+                high(*at) == half && interval.holds(*at, block.key())
+            }));
+        };
+        extend(keyhash);
+        loop {
+            match self.next_place() {
+                Some((other, keyhash)) if other == half => extend(keyhash),
+                next => {
+                    self.next = next;
+                    break;
+                }
+            }
+        }
+        group.sort_unstable_by(|(at, a), (other, b)| (at, a.key()).cmp(&(other, b.key())));
+        if interval.reverse {
+            group.reverse();
+        }
+        true
     }
 }
 
-fn high(at: Match) -> u64 {
+fn with_hash(slots: &HashTable<Slot>, keyhash: u64) -> impl Iterator<Item = &Block> {
+    slots.iter_hash(keyhash).filter(move |slot| slot.keyhash == keyhash).map(|slot| &slot.block)
+}
+
+pub(super) fn high(at: Match) -> u64 {
     u64::try_from(at.0 >> 64).expect("half of it")
 }
 
-/// Changes that an index lasts however small it is.
-const CHANGES_MIN: usize = 1_024;
+/// Places of one upper half from which on further keys of it are kept in order elsewhere: as many
+/// as are sorted in less time than it takes to look one of them up.
+pub(super) const CROWD_MIN: usize = 8;
+
+/// A place is looked at: tests count them.
+#[inline]
+fn look() {
+    #[cfg(test)]
+    LOOKS.with(|looks| looks.set(looks.get() + 1));
+}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, PartitionId};
-    use std::ops::Bound;
-
-    #[test]
-    fn keys_that_look_alike_in_the_index_are_all_visited_in_order() {
-        let record = Record { version: 1, expiry_ms: 0, tombstone: false, value: b"" };
-        let at = |half: u128, low: u128| Match(half << 64 | low);
-        // Two that differ in the lower half only, with keyhashes in the other order; two that
-        // differ in nothing but the key; one that has the keyhash of another.
-        let keys: [(Match, u64, &[u8]); 6] = [
-            (at(1, 7), 1, b"c"),
-            (at(1, 5), 2, b"b"),
-            (at(2, 0), 3, b"e"),
-            (at(2, 0), 3, b"d"),
-            (at(3, 0), 3, b"f"),
-            (at(0, 9), 9, b"a"),
-        ];
-        let blocks: Vec<(Match, u64, Block)> =
-            keys.map(|(at, keyhash, key)| (at, keyhash, Block::new(key, &record))).into();
-        let mut index = Index::of(keys.iter().map(|(at, keyhash, _)| (*at, *keyhash)));
-        index.add(at(4, 0), 8);
-        let with_hash = |keyhash: u64| {
-            let found = blocks.iter().filter(move |(_, it, _)| *it == keyhash);
-            found.map(|(at, _, block)| (*at, block))
-        };
-        let (id, name, kind) = (KeyspaceId(1), "k".into(), KeyspaceKind::Hash);
-        let hot = HotPolicy::default();
-        let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot };
-        let mut visited = |first, last, start, reverse| {
-            let (keyspace, partition, end) = (&keyspace, PartitionId(1), Bound::Unbounded);
-            let interval = Interval { keyspace, partition, first, last, start, end, reverse };
-            let mut seen = Vec::new();
-            index.scan(&interval, with_hash, |key, _| {
-                seen.extend_from_slice(key);
-                ControlFlow::Continue(())
-            });
-            seen
-        };
-        let all = Bound::Unbounded;
-        assert_eq!(visited(Match::MIN, Match::MAX, all, false), b"abcdef");
-        assert_eq!(visited(Match::MIN, Match::MAX, all, true), b"fedcba");
-        assert_eq!(visited(at(1, 6), at(2, 0), all, false), b"cde");
-        assert_eq!(visited(at(2, 0), Match::MAX, Bound::Excluded(b"d"), false), b"ef");
-        assert_eq!(visited(at(2, 0), at(1, 0), all, false), b"", "the ends cross");
-    }
+thread_local! {
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

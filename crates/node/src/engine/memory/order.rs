@@ -27,8 +27,8 @@ impl Place {
         &self.key
     }
 
-    pub(super) fn into_parts(self) -> (Match, Box<[u8]>) {
-        (self.match_value, self.key)
+    pub(super) fn into_key(self) -> Box<[u8]> {
+        self.key
     }
 }
 
