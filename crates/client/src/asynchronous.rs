@@ -10,10 +10,10 @@ use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Ques
 use crate::page;
 use crate::port::Port;
 use crate::{
-    BatchReply, DelReply, IncrReply, KeyCount, LookupError, Options, Outcome, Page, PutOptions,
-    Refusal, Reply, ScanOptions, Services, Step, UnknownReason, Value,
+    BatchReply, DelReply, IncrReply, KeyCount, LookupError, Options, Outcome, Page, PageStart,
+    PutOptions, Refusal, Reply, ScanOptions, Services, Step, UnknownReason, Value,
 };
-use cluster::{Keyspace, Match};
+use cluster::Keyspace;
 use io::Io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,30 +186,24 @@ impl Space {
         face::many(outcome, count, face::mdel)
     }
 
-    /// Reads about `count` keys (at least 1) of any keyspace, in the order of their match values,
-    /// from `cursor` on: 0, or what the page before it named as the next. Pages that follow each
-    /// other to the end have every key among them that has a value all the time, and no key twice
-    /// unless it was written meanwhile. With `keys_only` values come back empty.
-    pub async fn page(&self, cursor: u64, count: usize, keys_only: bool) -> Outcome<Page> {
-        let count = count.max(1);
-        let (first, last) = (page::first_of(cursor), Match::MAX);
-        let limit = count.checked_add(1);
-        let request = OwnedRequest::Scan { first, last, limit, keys_only };
-        let full = match self.ask(request).await.map(face::range) {
-            Outcome::Done(entries) => match page::cut(&self.keyspace, entries, count) {
-                Ok(page) => return Outcome::Done(page),
-                Err(full) => full,
-            },
-            Outcome::Refused(why) => return Outcome::Refused(why),
-            Outcome::Unknown(why) => return Outcome::Unknown(why),
-        };
-        let (first, last) = (page::first_of(full), page::last_of(full));
-        let request = OwnedRequest::Scan { first, last, limit: None, keys_only };
-        self.ask(request).await.map(|reply| page::of_half(full, face::range(reply)))
+    /// Reads about `count` keys (at least 1) of any keyspace, in the order of (match value, key).
+    /// Pages that follow each other to the end have every key among them that has a value all the
+    /// time, and no key twice unless it was written meanwhile. With `keys_only` values come back
+    /// empty.
+    pub async fn page(&self, from: &PageStart, count: usize, keys_only: bool) -> Outcome<Page> {
+        let request = page::request(&self.keyspace, from, count, keys_only);
+        self.ask(request).await.map(|reply| page::cut(&self.keyspace, face::range(reply), count))
+    }
+
+    /// Reads all keys with these upper 32 bits of their match value as one page, however many they
+    /// are.
+    pub async fn page_of(&self, bits: u32, keys_only: bool) -> Outcome<Page> {
+        let request = page::request_all(bits, keys_only);
+        self.ask(request).await.map(|reply| page::of_all(bits, face::range(reply)))
     }
 
     /// Counts the keys of any keyspace that have a value, each as it was at some moment meanwhile.
-    /// The nodes count: this takes time in proportion to the number of keys, and little of it.
+    /// The nodes know: what that takes does not depend on how many there are.
     pub async fn count(&self) -> Outcome<KeyCount> {
         self.ask(OwnedRequest::Count).await.map(face::count)
     }

@@ -3,12 +3,13 @@
 
 use crate::clock::Clock;
 use crate::owned::OwnedStep;
+use crate::page::Matches;
 use crate::service::Services;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, KeyCount, New,
     NotDone, Outcome, Refusal, Reply, Request, StartError, Step, Ticket, Tickets, Value,
 };
-use cluster::{Keyspace, Match};
+use cluster::Keyspace;
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -155,7 +156,7 @@ pub(crate) enum OwnedRequest {
     GetParts { key: Vec<u8>, upload: UploadBody, first: u32, count: u32 },
     Seal { key: Vec<u8>, manifest: ManifestBody, expect: Option<OwnedExpect>, expiry: Expiry },
     Range(ScanOptions),
-    Scan { first: Match, last: Match, limit: Option<usize>, keys_only: bool },
+    Scan(Matches),
     Count,
 }
 
@@ -311,10 +312,7 @@ impl Driver {
                 limit: options.limit,
                 keys_only: options.keys_only,
             },
-            OwnedRequest::Scan { first, last, limit, keys_only } => {
-                let (first, last, limit, keys_only) = (*first, *last, *limit, *keys_only);
-                Request::Scan { first, last, limit, keys_only }
-            }
+            OwnedRequest::Scan(matches) => matches.request(),
             OwnedRequest::Count => Request::Count,
         };
         self.machine.start(now, keyspace, request)

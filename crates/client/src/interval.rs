@@ -61,9 +61,11 @@ impl Interval {
         Self { first, last, start, end }.checked()
     }
 
-    /// All keys whose match value lies in `first..=last`; `None` if that is none.
-    pub(crate) fn of_matches(first: Match, last: Match) -> Option<Self> {
-        Self { first, last, start: None, end: None }.checked()
+    /// All keys whose match value lies in `first..=last`, of the first only those behind `after`;
+    /// `None` if that is none.
+    pub(crate) fn of_matches(first: Match, last: Match, after: Option<&[u8]>) -> Option<Self> {
+        let start = after.map(|key| Edge::new(key, first, false));
+        Self { first, last, start, end: None }.checked()
     }
 
     /// The part whose match values lie in `first..=last`.

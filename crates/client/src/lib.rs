@@ -87,7 +87,7 @@ pub use crate::outcome::{
     BatchReply, CasReply, DelReply, IncrReply, KeyCount, NotDone, Outcome, Refusal, Reply, Ticket,
     UnknownReason, Value,
 };
-pub use crate::page::Page;
+pub use crate::page::{Page, PageStart};
 pub use crate::request::{Change, Condition, Expect, Expiry, New, Request, StartError, Step};
 pub use crate::service::{SERVICES_MAX, Services};
 pub use crate::tickets::Tickets;

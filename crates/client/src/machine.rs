@@ -112,13 +112,14 @@ impl Client {
                 let terms = Terms { reverse, limit, shows: Shows::keys_only(keys_only) };
                 self.start_range(now, keyspace, (start, end), terms)
             }
-            Request::Scan { first, last, limit, keys_only } => {
+            Request::Scan { first, last, after, limit, keys_only } => {
                 let terms = Terms { reverse: false, limit, shows: Shows::keys_only(keys_only) };
-                Ok(self.start_scan(now, keyspace, Interval::of_matches(first, last), terms))
+                let interval = Interval::of_matches(first, last, after);
+                Ok(self.start_scan(now, keyspace, interval, terms))
             }
             Request::Count => {
                 let terms = Terms { reverse: false, limit: None, shows: Shows::Count };
-                let all = Interval::of_matches(Match::MIN, Match::MAX);
+                let all = Interval::of_matches(Match::MIN, Match::MAX, None);
                 Ok(self.start_scan(now, keyspace, all, terms))
             }
             Request::Get { .. }

@@ -1,54 +1,94 @@
-//! Pages of a keyspace: its keys in the order of their match values, a few at a time.
+//! Pages of a keyspace: its keys in the order of (match value, key), a few at a time.
 
-use crate::Value;
+use crate::face::OwnedRequest;
+use crate::{Request, Value};
 use cluster::{Keyspace, Match};
 
-/// Some of the keys of a keyspace, in the order of their match values.
+/// Some of the keys of a keyspace, in the order of (match value, key).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Keys and values, about as many as were asked for.
+    /// Keys and values, as many as were asked for or a few less; fewer only at the end.
     pub entries: Vec<(Vec<u8>, Value)>,
-    /// Where the next page begins: the upper half of a match value; `None` after the last page.
-    pub next: Option<u64>,
+    /// Where the next page begins; `None` after the last page.
+    pub next: Option<PageStart>,
 }
 
-/// The first match value with this upper half.
-pub(crate) fn first_of(half: u64) -> Match {
-    Match(u128::from(half) << 64)
+/// Where a page begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageStart {
+    /// At the first match value with these upper 63 bits, of which the 64th is 0: a number that
+    /// says all there is to know. A page ends so if it can.
+    Half(u64),
+    /// Behind this key: more keys than a page has room for share a match value.
+    After(Vec<u8>),
 }
 
-/// The last match value with this upper half.
-pub(crate) fn last_of(half: u64) -> Match {
-    Match(first_of(half).0 | u128::from(u64::MAX))
+impl PageStart {
+    /// The beginning of the keyspace.
+    pub const FIRST: Self = Self::Half(0);
 }
 
-/// Makes a page of one entry more than it is to have, so that keys of one upper half stay together.
-///
-/// # Errors
-///
-/// With the upper half that all of them have: then those are to be asked for without a limit.
-pub(crate) fn cut(
-    keyspace: &Keyspace,
-    mut entries: Vec<(Vec<u8>, Value)>,
-    count: usize,
-) -> Result<Page, u64> {
-    let half = |key: &[u8]| {
-        u64::try_from(keyspace.match_value(key).0 >> 64).expect("half of a match value")
-    };
-    let Some(next) = entries.get(count).map(|(key, _)| half(key)) else {
-        return Ok(Page { entries, next: None });
-    };
-    let cut = entries.partition_point(|(key, _)| half(key) < next);
-    if cut == 0 {
-        return Err(next);
+/// A scan by match values that owns its bound.
+#[derive(Debug)]
+pub(crate) struct Matches {
+    first: Match,
+    last: Match,
+    after: Option<Vec<u8>>,
+    limit: Option<usize>,
+    keys_only: bool,
+}
+
+impl Matches {
+    pub(crate) fn request(&self) -> Request<'_> {
+        let Self { first, last, limit, keys_only, .. } = *self;
+        Request::Scan { first, last, after: self.after.as_deref(), limit, keys_only }
     }
-    entries.truncate(cut);
-    Ok(Page { entries, next: Some(next) })
 }
 
-/// The page of all keys of one upper half.
-pub(crate) fn of_half(half: u64, entries: Vec<(Vec<u8>, Value)>) -> Page {
-    Page { entries, next: half.checked_add(1) }
+/// The upper half of a match value, without its last bit.
+fn half(at: Match) -> u64 {
+    u64::try_from(at.0 >> 64).expect("half of a match value") & !1
+}
+
+/// What asks for a page: for one entry more than it is to have, to know where the next begins.
+pub(crate) fn request(
+    keyspace: &Keyspace,
+    from: &PageStart,
+    count: usize,
+    keys_only: bool,
+) -> OwnedRequest {
+    let (first, after) = match from {
+        PageStart::Half(half) => (Match(u128::from(*half) << 64), None),
+        PageStart::After(key) => (keyspace.match_value(key), Some(key.clone())),
+    };
+    let limit = count.max(1).checked_add(1);
+    OwnedRequest::Scan(Matches { first, last: Match::MAX, after, limit, keys_only })
+}
+
+/// What asks for all keys with these upper 32 bits of their match value, however many they are.
+pub(crate) fn request_all(bits: u32, keys_only: bool) -> OwnedRequest {
+    let first = Match(u128::from(bits) << 96);
+    let last = Match(first.0 | u128::MAX >> 32);
+    OwnedRequest::Scan(Matches { first, last, after: None, limit: None, keys_only })
+}
+
+/// Makes a page of one entry more than it is to have.
+pub(crate) fn cut(keyspace: &Keyspace, mut entries: Vec<(Vec<u8>, Value)>, count: usize) -> Page {
+    let count = count.max(1);
+    let half_of = |key: &[u8]| half(keyspace.match_value(key));
+    let Some(next) = entries.get(count).map(|(key, _)| half_of(key)) else {
+        return Page { entries, next: None };
+    };
+    let between = entries.partition_point(|(key, _)| half_of(key) < next);
+    entries.truncate(if between == 0 { count } else { between });
+    let last = entries.last().filter(|_| between == 0).map(|(key, _)| key.clone());
+    Page { entries, next: Some(last.map_or(PageStart::Half(next), PageStart::After)) }
+}
+
+/// The page of all keys with these upper 32 bits.
+pub(crate) fn of_all(bits: u32, entries: Vec<(Vec<u8>, Value)>) -> Page {
+    let next = bits.checked_add(1).map(|bits| PageStart::Half(u64::from(bits) << 32));
+    Page { entries, next }
 }
 
 #[cfg(test)]
@@ -57,7 +97,7 @@ mod tests {
     use cluster::{HotPolicy, KeyspaceId, KeyspaceKind};
 
     #[test]
-    fn a_page_ends_between_upper_halves_of_match_values() {
+    fn a_page_ends_between_match_values_if_it_can() {
         // Of a range keyspace, because its match values are easily made up.
         let kind = KeyspaceKind::Range { prefix: Vec::new() };
         let (id, name, hot) = (KeyspaceId(1), "r".into(), HotPolicy::Off);
@@ -68,14 +108,21 @@ mod tests {
             let key = [&half(n).to_be_bytes()[..], &[low; 8]].concat();
             (key, value.clone())
         };
-        let entries = vec![entry(1, 1), entry(2, 1), entry(2, 2), entry(2, 3)];
-        let whole = cut(&keyspace, entries.clone(), 4).unwrap();
+        let entries = vec![entry(1, 1), entry(4, 1), entry(4, 2), entry(5, 3)];
+        let whole = cut(&keyspace, entries.clone(), 4);
         assert_eq!((whole.entries.len(), whole.next), (4, None));
-        let first = cut(&keyspace, entries.clone(), 3).unwrap();
-        assert_eq!((first.entries.len(), first.next), (1, Some(half(2))));
-        assert_eq!(cut(&keyspace, entries[1..].to_vec(), 2), Err(half(2)), "one half, too full");
-        let rest = of_half(half(2), entries[1..].to_vec());
-        assert_eq!((rest.entries.len(), rest.next), (3, Some(half(3))));
-        assert_eq!(of_half(u64::MAX, Vec::new()).next, None);
+        let first = cut(&keyspace, entries.clone(), 3);
+        assert_eq!((first.entries.len(), first.next), (1, Some(PageStart::Half(half(4)))));
+        let crowd = cut(&keyspace, entries[1..].to_vec(), 2);
+        let last = entry(4, 2).0;
+        assert_eq!((crowd.entries.len(), crowd.next), (2, Some(PageStart::After(last.clone()))));
+        let OwnedRequest::Scan(Matches { first, after, .. }) =
+            request(&keyspace, &PageStart::After(last.clone()), 2, true)
+        else {
+            panic!("a page is a scan")
+        };
+        assert_eq!((first, after), (keyspace.match_value(&last), Some(last)));
+        assert_eq!(of_all(u32::MAX, Vec::new()).next, None);
+        assert_eq!(of_all(1, Vec::new()).next, Some(PageStart::Half(2 << 32)));
     }
 }

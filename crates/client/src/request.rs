@@ -142,6 +142,8 @@ pub enum Request<'a> {
         first: Match,
         /// Last match value, inclusive.
         last: Match,
+        /// A key of the first match value: only keys behind it.
+        after: Option<&'a [u8]>,
         /// Most entries wanted.
         limit: Option<usize>,
         /// Leave the values out: they come back empty.

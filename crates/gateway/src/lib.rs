@@ -10,6 +10,7 @@ pub mod acl;
 mod clients;
 pub mod command;
 mod connection;
+mod cursors;
 pub mod glob;
 mod hot;
 mod key_count;

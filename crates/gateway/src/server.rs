@@ -3,6 +3,7 @@
 use crate::acl::Acl;
 use crate::clients::Clients;
 use crate::connection::Connection;
+use crate::cursors::Cursors;
 use crate::hot::HotKeys;
 use crate::key_count::LastCount;
 use crate::metrics;
@@ -207,8 +208,10 @@ async fn open(
         tracing::warn!(wanted, possible, "the limit of open files (ulimit -n) bounds maxclients");
     }
     let fixed = Fixed { listen, tls, workers: workers.len(), clients_max };
+    let cursors: Arc<Cursors> = Arc::default();
+    let store = |space| Store::new(space).with_hot(hot.clone()).with_cursors(Arc::clone(&cursors));
     let shared = Shared {
-        stores: spaces.into_iter().map(|space| Store::new(space).with_hot(hot.clone())).collect(),
+        stores: spaces.into_iter().map(store).collect(),
         keyspace,
         replicas: options.replicas,
         services,

@@ -20,6 +20,7 @@ pub(crate) use strings::Seen;
 
 use crate::Reply;
 use crate::command::Keyed;
+use crate::cursors::Cursors;
 use crate::hot::HotKeys;
 use access::Turns;
 use atomic::View;
@@ -42,6 +43,7 @@ pub struct Store {
     /// For long values that are read to be changed, in KiB.
     room: Arc<Semaphore>,
     hot: Option<HotKeys>,
+    cursors: Arc<Cursors>,
 }
 
 impl Store {
@@ -49,13 +51,20 @@ impl Store {
     #[must_use]
     pub fn new(space: Space) -> Self {
         let room = Arc::new(Semaphore::new(limits::CHANGED_KIB_MAX as usize));
-        Self { space, turns: Arc::new(Turns::new()), view: None, room, hot: None }
+        let (turns, cursors) = (Arc::new(Turns::new()), Arc::default());
+        Self { space, turns, view: None, room, hot: None, cursors }
     }
 
     /// The same, where OBJECT FREQ is answered if somebody knows the hot keys.
     #[must_use]
     pub fn with_hot(self, hot: Option<HotKeys>) -> Self {
         Self { hot, ..self }
+    }
+
+    /// The same, with numbers for SCAN that other stores of the gateway know, too.
+    #[must_use]
+    pub(crate) fn with_cursors(self, cursors: Arc<Cursors>) -> Self {
+        Self { cursors, ..self }
     }
 
     /// Carries out a command whose arguments (the name first) are as many as its table entry says.

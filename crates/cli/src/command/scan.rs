@@ -6,7 +6,7 @@ use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out::{self, Out};
-use client::{ScanOptions, Value};
+use client::{PageStart, ScanOptions, Value};
 use std::ops::Bound;
 
 /// Read keys in order.
@@ -76,12 +76,12 @@ impl Args {
         let mut left = self.limit.unwrap_or(usize::MAX);
         let mut count = 0_u64;
         let by_hash = !space.keyspace().is_ordered() && scan == self.whole();
-        let mut cursor = Some(0);
+        let mut cursor = Some(PageStart::FIRST);
         while left > 0 {
             let page = left.min(PAGE_KEYS);
             let entries = if by_hash {
                 let Some(from) = cursor else { break };
-                let mut page = space.page(from, page, scan.keys_only).into_result()?;
+                let mut page = space.page(&from, page, scan.keys_only).into_result()?;
                 cursor = page.next;
                 page.entries.truncate(left);
                 page.entries

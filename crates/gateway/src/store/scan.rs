@@ -8,9 +8,10 @@ use super::Store;
 use super::errors::{Answer, NOT_AN_INTEGER, SYNTAX, not_read};
 use super::numbers::integer;
 use crate::Reply;
+use crate::cursors::Meaning;
 use crate::glob::{Pattern, Sieve};
 use bytes::Bytes;
-use client::{KeyCount, Page};
+use client::{KeyCount, Page, PageStart};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Keys of a page, if the command does not say: as in Redis for SCAN.
@@ -25,12 +26,17 @@ const LIST_MAX: usize = 1_000_000;
 const LIST_BYTES_MAX: usize = 64 << 20;
 
 impl Store {
-    /// SCAN. The cursor is the upper half of the match value at which the next page begins.
+    /// SCAN. The cursor is a number for the place where the next page begins.
     pub(super) async fn scan(&self, cursor: &[u8], options: &[Bytes]) -> Answer {
         let cursor = parse_cursor(cursor)?;
         let Wanted { pattern, count, strings } = Wanted::parse(options)?;
-        let page = self.page(cursor, count).await?;
-        let next = page.next.unwrap_or(0).to_string();
+        let page = match self.cursors.meaning(cursor) {
+            Meaning::Start(from) => self.page(&from, count).await?,
+            Meaning::All(bits) => {
+                self.space.page_of(bits, true).await.into_result().map_err(not_read)?
+            }
+        };
+        let next = page.next.as_ref().map_or(0, |next| self.number_of(next)).to_string();
         let (mut sieve, mut keys) = (Sieve::new(&pattern), Vec::new());
         for key in keys_of(page).filter(|_| strings) {
             if sieve.keeps(&key).await {
@@ -44,10 +50,10 @@ impl Store {
     pub(super) async fn list(&self, pattern: &[u8]) -> Answer {
         let pattern = read_pattern(pattern)?;
         let (mut sieve, mut found, mut bytes) = (Sieve::new(&pattern), Vec::new(), 0);
-        let mut cursor = Some(0);
-        while let Some(from) = cursor {
-            let page = self.page(from, PAGE_MAX).await?;
-            cursor = page.next;
+        let mut next = Some(PageStart::FIRST);
+        while let Some(from) = next.take() {
+            let mut page = self.page(&from, PAGE_MAX).await?;
+            next = page.next.take();
             for key in keys_of(page) {
                 if sieve.keeps(&key).await {
                     bytes += key.len();
@@ -68,8 +74,8 @@ impl Store {
     /// RANDOMKEY: the first key from a random place on.
     pub(super) async fn any(&self) -> Answer {
         let start = RandomState::new().build_hasher().finish();
-        for from in [start, 0] {
-            if let Some(key) = keys_of(self.page(from, 1).await?).next() {
+        for from in [start & !1, 0].map(PageStart::Half) {
+            if let Some(key) = keys_of(self.page(&from, 1).await?).next() {
                 return Ok(Reply::Bulk(key.into()));
             }
         }
@@ -94,18 +100,30 @@ impl Store {
             [how] if matches!(how.to_ascii_lowercase().as_slice(), b"sync" | b"async") => {}
             _ => return Err(SYNTAX),
         }
-        let mut cursor = Some(0);
-        while let Some(from) = cursor {
-            let page = self.page(from, PAGE_MAX).await?;
-            cursor = page.next;
+        let mut next = Some(PageStart::FIRST);
+        while let Some(from) = next.take() {
+            let mut page = self.page(&from, PAGE_MAX).await?;
+            next = page.next.take();
             let keys: Vec<Bytes> = keys_of(page).map(Bytes::from).collect();
             self.delete(&keys).await?;
         }
         Ok(Reply::OK)
     }
 
+    /// The number by which SCAN goes on there.
+    fn number_of(&self, next: &PageStart) -> u64 {
+        let half = match next {
+            PageStart::Half(half) => *half,
+            PageStart::After(key) => {
+                let at = self.space.keyspace().match_value(key);
+                u64::try_from(at.0 >> 64).expect("half of a match value")
+            }
+        };
+        self.cursors.number(next, half)
+    }
+
     /// About so many keys from a place on.
-    async fn page(&self, from: u64, count: usize) -> Answer<Page> {
+    async fn page(&self, from: &PageStart, count: usize) -> Answer<Page> {
         self.space.page(from, count, true).await.into_result().map_err(not_read)
     }
 }

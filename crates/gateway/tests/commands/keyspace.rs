@@ -66,27 +66,75 @@ fn patterns_find_the_keys_that_redis_finds() {
     }
 }
 
+/// The page that a cursor names, and the next cursor.
+fn page(
+    gateway: &Gateway,
+    store: &gateway::store::Store,
+    cursor: &str,
+    options: &str,
+) -> (String, Vec<Bytes>) {
+    let Reply::Array(page) = gateway.say(store, &format!("SCAN {cursor}{options}")) else {
+        panic!("no page")
+    };
+    let [Reply::Bulk(next), Reply::Array(found)] = page.as_slice() else { panic!("{page:?}") };
+    let keys = found.iter().map(|key| match key {
+        Reply::Bulk(key) => key.clone(),
+        other => panic!("{other:?}"),
+    });
+    (String::from_utf8(next.to_vec()).unwrap(), keys.collect())
+}
+
 /// Follows the cursor to the end.
 fn scan(gateway: &Gateway, store: &gateway::store::Store, options: &str) -> Vec<Bytes> {
     let (mut keys, mut cursor) = (Vec::new(), "0".to_owned());
     loop {
-        let Reply::Array(page) = gateway.say(store, &format!("SCAN {cursor}{options}")) else {
-            panic!("no page")
-        };
-        let [Reply::Bulk(next), Reply::Array(found)] = page.as_slice() else { panic!("{page:?}") };
-        keys.extend(found.iter().map(|key| match key {
-            Reply::Bulk(key) => key.clone(),
-            other => panic!("{other:?}"),
-        }));
-        cursor = String::from_utf8(next.to_vec()).unwrap();
+        let (next, found) = page(gateway, store, &cursor, options);
+        keys.extend(found);
+        cursor = next;
         if cursor == "0" {
             return keys;
         }
     }
 }
 
-/// Prints what it takes to count, and to go through all keys as it was done before: so many are set
-/// by `KEYWAY_DBSIZE_KEYS`.
+#[test]
+fn keys_of_one_tag_come_page_by_page_wherever_they_are_asked_for() {
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let say = |words: &str| gateway.say(&store, words);
+    let all: BTreeSet<Bytes> = (0..3_000).map(|number| format!("{{t}}:{number}").into()).collect();
+    let names: Vec<&str> = all.iter().map(|key| std::str::from_utf8(key).unwrap()).collect();
+    for some in names.chunks(500) {
+        assert_eq!(say(&format!("MSET {}", some.join(" v ") + " v")), Reply::OK);
+    }
+    assert_eq!(say("SET other v"), Reply::OK);
+    // Each page by another connection; then each by another gateway, which has never heard of the
+    // number that it is given.
+    for (stores, pages_min) in
+        [(vec![store.clone(), store.clone()], 300), (vec![store.clone(), gateway.store()], 2)]
+    {
+        let (mut met, mut pages, mut cursor) = (Vec::new(), 0, "0".to_owned());
+        loop {
+            let store = &stores[pages % stores.len()];
+            let (next, keys) = page(&gateway, store, &cursor, " COUNT 10");
+            assert!(pages_min < 300 || keys.len() <= 10, "{} keys in a page", keys.len());
+            (pages, cursor) = (pages + 1, next);
+            met.extend(keys.into_iter().filter(|key| key.starts_with(b"{t}")));
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert!(pages >= pages_min, "{pages} pages");
+        assert_eq!(met.iter().cloned().collect::<BTreeSet<_>>(), all);
+        assert!(pages_min < 300 || met.len() == all.len(), "each once");
+    }
+    let Reply::Array(listed) = say("KEYS {t}*") else { panic!("no list") };
+    assert_eq!(listed.len(), 3_000);
+    assert_eq!(say("FLUSHDB"), Reply::OK);
+    assert_eq!(say("DBSIZE"), Reply::Integer(0));
+}
+
+/// Prints what it takes to count, and to go through all keys: `KEYWAY_DBSIZE_KEYS` sets how many.
 #[test]
 fn nodes_count_the_keys_that_have_a_value() {
     let gateway = Gateway::start();

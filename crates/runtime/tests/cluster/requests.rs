@@ -2,7 +2,9 @@
 
 use crate::setup::{in_memory, on_disk};
 use client::blocking::{Client, Space};
-use client::{CasReply, DelReply, Expect, IncrReply, Options, PutOptions, ScanOptions, Value};
+use client::{
+    CasReply, DelReply, Expect, IncrReply, Options, PageStart, PutOptions, ScanOptions, Value,
+};
 use runtime::up::{Embedded, HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::collections::BTreeMap;
 use std::thread;
@@ -135,10 +137,10 @@ fn what_was_written_is_there_after_a_restart() {
     let found: BTreeMap<String, String> = found.into_iter().map(texts).collect();
     assert_eq!(found, written);
 
-    let (mut paged, mut cursor) = (BTreeMap::new(), Some(0));
+    let (mut paged, mut cursor) = (BTreeMap::new(), Some(PageStart::FIRST));
     while let Some(from) = cursor {
-        let page = hash.page(from, 10, false).into_result().unwrap();
-        assert!(page.entries.len() <= 10 && page.next.is_none_or(|next| next > from));
+        let page = hash.page(&from, 10, false).into_result().unwrap();
+        assert!(page.entries.len() <= 10 && page.next != Some(from));
         cursor = page.next;
         paged.extend(page.entries.into_iter().map(texts));
     }
