@@ -119,6 +119,10 @@ pub enum Plant {
     KeepParts,
     /// Node: that an upload was given up is not kept on record.
     AbandonUnrecorded,
+    /// Node: a scan that passes parts by passes whatever has their match value by.
+    SkipBehindParts,
+    /// Node: a key that is deleted goes on being counted.
+    MiscountKeys,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
     /// Controller: a trip goes on though a node of its row has gone or begun another life.
@@ -141,7 +145,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 65] = [
+    pub const ALL: [Self; 67] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -198,6 +202,8 @@ impl Plant {
         Self::AbandonSealed,
         Self::KeepParts,
         Self::AbandonUnrecorded,
+        Self::SkipBehindParts,
+        Self::MiscountKeys,
         Self::NodesBeforeSwitch,
         Self::KeepTripAfterLoss,
         Self::RepeatStays,

@@ -70,16 +70,20 @@ fn joining(kinds: &[Kind]) -> Scope {
     Scope { joining: true, ..quiet(kinds) }
 }
 
+/// Its chain changes once.
+fn moving() -> Scope {
+    Scope { epochs: 3, moves: true, ..quiet(&[Put]) }
+}
+
 fn scope_of(plant: Plant) -> Option<Scope> {
     Some(match plant {
-        Plant::ForgetRequests => quiet(&[Put]),
+        Plant::ForgetRequests | Plant::AnswerAtHead => quiet(&[Put]),
         Plant::RetryElsewhere => quiet(&[Put, Put]),
-        Plant::AnswerAtHead => quiet(&[Put]),
         Plant::IgnoreBase => Scope { epochs: 3, faults: LOSS, ..quiet(&[Append, Append]) },
         Plant::IgnoreEpoch => Scope { epochs: 5, faults: LOSS, ..joining(&[Put]) },
         Plant::IgnoreLease => Scope { epochs: 3, faults: CUT, ..quiet(&[Put]) },
         Plant::ReadPending => joining(&[Put, Put]),
-        Plant::DropPending => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
+        Plant::DropPending | Plant::StaleIsFinal => moving(),
         Plant::DropSessions | Plant::WholeTooSoon => {
             Scope { epochs: 5, faults: CUT, reorders: true, ..quiet(&[Put]) }
         }
@@ -89,7 +93,6 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         Plant::OpenUnsettled => Scope { epochs: 3, moves: true, reorders: true, ..quiet(&[Put]) },
         Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
         Plant::TrustTheForgetful => Scope { faults: LOSS, ..quiet(&[Put]) },
-        Plant::StaleIsFinal => Scope { epochs: 3, moves: true, ..quiet(&[Put]) },
         Plant::AnswerUnsynced
         | Plant::DeleteAnyway
         | Plant::SplitBatch
@@ -137,6 +140,8 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         | Plant::RepeatStays
         | Plant::TrustHints
         | Plant::RepeatHints
-        | Plant::CompleteByCount => return None,
+        | Plant::CompleteByCount
+        | Plant::SkipBehindParts
+        | Plant::MiscountKeys => return None,
     })
 }

@@ -123,7 +123,7 @@ impl<E: Engine> Node<E> {
                 ctx.engine.hide_found(id);
             }
             if !is_new {
-                replica.begin_patrol();
+                replica.begin_survey();
             }
             replica.enter(&mut ctx);
             replica
@@ -181,9 +181,6 @@ pub(crate) fn sweep<E: Engine>(
         let keyhash = keyspace.keyhash(&due.key);
         let header = Header { match_value: at.0, keyhash, ..Header::default() };
         replica.handle_due(ctx, &header, due);
-    }
-    for replica in replicas.values_mut() {
-        replica.look_after_parts(ctx);
     }
 }
 

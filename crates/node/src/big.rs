@@ -7,12 +7,14 @@
 //! so that whoever becomes the head knows them.
 
 mod strays;
+mod uploads;
+
+pub(crate) use uploads::{Uploads, first_of_key, last_of_key};
 
 use crate::engine::{Engine, KeyRef, Record};
 use crate::replica::{Context, Replica, Write};
-use cluster::{Keyspace, Match, Plant};
-use machine::Instant;
-use std::collections::BTreeMap;
+use crate::totals::counts_as;
+use cluster::{Keyspace, Plant};
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big};
 use wire::{Body, Code, Effect, Header, ManifestBody, New, Op, PartKey, UploadBody, flag};
@@ -32,32 +34,12 @@ impl Default for PartTimes {
     }
 }
 
-/// What a partition's member knows of parts without a manifest. Uploads are named by the key that
-/// their part 0 has.
-#[derive(Debug, Default)]
-pub(crate) struct Uploads {
-    open: BTreeMap<Box<[u8]>, Open>,
-    drops: BTreeMap<Box<[u8]>, Drop>,
-    /// How far records of an earlier life have been looked through for parts; `None`: all have.
-    patrol: Option<(Match, Vec<u8>)>,
-}
-
-/// An upload that was not seen to be sealed.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    check_at: Instant,
-    /// All parts below this one are committed here.
-    counted: u32,
-}
-
-/// An upload whose parts go.
-#[derive(Clone, Copy, Debug)]
-struct Drop {
-    due: Instant,
-    /// Parts below this one are gone.
-    next: u32,
-    /// How many there were, if that is known.
-    parts: Option<u32>,
+impl PartTimes {
+    /// An upload that has been idle for so long is given up if there is no room for another: as
+    /// long as clients try to get a part in.
+    fn idle_at_need(self) -> Duration {
+        self.idle / 24
+    }
 }
 
 fn name(key: &[u8], upload: UploadBody) -> Box<[u8]> {
@@ -93,7 +75,7 @@ impl Replica {
     /// decided code is an outcome, to be recorded as any other.
     pub(crate) fn may_take_big<E: Engine>(
         &mut self,
-        ctx: &Context<'_, E>,
+        ctx: &mut Context<'_, E>,
         op: Op,
         request: &Header,
         key: &[u8],
@@ -131,7 +113,7 @@ impl Replica {
 
     /// A part is written once, and not after the word that its upload is given up.
     fn may_take_part<E: Engine>(
-        &self,
+        &mut self,
         ctx: &Context<'_, E>,
         request: &Header,
         key: &[u8],
@@ -143,51 +125,54 @@ impl Replica {
         }
         let name = name(part.key, part.upload);
         let is_pending = || self.pending_of_key(part.key).any(|it| it.abandons(part.upload));
-        if self.uploads.drops.contains_key(&name) || is_pending() {
+        if self.uploads.is_dropped(&name) || is_pending() {
             return Err(Code::PartsMissing);
         }
-        let known = || self.uploads.open.contains_key(&name);
-        if self.uploads.open.len() >= OPEN_MAX && !known() {
-            return Err(Code::Overloaded);
+        // What is due by then has been idle for as long as it takes at need.
+        let idle_since = ctx.now + (ctx.part_times.idle - ctx.part_times.idle_at_need());
+        let known = self.uploads.open.contains(&name);
+        if known || self.uploads.make_room(part.key, idle_since, ctx.now) {
+            Ok(())
+        } else {
+            Err(Code::Overloaded)
         }
-        Ok(())
     }
 
     /// Whether all parts are committed with the head, and so with everybody; and whether nobody has
     /// made a value of them before, or dropped them. A bounded number of parts are looked at.
     fn may_seal<E: Engine>(
         &mut self,
-        ctx: &Context<'_, E>,
+        ctx: &mut Context<'_, E>,
         request: &Header,
         key: &[u8],
         manifest: &ManifestBody,
     ) -> Result<(), Code> {
         let (upload, parts) = (manifest.upload(), manifest.parts());
         let name = name(key, upload);
-        if self.names_upload(ctx, request, key, upload) || self.uploads.drops.contains_key(&name) {
+        if self.names_upload(ctx, request, key, upload) || self.uploads.is_dropped(&name) {
             return Err(Code::PartsMissing);
         }
         let check_at = ctx.now + ctx.part_times.idle;
-        let mut open =
-            self.uploads.open.get(&name).copied().unwrap_or(Open { check_at, counted: 0 });
-        open.check_at = check_at;
-        let before = open.counted;
+        let before = self.uploads.open.get(&name).copied().unwrap_or(0);
+        let mut counted = before;
         let keyspace = ctx.directory.keyspace(self.partition.keyspace);
         let keyspace = keyspace.ok_or(Code::NotOwner)?;
-        let mut missing = None;
-        while open.counted < parts && open.counted - before < COUNT_MAX && missing.is_none() {
-            let part = PartKey { key, upload, index: open.counted };
+        let (mut missing, most) = (None, ctx.turn.most_for(COUNT_MAX as usize));
+        let most = u32::try_from(most).unwrap_or(COUNT_MAX);
+        while counted < parts && counted - before < most && missing.is_none() {
+            let part = PartKey { key, upload, index: counted };
             if self.has_part(ctx, keyspace, part) {
-                open.counted += 1;
+                counted += 1;
             } else {
                 let on_its_way = self.newest_pending(&part.to_bytes()).is_some();
                 missing = Some(if on_its_way { Code::Settling } else { Code::PartsMissing });
             }
         }
+        ctx.turn.spend((counted - before) as usize);
         if missing != Some(Code::PartsMissing) {
-            self.uploads.open.insert(name, open);
+            self.uploads.open.insert(name, check_at, counted);
         }
-        let complete = open.counted >= parts;
+        let complete = counted >= parts;
         missing.or((!complete).then_some(Code::Settling)).map_or(Ok(()), Err)
     }
 
@@ -242,35 +227,52 @@ impl Replica {
         at: &KeyRef<'_>,
         record: &Record<'_>,
     ) {
-        self.replace_parts(ctx, at, record);
+        if E::OWNS && PartKey::parse(at.key).is_none() {
+            let (counts, before) = ctx.engine.read(at, |found| {
+                (counts_as(found.as_ref()), found.and_then(|it| manifest_in(at.key, &it)))
+            });
+            if ctx.plant != Some(Plant::MiscountKeys) || !record.tombstone {
+                self.totals.replace(at, counts, counts_as(Some(record)));
+            }
+            self.replace_parts(ctx, at, record, before);
+        }
         ctx.engine.write(at, record);
     }
 
-    /// This record is about to become the state of its key.
+    /// This record is about to become the state of its key, in place of that manifest.
     fn replace_parts<E: Engine>(
         &mut self,
         ctx: &Context<'_, E>,
         at: &KeyRef<'_>,
         record: &Record<'_>,
+        before: Option<ManifestBody>,
     ) {
-        if !E::BIG || PartKey::parse(at.key).is_some() {
-            return;
-        }
         let next = manifest_in(at.key, record);
         if let Some(next) = next
             && ctx.plant != Some(Plant::AbandonSealed)
         {
             self.uploads.open.remove(&name(at.key, next.upload()));
         }
-        let before =
-            ctx.engine.read(at, |record| record.and_then(|record| manifest_in(at.key, &record)));
         if let Some(before) = before
             && next.map(|next| next.upload()) != Some(before.upload())
-            && ctx.plant != Some(Plant::KeepParts)
         {
-            let due = ctx.now + ctx.part_times.grace;
-            let drop = Drop { due, next: 0, parts: Some(before.parts()) };
-            self.uploads.drops.insert(name(at.key, before.upload()), drop);
+            self.leave_to_readers(ctx, at.key, &before);
+        }
+    }
+
+    /// A write was committed when its key had a newer state already: if it is a manifest, it never
+    /// will be the value, and no other write names its upload.
+    pub(crate) fn pass_over<E: Engine>(&mut self, ctx: &Context<'_, E>, write: &Write<'_>) {
+        let Some(manifest) = write.manifest() else { return };
+        self.uploads.open.remove(&name(write.key, manifest.upload()));
+        if !self.holds_upload(ctx, &write.header, write.key, manifest.upload()) {
+            self.leave_to_readers(ctx, write.key, &manifest);
+        }
+    }
+
+    fn leave_to_readers<E>(&mut self, ctx: &Context<'_, E>, key: &[u8], manifest: &ManifestBody) {
+        if ctx.plant != Some(Plant::KeepParts) {
+            self.uploads.replaced(key, manifest, ctx.now + ctx.part_times.grace);
         }
     }
 
@@ -278,10 +280,9 @@ impl Replica {
     pub(crate) fn see_part<E: Engine>(&mut self, ctx: &Context<'_, E>, at: &KeyRef<'_>) {
         let Some(part) = PartKey::parse(at.key) else { return };
         let check_at = ctx.now + ctx.part_times.idle;
-        let open = self.uploads.open.entry(name(part.key, part.upload));
-        let open = open.or_insert(Open { check_at, counted: 0 });
-        open.check_at = check_at;
-        let counted = open.counted;
+        let name = name(part.key, part.upload);
+        let counted = self.uploads.open.get(&name).copied().unwrap_or(0);
+        self.uploads.open.insert(name.clone(), check_at, counted);
         if !self.is_head() {
             return;
         }
@@ -290,20 +291,12 @@ impl Replica {
         let next = (counted..counted + COUNT_EACH)
             .find(|index| !self.has_part(ctx, keyspace, PartKey { index: *index, ..part }));
         let counted = next.unwrap_or(counted + COUNT_EACH);
-        if let Some(open) = self.uploads.open.get_mut(&name(part.key, part.upload)) {
-            open.counted = counted;
-        }
+        self.uploads.open.insert(name, check_at, counted);
     }
 
     /// Uploads that are not values, or not any more, and whose parts are still here.
     pub(crate) fn strays_of_uploads(&self) -> usize {
-        self.uploads.open.len() + self.uploads.drops.len()
-    }
-}
-
-impl Uploads {
-    fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.drops.is_empty() && self.patrol.is_none()
+        self.uploads.len()
     }
 }
 
@@ -312,10 +305,6 @@ fn place(keyspace: &Keyspace, key: &[u8]) -> Header {
     let match_value = keyspace.match_value(key).0;
     Header { match_value, keyhash: keyspace.keyhash(key), ..Header::default() }
 }
-
-/// Uploads of a partition that may be under way. At about 150 bytes each this is 150 KB; whoever
-/// comes beyond is told *overloaded* until some are sealed or given up.
-const OPEN_MAX: usize = 1_024;
 
 /// Parts that one manifest is compared with at a time: about a millisecond. Those that came in
 /// order have been counted before.

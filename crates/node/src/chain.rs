@@ -267,6 +267,7 @@ impl Replica {
         let version = write.version();
         if self.is_superseded(ctx, &at, version) {
             ctx.counters.superseded += 1;
+            self.pass_over(ctx, write);
             return;
         }
         let tombstone = write.effect() == Some(Effect::Delete);

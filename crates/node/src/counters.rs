@@ -23,6 +23,8 @@ pub struct Counters {
     pub parts_dropped: u64,
     /// `keyway_node_sessions_forgotten`.
     pub sessions_forgotten: u64,
+    /// `keyway_node_scanned`.
+    pub scanned: u64,
     /// `keyway_node_syncs`.
     pub syncs: u64,
     /// `keyway_node_hot_reads`.
@@ -46,6 +48,7 @@ impl Default for Counters {
             collected: 0,
             parts_dropped: 0,
             sessions_forgotten: 0,
+            scanned: 0,
             syncs: 0,
             hot_reads: 0,
             hot_copies_sent: 0,

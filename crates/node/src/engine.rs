@@ -139,6 +139,9 @@ pub trait Engine {
     /// Whether it gains from [`fetch_ahead`](Self::fetch_ahead).
     const FETCHES: bool = false;
 
+    /// Whether nobody else changes what it holds.
+    const OWNS: bool = true;
+
     /// Whether big values can be kept: it must give every bit of an expiry back.
     const BIG: bool = true;
 

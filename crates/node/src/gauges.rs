@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::node::Node;
 use crate::replica::Replica;
+use cluster::PartitionId;
 
 impl<E: Engine> Node<E> {
     /// Client sessions held, over all partitions.
@@ -28,6 +29,13 @@ impl<E: Engine> Node<E> {
     /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
     pub fn hot_roaming(&self) -> usize {
         self.hot.roaming.len()
+    }
+
+    /// How many keys of a partition have a value here, and how many of these go by themselves some
+    /// day, if it has a role in it and they are counted.
+    pub fn keys_in(&self, partition: PartitionId) -> Option<(u64, u64)> {
+        let known = self.replicas.get(&partition).and_then(|replica| replica.totals.known());
+        known.filter(|_| E::OWNS).map(|it| (it.keys, it.expiring))
     }
 
     /// Uploads whose parts are held here, and that are not values, or not any more.

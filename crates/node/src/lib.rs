@@ -39,6 +39,7 @@ mod piece;
 mod read;
 mod replica;
 mod reply;
+mod report;
 mod roam;
 mod seats;
 mod serve;
@@ -46,7 +47,11 @@ mod session;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod tidy;
+mod timers;
+mod totals;
 mod trips;
+mod turn;
 mod withheld;
 mod write;
 

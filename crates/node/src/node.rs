@@ -10,13 +10,15 @@ use crate::engine::{Engine, EngineError, Record};
 use crate::heat::Heat;
 use crate::hot::Hot;
 use crate::read::handle_mget;
-use crate::replica::{Context, Replica, Timers, take_due};
+use crate::replica::{Context, Replica};
 use crate::reply::refuse;
 use crate::roam::{Roaming, handle_commit, handle_end, handle_fetch, handle_roaming, is_passed_on};
 use crate::seats::Seats;
 use crate::serve::{describe, serve};
 use crate::session::SESSIONS_MAX;
-use cluster::{KeyspaceId, Lease, Life, Match, NodeReport, PartitionId, Plant, RangeTable, Tenure};
+use crate::timers::{Timers, take_due};
+use crate::turn::Turn;
+use cluster::{KeyspaceId, Lease, Life, Match, PartitionId, Plant, RangeTable, Tenure};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,6 +60,10 @@ pub struct Node<E: Engine> {
     pub(crate) next_quiet: Instant,
     /// When the next piece of what is held without a seat may be forgotten.
     pub(crate) next_vacating: Instant,
+    /// When parts that go, and what an earlier life has left, are looked after.
+    pub(crate) next_tidy: Instant,
+    /// The replica that was looked after last when there was more to do.
+    pub(crate) tidied: PartitionId,
     /// Whether seats were given or taken since the last flush.
     pub(crate) unsynced_seats: bool,
     /// Whether anything was handled since the last flush.
@@ -69,6 +75,7 @@ pub struct Node<E: Engine> {
     pub(crate) hot: Hot,
     pub(crate) part_times: PartTimes,
     pub(crate) sessions_max: usize,
+    pub(crate) turn: Turn,
     pub(crate) plant: Option<Plant>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -106,6 +113,7 @@ macro_rules! context {
             directory: $directory,
             part_times: $node.part_times,
             sessions_max: $node.sessions_max,
+            turn: &mut $node.turn,
             plant: $node.plant,
             scratch: &mut $node.scratch,
         }
@@ -131,6 +139,8 @@ impl<E: Engine> Node<E> {
             next_sweep: now + SWEEP_EVERY,
             next_quiet: now + QUIET_EVERY,
             next_vacating: now,
+            next_tidy: now,
+            tidied: PartitionId::default(),
             unsynced_seats: false,
             dirty: false,
             held: Outbox::default(),
@@ -139,6 +149,7 @@ impl<E: Engine> Node<E> {
             heat: Heat::new(now, config.rate),
             part_times: PartTimes::default(),
             sessions_max: SESSIONS_MAX,
+            turn: Turn::default(),
             plant: None,
             scratch: Vec::new(),
         }
@@ -341,6 +352,9 @@ impl<E: Engine> Node<E> {
         if now >= self.hot.next_duty {
             self.do_duties(now);
         }
+        if now >= self.next_tidy {
+            self.tidy_up(now);
+        }
         self.vacate_on(now);
     }
 
@@ -351,6 +365,7 @@ impl<E: Engine> Node<E> {
     /// If the engine failed. The node must then stop: its answers stay unsent, and what it holds
     /// in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
+        self.turn.end();
         if std::mem::take(&mut self.dirty) {
             if self.plant != Some(Plant::AnswerUnsynced) {
                 self.engine.sync()?;
@@ -372,72 +387,11 @@ impl<E: Engine> Node<E> {
         self.directory.as_ref()?;
         let resend = self.timers.first().map(|(due, ..)| *due);
         let copies = self.copies.values().filter_map(Copy::due).min();
-        let housekeeping = self.next_sweep.min(self.next_quiet);
+        let housekeeping = self.next_sweep.min(self.next_quiet).min(self.next_tidy);
         [resend, copies, self.hot.due(), self.vacating_due(), Some(housekeeping)]
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// How the node is, for the controller. What is not yet durable is not said to be settled,
-    /// whole or vacated.
-    pub fn report(&self, now: Instant) -> NodeReport {
-        let durable = || self.replicas.values().filter(|_| !self.dirty);
-        let place = |replica: &Replica| (replica.id(), replica.epoch());
-        let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
-            Some(copy.progress(&self.engine, self.replicas.get(id)?))
-        };
-        NodeReport {
-            revision: self.directory.as_ref().map_or(0, |d| d.revision),
-            store: self.engine.store_id(),
-            cluster: self.seats.cluster,
-            settled: durable().filter(|r| r.settled).map(place).collect(),
-            whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
-            copies: self.copies.iter().filter_map(progress).collect(),
-            vacating: self.seats.vacating(),
-            hot: self.heat.hot(now),
-            hot_revision: self.hot.revision(),
-            hot_known: self.hot_known(),
-            homecoming: self.homecoming(),
-            requests: self.counters.work_total(),
-            rate: self.config.rate,
-            pending: self.pending() as u64,
-            waiting: 0,
-            busy_us: 0,
-        }
-    }
-
-    /// How often there was something that the controller should hear of at once: when this has
-    /// grown, it is time for a [report](Self::report).
-    #[must_use]
-    pub fn alerts(&self) -> u64 {
-        self.heat.alerts()
-    }
-
-    /// The highest revision of an order of hot keys that is on record, here or with the trips of a
-    /// partition, whose writes need an order that is not older.
-    fn hot_known(&self) -> u64 {
-        let of_trips = self.replicas.values().map(|replica| replica.trips.newest_order());
-        of_trips.max().unwrap_or(0).max(self.hot.roaming.newest())
-    }
-
-    /// Keys that are away without the order's wish; what is not durable yet counts as well.
-    fn homecoming(&self) -> u64 {
-        let count = |replica: &Replica| {
-            let strays = replica.strays(&self.hot);
-            if self.dirty && !replica.trips.is_empty() { strays.max(1) } else { strays }
-        };
-        self.replicas.values().map(count).sum()
-    }
-
-    /// What was counted since the start.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Writes recorded and not yet committed.
-    pub fn pending(&self) -> usize {
-        self.timers.len()
     }
 
     /// How many clients a partition remembers.

@@ -5,8 +5,9 @@
 
 use crate::engine::Engine;
 use crate::marks::Mark;
-use crate::replica::{Replica, Timers, Write};
+use crate::replica::{Replica, Write};
 use crate::session::Outcome;
+use crate::timers::Timers;
 use crate::trips::Trips;
 use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;

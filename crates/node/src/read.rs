@@ -3,17 +3,15 @@
 use crate::away::see_lost_read;
 use crate::copies::read_copy_of_mget;
 use crate::cover::tell_lost;
-use crate::engine::{Engine, Interval, Record};
+use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::node::Lookup;
-use crate::piece::{Piece, Shows};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_endpoint, reply_header, send};
 use crate::serve::matches_key;
 use crate::withheld::Uncovered;
 use cluster::{Keyspace, KeyspaceId, Match, Plant};
 use machine::Instant;
-use std::ops::Bound;
 use wire::big::time_of;
 use wire::{
     Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
@@ -177,63 +175,6 @@ impl Replica {
             wire::emit(out, &header, &[key]);
         });
     }
-
-    /// Answers a piece of a RANGE at the tail: as many entries as fit a datagram.
-    pub(crate) fn handle_range<E: Engine>(
-        &self,
-        ctx: &mut Context<'_, E>,
-        request: &Header,
-        keyspace: &Keyspace,
-        limit: u32,
-        (start, end): (&[u8], &[u8]),
-    ) {
-        let flags = request.flags;
-        let start = bound(start, flags, flag::START_OPEN, flag::START_EXCLUSIVE);
-        let end = bound(end, flags, flag::END_OPEN, flag::END_EXCLUSIVE);
-        // The engine begins at a match value: it must not walk there from one far off. A bound on
-        // keys cuts off some of the match value of its key, and of others all or nothing.
-        let (first, last) = (Match(request.match_value), Match(request.match_end()));
-        let match_of = |bound| key_of(bound).map(|key| keyspace.match_value(key));
-        let (from, to) = (match_of(start), match_of(end));
-        let interval = Interval {
-            keyspace,
-            partition: self.id(),
-            first: from.map_or(first, |at| first.max(at)),
-            last: to.map_or(last, |at| last.min(at)),
-            start: if from.is_some_and(|at| at < first) { Bound::Unbounded } else { start },
-            end: if to.is_some_and(|at| at > last) { Bound::Unbounded } else { end },
-            reverse: flags & flag::REVERSE != 0,
-        };
-        let scratch = std::mem::take(ctx.scratch);
-        let mut piece = Piece::new(scratch, limit.min(u32::from(u8::MAX)), Shows::of(flags));
-        let now = ctx.now;
-        if interval.first <= interval.last {
-            piece.fill(&*ctx.engine, now, interval);
-        }
-        let covered = piece.covered(interval);
-        let uncovered = if flags & flag::COUNT_ONLY == 0 {
-            self.uncovered_in(ctx, &covered)
-        } else {
-            self.may_count_all(ctx, &covered).then(Vec::new)
-        };
-        let waits = |it: &Vec<_>| it.is_empty() || ctx.hot.withheld.has_room(now);
-        let Some(uncovered) = uncovered.filter(waits) else {
-            refuse(ctx, request, Op::Range, Code::NotHere);
-            *ctx.scratch = piece.payload;
-            return;
-        };
-        let partial = if piece.partial { flag::PARTIAL } else { 0 };
-        let header = Header {
-            flags: flags & (flag::REVERSE | flag::COUNT_ONLY) | partial,
-            object_version: request.object_version,
-            count: piece.count,
-            ..reply_header(ctx, request, Op::Range, Code::Ok)
-        };
-        let counted = piece.counted.to_bytes();
-        let counted: &[u8] = if flags & flag::COUNT_ONLY == 0 { &[] } else { &counted };
-        send_covered(ctx, &header, &[counted, &piece.payload], uncovered);
-        *ctx.scratch = piece.payload;
-    }
 }
 
 /// Sends an answer that the switch does not look into, at once if it shows nothing uncovered.
@@ -247,23 +188,6 @@ fn send_covered<E: Engine>(
         send(ctx, header, parts);
     } else {
         ctx.hot.withheld.push(ctx.now, header, parts, uncovered);
-    }
-}
-
-fn bound(key: &[u8], flags: u8, open: u8, exclusive: u8) -> Bound<&[u8]> {
-    if flags & open != 0 {
-        Bound::Unbounded
-    } else if flags & exclusive != 0 {
-        Bound::Excluded(key)
-    } else {
-        Bound::Included(key)
-    }
-}
-
-fn key_of(bound: Bound<&[u8]>) -> Option<&[u8]> {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => Some(key),
-        Bound::Unbounded => None,
     }
 }
 

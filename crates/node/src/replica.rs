@@ -12,7 +12,10 @@ use crate::marks::Marks;
 use crate::notes::pending_name;
 use crate::session::{Outcome, Sessions};
 use crate::spread::Spreads;
+use crate::timers::Timers;
+use crate::totals::Totals;
 use crate::trips::TripTable;
+use crate::turn::Turn;
 use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
 use machine::{Instant, Outbox, RttEstimator, Twice};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,23 +39,13 @@ pub(crate) struct Context<'a, E> {
     pub(crate) part_times: PartTimes,
     /// Clients that a partition remembers.
     pub(crate) sessions_max: usize,
+    pub(crate) turn: &'a mut Turn,
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
     /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
     /// back.
     pub(crate) scratch: &'a mut Vec<u8>,
-}
-
-/// When which pending write is to be sent again.
-pub(crate) type Timers = BTreeSet<(Instant, PartitionId, u64)>;
-
-/// Takes out the writes that are due by `now`: partition and version, the earliest first.
-pub(crate) fn take_due(timers: &mut Timers, now: Instant) -> Vec<(PartitionId, u64)> {
-    let after = now + Duration::from_nanos(1);
-    let later = timers.split_off(&(after, PartitionId::default(), 0));
-    let due = std::mem::replace(timers, later);
-    due.into_iter().map(|(_, partition, version)| (partition, version)).collect()
 }
 
 /// A write on its way down the chain, borrowed from a packet or from a [`Pending`].
@@ -198,6 +191,8 @@ pub(crate) struct Replica {
     pub(crate) homecomings: Homecomings,
     /// Parts of big values without a manifest.
     pub(crate) uploads: Uploads,
+    /// How many keys have a value.
+    pub(crate) totals: Totals,
     /// Until the successor acknowledges, and until it says committed.
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
@@ -235,6 +230,7 @@ impl Replica {
             trips: TripTable::default(),
             homecomings: Homecomings::default(),
             uploads: Uploads::default(),
+            totals: Totals::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
             twice: Twice::default(),

@@ -1,6 +1,7 @@
 //! Scripts against a chain of three nodes on a network that does what it is told.
 
 mod batch;
+mod bounds;
 mod directory;
 mod hot;
 mod numbers;

@@ -7,6 +7,7 @@ mod fast_path;
 mod node;
 mod orders;
 mod switch;
+mod turn_watch;
 
 pub use alert::Listen;
 pub use controller::{

@@ -44,6 +44,10 @@ pub(crate) trait Driven {
     /// The next datagram to send.
     fn poll_transmit(&mut self) -> Option<Datagram<'_>>;
 
+    /// A turn is over, which began then: how long it took to do what there was to do, and how long
+    /// with what was flushed and sent.
+    fn end_turn(&mut self, _began: Instant, _worked: Duration, _took: Duration) {}
+
     /// So many datagrams could not be sent; for its counters.
     fn count_unsent(&mut self, datagrams: u64);
 
@@ -153,8 +157,11 @@ impl<D: Driven> EventLoop<D> {
                 self.machine.handle_timeout(now);
             }
             if received > 0 || commands != Mailed::Nothing || due {
+                let worked = self.clock.now().since(now);
                 self.machine.flush(now)?;
                 self.transmit();
+                let took = self.clock.now().since(now);
+                self.machine.end_turn(now, worked, took);
             }
             if commands == Mailed::Stop {
                 return Ok(());

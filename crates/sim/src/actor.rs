@@ -3,12 +3,13 @@
 mod batch;
 mod big;
 mod conclude;
+mod crowd;
 mod draw;
 mod many;
 
 pub(crate) use draw::{focus, keys};
 
-use crate::check::{History, Key, OpKind};
+use crate::check::{History, Key, OpKind, Scan};
 use crate::clock::nanos;
 use crate::options::Options;
 use crate::role::{client_endpoint, service};
@@ -43,6 +44,7 @@ pub(crate) struct Actor {
     many_percent: u64,
     batch_percent: u64,
     big_percent: u64,
+    crowd_percent: u64,
     /// Uploads begun, over all lives.
     uploads: u64,
     reads_percent: u64,
@@ -109,12 +111,9 @@ enum What {
     Writes(Vec<(Key, OpKind)>),
     /// All at once.
     Batch(Vec<batch::Planned>),
-    Scan {
-        first: u64,
-        last: u64,
-        limit: Option<usize>,
-        reverse: bool,
-    },
+    Scan(Scan),
+    /// How many keys of the hash keyspace have a value.
+    Count,
 }
 
 /// Keys in the range keyspace: k0 to k7.
@@ -151,6 +150,7 @@ impl Actor {
             many_percent: options.load.many_percent,
             batch_percent: options.load.batch_percent,
             big_percent: options.load.big_percent,
+            crowd_percent: options.load.crowd_percent,
             uploads: 0,
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,

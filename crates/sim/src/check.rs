@@ -20,4 +20,4 @@ pub use draw::{Violation, draw_html, draw_text};
 pub use history::{History, Judgement, Key};
 pub use linear::{Finding, Verdict};
 pub use op::{Op, OpKind};
-pub use reply::{Scan, complete, read};
+pub use reply::{Scan, complete, crowded, read};

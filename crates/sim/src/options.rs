@@ -86,6 +86,8 @@ pub struct Load {
     pub batch_percent: u64,
     /// Requests that write a register's value in parts, of those that are left.
     pub big_percent: u64,
+    /// Requests about keys of one tag, of those that are left: single ones, scans and counts.
+    pub crowd_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
@@ -217,13 +219,14 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
         let Self { plain_percent, many_percent, batch_percent, big_percent, .. } = self;
-        let Self { reads_percent, focus_percent, .. } = self;
+        let Self { reads_percent, focus_percent, crowd_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
-             {focus_percent} % for two keys, {batch_percent} % of batches{}{}{}{}",
+             {focus_percent} % for two keys, {batch_percent} % of batches, {crowd_percent} % in a \
+             crowd{}{}{}{}",
             if self.twins.is_some() { ", two of them with one keyhash" } else { "" },
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },

@@ -42,11 +42,14 @@ pub enum Profile {
     Big,
     /// More clients than nodes remember, one after the other.
     Crowd,
+    /// Keys that share a match value, among them values in parts that are written again and again,
+    /// with scans and counts, and anything fails meanwhile.
+    Crowds,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -61,6 +64,7 @@ impl Profile {
         Self::Batches,
         Self::Big,
         Self::Crowd,
+        Self::Crowds,
     ];
 
     /// Its name, in one word.
@@ -81,6 +85,7 @@ impl Profile {
             Self::Batches => "batches",
             Self::Big => "big",
             Self::Crowd => "crowd",
+            Self::Crowds => "crowds",
         }
     }
 }
@@ -123,6 +128,7 @@ impl Options {
             Profile::Batches => draw.batches(&mut options),
             Profile::Big => draw.big(&mut options),
             Profile::Crowd => draw.crowd(&mut options),
+            Profile::Crowds => draw.crowds(&mut options),
         }
         options
     }
@@ -167,6 +173,7 @@ impl Draw {
                 many_percent: 0,
                 batch_percent: 0,
                 big_percent: 0,
+                crowd_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
                 blind: false,
@@ -316,6 +323,16 @@ impl Draw {
         options.load.reads_percent = self.pick(&[0, 20, 40]);
         options.load.plain_percent = options.load.plain_percent.min(30);
         options.faults.hot_every = self.ms(&[0, 300, 1_000]);
+    }
+
+    /// Scans and counts begin and go on in the middle of one match value, past parts.
+    fn crowds(&mut self, options: &mut Options) {
+        self.everything(options);
+        options.load.crowd_percent = self.pick(&[60, 80, 100]);
+        options.load.big_percent = self.pick(&[0, 20]);
+        options.load.plain_percent = 0;
+        options.load.think = self.ms(&[10, 20, 40]);
+        options.faults.hot_every = self.ms(&[0, 0, 300]);
     }
 
     /// Sub-requests and replies get lost, doubled and overtaken, while chains change.

@@ -94,7 +94,9 @@ fn profiles_do_what_they_are_for() {
             }
             Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
             Profile::Crowd => crashes > 50,
-            Profile::Many | Profile::Batches | Profile::Big => crashes > 10 && disturbances > 10,
+            Profile::Many | Profile::Batches | Profile::Big | Profile::Crowds => {
+                crashes > 10 && disturbances > 10
+            }
         };
         assert!(needs, "{profile}: {total:?}");
     }

@@ -2813,6 +2813,20 @@ pub mod metric {
         labels: &["node"],
         help: "Parts of big values removed: of values that were replaced, and of uploads that were given up.",
     };
+    /// Records looked at for scans and counts. A count of whole partitions looks at none.
+    pub const NODE_SCANNED: Metric = Metric {
+        name: "keyway_node_scanned",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Records looked at for scans and counts. A count of whole partitions looks at none.",
+    };
+    /// Times that a shard took longer over one batch than it should, while it serves nobody else and takes no lease. The log says how long, and how much of it was the disk.
+    pub const NODE_LONG_TURNS: Metric = Metric {
+        name: "keyway_node_long_turns",
+        kind: Kind::Counter,
+        labels: &["node"],
+        help: "Times that a shard took longer over one batch than it should, while it serves nobody else and takes no lease. The log says how long, and how much of it was the disk.",
+    };
     /// Uploads of big values of which parts are held and that are not values, or not any more.
     pub const NODE_UPLOADS: Metric = Metric {
         name: "keyway_node_uploads",

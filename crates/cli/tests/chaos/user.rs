@@ -139,8 +139,8 @@ impl User {
         if !self.gave_up {
             self.mget();
             let (first, last, limit) = (0, ORDERED_KEYS - 1, None);
-            self.scan_keys(Scan { first, last, limit, reverse: false });
-            self.scan_keys(Scan { first, last, limit, reverse: true });
+            self.scan_keys(Scan { crowd: false, first, last, limit, reverse: false });
+            self.scan_keys(Scan { crowd: false, first, last, limit, reverse: true });
         }
     }
 
@@ -213,11 +213,11 @@ impl User {
         let limit = self.rng.chance(1, 2).then(|| self.rng.below(4) + 1);
         let limit = limit.map(|limit| usize::try_from(limit).expect("small"));
         let reverse = self.rng.chance(1, 2);
-        self.scan_keys(Scan { first: a.min(b), last: a.max(b), limit, reverse });
+        self.scan_keys(Scan { crowd: false, first: a.min(b), last: a.max(b), limit, reverse });
     }
 
     fn scan_keys(&mut self, scan: Scan) {
-        let Scan { first, last, limit, reverse } = scan;
+        let Scan { first, last, limit, reverse, .. } = scan;
         let bound = |n| Bound::Included(ordered(n).key);
         let (start, end) = (bound(first), bound(last));
         let options = ScanOptions { start, end, reverse, limit, ..ScanOptions::default() };

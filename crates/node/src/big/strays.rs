@@ -1,6 +1,6 @@
 //! Parts that are no value's: found, given up, and dropped.
 
-use super::{Drop, Open, name, place};
+use super::{name, place};
 use crate::engine::{Engine, Interval, Record};
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
 use cluster::{Keyspace, Plant};
@@ -30,8 +30,7 @@ impl Replica {
         }
         self.uploads.open.remove(&name);
         if ctx.plant != Some(Plant::KeepParts) {
-            let drop = Drop { due: ctx.now, next: 0, parts: None };
-            self.uploads.drops.entry(name).or_insert(drop);
+            self.uploads.given_up(name);
         }
     }
 
@@ -46,64 +45,43 @@ impl Replica {
 
     /// Another member has parts that it knows no use of.
     pub(crate) fn handle_stray<E: Engine>(&mut self, ctx: &Context<'_, E>, part: PartKey<'_>) {
-        let open = Open { check_at: ctx.now, counted: 0 };
-        self.uploads.open.entry(name(part.key, part.upload)).or_insert(open);
+        let name = name(part.key, part.upload);
+        if !self.uploads.open.contains(&name) {
+            self.uploads.open.insert(name, ctx.now, 0);
+        }
     }
 
-    /// What an earlier life has left here is looked through for parts.
-    pub(crate) fn begin_patrol(&mut self) {
-        self.uploads.patrol = Some((self.partition.first, Vec::new()));
+    /// What an earlier life has left here has this part.
+    pub(crate) fn found_part<E: Engine>(&mut self, ctx: &Context<'_, E>, part: PartKey<'_>) {
+        let name = name(part.key, part.upload);
+        if !self.uploads.open.contains(&name) {
+            self.uploads.open.insert(name, ctx.now + ctx.part_times.idle, 0);
+        }
     }
 
-    /// Time has passed: finds parts, gives uploads up, and drops parts; a bounded number each time.
-    pub(crate) fn look_after_parts<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if !E::BIG || self.uploads.is_empty() {
+    /// Time has passed: gives uploads up, and drops parts, as many as `left` says.
+    pub(crate) fn look_after_parts<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        left: &mut usize,
+    ) {
+        if !E::BIG || self.uploads.len() == 0 {
             return;
         }
         let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
-        self.patrol(ctx, keyspace);
-        self.check_open(ctx, keyspace);
-        self.drop_parts(ctx, keyspace);
+        self.check_open(ctx, keyspace, left);
+        self.drop_parts(ctx, keyspace, left);
     }
 
-    fn patrol<E: Engine>(&mut self, ctx: &Context<'_, E>, keyspace: &Keyspace) {
-        for _ in 0..PATROL_PARTS {
-            let Some((first, after)) = self.uploads.patrol.take() else { return };
-            let start = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(&*after) };
-            let interval = Interval {
-                keyspace,
-                partition: self.id(),
-                first,
-                last: self.partition.last,
-                start,
-                end: Bound::Unbounded,
-                reverse: false,
-            };
-            let (mut seen, mut found) = (0, None);
-            ctx.engine.scan(&interval, |key, record| {
-                seen += 1;
-                let is_part = !record.tombstone && PartKey::parse(key).is_some();
-                if is_part || seen == PATROL_RECORDS {
-                    found = Some((key.to_vec(), is_part));
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            });
-            let Some((key, is_part)) = found else { return };
-            let at = keyspace.match_value(&key);
-            let Some(part) = PartKey::parse(&key).filter(|_| is_part) else {
-                self.uploads.patrol = Some((at, key));
-                return;
-            };
-            let open = Open { check_at: ctx.now + ctx.part_times.idle, counted: 0 };
-            self.uploads.open.entry(name(part.key, part.upload)).or_insert(open);
-            self.uploads.patrol = Some((at, PartKey { index: u32::MAX, ..part }.to_bytes()));
-        }
-    }
-
-    fn check_open<E: Engine>(&mut self, ctx: &mut Context<'_, E>, keyspace: &Keyspace) {
-        let due = self.uploads.open.iter().filter(|(_, open)| open.check_at <= ctx.now);
-        let due: Vec<Box<[u8]>> = due.map(|(name, _)| name.clone()).take(CHECK_MAX).collect();
+    fn check_open<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        keyspace: &Keyspace,
+        left: &mut usize,
+    ) {
+        let due = self.uploads.open.due(ctx.now).take(CHECK_MAX.min(*left));
+        let due: Vec<Box<[u8]>> = due.map(Box::from).collect();
+        *left -= due.len();
         for name in due {
             let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
             let at = place(keyspace, part.key);
@@ -112,10 +90,7 @@ impl Replica {
                 self.uploads.open.remove(&name);
                 continue;
             }
-            let check_at = ctx.now + ctx.part_times.idle.min(CHECK_AGAIN);
-            if let Some(open) = self.uploads.open.get_mut(&name) {
-                open.check_at = check_at;
-            }
+            self.uploads.open.move_to(&name, ctx.now + ctx.part_times.idle.min(CHECK_AGAIN));
             if !self.is_head() {
                 self.tell_stray(ctx, &place(keyspace, &name), &name);
             } else if self.partition.open
@@ -134,36 +109,35 @@ impl Replica {
         self.order_unasked(ctx, at, part.key, base, Effect::Abandon, &upload);
     }
 
-    fn drop_parts<E: Engine>(&mut self, ctx: &mut Context<'_, E>, keyspace: &Keyspace) {
-        let mut left = DROP_MAX;
-        while left > 0 {
-            let due = self.uploads.drops.iter().find(|(_, drop)| drop.due <= ctx.now);
-            let Some((name, drop)) = due.map(|(name, drop)| (name.clone(), *drop)) else { return };
+    fn drop_parts<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        keyspace: &Keyspace,
+        left: &mut usize,
+    ) {
+        while *left > 0 {
+            let Some((name, going)) = self.uploads.next_going(ctx.now) else { return };
             let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
-            let over = match drop.parts {
+            let most = u32::try_from(*left).unwrap_or(u32::MAX);
+            let (next, over) = match going.parts {
                 Some(parts) => {
-                    let to = parts.min(drop.next.saturating_add(left));
-                    for index in drop.next..to {
+                    let to = parts.min(going.next.saturating_add(most));
+                    for index in going.next..to {
                         self.remove_part(ctx, keyspace, &PartKey { index, ..part }.to_bytes());
                     }
-                    left -= to - drop.next;
-                    if let Some(drop) = self.uploads.drops.get_mut(&name) {
-                        drop.next = to;
-                    }
-                    to == parts
+                    *left -= (to - going.next) as usize;
+                    (to, to == parts)
                 }
                 None => {
-                    let found = self.find_parts(ctx, keyspace, &name, left);
+                    let found = self.find_parts(ctx, keyspace, &name, most);
                     found.iter().for_each(|key| self.remove_part(ctx, keyspace, key));
-                    let count = u32::try_from(found.len()).unwrap_or(left);
-                    let over = count < left;
-                    left -= count.min(left);
-                    over
+                    let over = found.len() < *left;
+                    // One that has none left is work, too.
+                    *left -= found.len().max(1);
+                    (0, over)
                 }
             };
-            if over {
-                self.uploads.drops.remove(&name);
-            }
+            self.uploads.have_gone(&name, next, over);
         }
     }
 
@@ -203,16 +177,8 @@ impl Replica {
     }
 }
 
-/// Parts dropped per sweep: 40,000 a second, 50 MB, and some milliseconds of a sweep with the
-/// durable engine.
-const DROP_MAX: u32 = 4_096;
-
-/// Uploads looked at per sweep.
+/// Uploads looked at at once.
 const CHECK_MAX: usize = 64;
 
 /// When an upload was given up and is still there, or nobody listened.
 const CHECK_AGAIN: Duration = Duration::from_secs(5);
-
-/// Records looked at per sweep after a restart, and uploads found.
-const PATROL_RECORDS: usize = 512;
-const PATROL_PARTS: usize = 64;

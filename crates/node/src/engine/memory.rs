@@ -187,6 +187,29 @@ impl MemoryEngine {
         detached
     }
 
+    /// Clears a piece of a partition, and says the keys that it forgets. The first piece takes all
+    /// of the partition out of sight. Each takes as long as it takes to give the memory of its
+    /// records back, and for each with an expiry to find its entry among those of all partitions.
+    pub fn clear_with(
+        &mut self,
+        area: &Area,
+        at_most: usize,
+        mut forgotten: impl FnMut(&[u8]),
+    ) -> ControlFlow<()> {
+        let partition = area.partition;
+        let known = self.detached.remove(&partition);
+        let mut detached = known.unwrap_or_else(|| self.detach(area));
+        for _ in 0..at_most {
+            let Some(due) = detached.forget_one(partition, &mut forgotten) else { break };
+            due.iter().for_each(|due| self.remove_due(due));
+        }
+        if detached.len() == 0 {
+            return ControlFlow::Continue(());
+        }
+        self.detached.insert(partition, detached);
+        ControlFlow::Break(())
+    }
+
     fn unschedule(&mut self, key: &KeyRef<'_>, expiry_ms: u64) {
         if time_of(expiry_ms) != 0 {
             self.remove_due(&Due::new(key, expiry_ms));
@@ -397,11 +420,7 @@ impl Engine for MemoryEngine {
     }
 
     fn walk(&self, area: &Area) -> Cursor {
-        if area.ordered {
-            Cursor::ordered(area.first)
-        } else {
-            Cursor::hashed()
-        }
+        if area.ordered { Cursor::ordered(area.first) } else { Cursor::hashed() }
     }
 
     fn walk_on(
@@ -418,22 +437,8 @@ impl Engine for MemoryEngine {
         cursor.walked(self.table(area.partition).map_or(in_tree, Hashed::len))
     }
 
-    /// The first piece takes all of the partition out of sight. Each takes as long as it takes to
-    /// give the memory of its records back, and for each with an expiry to find its entry among
-    /// those of all partitions.
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
-        let partition = area.partition;
-        let known = self.detached.remove(&partition);
-        let mut detached = known.unwrap_or_else(|| self.detach(area));
-        for _ in 0..at_most {
-            let Some(due) = detached.forget_one(partition) else { break };
-            due.iter().for_each(|due| self.remove_due(due));
-        }
-        if detached.len() == 0 {
-            return ControlFlow::Continue(());
-        }
-        self.detached.insert(partition, detached);
-        ControlFlow::Break(())
+        self.clear_with(area, at_most, |_| {})
     }
 
     fn note(&mut self, _partition: PartitionId, _name: &[u8], _note: Option<&[u8]>) {}

@@ -78,6 +78,14 @@ fn a_count_is_of_the_keys_that_have_a_value() {
     }
     chain.settle();
     chain.replies.clear();
+    assert_eq!(count(&mut chain), (1_100, 1), "it is known");
+    let tail = chain.nodes[1].replicas.get_mut(&PartitionId(1)).unwrap();
+    tail.begin_survey();
+    assert_eq!(count(&mut chain), (1_100, 3), "512 records at a time");
+}
+
+/// How many keys have a value, and in how many pieces that was said.
+fn count(chain: &mut Chain) -> (u64, usize) {
     let (mut keys, mut start, mut pieces) = (0, Vec::new(), 0);
     let mut flags = flag::COUNT_ONLY | flag::START_OPEN | flag::END_OPEN;
     loop {
@@ -92,14 +100,13 @@ fn a_count_is_of_the_keys_that_have_a_value() {
         keys += counted.keys;
         if reply.header.flags & flag::PARTIAL == 0 {
             assert!(rest.is_empty() && reply.header.count == 0);
-            break;
+            return (keys, pieces);
         }
         let (hole, key) = wire::RangeEntryBody::split(rest).unwrap();
         assert_eq!((hole.kind, reply.header.count), (1, 1));
         start = key.to_vec();
         flags = flag::COUNT_ONLY | flag::START_EXCLUSIVE | flag::END_OPEN;
     }
-    assert_eq!((keys, pieces), (1_100, 3), "512 records at a time");
 }
 
 fn scan_reply(reply: &Reply, keys: &mut Vec<Vec<u8>>) -> bool {

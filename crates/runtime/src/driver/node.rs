@@ -1,6 +1,7 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
 use super::alert::{Bell, Ear};
+use super::turn_watch::TurnWatch;
 use crate::clock::Clock;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
@@ -78,6 +79,8 @@ pub struct ShardSnapshot {
     pub leased: bool,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
+    /// Turns that took longer than they should.
+    pub long_turns: u64,
 }
 
 /// What a shard is to take, in this order.
@@ -139,6 +142,7 @@ impl NodeDriver {
                 alerts: 0,
                 persist_at: None,
                 unsent: 0,
+                watch: TurnWatch::new(id, shard),
                 waiting: 0,
             })?);
         }
@@ -320,6 +324,7 @@ struct Shard<E: Engine> {
     alerts: u64,
     persist_at: Option<Instant>,
     unsent: u64,
+    watch: TurnWatch,
     /// Requests found waiting in the batch in hand.
     waiting: u16,
 }
@@ -386,6 +391,10 @@ impl<E: ShardEngine> Driven for Shard<E> {
         self.node.poll_transmit()
     }
 
+    fn end_turn(&mut self, began: Instant, worked: Duration, took: Duration) {
+        self.watch.see(began, worked, took);
+    }
+
     fn count_unsent(&mut self, datagrams: u64) {
         self.unsent += datagrams;
     }
@@ -426,6 +435,7 @@ impl<E: ShardEngine> Shard<E> {
             hot_roaming: self.node.hot_roaming(),
             leased: self.node.is_leased(now),
             unsent: self.unsent,
+            long_turns: self.watch.long(),
         }
     }
 }

@@ -35,7 +35,7 @@ use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use scan::Seen;
 use sight::Sight;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// The store of one shard, with its values in a backend.
@@ -44,8 +44,8 @@ pub struct BackendEngine<B> {
     notes: Notes,
     spaces: Spaces,
     hidden: BTreeSet<PartitionId>,
-    /// Partitions that are being cleared: the keys that are out of sight and not yet removed.
-    clearing: BTreeMap<PartitionId, Vec<Box<[u8]>>>,
+    /// Partitions that are being cleared: they show nothing.
+    clearing: BTreeSet<PartitionId>,
     changes: Changes,
     /// Reads fetch too.
     sight: RefCell<Sight<B>>,
@@ -65,14 +65,14 @@ impl<B: Backend> BackendEngine<B> {
     pub fn new(backend: B, kept: Kept) -> Self {
         let Kept { index, notes, spaces, hidden } = kept;
         let sight = Sight::new(backend);
-        let (clearing, changes) = (BTreeMap::new(), Changes::default());
+        let (clearing, changes) = (BTreeSet::new(), Changes::default());
         Self { index, notes, spaces, hidden, clearing, changes, sight: RefCell::new(sight) }
     }
 
     /// Whether this partition shows what nobody here has written. Scans could not: what is not in
     /// the index has no place in the order of keys.
     fn shows_found(&self, key: &KeyRef<'_>) -> bool {
-        let goes = self.clearing.contains_key(&key.partition);
+        let goes = self.clearing.contains(&key.partition);
         !key.ordered && !goes && !self.hidden.contains(&key.partition)
     }
 
@@ -148,18 +148,6 @@ impl<B: Backend> BackendEngine<B> {
         elsewhere.then(|| Wanted::value(name))
     }
 
-    /// Takes a partition out of sight; its keys are still to be removed from the backend.
-    fn detach(&mut self, area: &Area) -> Vec<Box<[u8]>> {
-        let mut keys = Vec::new();
-        let walked = self.index.walk_on(area, &mut self.index.walk(area), |key, _| {
-            keys.push(key.into());
-            ControlFlow::Continue(())
-        });
-        assert!(walked.is_continue(), "nobody breaks off");
-        while self.index.clear_on(area, usize::MAX).is_break() {}
-        keys
-    }
-
     /// Forgets so many notes of a partition, and says how many.
     fn clear_notes(&mut self, partition: PartitionId, at_most: usize) -> usize {
         let Some(notes) = self.notes.get_mut(&partition) else { return 0 };
@@ -195,6 +183,8 @@ impl<B: Backend> Engine for BackendEngine<B> {
     const FOUND: u64 = 1;
 
     const FETCHES: bool = true;
+
+    const OWNS: bool = false;
 
     /// What others find in the store has to be the value.
     const BIG: bool = false;
@@ -362,21 +352,18 @@ impl<B: Backend> Engine for BackendEngine<B> {
     fn clear_on(&mut self, area: &Area, at_most: usize) -> ControlFlow<()> {
         let (partition, at_most) = (area.partition, at_most.min(CLEARED_MAX));
         let was_empty = self.changes.is_empty();
-        let mut keys = match self.clearing.remove(&partition) {
-            Some(keys) => keys,
-            None => self.detach(area),
-        };
-        let cleared = self.clear_notes(partition, at_most);
-        for _ in cleared..at_most {
-            let Some(key) = keys.pop() else { break };
-            let name = self.spaces.name(area.keyspace, &key);
-            self.changes.remove(area.keyspace, partition, &key, name);
-        }
+        let left = at_most - self.clear_notes(partition, at_most);
+        let (changes, spaces) = (&mut self.changes, &self.spaces);
+        let cleared = self.index.clear_with(area, left, |key| {
+            let name = spaces.name(area.keyspace, key);
+            changes.remove(area.keyspace, partition, key, name);
+        });
         self.changes.only_cleared |= was_empty;
-        if keys.is_empty() && !self.notes.contains_key(&partition) {
+        if cleared.is_continue() && !self.notes.contains_key(&partition) {
+            self.clearing.remove(&partition);
             return ControlFlow::Continue(());
         }
-        self.clearing.insert(partition, keys);
+        self.clearing.insert(partition);
         if self.changes.only_cleared {
             // It is said again by the next sync if this fails.
             let _ = self.send();

@@ -27,7 +27,7 @@ const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 25] = [
+const NODE_METRICS: [Metric; 27] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -39,6 +39,8 @@ const NODE_METRICS: [Metric; 25] = [
     metric::NODE_EXPIRED,
     metric::NODE_COLLECTED,
     metric::NODE_PARTS_DROPPED,
+    metric::NODE_SCANNED,
+    metric::NODE_LONG_TURNS,
     metric::NODE_UPLOADS,
     metric::NODE_PENDING,
     metric::NODE_SESSIONS,

@@ -3,7 +3,7 @@
 use super::big::Step;
 use super::many::Told;
 use super::{Actor, Answered, Asked, What};
-use crate::check::{History, Op, OpKind, Scan, complete};
+use crate::check::{History, Op, OpKind, complete};
 use client::{Outcome, Reply, UnknownReason};
 use cluster::Plant;
 use machine::Instant;
@@ -79,10 +79,10 @@ impl Actor {
             What::Batch(parts) => told.batch(&parts, reply, history),
             // Only a client that went away does not go on. What became of its manifest is unknown.
             What::Big(Step::Seal { key, kind, .. }) => history.record(&key, op(kind, 0)),
-            What::Big(_) => {}
-            What::Scan { first, last, limit, reverse } => {
+            // How many keys there are the nodes are asked in the end, beside their disks.
+            What::Big(_) | What::Count => {}
+            What::Scan(scan) => {
                 let Some(Reply::Range(entries)) = reply else { return };
-                let scan = Scan { first, last, limit, reverse };
                 for (key, kind, version) in scan.reads(entries, history) {
                     history.record(&key, op(kind, version));
                 }

@@ -1,9 +1,10 @@
 //! Which requests a simulated user makes.
 
 use super::batch::grouped_keys;
+use super::crowd::{crowded_keys, is_crowded};
 use super::many::wide_keys;
 use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
-use crate::check::{Key, OpKind};
+use crate::check::{Key, OpKind, Scan};
 use crate::options::Load;
 use client::{Expect, Expiry, New, Request};
 use std::ops::Bound;
@@ -19,7 +20,8 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     let wide = wide.map(|name| Key { ordered: false, key: name.into_bytes() });
     let grouped = grouped_keys().filter(|_| load.batch_percent > 0);
     let grouped = grouped.map(|name| Key { ordered: false, key: name.into_bytes() });
-    let hashed = hashed.chain(wide).chain(grouped);
+    let crowded = crowded_keys().filter(|_| load.crowd_percent > 0);
+    let hashed = hashed.chain(wide).chain(grouped).chain(crowded);
     hashed.chain(Actor::ordered_keys().map(|key| Key { ordered: true, key })).collect()
 }
 
@@ -49,6 +51,9 @@ impl Actor {
         }
         if self.batch_percent > 0 && self.rng.chance(9, 10) {
             return self.together(ask);
+        }
+        if self.crowd_percent > 0 && self.rng.chance(self.crowd_percent, 100) {
+            return self.in_crowd(ask);
         }
         let register = self.register();
         if self.big_percent > 0 && self.rng.chance(self.big_percent, 100) {
@@ -171,17 +176,23 @@ impl Actor {
             limit,
             keys_only: false,
         };
-        self.submit(ask, request, What::Scan { first, last, limit, reverse });
+        let scan = Scan { crowd: false, first, last, limit, reverse };
+        self.submit(ask, request, What::Scan(scan));
     }
 
     pub(super) fn submit(&mut self, ask: &Ask<'_>, request: Request<'_>, what: What) {
         let [hashed, in_order] = ask.keyspaces;
         let keyspace = match &what {
-            What::One(Key { ordered: true, .. }, _) | What::Scan { .. } => in_order,
+            What::One(Key { ordered: true, .. }, _) => in_order,
+            What::Scan(scan) if !scan.crowd => in_order,
             What::Many(keys) if keys.iter().all(|key| key.ordered) => in_order,
-            What::One(..) | What::Many(_) | What::Writes(_) | What::Batch(_) | What::Big(_) => {
-                hashed
-            }
+            What::One(..)
+            | What::Many(_)
+            | What::Writes(_)
+            | What::Batch(_)
+            | What::Big(_)
+            | What::Scan(_)
+            | What::Count => hashed,
         };
         let ticket = self.machine.start(ask.local, keyspace, request).expect("a sound request");
         self.waiting.insert(ticket, Asked { at: ask.now, sure: self.is_sure(), what });
@@ -223,7 +234,7 @@ impl Actor {
     /// Now and then a value that goes by itself; not where it would be scanned, since a scan leaves
     /// out a value whose time has come without waiting for its tombstone.
     pub(super) fn draw_expiry(&mut self, ask: &Ask<'_>, key: &Key) -> (Expiry, u64) {
-        if !key.ordered && self.rng.chance(1, 5) {
+        if !key.ordered && !is_crowded(key) && self.rng.chance(1, 5) {
             let at = ask.now.unix_ms() + 1 + self.rng.below(400);
             (Expiry::AtMs(at), at)
         } else {

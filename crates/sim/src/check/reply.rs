@@ -4,17 +4,27 @@ use super::{History, Key, OpKind};
 use client::{CasReply, IncrReply, Reply, Value};
 use std::collections::BTreeMap;
 
-/// A scan of the keys k0, k1, ... of an ordered keyspace, as it was asked for.
+/// A scan of the keys k0, k1, ... of an ordered keyspace, or of keys of one tag, as it was asked
+/// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
+    /// Whether it is one of the keys of one tag in the hash keyspace.
+    pub crowd: bool,
     /// Number of the first key of the interval.
     pub first: u64,
-    /// Number of the last, inclusive, and of one digit like the first.
+    /// Number of the last, inclusive, and of as many digits as the first.
     pub last: u64,
     /// Most entries wanted.
     pub limit: Option<usize>,
     /// From the last to the first.
     pub reverse: bool,
+}
+
+/// The key with this number of those of one tag: in the order of their numbers, which have two
+/// digits.
+#[must_use]
+pub fn crowded(n: u64) -> Vec<u8> {
+    format!("{{t}}{n:02}").into_bytes()
 }
 
 impl Scan {
@@ -26,7 +36,7 @@ impl Scan {
         entries: Vec<(Vec<u8>, Value)>,
         history: &mut History,
     ) -> Vec<(Key, OpKind, u64)> {
-        let Self { first, last, limit, reverse } = *self;
+        let Self { crowd, first, last, limit, reverse } = *self;
         let in_order = entries.is_sorted_by(|(a, _), (b, _)| if reverse { a > b } else { a < b });
         if !in_order || limit.is_some_and(|limit| entries.len() > limit) {
             history.violation(format!("scan out of order or over its limit: {entries:?}"));
@@ -36,7 +46,7 @@ impl Scan {
         let mut found: BTreeMap<Vec<u8>, Value> = entries.into_iter().collect();
         let mut reads = Vec::new();
         for n in first..=last {
-            let key = format!("k{n}").into_bytes();
+            let key = if crowd { crowded(n) } else { format!("k{n}").into_bytes() };
             let beyond = |end: &Vec<u8>| if reverse { key < *end } else { key > *end };
             let value = found.remove(&key);
             if reached.as_ref().is_some_and(beyond) {
@@ -47,7 +57,7 @@ impl Scan {
                 continue;
             }
             let (kind, version) = read(value.as_ref(), history);
-            reads.push((Key { ordered: true, key }, kind, version));
+            reads.push((Key { ordered: !crowd, key }, kind, version));
         }
         if !found.is_empty() {
             history.violation(format!("a scan gave keys outside its interval: {found:?}"));

@@ -45,6 +45,7 @@ impl World {
         self.check_parts();
         self.check_switches();
         self.check_replicas();
+        self.check_totals();
         self.wait_for_loads();
         self.count_epochs();
     }
@@ -300,6 +301,34 @@ impl World {
             let first = copies.first().map(|(_, values)| values);
             if copies.iter().any(|(_, values)| Some(values) != first) {
                 wrong.push(format!("replicas of partition {} differ: {copies:?}", partition.id));
+            }
+        }
+        for text in wrong {
+            self.history.violation(text);
+        }
+    }
+
+    /// Whoever knows how many keys of a partition have a value knows it rightly.
+    fn check_totals(&mut self) {
+        let Some(controller) = self.controller() else { return };
+        let partitions = controller.map().partitions.clone();
+        let mut wrong = Vec::new();
+        for (shard, partition) in
+            self.shards.iter().flat_map(|shard| partitions.iter().map(move |it| (shard, it)))
+        {
+            let Some(machine) = &shard.machine else { continue };
+            let Some((known, _)) = machine.keys_in(partition.id) else { continue };
+            let values = machine.engine().values().filter(|((keyspace, at, key), ..)| {
+                *keyspace == partition.keyspace
+                    && partition.holds(Match(*at))
+                    && wire::PartKey::parse(key).is_none()
+            });
+            let there = values.count() as u64;
+            if known != there {
+                wrong.push(format!(
+                    "a node says that partition {} has {known} keys, and it has {there}",
+                    partition.id
+                ));
             }
         }
         for text in wrong {

@@ -119,6 +119,7 @@ fn options(seed: u64) -> Options {
             many_percent: 0,
             batch_percent: 0,
             big_percent: 0,
+            crowd_percent: 0,
             reads_percent: 0,
             focus_percent: 0,
             blind: false,

@@ -32,8 +32,13 @@ impl Detached {
         self.slots.as_ref().map_or(0, ExactSizeIterator::len) + self.tree.len()
     }
 
-    /// Gives up one record; what is left of it is its entry in the due index, if it has an expiry.
-    pub(super) fn forget_one(&mut self, partition: PartitionId) -> Option<Option<Due>> {
+    /// Gives up one record, with its key; what is left of it is its entry in the due index, if it
+    /// has an expiry.
+    pub(super) fn forget_one(
+        &mut self,
+        partition: PartitionId,
+        forgotten: &mut impl FnMut(&[u8]),
+    ) -> Option<Option<Due>> {
         let slot = self.slots.as_mut().and_then(Iterator::next);
         let (key, block): (Option<Box<[u8]>>, Block) = if let Some(slot) = slot {
             self.places.as_mut().and_then(Iterator::next);
@@ -42,6 +47,7 @@ impl Detached {
             let (place, block) = self.tree.next()?;
             (Some(place.into_key()), block)
         };
+        forgotten(key.as_deref().unwrap_or_else(|| block.key()));
         let (keyspace, expiry_ms) = (self.keyspace, time_of(block.expiry_ms()));
         Some((expiry_ms != 0).then(|| {
             let key = key.unwrap_or_else(|| block.key().into());

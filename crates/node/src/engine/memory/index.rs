@@ -113,9 +113,9 @@ impl<'t> Groups<'t> {
         let mut extend = |keyhash| {
             let found = with_hash(slots, keyhash);
             let found = found.map(|block| (interval.keyspace.match_value(block.key()), block));
-            group.extend(found.filter(|(at, block)| {
-                high(*at) == half && interval.holds(*at, block.key())
-            }));
+            group.extend(
+                found.filter(|(at, block)| high(*at) == half && interval.holds(*at, block.key())),
+            );
         };
         extend(keyhash);
         loop {

@@ -1,0 +1,72 @@
+//! How a node is: for the controller, and for those who watch.
+
+use crate::copy::Copy;
+use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::node::Node;
+use crate::replica::Replica;
+use cluster::{NodeReport, PartitionId};
+use machine::Instant;
+
+impl<E: Engine> Node<E> {
+    /// How the node is, for the controller. What is not yet durable is not said to be settled,
+    /// whole or vacated.
+    pub fn report(&self, now: Instant) -> NodeReport {
+        let durable = || self.replicas.values().filter(|_| !self.dirty);
+        let place = |replica: &Replica| (replica.id(), replica.epoch());
+        let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
+            Some(copy.progress(&self.engine, self.replicas.get(id)?))
+        };
+        NodeReport {
+            revision: self.directory.as_ref().map_or(0, |d| d.revision),
+            store: self.engine.store_id(),
+            cluster: self.seats.cluster,
+            settled: durable().filter(|r| r.settled).map(place).collect(),
+            whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
+            copies: self.copies.iter().filter_map(progress).collect(),
+            vacating: self.seats.vacating(),
+            hot: self.heat.hot(now),
+            hot_revision: self.hot.revision(),
+            hot_known: self.hot_known(),
+            homecoming: self.homecoming(),
+            requests: self.counters.work_total(),
+            rate: self.config.rate,
+            pending: self.pending() as u64,
+            waiting: 0,
+            busy_us: 0,
+        }
+    }
+
+    /// How often there was something that the controller should hear of at once: when this has
+    /// grown, it is time for a [report](Self::report).
+    #[must_use]
+    pub fn alerts(&self) -> u64 {
+        self.heat.alerts()
+    }
+
+    /// The highest revision of an order of hot keys that is on record, here or with the trips of a
+    /// partition, whose writes need an order that is not older.
+    fn hot_known(&self) -> u64 {
+        let of_trips = self.replicas.values().map(|replica| replica.trips.newest_order());
+        of_trips.max().unwrap_or(0).max(self.hot.roaming.newest())
+    }
+
+    /// Keys that are away without the order's wish; what is not durable yet counts as well.
+    fn homecoming(&self) -> u64 {
+        let count = |replica: &Replica| {
+            let strays = replica.strays(&self.hot);
+            if self.dirty && !replica.trips.is_empty() { strays.max(1) } else { strays }
+        };
+        self.replicas.values().map(count).sum()
+    }
+
+    /// What was counted since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Writes recorded and not yet committed.
+    pub fn pending(&self) -> usize {
+        self.timers.len()
+    }
+}
