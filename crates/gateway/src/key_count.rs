@@ -1,5 +1,6 @@
 //! How many keys there are, as INFO tells it. Those who watch a server ask for INFO every few
-//! seconds, and counting takes time in proportion to the number of keys.
+//! seconds. Nodes mostly know the number; where they do not (after a restart, or because others
+//! change what they keep values in), counting takes time in proportion to it.
 
 use client::KeyCount;
 use std::time::Duration;
