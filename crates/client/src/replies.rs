@@ -61,7 +61,7 @@ impl Client {
             | Body::ChainWrite { .. }
             | Body::ChainAck
             | Body::ChainCommit
-            | Body::ChainStable
+            | Body::ChainStable { .. }
             | Body::ChainExpire { .. }
             | Body::ChainCopy(_)
             | Body::ChainCopied

@@ -18,11 +18,11 @@ pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selectio
 pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
-pub use map::{Map, MapError, NodeSpec, Partition};
+pub use map::{Map, MapError, NodeSpec, Partition, Returned};
 pub use numbers::{is_plausible_revision, is_plausible_version};
 pub use order::{
     Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
-    PartitionCount, Report, SwitchControl, SwitchCounters, SwitchTables,
+    PartitionCount, Report, Settled, SwitchControl, SwitchCounters, SwitchTables,
 };
 pub use plant::Plant;
 pub use range_table::RangeTable;

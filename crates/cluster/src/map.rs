@@ -88,6 +88,26 @@ pub struct Partition {
     /// Whether clients are served. While it is closed, the chain only commits what is pending.
     #[serde(default)]
     pub open: bool,
+    /// The last epoch in which it was open. Of no use to a switch, like all that follows.
+    #[serde(default)]
+    pub opened: Epoch,
+    /// Nodes of the chain that have begun another life since then. What they hold is compared with
+    /// what the others hold before it opens again.
+    #[serde(default)]
+    pub returned: Vec<Returned>,
+    /// The joiner was a member, and holds every version up to this one: it is copied the rest.
+    #[serde(default)]
+    pub resumes: Option<u64>,
+}
+
+/// A node that has begun another life in a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Returned {
+    /// Which.
+    pub node: NodeId,
+    /// Whether its store remembers the life that it was known by. If not, it is an older copy, and
+    /// nothing that it holds is believed without another member that holds the same.
+    pub remembers: bool,
 }
 
 impl Partition {
@@ -219,6 +239,12 @@ impl Map {
                 since.len() == chain.len() && !partition.members().is_empty(),
                 "partition {id} has a chain of joiners, or seats that do not match it"
             );
+            let returned = &partition.returned;
+            ensure!(
+                returned.iter().all(|it| chain.contains(&it.node))
+                    && partition.opened <= partition.epoch,
+                "partition {id} tells of nodes that are not in its chain, or of epochs to come"
+            );
             let distinct: BTreeSet<&NodeId> = chain.iter().collect();
             ensure!(distinct.len() == chain.len(), "partition {id} has a node twice in its chain");
             ensure!(
@@ -269,6 +295,8 @@ impl Map {
             cluster: self.cluster,
             node,
             store,
+            life: None,
+            aged: 0,
             switch,
             copy_bytes_per_s: self.copy_bytes_per_s,
             nodes: self.nodes.clone(),

@@ -48,6 +48,14 @@ pub struct Assignment {
     /// anew, empty, while this was on its way) must not install it, for it would answer as if
     /// no key of its partitions had ever been written.
     pub store: StoreId,
+    /// The life that it had then. Another one must not install this: what it holds has not been
+    /// compared with what the others hold. `None` is for any.
+    #[serde(default)]
+    pub life: Option<Life>,
+    /// The revision in which the node was last seen to come back with an older copy of its store; 0
+    /// for never. What it took on trips of hot keys before is not all that it acknowledged.
+    #[serde(default)]
+    pub aged: u64,
     /// The active switch: where replies go, and the only one that requests are taken from.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,
@@ -156,8 +164,16 @@ pub struct NodeReport {
     pub store: StoreId,
     /// The cluster whose data it holds, if it was ever given an assignment.
     pub cluster: Option<ClusterId>,
-    /// Closed partitions of the installed assignment in which nothing is pending any more.
-    pub settled: Vec<(PartitionId, Epoch)>,
+    /// Lives of the node before the present one, from the last on that it knows the controller to
+    /// have heard of. A store that was put back from an old copy lacks the lives since then.
+    #[serde(default)]
+    pub past: Vec<Life>,
+    /// Revision of the newest assignment on record, installed in this life or an earlier one.
+    #[serde(default)]
+    pub recorded: u64,
+    /// Closed partitions of the installed assignment in which nothing is pending any more, and
+    /// what is held of them.
+    pub settled: Vec<Settled>,
     /// Partitions of which this node is the joiner and holds everything by now.
     pub whole: Vec<(PartitionId, Epoch)>,
     /// Copies that this node is giving to joiners.
@@ -210,6 +226,12 @@ impl NodeReport {
             revision: all().map(|it| it.revision).min().unwrap_or(0),
             store,
             cluster: all().find_map(|it| it.cluster),
+            // A copy of one shard's store is as old as one of all.
+            past: shards.clone().next().map_or_else(Vec::new, |first| {
+                let known = |life: &&Life| all().all(|it| it.past.contains(life));
+                first.past.iter().filter(known).copied().collect()
+            }),
+            recorded: all().map(|it| it.recorded).max().unwrap_or(0),
             settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
             whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
             copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
@@ -224,6 +246,37 @@ impl NodeReport {
             waiting: all().map(|it| it.waiting).sum(),
             busy_us: all().map(|it| it.busy_us).sum(),
         }
+    }
+}
+
+/// What a node holds of a closed partition in which nothing is pending any more. Members of a chain
+/// that have settled in the same epoch hold the same, so that these numbers are the same; else one
+/// of them came back with less than it had acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Settled {
+    /// Which partition.
+    pub partition: PartitionId,
+    /// In which epoch.
+    pub epoch: Epoch,
+    /// The newest version that it has recorded, committed or been copied.
+    pub newest: u64,
+    /// A number made of the versions of all writes that it has committed.
+    pub history: u64,
+    /// A number made of all keys that it holds a value of, and their versions.
+    pub digest: u64,
+    /// The newest version of any tombstone that it has collected.
+    pub collected: u64,
+    /// If it held the partition in an earlier life already, and has not been compared since: every
+    /// version up to this one is certainly here.
+    #[serde(default)]
+    pub base: Option<u64>,
+}
+
+impl Settled {
+    /// Of which partition, and in which epoch.
+    #[must_use]
+    pub fn place(&self) -> (PartitionId, Epoch) {
+        (self.partition, self.epoch)
     }
 }
 

@@ -135,6 +135,16 @@ pub enum Plant {
     ImpatientController,
     /// Controller: a node without its memory goes on in its chains as if it had it.
     TrustTheForgetful,
+    /// Node: what was pending in an earlier life still is, whatever was decided meanwhile.
+    KeepOldPending,
+    /// Node: a member that came back with less counts on what it was told as on what it holds.
+    ResumeTooHigh,
+    /// Controller: members that came back are not compared with the others.
+    OpenUncompared,
+    /// Controller: a store that lacks the life that its node was known by passes for the newest.
+    BelieveAnyPast,
+    /// Controller: decides by a map although nodes have followed a newer one.
+    BelieveAnyMap,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
     /// Client: hints go with what is asked for again.
@@ -145,7 +155,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 67] = [
+    pub const ALL: [Self; 72] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -210,6 +220,11 @@ impl Plant {
         Self::OpenUnsettled,
         Self::ImpatientController,
         Self::TrustTheForgetful,
+        Self::KeepOldPending,
+        Self::ResumeTooHigh,
+        Self::OpenUncompared,
+        Self::BelieveAnyPast,
+        Self::BelieveAnyMap,
         Self::StaleIsFinal,
         Self::RepeatHints,
         Self::CompleteByCount,

@@ -2,6 +2,7 @@
 
 use crate::balance;
 use crate::capacity::Weights;
+use crate::compare::{Comparison, compare};
 use crate::controller::Controller;
 use crate::hot::node_report;
 use crate::leftovers::Leftovers;
@@ -10,6 +11,7 @@ use crate::plan::{Case, Outlook, Reason, Sight, Step};
 use crate::seats::{Intent, Intents, Tally};
 use cluster::{
     KeyspaceId, Map, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Plant,
+    Settled,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,7 +99,7 @@ impl Controller {
     /// Decides whatever can be decided now. The last decision must be durable. O(partitions) if
     /// anything has changed, else O(nodes).
     pub(crate) fn step(&mut self) {
-        if self.peers.values().any(|p| matches!(p.standing, Standing::Ahead(_))) {
+        if !self.may_decide() {
             return;
         }
         self.shorten_leases();
@@ -184,12 +186,12 @@ impl Controller {
         let leftovers = &self.plans.leftovers;
         let next = |partition: &Partition, intent: Option<Intent>, tally: &Tally| {
             let replicas = wanted(partition);
-            let settled = !partition.open && self.has_settled(partition);
             let whole = self.plans.is_whole(partition);
+            let compared = self.compared(partition, whole);
             let case = Case {
                 partition,
                 replicas,
-                settled,
+                compared: compared.as_ref(),
                 whole,
                 intent,
                 outlook,
@@ -234,18 +236,29 @@ impl Controller {
         steps
     }
 
-    /// Whether all nodes of a closed chain have said that they settled in this very epoch.
-    fn has_settled(&self, partition: &Partition) -> bool {
+    /// What came of comparing the nodes of a closed chain, if all of them have said that they
+    /// settled in this very epoch.
+    fn compared(&self, partition: &Partition, whole: bool) -> Option<Comparison> {
+        if partition.open {
+            return None;
+        }
         if self.planted == Some(Plant::OpenUnsettled) {
-            return true;
+            return Some(Comparison::default());
         }
         let said = |node: &NodeId| {
             let peer = self.peers.get(&Member::Node(*node))?;
             let report = peer.report.as_ref().filter(|_| peer.standing == Standing::Accepted)?;
             let MemberReport::Node(report) = &report.state else { return None };
-            report.settled.binary_search(&(partition.id, partition.epoch)).ok()
+            let sought = (partition.id, partition.epoch);
+            let found = report.settled.binary_search_by_key(&sought, Settled::place).ok()?;
+            Some((*node, *report.settled.get(found)?))
         };
-        partition.chain.iter().all(|node| said(node).is_some())
+        let settled: Option<BTreeMap<NodeId, Settled>> = partition.chain.iter().map(said).collect();
+        let settled = settled?;
+        if self.planted == Some(Plant::OpenUncompared) {
+            return Some(Comparison::default());
+        }
+        compare(partition, &settled, whole)
     }
 
     /// Takes the steps, all in one revision.
@@ -267,6 +280,10 @@ impl Controller {
             let Some(partition) = self.state.map.partitions.get_mut(index) else { continue };
             if let Some(intent) = step.intent {
                 self.plans.intents.insert(partition.id, intent);
+            }
+            if step.next.resumes != partition.resumes {
+                // It was whole once, and has to say so again.
+                self.plans.whole.remove(&partition.id);
             }
             let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
             for node in lost {

@@ -56,6 +56,8 @@ pub enum CommandError {
     PinnedTwin(Vec<u8>),
     /// This key is not pinned.
     NotPinned,
+    /// No partition waits for what this node holds to be believed.
+    NothingToAccept(NodeId),
     /// This member follows another controller, or an older life of this one; what the controller
     /// knows may be out of date, so it changes nothing.
     Foreign(Member),
@@ -96,6 +98,11 @@ impl fmt::Display for CommandError {
             Self::HotIsOff(keyspace) => write!(
                 f,
                 "keyspace {keyspace:?} was created with its hot keys off: they have no copies"
+            ),
+            Self::NothingToAccept(node) => write!(
+                f,
+                "no partition waits for an older store of node {node} to be believed: the status \
+                 names those that do"
             ),
             Self::KeyTooLong(length) => {
                 write!(f, "the key has {length} bytes, and a key has {} at most", wire::KEY_MAX)
@@ -312,7 +319,7 @@ impl Controller {
         if known { Ok(()) } else { Err(CommandError::UnknownNode(node)) }
     }
 
-    fn refuse_foreign(&self) -> Result<(), CommandError> {
+    pub(crate) fn refuse_foreign(&self) -> Result<(), CommandError> {
         self.refuse_foreign_but(None)
     }
 

@@ -3,7 +3,7 @@
 use crate::saved::{FORMAT, Saved};
 use cluster::{ClusterId, KeyName, Map, MapError, NodeId, NodeSpec, Selection};
 use machine::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -180,6 +180,9 @@ impl ControllerConfig {
             controls: BTreeMap::new(),
             map: Map { cluster: self.cluster, ..Map::default() },
             stores: BTreeMap::new(),
+            lives: BTreeMap::new(),
+            aged: BTreeMap::new(),
+            issued: VecDeque::new(),
             departing: BTreeSet::new(),
             paused: false,
             pins: BTreeSet::new(),

@@ -10,8 +10,7 @@ use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
 use crate::status::{self, Status, Watches};
 use cluster::{
-    Install, KeyspaceId, Lease, Map, Member, MemberReport, NodeId, NodeReport, Order, Plant,
-    Report, StoreId,
+    Install, KeyspaceId, Lease, Map, Member, MemberReport, NodeId, NodeReport, Order, Plant, Report,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -42,6 +41,8 @@ pub struct Controller {
     pub(crate) hold_switches_until: Instant,
     /// When every lease that a predecessor may have granted has ended.
     pub(crate) alone_at: Instant,
+    /// Every node has been heard of or asked in vain since this controller began.
+    pub(crate) acquainted: bool,
     pub(crate) peers: BTreeMap<Member, Peer>,
     pub(crate) plans: Plans,
     pub(crate) watches: Watches,
@@ -92,6 +93,7 @@ impl Controller {
             durable,
             hold_switches_until,
             alone_at: Lease::over_by(now, granted),
+            acquainted: false,
             peers,
             watches: Watches::default(),
             decisions,
@@ -168,6 +170,10 @@ impl Controller {
         if !self.is_durable() {
             return;
         }
+        let returning = |peer: &&mut Peer| peer.standing == Standing::Returning;
+        for peer in self.peers.values_mut().filter(returning) {
+            peer.due = now;
+        }
         // A hold that has begun goes on: a switch waits for one interval, however often the map
         // changes meanwhile.
         if self.hold_switches_until <= now {
@@ -231,6 +237,10 @@ impl Controller {
             return self.decisions.note(now, saw, "ignore it", "");
         };
         peer.in_flight = None;
+        let life = report.life;
+        if peer.over.contains(&life) {
+            return;
+        }
         let standing = match (from, &mut report.state) {
             (Member::Switch(_), MemberReport::Switch(counters)) => {
                 counters.partitions.truncate(wire::PARTITIONS_MAX);
@@ -238,12 +248,13 @@ impl Controller {
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);
-                match judge_node(&self.state, node, peer.may_hold, report) {
+                let blind = self.planted == Some(Plant::BelieveAnyMap);
+                match judge_node(&self.state, node, peer.may_hold, report, blind) {
                     Verdict::Stands(Standing::Forgotten) if self.trusts_the_forgetful() => {
-                        self.take_in(node, report)
+                        self.take_in(node, life, report)
                     }
                     Verdict::Stands(standing) => standing,
-                    Verdict::TakeIn => self.take_in(node, report),
+                    Verdict::TakeIn => self.take_in(node, life, report),
                 }
             }
             (Member::Switch(_), MemberReport::Node(_))
@@ -253,6 +264,12 @@ impl Controller {
                 let did = "ignore it; check the configured control address";
                 return self.decisions.note(now, saw, did, "");
             }
+        };
+        let standing = match (from, &report.state, standing) {
+            (Member::Node(node), MemberReport::Node(it), Standing::Accepted) => {
+                self.see_life(node, life, it)
+            }
+            (_, _, standing) => standing,
         };
         self.heard(from, report, standing);
     }
@@ -448,38 +465,29 @@ impl Controller {
 
     /// Does what has become possible, and lets everybody know what has been decided.
     fn act(&mut self) {
+        self.meet();
         if self.is_durable() {
             self.step();
         }
         self.look_at_hot_keys();
         self.help_the_late();
     }
-
-    /// A node with a memory that the cluster does not know and that holds nothing of it.
-    fn take_in(&mut self, node: NodeId, report: &NodeReport) -> Standing {
-        if let Some(member) = self.foreign().find(|m| *m != Member::Node(node)) {
-            return Standing::Waiting(member);
-        }
-        let StoreId(store) = report.store;
-        self.state.stores.insert(node, report.store);
-        self.advance(
-            format!("node {node} has the new memory {store:016x}"),
-            format!("take node {node} in"),
-        );
-        Standing::Accepted
-    }
 }
 
 /// A report is no longer than what it can be about, and in order, to be searched.
 fn bound(report: &mut NodeReport) {
-    for places in [&mut report.settled, &mut report.whole] {
-        places.truncate(wire::PARTITIONS_MAX);
-        places.sort_unstable();
-    }
+    report.past.truncate(PAST_MAX);
+    report.settled.truncate(wire::PARTITIONS_MAX);
+    report.settled.sort_unstable();
+    report.whole.truncate(wire::PARTITIONS_MAX);
+    report.whole.sort_unstable();
     report.vacating.truncate(wire::PARTITIONS_MAX);
     report.vacating.sort_unstable();
     report.copies.truncate(wire::PARTITIONS_MAX);
 }
+
+/// Lives that a node is heard to tell of: more than one keeps on record.
+const PAST_MAX: usize = 256;
 
 /// Whether the last report said the same of what chains wait for.
 fn says_the_same(last: &Report, report: &NodeReport) -> bool {

@@ -23,12 +23,11 @@ pub(crate) fn judge_switch(state: &Saved, report: &SwitchCounters) -> Standing {
             theirs.0, ours.0
         ));
     }
-    if installed <= state.map.revision {
+    if installed == 0 || !state.is_strange(installed) {
         return Standing::Accepted;
     }
     Standing::Ahead(format!(
-        "it has tables of revision {installed}, newer than all this controller knows: restore the \
-         controller's own store, or restart the switch if that is lost"
+        "it has tables of revision {installed}, which this controller knows nothing of: {ADVICE}"
     ))
 }
 
@@ -42,6 +41,7 @@ pub(crate) fn judge_node(
     node: NodeId,
     may_hold: bool,
     report: &NodeReport,
+    blind: bool,
 ) -> Verdict {
     let ours = state.map.cluster;
     if let Some(theirs) = report.cluster.filter(|cluster| *cluster != ours) {
@@ -51,11 +51,10 @@ pub(crate) fn judge_node(
             theirs.0, ours.0
         ));
     }
-    if report.revision > state.map.revision {
+    let recorded = report.recorded.max(report.revision);
+    if recorded > 0 && state.is_strange(recorded) && report.cluster.is_some() && !blind {
         return Verdict::Stands(Standing::Ahead(format!(
-            "it serves revision {}, newer than all this controller knows: restore the \
-             controller's own store",
-            report.revision
+            "it follows revision {recorded}, which this controller knows nothing of: {ADVICE}"
         )));
     }
     let holder = state.stores.iter().find(|(_, store)| **store == report.store);
@@ -73,6 +72,11 @@ pub(crate) fn judge_node(
         None => Verdict::TakeIn,
     }
 }
+
+/// What an operator does about a controller whose store is older than what members follow.
+const ADVICE: &str = "the controller's store is an old copy; stop the controller and put the \
+                      newest store back, or make the map anew from what all nodes have on record \
+                      (keyway controller rebuild)";
 
 fn foreign(why: String) -> Verdict {
     Verdict::Stands(Standing::Foreign(why))

@@ -150,6 +150,9 @@ pub(crate) fn create(
     for ((id, first), last) in (state.next_partition..).zip(&firsts).zip(lasts) {
         let turn = usize::try_from(id - 1).expect("ids have 32 bits");
         map.partitions.push(Partition {
+            opened: Epoch(1),
+            returned: Vec::new(),
+            resumes: None,
             id: PartitionId(id),
             keyspace: keyspace.id,
             first: *first,

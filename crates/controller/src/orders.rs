@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::hot::Sight;
 use crate::peer::{Contact, Standing};
-use cluster::{HotOrder, Install, Lease, Member, MemberReport, Plant};
+use cluster::{Assignment, HotOrder, Install, Lease, Member, MemberReport, Plant};
 use std::sync::Arc;
 use wire::Endpoint;
 
@@ -12,7 +12,7 @@ impl Controller {
     pub(crate) fn install_for(&self, member: Member) -> Option<Install> {
         let map = &self.state.map;
         let behind = self.peers.get(&member).is_some_and(|p| p.is_behind(map.revision));
-        if !behind || !self.is_durable() {
+        if !behind || !self.is_durable() || !self.may_decide() {
             return None;
         }
         match member {
@@ -20,7 +20,10 @@ impl Controller {
             Member::Switch(index) => Some(Install::Tables(map.switch_tables(index))),
             Member::Node(id) => {
                 let store = *self.state.stores.get(&id).expect("accepted: its memory is known");
-                Some(Install::Assignment(map.assignment(id, store, self.service())))
+                let aged = self.state.aged.get(&id).copied().unwrap_or(0);
+                let assignment = map.assignment(id, store, self.service());
+                let life = self.state.lives.get(&id).copied();
+                Some(Install::Assignment(Assignment { life, aged, ..assignment }))
             }
         }
     }
@@ -33,6 +36,9 @@ impl Controller {
     /// replaced by that very decision. The active switch may go on with old tables, for nodes
     /// refuse what is wrong with them.
     pub(crate) fn lease_for(&mut self, member: Member, given: Option<u64>) -> Option<Lease> {
+        if self.is_overtaken() {
+            return None;
+        }
         let active = Member::Switch(self.state.map.active_switch);
         let (now, durable, is_durable) = (self.now, self.durable, self.is_durable());
         let peer = self.peers.get_mut(&member)?;
@@ -107,7 +113,7 @@ impl Controller {
 
     /// Lets every member that has not been offered the present revision have it now.
     pub(crate) fn help_the_late(&mut self) {
-        if !self.is_durable() {
+        if !self.is_durable() || !self.may_decide() {
             return;
         }
         let (revision, now, held) = (self.state.map.revision, self.now, self.holds_switches());

@@ -1,8 +1,9 @@
 //! What the controller knows of one member.
 
 use crate::lease::Granted;
-use cluster::{Member, Report};
+use cluster::{Life, Member, Report};
 use machine::Instant;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// One switch or node.
@@ -32,6 +33,8 @@ pub(crate) struct Peer {
     pub(crate) hot_offered: u64,
     /// It answered a full order without having installed it.
     pub(crate) stuck: bool,
+    /// Lives of it that are certainly over: a word of theirs that is late counts for nothing.
+    pub(crate) over: BTreeSet<Life>,
     /// It may hold data: an assignment with partitions was sent, now or in an earlier life.
     pub(crate) may_hold: bool,
     /// What leases it may have.
@@ -58,6 +61,9 @@ pub(crate) enum Standing {
     Accepted,
     /// A node to be taken in once that member no longer follows another controller.
     Waiting(Member),
+    /// A node that was started anew, or is new, while nothing can be decided: a decision is being
+    /// saved, or others have not been heard of yet.
+    Returning,
     /// A node that came back with another memory than the one that held its partitions.
     Forgotten,
     /// It follows somebody else. The text says how that shows and what to do.
@@ -78,6 +84,10 @@ impl Standing {
             Self::Waiting(other) => (
                 format!("{member} is new, but {other} follows another controller"),
                 "do not take it in yet".into(),
+            ),
+            Self::Returning => (
+                format!("{member} was started anew while nothing can be decided"),
+                "see to it when all have been heard of and what was decided is saved".into(),
             ),
             Self::Forgotten => (
                 format!("{member} came back without the memory of its partitions"),
@@ -105,6 +115,7 @@ impl Peer {
             offered: 0,
             hot_offered: 0,
             stuck: false,
+            over: BTreeSet::new(),
             may_hold: false,
             granted: Granted::up_to(now, lease),
         }

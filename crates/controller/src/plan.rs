@@ -4,6 +4,7 @@
 //! to open as is worked out from what is seen then, by the same rules by which it was closed.
 
 use crate::capacity::Weights;
+use crate::compare::Comparison;
 use crate::leftovers::Leftovers;
 use crate::seats::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
@@ -55,8 +56,8 @@ pub(crate) struct Case<'a> {
     pub(crate) partition: &'a Partition,
     /// How many members its keyspace wants.
     pub(crate) replicas: usize,
-    /// Every node of the chain has settled in this epoch.
-    pub(crate) settled: bool,
+    /// What came of comparing the nodes of a closed chain, once all of them have settled.
+    pub(crate) compared: Option<&'a Comparison>,
     /// Its joiner holds everything.
     pub(crate) whole: bool,
     /// The copy that is to begin in it.
@@ -111,7 +112,7 @@ impl Case<'_> {
             return self.close_without_the_gone();
         }
         if !partition.open {
-            return self.settled.then(|| self.open());
+            return self.compared.map(|_| self.open());
         }
         // Whoever does not answer now would keep the partition closed until its lease ends.
         if !partition.chain.iter().all(|node| self.sight(*node).serving) {
@@ -138,9 +139,12 @@ impl Case<'_> {
     fn close_without_the_gone(&self) -> Option<Step> {
         let partition = self.partition;
         let stays = |node: &NodeId| !self.sight(*node).gone;
+        // Nor can one be alone that came back with an older store.
+        let aged =
+            |node: &NodeId| partition.returned.iter().any(|it| it.node == *node && !it.remembers);
         let remains = |node: &NodeId| {
             let Sight { gone, serving, steady, .. } = self.sight(*node);
-            !gone && serving && steady
+            !gone && serving && steady && !aged(node)
         };
         if !partition.members().iter().any(remains) {
             return None;
@@ -153,6 +157,8 @@ impl Case<'_> {
             since,
             joining: partition.joiner().is_some_and(|node| stays(&node)),
             open: false,
+            returned: partition.returned.iter().filter(|it| stays(&it.node)).copied().collect(),
+            resumes: partition.resumes.filter(|_| partition.joiner().is_some_and(|it| stays(&it))),
             ..partition.clone()
         };
         Some(Step { next, reason: Reason::Lost, intent: self.intent })
@@ -164,15 +170,17 @@ impl Case<'_> {
         let mut members = partition.members().to_vec();
         let joiner = partition.joiner();
         members.extend(joiner.filter(|_| self.whole));
+        members.retain(|node| !self.is_behind(*node));
         while members.len() > self.replicas {
             let Some(least_wanted) = self.least_wanted(&members) else { break };
             members.retain(|node| *node != least_wanted);
         }
         let joiner = joiner.filter(|_| !self.whole);
         let room = self.with_room(&members);
-        let copy = room
-            .as_ref()
-            .and_then(|members| self.running(members, joiner).or_else(|| self.beginning(members)));
+        let copy = room.as_ref().and_then(|members| {
+            let running = self.running(members, joiner);
+            running.or_else(|| self.resuming(members)).or_else(|| self.beginning(members))
+        });
         match (room, copy) {
             (Some(members), Some(copy)) => Target { members, copy: Some(copy) },
             (_, None) | (None, Some(_)) => Target { members, copy: None },
@@ -212,6 +220,22 @@ impl Case<'_> {
             .or_else(|| self.giver(members))
             .or(members.first().copied())?;
         Some(Intent { giver, taker })
+    }
+
+    fn is_behind(&self, node: NodeId) -> bool {
+        self.compared.is_some_and(|it| it.behind.contains(&node))
+    }
+
+    /// The copy for a member that has come back with less than the others hold. How many others run
+    /// does not matter: what it lacks is little, and it counts for nothing until it has that.
+    fn resuming(&self, members: &[NodeId]) -> Option<Intent> {
+        let (taker, _) = self.compared?.resumes?;
+        if self.outlook.paused || !self.is_wanted(members, taker) {
+            return None;
+        }
+        let fit = members.iter().filter(|node| self.sight(**node).serving);
+        let giver = fit.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied();
+        Some(Intent { giver: giver.or(members.first().copied())?, taker })
     }
 
     /// The copy to begin.
@@ -304,13 +328,24 @@ impl Case<'_> {
         rest.retain(|node| Some(*node) != head);
         let joiner = copy.map(|copy| copy.taker);
         let chain: Vec<NodeId> = head.into_iter().chain(rest).chain(tail).chain(joiner).collect();
-        let since = chain.iter().map(|node| self.partition.since(*node).unwrap_or(self.revision));
+        let resumed = self.compared.and_then(|it| it.resumes).filter(|it| Some(it.0) == joiner);
+        let running = self.partition.resumes.filter(|_| joiner == self.partition.joiner());
+        // Who is behind comes in anew, but with what it holds if it is to be copied only the rest.
+        let stays = |node: NodeId| !self.is_behind(node) || resumed.is_some();
+        let since = chain.iter().map(|node| {
+            let before = self.partition.since(*node).filter(|_| stays(*node));
+            before.unwrap_or(self.revision)
+        });
+        let epoch = self.next_epoch();
         let next = Partition {
-            epoch: self.next_epoch(),
+            epoch,
             since: since.collect(),
             chain,
             joining: joiner.is_some(),
             open: true,
+            opened: epoch,
+            returned: Vec::new(),
+            resumes: resumed.map(|(_, base)| base).or(running),
             ..self.partition.clone()
         };
         Step { next, reason: Reason::Settled, intent: None }

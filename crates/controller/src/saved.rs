@@ -1,9 +1,9 @@
 //! What outlives the controller: all that a successor needs to go on.
 
-use cluster::{KeyName, Map, NodeId, StoreId};
+use cluster::{KeyName, Life, Map, NodeId, StoreId};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 /// Number of the form that [`Saved`] has now; a controller refuses any other.
@@ -27,6 +27,17 @@ pub struct Saved {
     pub map: Map,
     /// Identity of each node's memory when it was taken in.
     pub stores: BTreeMap<NodeId, StoreId>,
+    /// The life of each node that its seats belong to: the last that it was heard to begin.
+    #[serde(default)]
+    pub lives: BTreeMap<NodeId, Life>,
+    /// Nodes whose store did not remember the life before that, for an older copy was put back, and
+    /// the revision of the map in which that was seen last.
+    #[serde(default)]
+    pub aged: BTreeMap<NodeId, u64>,
+    /// The latest revisions of the map, the oldest first. A member that follows one between them
+    /// has it from a map that this store knows nothing of.
+    #[serde(default)]
+    pub issued: VecDeque<u64>,
     /// Nodes that are to hold nothing in the end.
     pub departing: BTreeSet<NodeId>,
     /// Whether copying is paused; the map then has rate 0.
@@ -47,6 +58,18 @@ impl Saved {
     /// Gives the contents a new revision, after they changed.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.map.revision = self.next_revision(now);
+        if self.issued.len() == ISSUED_MAX {
+            self.issued.pop_front();
+        }
+        self.issued.push_back(self.map.revision);
+    }
+
+    /// Whether this revision, which a member follows, is of a map that this store knows nothing of:
+    /// newer than all of it, or decided after this store was copied and before it was put back.
+    pub(crate) fn is_strange(&self, revision: u64) -> bool {
+        let after_the_oldest = self.issued.front().is_some_and(|oldest| revision > *oldest);
+        revision > self.map.revision
+            || (after_the_oldest && self.issued.binary_search(&revision).is_err())
     }
 
     /// The revision that a change made now will have.
@@ -64,3 +87,7 @@ impl Saved {
         self.map.partitions.iter().filter(|p| p.chain.contains(&node)).count()
     }
 }
+
+/// Revisions remembered, 8 bytes each. Changes come in bursts of some dozen; while one is not
+/// remembered any more, a member that follows an older one has missed hundreds of them.
+const ISSUED_MAX: usize = 1_024;

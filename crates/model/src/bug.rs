@@ -90,58 +90,10 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         Plant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
         Plant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
         Plant::KeepLeftovers => Scope { epochs: 5, faults: CUT, ..quiet(&[Put, Delete]) },
-        Plant::OpenUnsettled => Scope { epochs: 3, moves: true, reorders: true, ..quiet(&[Put]) },
+        Plant::OpenUnsettled => Scope { reorders: true, ..moving() },
         Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
         Plant::TrustTheForgetful => Scope { faults: LOSS, ..quiet(&[Put]) },
-        Plant::AnswerUnsynced
-        | Plant::DeleteAnyway
-        | Plant::SplitBatch
-        | Plant::ForgetSuperseded
-        | Plant::ForgetUnmarked
-        | Plant::ForgetYoung
-        | Plant::BelieveNumbers
-        | Plant::CheckCommitted
-        | Plant::OvertakeBatch
-        | Plant::ShowBatchUncovered
-        | Plant::AnswerBelowFloor
-        | Plant::ShowUncovered
-        | Plant::ProveUnmarked
-        | Plant::CoverUnproven
-        | Plant::NeverRemind
-        | Plant::DropMarks
-        | Plant::DropTripsFromCopies
-        | Plant::BelieveStrangers
-        | Plant::CountUntilAnswered
-        | Plant::BelieveAnyProof
-        | Plant::FloorFromReads
-        | Plant::FloorFromWrites
-        | Plant::TrustUnproven
-        | Plant::KeepDirectory
-        | Plant::TrustKeyhashes
-        | Plant::ForgetStamps
-        | Plant::StampUnborn
-        | Plant::TrustMarks
-        | Plant::CopyUncommitted
-        | Plant::KeepTrips
-        | Plant::ReturnEarly
-        | Plant::FetchCommittedOnly
-        | Plant::ResetVersions
-        | Plant::ServeBeforeReturn
-        | Plant::TrustTheYoung
-        | Plant::RunAgain
-        | Plant::TakeLatecomers
-        | Plant::ProveAway
-        | Plant::SealUnchecked
-        | Plant::AbandonSealed
-        | Plant::KeepParts
-        | Plant::AbandonUnrecorded
-        | Plant::NodesBeforeSwitch
-        | Plant::KeepTripAfterLoss
-        | Plant::RepeatStays
-        | Plant::TrustHints
-        | Plant::RepeatHints
-        | Plant::CompleteByCount
-        | Plant::SkipBehindParts
-        | Plant::MiscountKeys => return None,
+        // The others break rules that the model does not have.
+        _ => return None,
     })
 }

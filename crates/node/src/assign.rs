@@ -26,12 +26,14 @@ impl<E: Engine> Node<E> {
         let foreign = self.seats.cluster.is_some_and(|cluster| cluster != assignment.cluster);
         let newest = self.directory.as_ref().map_or(0, |d| d.revision);
         let overtaken = newest >= assignment.revision || self.seats.revision > assignment.revision;
-        if foreign || overtaken {
+        let for_another = assignment.life.is_some_and(|life| life != self.config.life);
+        if foreign || overtaken || for_another {
             return;
         }
         self.dirty = true;
         self.seats.belong_to(&mut self.engine, assignment.cluster);
-        self.seats.follow(&mut self.engine, assignment.revision);
+        self.seats.follow(&mut self.engine, assignment.revision, self.config.life);
+        self.hot.roaming.age(&mut self.engine, assignment.aged);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         for keyspace in &assignment.keyspaces {
             self.engine.name_keyspace(keyspace.id, &keyspace.name);
@@ -71,9 +73,15 @@ impl<E: Engine> Node<E> {
     /// packet, or old and new could not be told apart, however long that takes. A controller gives
     /// no such seat before the node has forgotten.
     fn forget_others(&mut self, now: Instant, directory: &Directory, mine: &[&Partition]) {
-        let since: BTreeMap<PartitionId, Option<u64>> =
-            mine.iter().map(|p| (p.id, p.since(directory.me))).collect();
-        let stays = |seat: &Seat| since.get(&seat.area.partition) == Some(&Some(seat.since));
+        let mine_by_id: BTreeMap<PartitionId, &Partition> =
+            mine.iter().map(|p| (p.id, *p)).collect();
+        let stays = |seat: &Seat| {
+            let partition = mine_by_id.get(&seat.area.partition);
+            partition.is_some_and(|partition| {
+                partition.since(directory.me) == Some(seat.since)
+                    && seat.can_resume(partition, directory.me)
+            })
+        };
         let keeps = self.plant == Some(Plant::KeepLeftovers);
         let seats = &self.seats;
         self.replicas.retain(|id, _| seats.get(*id).is_some_and(stays));
@@ -114,7 +122,7 @@ impl<E: Engine> Node<E> {
             replica.adopt(&mut ctx, partition.clone());
             replica
         } else {
-            let seat = self.seats.get(id);
+            let seat = self.seats.get(id).copied();
             let whole = seat.is_some_and(|seat| seat.whole);
             let mut replica = Replica::new(partition.clone(), directory.me, ordered, whole);
             replica.begin_above(E::FOUND);
@@ -122,15 +130,17 @@ impl<E: Engine> Node<E> {
             if is_new && replica.is_joiner() {
                 ctx.engine.hide_found(id);
             }
-            if !is_new {
+            if let Some(seat) = seat {
                 replica.begin_survey();
+                replica.come_back(&mut ctx, &seat);
             }
             replica.enter(&mut ctx);
             replica
         };
         let since = partition.since(directory.me).unwrap_or_default();
         let area: Area = replica.area();
-        self.seats.take(&mut self.engine, Seat { area, since, whole: replica.whole });
+        let (whole, epoch, base) = (replica.whole, replica.epoch(), replica.base);
+        self.seats.take(&mut self.engine, Seat { area, since, whole, epoch, base });
         let giving = self.copies.get(&id).is_some_and(|copy| copy.epoch() == replica.epoch());
         if !replica.gives() {
             self.copies.remove(&id);

@@ -112,7 +112,7 @@ impl Replica {
     ) {
         let failed = found.iter().zip(0..).find(|((step, state), _)| !holds(step, state));
         let fixed = ChainWriteBody {
-            stable: self.stable,
+            stable: self.history.stable(),
             origin: Op::Batch as u8,
             ordered: 1,
             ..ChainWriteBody::default()

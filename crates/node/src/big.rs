@@ -11,7 +11,7 @@ mod uploads;
 
 pub(crate) use uploads::{Uploads, first_of_key, last_of_key};
 
-use crate::engine::{Engine, KeyRef, Record};
+use crate::engine::{Engine, KeyRef, Record, Written};
 use crate::replica::{Context, Replica, Write};
 use crate::totals::counts_as;
 use cluster::{Keyspace, Plant};
@@ -227,14 +227,23 @@ impl Replica {
         at: &KeyRef<'_>,
         record: &Record<'_>,
     ) {
-        if E::OWNS && PartKey::parse(at.key).is_none() {
-            let (counts, before) = ctx.engine.read(at, |found| {
-                (counts_as(found.as_ref()), found.and_then(|it| manifest_in(at.key, &it)))
-            });
-            if ctx.plant != Some(Plant::MiscountKeys) || !record.tombstone {
-                self.totals.replace(at, counts, counts_as(Some(record)));
+        if PartKey::parse(at.key).is_none() {
+            let (written, counts, before) = if E::OWNS {
+                ctx.engine.read(at, |found| {
+                    let counts = counts_as(found.as_ref());
+                    let manifest = found.and_then(|it| manifest_in(at.key, &it));
+                    (found.map(Written::from), counts, manifest)
+                })
+            } else {
+                (ctx.engine.written(at), None, None)
+            };
+            self.digest.change::<E>(at, written, record);
+            if E::OWNS {
+                if ctx.plant != Some(Plant::MiscountKeys) || !record.tombstone {
+                    self.totals.replace(at, counts, counts_as(Some(record)));
+                }
+                self.replace_parts(ctx, at, record, before);
             }
-            self.replace_parts(ctx, at, record, before);
         }
         ctx.engine.write(at, record);
     }

@@ -34,7 +34,7 @@ impl Replica {
             Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
                 self.successor().map(|(_, id)| id)
             }
-            Body::ChainStable if !self.is_head() => self.partition.head(),
+            Body::ChainStable { .. } if !self.is_head() => self.partition.head(),
             Body::ChainExpire { key } if self.is_head() && PartKey::parse(key).is_some() => {
                 let id = NodeId(header.node);
                 self.partition.chain.contains(&id).then_some(id)
@@ -68,7 +68,10 @@ impl Replica {
             }
             Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
             Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
-            _ => self.handle_stable(ctx, header.object_version),
+            Body::ChainStable { history } => {
+                self.handle_stable(ctx, header.object_version, history)
+            }
+            _ => Err(DropReason::NotFromMember),
         }
     }
 
@@ -92,7 +95,7 @@ impl Replica {
             self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
             return Ok(());
         }
-        self.raise_stable(write.fixed.stable);
+        self.raise_stable(ctx.engine, write.fixed.stable);
         if self.pending.contains_key(&version) {
             self.tell_predecessor(ctx, Op::ChainAck, &write.header);
             return Ok(());
@@ -250,7 +253,7 @@ impl Replica {
             Some(Effect::Abandon) => self.commit_abandon(ctx, write),
             Some(Effect::None) | None => {}
         }
-        self.mark_committed(version);
+        self.mark_committed(ctx.engine, version);
         self.note_counters(ctx.engine);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
             let Header { client, seq, .. } = write.header;
@@ -312,12 +315,24 @@ impl Replica {
         op: Op,
         version: u64,
     ) {
+        self.tell_more(ctx, member, place, (op, version), &[]);
+    }
+
+    /// Sends a message about a version with this payload.
+    pub(crate) fn tell_more<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        member: NodeId,
+        place: usize,
+        (op, version): (Op, u64),
+        payload: &[u8],
+    ) {
         let Some(to) = ctx.directory.endpoint(member, self.id()).filter(|_| ctx.leased) else {
             return;
         };
         let header = self.message_header(ctx, place, op, version);
         ctx.out.push(to, |out| {
-            wire::emit(out, &header, &[]);
+            wire::emit(out, &header, &[payload]);
         });
     }
 

@@ -5,10 +5,12 @@
 //! the end all members hold the same.
 
 use crate::engine::Engine;
+use crate::history::History;
 use crate::notes::session_name;
 use crate::replica::{Context, Replica};
-use cluster::{Partition, Plant};
-use wire::{DropReason, Op};
+use crate::seats::Seat;
+use cluster::{Partition, Plant, Settled};
+use wire::{ChainStableBody, DropReason, Op};
 
 impl Replica {
     /// Takes its place in another epoch.
@@ -17,7 +19,71 @@ impl Replica {
             return;
         }
         self.take_place(partition, ctx.directory.me);
+        if self.is_demoted() {
+            self.begin_again(ctx);
+        }
         self.enter(ctx);
+    }
+
+    /// Takes its place for the first time in this life, with what is on record of an earlier one.
+    pub(crate) fn come_back<E: Engine>(&mut self, ctx: &mut Context<'_, E>, seat: &Seat) {
+        let certain = match ctx.plant {
+            Some(Plant::ResumeTooHigh) => self.last_version,
+            _ => self.history.stable(),
+        };
+        self.base = seat.base.or(self.whole.then_some(certain));
+        if self.is_demoted() {
+            self.begin_again(ctx);
+        } else if seat.epoch < self.partition.opened && ctx.plant != Some(Plant::KeepOldPending) {
+            // It was open without this node: the versions of what is pending here may have been
+            // given to other writes since. What was acknowledged the others have.
+            let versions: Vec<u64> = self.pending.keys().copied().collect();
+            for version in versions {
+                self.unpend(ctx, version);
+            }
+        }
+    }
+
+    /// Whether this member, having come back with less than the others hold, is to be copied what
+    /// it lacks.
+    fn is_demoted(&self) -> bool {
+        self.is_joiner() && self.whole && self.base.is_some() && self.partition.resumes.is_some()
+    }
+
+    /// Keeps the values that are here and forgets everything else: it is copied again, and so are
+    /// the versions above the base.
+    fn begin_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let versions: Vec<u64> = self.pending.keys().copied().collect();
+        for version in versions {
+            self.unpend(ctx, version);
+        }
+        let mut names = Vec::new();
+        ctx.engine.notes(self.id(), |name, _| names.push(name.to_vec()));
+        for name in names {
+            ctx.engine.note(self.id(), &name, None);
+        }
+        let Self { partition, ordered, base, last_version, collected, digest, .. } = self;
+        let mut fresh = Self::new(std::mem::take(partition), ctx.directory.me, *ordered, false);
+        // The end of the copy says what these were.
+        fresh.history = History::up_to(base.unwrap_or(0), 0);
+        (fresh.last_version, fresh.collected) = (*last_version, *collected);
+        (fresh.digest, fresh.base) = (*digest, *base);
+        fresh.begin_survey();
+        *self = fresh;
+        self.note_counters(ctx.engine);
+    }
+
+    /// What it holds, once it has settled.
+    pub(crate) fn as_settled(&self) -> Settled {
+        Settled {
+            partition: self.id(),
+            epoch: self.epoch(),
+            newest: self.last_version,
+            history: self.history.sum(),
+            digest: self.digest.0,
+            collected: self.collected,
+            base: self.base,
+        }
     }
 
     /// Begins an epoch: everything pending is news to the successor, and committed if there is
@@ -26,6 +92,8 @@ impl Replica {
         self.settled = false;
         if !self.is_joiner() {
             self.whole = true;
+            // Only those that hold the same are in an open chain.
+            self.base = self.base.filter(|_| !self.partition.open);
         }
         self.enter_spreads(ctx);
         self.homecomings.clear();
@@ -44,7 +112,7 @@ impl Replica {
                 self.resend_from_start(ctx, version);
             }
         }
-        self.settle_stable();
+        self.settle_stable(ctx.engine);
         self.announcements_left = ANNOUNCEMENTS;
         self.settle(ctx);
     }
@@ -72,14 +140,22 @@ impl Replica {
         &mut self,
         ctx: &mut Context<'_, E>,
         stable: u64,
+        history: u64,
     ) -> Result<(), DropReason> {
-        // More than it has seen is for the copy to tell a joiner.
+        // Who has never seen that version came back with less than it had, and must not say that it
+        // has it: it is compared with the others before the chain opens. A joiner is told by the
+        // end of its copy.
         let believes = ctx.plant == Some(Plant::BelieveNumbers);
-        self.raise_stable(if believes { stable } else { stable.min(self.last_version) });
-        self.note_counters(ctx.engine);
+        let known = if believes { stable } else { stable.min(self.last_version) };
+        self.raise_stable(ctx.engine, known);
         if !self.partition.open && self.pending.is_empty() {
             self.settled = true;
+            if self.is_joiner() && self.whole {
+                // It has not seen all that was committed before it came.
+                self.history.adopt(stable, history);
+            }
         }
+        self.note_counters(ctx.engine);
         Ok(())
     }
 
@@ -104,8 +180,10 @@ impl Replica {
     fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.note_counters(ctx.engine);
         let members = self.partition.chain.clone();
+        let said = (Op::ChainStable, self.history.stable());
+        let sum = ChainStableBody { history: self.history.sum() }.to_bytes();
         for (place, member) in members.iter().enumerate().skip(1) {
-            self.tell(ctx, *member, place, Op::ChainStable, self.stable);
+            self.tell_more(ctx, *member, place, said, &sum);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Replica {
             refuse(ctx, request, op, Code::Uncertain);
         } else {
             // What was forgotten is committed everywhere: no later head begins below it.
-            refuse_session(ctx, request, op, self.stable.max(self.sessions.forgotten()));
+            refuse_session(ctx, request, op, self.history.stable().max(self.sessions.forgotten()));
         }
         false
     }
@@ -70,7 +70,7 @@ impl Replica {
         let (before, marked) = (self.sessions.len(), self.sessions.forgotten());
         let by_request = &self.by_request;
         let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
-        let gone = self.sessions.forget(ctx.now, self.stable, busy, ctx.plant);
+        let gone = self.sessions.forget(ctx.now, self.history.stable(), busy, ctx.plant);
         let forgotten = before - self.sessions.len();
         if forgotten == 0 && ctx.plant != Some(Plant::ForgetUnmarked) {
             self.sessions.expect_to_forget();

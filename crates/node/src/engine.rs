@@ -43,6 +43,21 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
+/// A record without its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Version of the write that made it.
+    pub version: u64,
+    /// Whether it is the mark of a deleted key.
+    pub tombstone: bool,
+}
+
+impl From<Record<'_>> for Written {
+    fn from(Record { version, tombstone, .. }: Record<'_>) -> Self {
+        Self { version, tombstone }
+    }
+}
+
 /// A partition, and all that an engine may find its records by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
@@ -148,10 +163,14 @@ pub trait Engine {
     /// Looks a key up.
     fn read<R>(&self, key: &KeyRef<'_>, with: impl FnOnce(Option<Record<'_>>) -> R) -> R;
 
-    /// The version of the record that a node wrote under this key, if there is one. It looks at no
-    /// value.
+    /// What a node wrote under this key, if there is a record of it. It looks at no value.
+    fn written(&self, key: &KeyRef<'_>) -> Option<Written> {
+        self.read(key, |record| record.map(Written::from))
+    }
+
+    /// The version of that.
     fn version_written(&self, key: &KeyRef<'_>) -> Option<u64> {
-        self.read(key, |record| record.map(|record| record.version))
+        self.written(key).map(|written| written.version)
     }
 
     /// Keys whose values are probably read before the next sync: one that has them elsewhere

@@ -22,8 +22,9 @@ impl Replica {
         due: &Due,
     ) {
         if due.tombstone {
-            let collectable =
-                due.version <= self.stable && self.whole && !self.tells_of_parts(ctx, &due.key);
+            let collectable = due.version <= self.history.stable()
+                && self.whole
+                && !self.tells_of_parts(ctx, &due.key);
             if collectable && self.newest_pending(&due.key).is_none() {
                 ctx.engine.remove(&self.key_ref(header, &due.key));
                 self.collected = self.collected.max(due.version);
@@ -90,7 +91,7 @@ impl Replica {
         let header = self.own_header(at, key);
         let fixed = ChainWriteBody {
             base,
-            stable: self.stable,
+            stable: self.history.stable(),
             origin: Op::Del as u8,
             effect: effect as u8,
             ordered: 1,

@@ -145,7 +145,7 @@ impl Replica {
         let header = self.own_header(&at, key);
         let fixed = ChainWriteBody {
             base: self.newest_version_pending(key).unwrap_or(0),
-            stable: self.stable,
+            stable: self.history.stable(),
             result: number,
             effect: effect as u8,
             ordered: 1,

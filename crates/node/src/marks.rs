@@ -187,7 +187,7 @@ impl Replica {
     /// are known to be committed. A joiner that is not whole may still be copied an older one.
     pub(crate) fn forget_unmarked<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         if self.whole {
-            for key in self.marks.forget_unmarked(self.stable) {
+            for key in self.marks.forget_unmarked(self.history.stable()) {
                 ctx.engine.note(self.id(), &mark_name(&key), None);
             }
         }

@@ -123,11 +123,11 @@ pub(crate) use context;
 
 impl<E: Engine> Node<E> {
     /// A node that serves nothing until it is given an assignment and a lease.
-    pub fn new(config: NodeConfig, engine: E, now: Instant) -> Self {
+    pub fn new(config: NodeConfig, mut engine: E, now: Instant) -> Self {
         Self {
             config,
             tenure: Tenure::new(config.life),
-            seats: Seats::recall(&engine),
+            seats: Seats::begin(&mut engine, config.life),
             hot: Hot::new(now, Roaming::recall(now, &engine)),
             engine,
             directory: None,
@@ -142,7 +142,7 @@ impl<E: Engine> Node<E> {
             next_tidy: now,
             tidied: PartitionId::default(),
             unsynced_seats: false,
-            dirty: false,
+            dirty: true,
             held: Outbox::default(),
             ready: Outbox::default(),
             counters: Counters::default(),
@@ -308,7 +308,7 @@ impl<E: Engine> Node<E> {
                     copy.go_on(&mut ctx, replica, &mut self.copy_budget);
                 }
             }
-            Body::ChainCopy(_) => self.seats.note_whole(&mut self.engine, id, replica.whole),
+            Body::ChainCopy(_) => self.seats.note_whole(&mut self.engine, replica),
             _ => {}
         }
         Ok(())

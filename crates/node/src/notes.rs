@@ -1,8 +1,9 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the marks and trips of hot keys. Names begin with a letter each: `c`,
-//! `f` for how far outcomes were forgotten, `p` and a version, `s` and a request id, `m` and a key,
-//! `t` and a key.
+//! `f` for how far outcomes were forgotten, `p` and a pending version, `s` and a request id, `m`
+//! and a key, `t` and a key, `v` and a committed version.
 
+use crate::digest::Digest;
 use crate::engine::Engine;
 use crate::marks::Mark;
 use crate::replica::{Replica, Write};
@@ -22,15 +23,22 @@ impl Replica {
     fn remember(&mut self, now: Instant, name: &[u8], note: &[u8], timers: &mut Timers) {
         match name.split_first() {
             Some((b'c', [])) => {
-                if let ([last, stable, collected], []) = note.as_chunks::<8>() {
-                    let [last, stable, collected] =
-                        [last, stable, collected].map(|it| u64::from_be_bytes(*it));
-                    self.recall_counters(last, stable, collected);
+                if let ([last, stable, sum, collected, digest], []) = note.as_chunks::<8>() {
+                    let [last, stable, sum, collected, digest] =
+                        [last, stable, sum, collected, digest].map(|it| u64::from_be_bytes(*it));
+                    self.digest = Digest(digest);
+                    self.recall_counters(last, (stable, sum), collected);
                 }
             }
             Some((b'f', [])) => {
                 if let ([forgotten], []) = note.as_chunks::<8>() {
                     self.sessions.lacks_up_to(u64::from_be_bytes(*forgotten));
+                }
+            }
+            // Counters come before it, by the order of the names.
+            Some((b'v', version)) => {
+                if let Ok(version) = version.try_into().map(u64::from_be_bytes) {
+                    self.history.recall(version);
                 }
             }
             Some((b'p', _)) => {
@@ -72,8 +80,9 @@ impl Replica {
     /// Keeps the partition's counters as a note, with the change that they count: an engine may
     /// keep what was not synced yet, and a version must not be given out twice.
     pub(crate) fn note_counters<E: Engine>(&self, engine: &mut E) {
-        let mut note = [0; 24];
-        let words = [self.last_version, self.stable, self.collected];
+        let (stable, sum) = (self.history.stable(), self.history.sum());
+        let mut note = [0; 40];
+        let words = [self.last_version, stable, sum, self.collected, self.digest.0];
         for (to, word) in note.chunks_exact_mut(8).zip(words) {
             to.copy_from_slice(&word.to_be_bytes());
         }

@@ -1,6 +1,7 @@
 //! Numbers of other members and of the store, before anything rests on them (section 4 of
 //! `spec/protocol.md`, *Numbers*). What cannot be is dropped, and changes nothing.
 
+use crate::history::History;
 use crate::replica::{PENDING_MAX, Replica, Write};
 use crate::trips::SPAN;
 use cluster::{is_plausible_revision, is_plausible_version};
@@ -23,22 +24,30 @@ impl Replica {
                 let write = Write { header: *header, fixed: *fixed, key, value };
                 self.can_be_written(&write) && marks_can_be(now, fixed, value)
             }
-            // A joiner has not been sent the counters yet, and takes none from here.
-            Body::ChainStable => !self.whole || header.object_version <= self.last_version,
+            // A joiner has not been sent the counters yet, and takes none from here; nor does one
+            // that came back, perhaps with less than it had.
+            Body::ChainStable { .. } => self.may_lack_some() || self.knows_up_to(header),
             Body::ChainCopy(entries) => entries.iter().all(|entry| is_plausible(now, &entry)),
-            Body::HotCopied | Body::HotCover => {
-                !self.whole || header.object_version <= self.last_version
-            }
+            Body::HotCopied | Body::HotCover => !self.whole || self.knows_up_to(header),
             _ => is_plausible_version(header.object_version),
         };
         if can_be { Ok(()) } else { Err(DropReason::Implausible) }
+    }
+
+    fn knows_up_to(&self, header: &Header) -> bool {
+        header.object_version <= self.last_version
+    }
+
+    /// Whether others may rightly know of versions that this member cannot know of.
+    fn may_lack_some(&self) -> bool {
+        !self.whole || self.base.is_some()
     }
 
     /// A version is not further ahead than all writes that may be pending could take it, and what
     /// it rests on is older. Everything is stable up to what this member knows at most.
     fn can_be_written(&self, write: &Write<'_>) -> bool {
         let (version, stable) = (write.version(), write.fixed.stable);
-        let near = !self.whole || version <= self.last_version.saturating_add(AHEAD_MAX);
+        let near = self.may_lack_some() || version <= self.last_version.saturating_add(AHEAD_MAX);
         let known = stable <= self.last_version.max(version);
         let older = write.fixed.base < version && write.bases().all(|base| base < version);
         version > 0 && is_plausible_version(version) && near && known && older
@@ -50,10 +59,11 @@ impl Replica {
     }
 
     /// Takes the counters of the store: of what cannot be, what can.
-    pub(crate) fn recall_counters(&mut self, last: u64, stable: u64, collected: u64) {
+    pub(crate) fn recall_counters(&mut self, last: u64, (stable, sum): (u64, u64), collected: u64) {
         self.last_version = self.last_version.max(last.min(VERSION_MAX as u64));
         // That everything is stable is never more than a help.
-        self.stable = if stable <= self.last_version { stable } else { 0 };
+        let possible = stable <= self.last_version;
+        self.history = if possible { History::up_to(stable, sum) } else { History::default() };
         self.collected = collected.min(self.last_version);
     }
 }

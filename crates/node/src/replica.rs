@@ -1,11 +1,12 @@
 //! One partition on this node: its place in the chain, its pending writes, its sessions.
 
 use crate::big::{PartTimes, Uploads};
-use crate::change::ANNOUNCEMENTS;
 use crate::counters::Counters;
+use crate::digest::Digest;
 use crate::directory::Directory;
 use crate::engine::{Area, Engine, KeyRef};
 use crate::heat::Heat;
+use crate::history::History;
 use crate::homecoming::Homecomings;
 use crate::hot::Hot;
 use crate::marks::Marks;
@@ -163,12 +164,17 @@ pub(crate) struct Replica {
     pub(crate) whole: bool,
     /// Closed, and nothing is pending in the whole chain.
     pub(crate) settled: bool,
+    /// If this node was a member in an earlier life and has not been compared with the others
+    /// since: every version up to this one is certainly here.
+    pub(crate) base: Option<u64>,
     /// The newest version that this node has seen; a head gives out those above.
     pub(crate) last_version: u64,
-    /// Every version up to this one is committed on every member.
-    pub(crate) stable: u64,
+    /// Which writes are committed here.
+    pub(crate) history: History,
     /// The newest version of any tombstone collected here.
     pub(crate) collected: u64,
+    /// What is held here, in a number.
+    pub(crate) digest: Digest,
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Versions pending per key, ascending.
     by_key: BTreeMap<Box<[u8]>, Vec<u64>>,
@@ -178,8 +184,6 @@ pub(crate) struct Replica {
     pub(crate) batches: BTreeSet<u64>,
     /// What this node, as the head, keeps back until the switch knows of it.
     pub(crate) kept_back: BTreeSet<u64>,
-    /// Versions above `stable` that are committed here.
-    committed: BTreeSet<u64>,
     pub(crate) sessions: Sessions,
     /// Which keys are hot.
     pub(crate) marks: Marks,
@@ -215,15 +219,16 @@ impl Replica {
             ordered,
             whole,
             settled: false,
+            base: None,
             last_version: 0,
-            stable: 0,
+            history: History::default(),
             collected: 0,
+            digest: Digest::default(),
             pending: BTreeMap::new(),
             by_key: BTreeMap::new(),
             by_request: BTreeMap::new(),
             batches: BTreeSet::new(),
             kept_back: BTreeSet::new(),
-            committed: BTreeSet::new(),
             sessions: Sessions::default(),
             marks: Marks::default(),
             spreads: Spreads::default(),
@@ -242,7 +247,7 @@ impl Replica {
 
     /// Takes it that every version up to this one was there before anything was written.
     pub(crate) fn begin_above(&mut self, version: u64) {
-        (self.last_version, self.stable) = (version, version);
+        (self.last_version, self.history) = (version, History::up_to(version, 0));
     }
 
     /// Follows a change of the partition that keeps this node in its chain.
@@ -368,7 +373,7 @@ impl Replica {
     }
 
     pub(crate) fn is_committed(&self, version: u64) -> bool {
-        version <= self.stable || self.committed.contains(&version)
+        self.history.holds(version)
     }
 
     /// Records a write as pending, in memory and as a note.
@@ -429,30 +434,6 @@ impl Replica {
         Some(pending)
     }
 
-    /// Notes that a version is committed here; at the head also how far that makes it stable.
-    pub(crate) fn mark_committed(&mut self, version: u64) {
-        self.committed.insert(version);
-        self.last_version = self.last_version.max(version);
-        self.settle_stable();
-    }
-
-    /// The head knows from its pending writes how far the partition is stable.
-    pub(crate) fn settle_stable(&mut self) {
-        if self.is_head() {
-            let oldest = self.pending.keys().next();
-            self.raise_stable(oldest.map_or(self.last_version, |version| version - 1));
-        }
-    }
-
-    /// Every version up to `stable` is committed on every member.
-    pub(crate) fn raise_stable(&mut self, stable: u64) {
-        if stable > self.stable {
-            self.stable = stable;
-            self.committed = self.committed.split_off(&(stable + 1));
-            self.announcements_left = ANNOUNCEMENTS;
-        }
-    }
-
     /// Sends a pending write to the successor, if it may go on; commits it if there is none.
     pub(crate) fn send_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
         if !ctx.leased || !self.may_go_on(ctx, version) {
@@ -464,7 +445,7 @@ impl Replica {
         };
         let Some(to) = ctx.directory.endpoint(successor, self.partition.id) else { return };
         let Some(pending) = self.pending.get_mut(&version) else { return };
-        pending.fixed.stable = self.stable;
+        pending.fixed.stable = self.history.stable();
         let header = &mut pending.header;
         header.epoch = self.partition.epoch.0;
         header.node = ctx.directory.me.0;

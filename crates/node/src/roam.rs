@@ -28,6 +28,8 @@ pub(crate) struct Roaming {
     since: u64,
     /// That of the newest.
     newest: u64,
+    /// The revision of the map in which this store was last seen to be an older copy.
+    aged: u64,
 }
 
 /// The newest write of a key on a trip.
@@ -61,12 +63,13 @@ impl Roaming {
         let mut found = Self::default();
         engine.notes(ROAMING, |name, note| match name.split_first() {
             _ if name == ORDERS => {
-                if let ([since, newest], []) = note.as_chunks::<8>() {
+                if let ([since, newest, aged], []) = note.as_chunks::<8>() {
                     found.since = u64::from_be_bytes(*since);
                     found.newest = u64::from_be_bytes(*newest);
                     if !is_plausible_revision(now, found.newest) {
                         found.newest = 0;
                     }
+                    found.aged = u64::from_be_bytes(*aged);
                 }
             }
             Some((&KEY, place)) => {
@@ -96,8 +99,21 @@ impl Roaming {
             self.since = order.revision;
         }
         self.newest = self.newest.max(order.revision);
-        let note = [self.since.to_be_bytes(), self.newest.to_be_bytes()].concat();
+        self.note_orders(engine);
+    }
+
+    fn note_orders<E: Engine>(&self, engine: &mut E) {
+        let note = [self.since, self.newest, self.aged].map(u64::to_be_bytes).concat();
         engine.note(ROAMING, ORDERS, Some(&note));
+    }
+
+    /// The store is an older copy: it may have taken writes since that are not here. So it counts
+    /// as one that was given no order yet, once for each time that this is seen.
+    pub(crate) fn age<E: Engine>(&mut self, engine: &mut E, seen: u64) {
+        if seen > self.aged {
+            (self.since, self.aged) = (0, seen);
+            self.note_orders(engine);
+        }
     }
 
     /// Revision of the newest order of hot keys that this store was given; 0 for none.

@@ -7,7 +7,8 @@
 //! lose its lease for all of them: so it is done piece by piece.
 
 use crate::engine::{Area, Engine};
-use cluster::{ClusterId, KeyspaceId, Match, PartitionId};
+use crate::replica::Replica;
+use cluster::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, Partition, PartitionId};
 use std::collections::BTreeMap;
 
 /// What the engine holds of one partition.
@@ -18,6 +19,11 @@ pub(crate) struct Seat {
     pub(crate) since: u64,
     /// Whether everything has been copied here that was written before.
     pub(crate) whole: bool,
+    /// The newest epoch of the partition that was installed here.
+    pub(crate) epoch: Epoch,
+    /// Of a seat that was taken in an earlier life and has not been compared with the others since:
+    /// every version up to this one is certainly here.
+    pub(crate) base: Option<u64>,
 }
 
 /// All seats of a shard, and whose data it is.
@@ -27,6 +33,9 @@ pub(crate) struct Seats {
     /// Revision of the newest assignment that was installed here, in any life. An older one that
     /// arrives after a restart must not be followed: what it says was changed since.
     pub(crate) revision: u64,
+    /// The lives of the node since the last one that the controller has certainly heard of, the
+    /// present one not among them. A copy that was taken of the store before lacks the later ones.
+    past: Vec<Life>,
     seats: BTreeMap<PartitionId, Seat>,
     /// Seats that were given up, and of which something may be left in the engine.
     vacating: BTreeMap<PartitionId, Area>,
@@ -38,10 +47,22 @@ pub(crate) struct Seats {
 const SHARD: PartitionId = PartitionId(0);
 const CLUSTER: &[u8] = b"cluster";
 const REVISION: &[u8] = b"revision";
+const LIVES: &[u8] = b"lives";
+
+/// Lives kept on record. The oldest always stays, for the controller knows that one; of those that
+/// follow it knows the latest that got as far as a report, so that a node may start this often in
+/// vain.
+const LIVES_MAX: usize = 64;
 
 impl Seats {
-    /// Those that the engine has on record.
-    pub(crate) fn recall<E: Engine>(engine: &E) -> Self {
+    /// Those that the engine has on record; a life begins with them.
+    pub(crate) fn begin<E: Engine>(engine: &mut E, life: Life) -> Self {
+        let mut found = Self::recall(engine);
+        found.begin_life(engine, life);
+        found
+    }
+
+    fn recall<E: Engine>(engine: &E) -> Self {
         let mut found = Self::default();
         engine.notes(SHARD, |name, note| match name.split_first_chunk::<4>() {
             _ if name == CLUSTER => {
@@ -49,6 +70,10 @@ impl Seats {
             }
             _ if name == REVISION => {
                 found.revision = note.try_into().map_or(0, u64::from_be_bytes);
+            }
+            _ if name == LIVES => {
+                let (lives, _) = note.as_chunks::<8>();
+                found.past = lives.iter().map(|id| Life(u64::from_be_bytes(*id))).collect();
             }
             Some((id, [])) => {
                 let id = PartitionId(u32::from_be_bytes(*id));
@@ -61,6 +86,20 @@ impl Seats {
         found
     }
 
+    /// A life begins: it is on record before anything is said in it.
+    fn begin_life<E: Engine>(&mut self, engine: &mut E, life: Life) {
+        self.past.retain(|known| *known != life);
+        if self.past.len() >= LIVES_MAX {
+            self.past.remove(1);
+        }
+        note_lives(engine, self.past.iter().copied().chain([life]));
+    }
+
+    /// The lives before the present one.
+    pub(crate) fn past(&self) -> &[Life] {
+        &self.past
+    }
+
     pub(crate) fn belong_to<E: Engine>(&mut self, engine: &mut E, cluster: ClusterId) {
         if self.cluster != Some(cluster) {
             self.cluster = Some(cluster);
@@ -68,9 +107,11 @@ impl Seats {
         }
     }
 
-    pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, revision: u64) {
+    /// Follows an assignment, which the controller makes for a life that it has on record.
+    pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, revision: u64, life: Life) {
         self.revision = revision;
         engine.note(SHARD, REVISION, Some(&revision.to_be_bytes()));
+        note_lives(engine, [life].into_iter());
     }
 
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Seat> {
@@ -85,14 +126,9 @@ impl Seats {
     }
 
     /// Keeps on record whether everything has been copied here.
-    pub(crate) fn note_whole<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        partition: PartitionId,
-        whole: bool,
-    ) {
-        if let Some(seat) = self.seats.get(&partition).copied() {
-            self.take(engine, Seat { whole, ..seat });
+    pub(crate) fn note_whole<E: Engine>(&mut self, engine: &mut E, replica: &Replica) {
+        if let Some(seat) = self.seats.get(&replica.id()).copied() {
+            self.take(engine, Seat { whole: replica.whole, base: replica.base, ..seat });
         }
     }
 
@@ -152,30 +188,52 @@ impl Seats {
     }
 }
 
+fn note_lives<E: Engine>(engine: &mut E, lives: impl Iterator<Item = Life>) {
+    let note: Vec<u8> = lives.flat_map(|Life(id)| id.to_be_bytes()).collect();
+    engine.note(SHARD, LIVES, Some(&note));
+}
+
 /// Records and notes forgotten at once: about two milliseconds with the durable engine, in which
 /// the node serves nobody.
 const FORGOTTEN_AT_ONCE: usize = 256;
 
 impl Seat {
+    /// Whether what is held here goes with what is to be copied: a joiner that was a member is sent
+    /// only what is newer than what it is said to hold.
+    pub(crate) fn can_resume(&self, partition: &Partition, me: NodeId) -> bool {
+        let resumes = partition.resumes.filter(|_| partition.joiner() == Some(me));
+        resumes.is_none_or(|above| match self.base {
+            Some(base) => base >= above,
+            None => self.whole,
+        })
+    }
+
     fn to_note(self) -> [u8; NOTE_LEN] {
         let Area { keyspace, ordered, first, last, .. } = self.area;
-        let mut note = [0; NOTE_LEN];
-        let (flags, rest) = note.split_at_mut(4);
+        let flags = u8::from(self.whole) | u8::from(self.base.is_some()) << 1;
         let [high, low] = keyspace.0.to_be_bytes();
-        flags.copy_from_slice(&[high, low, u8::from(ordered), u8::from(self.whole)]);
-        let (bounds, since) = rest.split_at_mut(32);
-        let (low, high) = bounds.split_at_mut(16);
-        low.copy_from_slice(&first.0.to_be_bytes());
-        high.copy_from_slice(&last.0.to_be_bytes());
-        since.copy_from_slice(&self.since.to_be_bytes());
+        let mut note = [0; NOTE_LEN];
+        let fields: [&[u8]; 6] = [
+            &[high, low, u8::from(ordered), flags],
+            &first.0.to_be_bytes(),
+            &last.0.to_be_bytes(),
+            &self.since.to_be_bytes(),
+            &self.base.unwrap_or(0).to_be_bytes(),
+            &self.epoch.0.to_be_bytes(),
+        ];
+        for (to, byte) in note.iter_mut().zip(fields.concat()) {
+            *to = byte;
+        }
         note
     }
 
     fn from_note(partition: PartitionId, note: &[u8]) -> Option<Self> {
         let note: &[u8; NOTE_LEN] = note.try_into().ok()?;
-        let ([high, low, ordered, whole], rest) = note.split_first_chunk::<4>()?;
+        let ([high, low, ordered, flags], rest) = note.split_first_chunk::<4>()?;
         let (first, rest) = rest.split_first_chunk::<16>()?;
         let (last, rest) = rest.split_first_chunk::<16>()?;
+        let (since, rest) = rest.split_first_chunk::<8>()?;
+        let (base, epoch) = rest.split_first_chunk::<8>()?;
         let area = Area {
             keyspace: KeyspaceId(u16::from_be_bytes([*high, *low])),
             partition,
@@ -183,12 +241,17 @@ impl Seat {
             first: Match(u128::from_be_bytes(*first)),
             last: Match(u128::from_be_bytes(*last)),
         };
-        let since = u64::from_be_bytes(rest.try_into().ok()?);
-        Some(Self { area, since, whole: *whole != 0 })
+        Some(Self {
+            area,
+            since: u64::from_be_bytes(*since),
+            whole: flags & 1 != 0,
+            epoch: Epoch(u32::from_be_bytes(epoch.try_into().ok()?)),
+            base: (flags & 2 != 0).then_some(u64::from_be_bytes(*base)),
+        })
     }
 }
 
-const NOTE_LEN: usize = 4 + 2 * 16 + 8;
+const NOTE_LEN: usize = 4 + 2 * 16 + 2 * 8 + 4;
 
 #[cfg(test)]
 mod tests {
@@ -203,8 +266,8 @@ mod tests {
             first: Match(1 << 100),
             last: Match(u128::MAX),
         };
-        for whole in [false, true] {
-            let seat = Seat { area, since: 77, whole };
+        for (whole, base) in [(false, None), (true, Some(0)), (true, Some(9)), (false, Some(8))] {
+            let seat = Seat { area, since: 77, whole, epoch: Epoch(5), base };
             assert_eq!(Seat::from_note(PartitionId(9), &seat.to_note()), Some(seat));
         }
         assert_eq!(Seat::from_note(PartitionId(9), b"short"), None);

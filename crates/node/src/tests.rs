@@ -16,7 +16,7 @@ use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};
 use cluster::{
     Assignment, ClusterId, Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Lease, Life, Map,
-    Match, NodeId, NodeSpec, Partition, PartitionId, StoreId,
+    Match, NodeId, NodeSpec, Partition, PartitionId, Settled, StoreId,
 };
 use machine::Instant;
 use std::collections::VecDeque;
@@ -91,8 +91,8 @@ impl Chain {
                 epoch: Epoch(4),
                 chain: nodes.iter().map(|n| n.id).collect(),
                 since: nodes.iter().map(|_| 1).collect(),
-                joining: false,
                 open: true,
+                ..Partition::default()
             }],
             nodes,
         };

@@ -364,7 +364,7 @@ impl Replica {
         let now_ms = ctx.now.unix_ms();
         let idle_ms = u64::try_from(IDLE_MAX.as_millis()).expect("minutes");
         let recent = |trip: &TripOverBody| trip.since_ms.saturating_add(idle_ms) > now_ms;
-        let (id, stable) = (self.id(), self.stable);
+        let (id, stable) = (self.id(), self.history.stable());
         self.trips.table.retain(|key, trips| {
             let before = trips.over.len();
             trips.over.retain(recent);

@@ -81,7 +81,7 @@ impl Replica {
         }
         let fixed = ChainWriteBody {
             base: state.as_ref().map_or(0, |s| s.version),
-            stable: self.stable,
+            stable: self.history.stable(),
             expiry_ms: decision.expiry_ms,
             result: decision.result,
             origin: op as u8,

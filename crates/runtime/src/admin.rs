@@ -12,6 +12,7 @@
 //! | `GET /v1/map` | `cluster::Map` (controller) |
 //! | `POST /v1/keyspaces` | a `controller::KeyspaceSpec`, answered by `{"id":...}` (controller) |
 //! | `POST /v1/nodes` | a [`NewNode`]; `{}` once it is known (controller) |
+//! | `POST /v1/nodes/{id}/accept-loss` | believe its older store (controller) |
 //! | `POST /v1/nodes/{id}/drain` | replace it in all its chains, as the status shows (controller) |
 //! | `POST /v1/nodes/{id}/keep` | cancel that (controller) |
 //! | `DELETE /v1/nodes/{id}` | forget a node that holds nothing (controller) |
@@ -147,6 +148,7 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/keyspaces", post(create_keyspace).layer(limit))
         .route("/v1/nodes", post(add_node))
         .route("/v1/nodes/{id}/drain", post(drain_node))
+        .route("/v1/nodes/{id}/accept-loss", post(accept_loss))
         .route("/v1/nodes/{id}/keep", post(keep_node))
         .route("/v1/nodes/{id}", delete(remove_node))
         .route("/v1/hot/pin", post(pin_key))
@@ -366,6 +368,10 @@ async fn keep_node(State(controller): State<ControllerHandle>, id: NodePath) -> 
     change_node(controller, id, Change::KeepNode).await
 }
 
+async fn accept_loss(State(controller): State<ControllerHandle>, id: NodePath) -> Response {
+    change_node(controller, id, Change::AcceptLoss).await
+}
+
 async fn remove_node(State(controller): State<ControllerHandle>, id: NodePath) -> Response {
     change_node(controller, id, Change::RemoveNode).await
 }
@@ -421,6 +427,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::SharedEndpoint(_)
                 | CommandError::NodeInUse { .. }
                 | CommandError::NodeOnTrips(_)
+                | CommandError::NothingToAccept(_)
                 | CommandError::TooFewNodes { .. }
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)

@@ -2,7 +2,7 @@
 
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use wire::big::{is_big, time_of};
 
@@ -16,7 +16,14 @@ pub(crate) struct Disk {
     synced: Contents,
     /// What makes `live` of `synced`.
     unsynced: Vec<Change>,
+    /// What takes the last syncs back, the latest last.
+    undo: VecDeque<Vec<Change>>,
+    /// An older copy of what was synced, for somebody to put back.
+    copy: Option<Contents>,
 }
+
+/// Syncs that can be taken back.
+const UNDO_MAX: usize = 8;
 
 /// Of what is left of a partition, one part in so many is cleared at a time: small worlds see many
 /// pieces, and large ones not thousands.
@@ -54,6 +61,45 @@ impl Disk {
             live: Contents::default(),
             synced: Contents::default(),
             unsynced: Vec::new(),
+            undo: VecDeque::new(),
+            copy: None,
+        }
+    }
+
+    /// Keeps a copy of what is synced.
+    pub(crate) fn keep_copy(&mut self) {
+        self.copy = Some(self.synced.clone());
+    }
+
+    /// Puts the copy back, if there is one that differs; only after a crash.
+    pub(crate) fn put_back(&mut self) -> bool {
+        let Some(copy) = self.copy.clone().filter(|copy| *copy != self.synced) else {
+            return false;
+        };
+        self.undo.clear();
+        (self.live, self.synced) = (copy.clone(), copy);
+        true
+    }
+
+    /// Loses the last syncs, as a disk does that had not kept what it said to have; only after a
+    /// crash. Says whether there were any.
+    pub(crate) fn lose_syncs(&mut self, most: usize) -> bool {
+        let kept = self.undo.len().saturating_sub(most);
+        let lost = self.undo.split_off(kept);
+        let any = !lost.is_empty();
+        for change in lost.into_iter().rev().flat_map(|changes| changes.into_iter().rev()) {
+            self.synced.apply(&change);
+        }
+        self.live = self.synced.clone();
+        any
+    }
+
+    /// Makes changes durable, which can be taken back for a while.
+    fn make_durable(&mut self, changes: impl Iterator<Item = Change>) {
+        let undo = changes.map(|change| self.synced.apply(&change)).collect();
+        self.undo.push_back(undo);
+        if self.undo.len() > UNDO_MAX {
+            self.undo.pop_front();
         }
     }
 
@@ -94,20 +140,17 @@ impl Disk {
 }
 
 impl Contents {
-    fn apply(&mut self, change: &Change) {
+    /// Makes a change and gives back the one that undoes it.
+    fn apply(&mut self, change: &Change) -> Change {
         match change {
             Change::Record(key, Some(stored)) => {
-                self.records.insert(key.clone(), stored.clone());
+                Change::Record(key.clone(), self.records.insert(key.clone(), stored.clone()))
             }
-            Change::Record(key, None) => {
-                self.records.remove(key);
-            }
+            Change::Record(key, None) => Change::Record(key.clone(), self.records.remove(key)),
             Change::Note(name, Some(note)) => {
-                self.notes.insert(name.clone(), note.clone());
+                Change::Note(name.clone(), self.notes.insert(name.clone(), note.clone()))
             }
-            Change::Note(name, None) => {
-                self.notes.remove(name);
-            }
+            Change::Note(name, None) => Change::Note(name.clone(), self.notes.remove(name)),
         }
     }
 }
@@ -227,10 +270,10 @@ impl Engine for Disk {
         };
         let more = changes.len() > piece;
         changes.truncate(piece);
+        if more {
+            self.make_durable(changes.iter().cloned());
+        }
         for change in changes {
-            if more {
-                self.synced.apply(&change);
-            }
             self.change(change);
         }
         if more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -248,8 +291,9 @@ impl Engine for Disk {
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {
-        for change in self.unsynced.drain(..) {
-            self.synced.apply(&change);
+        let changes = std::mem::take(&mut self.unsynced);
+        if !changes.is_empty() {
+            self.make_durable(changes.into_iter());
         }
         Ok(())
     }

@@ -137,6 +137,12 @@ pub struct Faults {
     pub crash_every: Duration,
     /// How many of these lose the disk.
     pub amnesia_percent: u64,
+    /// How many come back with an older copy of the disk, or of a part of it.
+    pub aged_percent: u64,
+    /// How many have lost the last syncs.
+    pub torn_percent: u64,
+    /// The controller's store is replaced by an older copy, until somebody notices.
+    pub old_map_every: Duration,
     /// All nodes crash at once, and keep their disks.
     pub power_cut_every: Duration,
     /// A client goes away and another comes.
@@ -260,7 +266,11 @@ impl fmt::Display for Links {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let crash = format!("crash ({} % lose the disk)", self.amnesia_percent);
+        let Self { amnesia_percent, aged_percent, torn_percent, .. } = self;
+        let crash = format!(
+            "crash ({amnesia_percent} % lose the disk, {aged_percent} % get an old one back, \
+             {torn_percent} % lose its end)"
+        );
         let kinds = [
             (crash.as_str(), self.crash_every),
             ("power cut", self.power_cut_every),
@@ -274,6 +284,7 @@ impl fmt::Display for Faults {
             ("operator", self.operator_every),
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
+            ("old map", self.old_map_every),
         ];
         let on = kinds.iter().filter(|(_, every)| !every.is_zero());
         let on: Vec<String> = on.map(|(kind, every)| format!("{kind} each {every:?}")).collect();

@@ -37,6 +37,10 @@ pub struct Stats {
     pub crashes_on_trips: [u64; 3],
     /// Disks lost in these.
     pub disks_lost: u64,
+    /// Nodes that came back with an older copy of their disk, or without its end.
+    pub disks_aged: u64,
+    /// Older copies of the controller's store that were put back.
+    pub maps_aged: u64,
     /// Other faults: pauses, slow processes, partitions, clogged links.
     pub disturbances: u64,
     /// Interventions of operators.
@@ -73,6 +77,8 @@ impl Stats {
                 of(self) + of(other)
             }),
             disks_lost: self.disks_lost + other.disks_lost,
+            disks_aged: self.disks_aged + other.disks_aged,
+            maps_aged: self.maps_aged + other.maps_aged,
             disturbances: self.disturbances + other.disturbances,
             interventions: self.interventions + other.interventions,
             spread: self.spread + other.spread,

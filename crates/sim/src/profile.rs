@@ -45,11 +45,14 @@ pub enum Profile {
     /// Keys that share a match value, among them values in parts that are written again and again,
     /// with scans and counts, and anything fails meanwhile.
     Crowds,
+    /// Older copies of disks and of the controller's store are put back, and disks lose what they
+    /// said to have kept.
+    Restores,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -65,6 +68,7 @@ impl Profile {
         Self::Big,
         Self::Crowd,
         Self::Crowds,
+        Self::Restores,
     ];
 
     /// Its name, in one word.
@@ -86,6 +90,7 @@ impl Profile {
             Self::Big => "big",
             Self::Crowd => "crowd",
             Self::Crowds => "crowds",
+            Self::Restores => "restores",
         }
     }
 }
@@ -129,6 +134,7 @@ impl Options {
             Profile::Big => draw.big(&mut options),
             Profile::Crowd => draw.crowd(&mut options),
             Profile::Crowds => draw.crowds(&mut options),
+            Profile::Restores => draw.restores(&mut options),
         }
         options
     }
@@ -251,6 +257,17 @@ impl Draw {
         options.faults.clog_every = self.ms(&[0, 0, 400]);
     }
 
+    fn restores(&mut self, options: &mut Options) {
+        self.amnesia(options);
+        options.faults.amnesia_percent = self.pick(&[0, 0, 20]);
+        options.faults.aged_percent = self.pick(&[0, 30, 60]);
+        options.faults.torn_percent = self.pick(&[0, 20, 40]);
+        options.faults.power_cut_every = self.ms(&[0, 1_000, 2_000]);
+        options.faults.old_map_every = self.ms(&[0, 1_500, 3_000]);
+        options.faults.clog_every = Duration::ZERO;
+        options.load.registers = self.pick(&[1, 2, 5, 20]);
+    }
+
     fn pauses(&mut self, options: &mut Options) {
         self.some_noise(options);
         options.clock_rate_max_percent = CLOCK_RATE_MAX_PERCENT.into();
@@ -307,7 +324,7 @@ impl Draw {
             operator_every: self.ms(every),
             hot_every: self.ms(&[0, 50, 300]),
             deaf_every: self.ms(every),
-            length_max: options.faults.length_max,
+            ..options.faults
         };
         options.hot = self.hot_policy();
         if self.0.chance(1, 4) {

@@ -31,13 +31,14 @@ use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
 use crate::queue::{Event, Queue};
 use crate::role::{Cast, Role};
-use cluster::{Life, Member, SwitchTables};
+use cluster::{Life, Member, NodeId, SwitchTables};
 use control::Courier;
 use controller::{Controller, Saved};
+use faults::Harm;
 use machine::{Instant, Outbox, Rng};
 use node::Node;
 use process::Process;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -91,6 +92,13 @@ pub(crate) struct World {
     wakes: Vec<Instant>,
     /// What the controllers' store holds, and whose turn it is.
     saved: Option<Saved>,
+    /// What it held before, the oldest first.
+    old_maps: VecDeque<Saved>,
+    /// What it held before an older copy was put back, which somebody will notice.
+    newest_map: Option<Saved>,
+    /// Nodes whose disks were harmed, the life that ended then, and how; until their chains have
+    /// gone on with or without them.
+    aged: BTreeMap<NodeId, (Life, Harm)>,
     leader: u16,
     /// Both keyspaces, once they exist.
     keyspaces: Option<Keyspaces>,

@@ -3,10 +3,11 @@
 use crate::batch::{ChainSteps, Steps};
 use crate::copy::CopyEntries;
 use crate::layout::{
-    BatchReplyBody, CasBody, ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX,
-    Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX,
-    MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody,
-    RangeEntryBody, ReturnBody, RoamCommitBody, RoamEndBody, RoamFetchBody, RoamFoundBody, flag,
+    BatchReplyBody, CasBody, ChainStableBody, ChainWriteBody, Code, DATAGRAM_MAX,
+    DescribeReplyBody, ENTRY_MAX, Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody,
+    IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody,
+    RangeCountBody, RangeEntryBody, ReturnBody, RoamCommitBody, RoamEndBody, RoamFetchBody,
+    RoamFoundBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -53,7 +54,10 @@ pub enum Body<'a> {
     },
     ChainAck,
     ChainCommit,
-    ChainStable,
+    ChainStable {
+        /// The sum over the versions committed up to that.
+        history: u64,
+    },
     ChainExpire {
         key: &'a [u8],
     },
@@ -235,7 +239,7 @@ impl<'a> Body<'a> {
             }
             Op::ChainAck => payload.is_empty().then_some(Self::ChainAck)?,
             Op::ChainCommit => payload.is_empty().then_some(Self::ChainCommit)?,
-            Op::ChainStable => payload.is_empty().then_some(Self::ChainStable)?,
+            Op::ChainStable => Self::ChainStable { history: chain_stable(payload)? },
             Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
             Op::ChainCopy => Self::ChainCopy(CopyEntries::parse(payload)?),
             Op::ChainCopied => payload.is_empty().then_some(Self::ChainCopied)?,
@@ -352,6 +356,11 @@ pub fn may_roam(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
     header.op() == Op::Put as u8
         && header.flags() & flag::KEEP_EXPIRY == 0
         && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)
+}
+
+fn chain_stable(payload: &[u8]) -> Option<u64> {
+    let (ChainStableBody { history }, rest) = ChainStableBody::split(payload)?;
+    rest.is_empty().then_some(history)
 }
 
 fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {

@@ -1703,6 +1703,33 @@ impl ChainWriteBody {
     }
 }
 
+/// CHAIN_STABLE: the sum over the versions committed up to the one in the header (protocol.md section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainStableBody {
+    /// 8 bytes, big-endian on the wire.
+    pub history: u64,
+}
+
+impl ChainStableBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 8;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
+        Some((Self { history: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 8] {
+        let mut out = [0; 8];
+        crate::bytes::put::<0, 8, 8>(&mut out, self.history.to_be_bytes());
+        out
+    }
+}
+
 /// Value of a CHAIN_WRITE with the effect BATCH, for each key: effect None, Put or Delete; base: a version that must have arrived before, and of a key that is only checked the one found. Then key, value. The key of the CHAIN_WRITE is the first one's and not there a second time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainStepBody {

@@ -54,6 +54,16 @@ Examples:
         /// Its id.
         id: u16,
     },
+    /// Believe a node that came back with an older copy of its store, and lose what is newer.
+    ///
+    /// A partition whose last member is such a node stays closed, since what was acknowledged after
+    /// the copy was made is not in it. Bring another member or the newest store back if you can:
+    /// this is for when nobody holds anything newer any more. `keyway status` names such nodes.
+    #[command(after_help = "Example:\n  keyway cluster accept-loss 2")]
+    AcceptLoss {
+        /// Its id.
+        id: u16,
+    },
     /// Let running copies stand still, and begin none.
     ///
     /// Lost replicas are then not replaced, and drained nodes do not empty, until resume-copies.
@@ -106,6 +116,10 @@ impl Args {
             Command::RemoveNode { id } => {
                 admin.remove_node(id)?;
                 format!("node {id} is forgotten; stop it, and take it out of the configuration")
+            }
+            Command::AcceptLoss { id } => {
+                admin.command(&format!("/v1/nodes/{id}/accept-loss"))?;
+                format!("what node {id} holds counts; its partitions open again")
             }
             Command::PauseCopies => {
                 admin.command("/v1/copies/pause")?;

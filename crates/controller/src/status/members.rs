@@ -2,7 +2,7 @@
 
 use super::{MemberState, MemberStatus, View, ms_between};
 use crate::peer::{Contact, Peer, Standing};
-use cluster::{Member, MemberReport, NodeId};
+use cluster::{Member, MemberReport, NodeId, Partition};
 
 pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Option<MemberStatus> {
     let state = view.state;
@@ -59,15 +59,22 @@ fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, Strin
         Standing::Foreign(why) | Standing::Ahead(why) => (MemberState::Foreign, why.clone()),
         Standing::Forgotten => (MemberState::Forgotten, forgotten(view, member)),
         Standing::Unheard => (MemberState::Silent, "not heard of yet: is it running?".into()),
-        Standing::Accepted | Standing::Waiting(_) if peer.contact != Contact::Answering => {
+        Standing::Accepted | Standing::Waiting(_) | Standing::Returning
+            if peer.contact != Contact::Answering =>
+        {
             (MemberState::Silent, "it has stopped answering: is it running?".into())
         }
+        Standing::Returning => (
+            MemberState::Behind,
+            "was started anew, and is seen to when all others have been heard of".into(),
+        ),
         Standing::Waiting(member) => (
             MemberState::Behind,
             format!("nobody is taken in while {member} follows another controller"),
         ),
         Standing::Accepted if peer.is_ready(revision) => {
-            (MemberState::Ready, format!("it has installed revision {revision}"))
+            let installed = format!("it has installed revision {revision}");
+            (MemberState::Ready, aged(view, member).unwrap_or(installed))
         }
         Standing::Accepted => {
             let installed = peer.revision();
@@ -79,6 +86,26 @@ fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, Strin
             (MemberState::Behind, detail)
         }
     }
+}
+
+/// What becomes of a node that came back with an older copy of its store, if partitions wait for
+/// somebody who knows better.
+fn aged(view: &View<'_>, member: Member) -> Option<String> {
+    let Member::Node(id) = member else { return None };
+    let is_aged = |node: &NodeId, partition: &Partition| {
+        partition.returned.iter().any(|it| it.node == *node && !it.remembers)
+    };
+    let waits = |partition: &&Partition| {
+        is_aged(&id, partition) && partition.members().iter().all(|it| is_aged(it, partition))
+    };
+    let waiting = view.state.map.partitions.iter().filter(waits).count();
+    (waiting > 0).then(|| {
+        format!(
+            "it came back with an older copy of its store, and nobody who knows more is left in \
+             {waiting} of its partitions, which stay closed: bring another of their nodes or the \
+             newest store back, or accept the loss (keyway cluster accept-loss {id})"
+        )
+    })
 }
 
 /// What becomes of a node without its memory: other members of its chains make it good, and where

@@ -5,7 +5,8 @@ use super::member::Obedient;
 use super::world::{World, hash, node};
 use crate::{CommandError, Saved};
 use cluster::{
-    Epoch, Install, Member, NodeId, Order, Partition, PartitionId, Plant, Report, StoreId,
+    Assignment, Epoch, Install, Member, NodeId, Order, Partition, PartitionId, Plant, Report,
+    StoreId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -318,7 +319,9 @@ impl Chaos {
             }
             (Member::Node(id), Some(Install::Assignment(assignment))) => {
                 let switch = self.world.config.switches[usize::from(map.active_switch)];
-                assert_eq!(*assignment, map.assignment(id, saved.stores[&id], switch));
+                let plain = map.assignment(id, saved.stores[&id], switch);
+                let life = saved.lives.get(&id).copied();
+                assert_eq!(*assignment, Assignment { life, ..plain });
             }
             (to, Some(install)) => panic!("{install:?} for {to}"),
         }
@@ -379,7 +382,7 @@ impl Chaos {
             match known.get(&new.id) {
                 Some(old) if *old == new => {}
                 Some(old) if new.open => self.check_opening(old, new, before, after),
-                Some(old) => self.check_closing(old, new),
+                Some(old) => self.check_closing(old, new, before, after),
                 None => {}
             }
         }
@@ -419,7 +422,7 @@ impl Chaos {
     }
 
     /// Only the certainly silent are left out, and the others keep their order.
-    fn check_closing(&self, old: &Partition, new: &Partition) {
+    fn check_closing(&self, old: &Partition, new: &Partition, before: &Saved, after: &Saved) {
         assert_eq!(new.epoch.0, old.epoch.0 + 1, "{old:?} {new:?}");
         let stays = |id: &&NodeId| new.chain.contains(id);
         let rest: Vec<NodeId> = old.chain.iter().filter(stays).copied().collect();
@@ -431,7 +434,9 @@ impl Chaos {
             let serves = processes.any(|(_, it)| it.serves(self.world.now));
             assert!(!serves, "node {lost} may still serve {old:?}");
         }
-        assert!(new.chain != old.chain || old.open, "closed for nothing: {old:?}");
+        let reborn = |id: &NodeId| before.lives.get(id) != after.lives.get(id);
+        let news = new.chain != old.chain || new.chain.iter().any(reborn);
+        assert!(news || old.open, "closed for nothing: {old:?}");
     }
 
     /// All of the closed chain have settled, and all members hold everything.

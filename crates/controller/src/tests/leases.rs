@@ -2,7 +2,7 @@
 
 use super::world::{POLL, World, hash, node};
 use crate::{ControllerConfig, LEASE};
-use cluster::{Install, Lease, Life, Member, Order};
+use cluster::{Install, Lease, Life, Map, Member, NodeId, Order};
 use machine::Instant;
 use std::time::Duration;
 
@@ -140,8 +140,16 @@ fn a_node_that_comes_back_with_its_memory_in_time_stays_a_member() {
     world.live_for(Duration::from_millis(300));
     world.revive(node(2));
     world.live_for(Duration::from_secs(3));
-    assert_eq!(world.map(), map);
+    assert!(same_chains(&world.map(), &map), "it is compared, and nothing is copied");
     assert!(world.status().covered);
+}
+
+/// Whether the same nodes are in the chains, and since the same revisions.
+fn same_chains(one: &Map, other: &Map) -> bool {
+    let chain = |map: &Map| -> Vec<(Vec<NodeId>, Vec<u64>)> {
+        map.partitions.iter().map(|p| (p.chain.clone(), p.since.clone())).collect()
+    };
+    chain(one) == chain(other)
 }
 
 #[test]
@@ -242,7 +250,7 @@ fn the_first_to_be_back_after_a_power_cut_waits_for_the_others() {
         world.live_for(Duration::from_millis(600));
     }
     world.live_for(Duration::from_secs(3));
-    assert_eq!(world.map(), map, "nothing had to be copied");
+    assert!(same_chains(&world.map(), &map), "nothing had to be copied");
     assert!(world.status().covered);
 
     // Whoever does not come back is waited for no longer than that.

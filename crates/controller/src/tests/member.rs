@@ -3,7 +3,7 @@
 
 use cluster::{
     ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport, Order,
-    Partition, PartitionCount, PartitionId, StoreId, SwitchCounters, Tenure,
+    Partition, PartitionCount, PartitionId, Settled, StoreId, SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,10 @@ pub(super) struct Obedient {
     pub(super) store: StoreId,
     pub(super) cluster: Option<ClusterId>,
     pub(super) tenure: Tenure,
+    /// The lives that its store remembers; an older copy of it lacks the last.
+    pub(super) past: Vec<Life>,
+    /// What it holds of all partitions, as a number.
+    pub(super) holds: u64,
     pub(super) installed: Option<Install>,
     /// Revision that it says it has installed, whatever that may be.
     pub(super) claims: Option<u64>,
@@ -62,6 +66,8 @@ impl Obedient {
             store: StoreId(number),
             cluster: None,
             tenure: Tenure::new(Life(number * 1_000)),
+            past: Vec::new(),
+            holds: 0,
             installed: None,
             claims: None,
             counts: Vec::new(),
@@ -92,6 +98,7 @@ impl Obedient {
         if matches!(self.installed, Some(Install::Tables(_))) {
             self.cluster = None;
         }
+        self.past.push(Life(life));
         (self.installed, self.claims) = (None, None);
         self.hot = HotOrder::default();
         self.entered.clear();
@@ -103,6 +110,7 @@ impl Obedient {
         (self.store, self.cluster) = (StoreId(store), None);
         self.whole.clear();
         self.held.clear();
+        self.past.clear();
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -227,6 +235,11 @@ impl Obedient {
         }
     }
 
+    fn as_settled(&self, partition: &Partition) -> Settled {
+        let Partition { id, epoch, .. } = *partition;
+        Settled { partition: id, epoch, digest: self.holds, ..Settled::default() }
+    }
+
     /// What a node says of itself if it takes so long to settle, and so long to forget.
     pub(super) fn report(
         &self,
@@ -241,7 +254,9 @@ impl Obedient {
             revision: self.revision(),
             store: self.store,
             cluster: self.cluster,
-            settled: settled.map(|p| (p.id, p.epoch)).collect(),
+            past: self.past.clone(),
+            recorded: self.revision(),
+            settled: settled.map(|p| self.as_settled(p)).collect(),
             whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),

@@ -3,9 +3,9 @@
 //! was told before it was asked for.
 
 use super::*;
-use cluster::{HotEntry, HotOrder, Plant};
+use cluster::{HotEntry, HotOrder, NodeReport, Plant, Settled};
 use machine::Rng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Effect, MgetEntryBody, MgetKey, hop_flag};
 
 const HOT: &[u8] = b"hot";
@@ -143,9 +143,19 @@ impl World {
         let reports: Vec<_> = nodes.map(|node| node.report(self.chain.now)).collect();
         let here = [(before.id, before.epoch)];
         let whole = !before.joining || reports.iter().any(|report| report.whole == here);
-        let settled = reports.iter().all(|report| report.settled == here);
+        let places = |report: &NodeReport| report.settled.iter().map(Settled::place).eq(here);
+        let settled = reports.iter().all(places);
         if before.open && !whole || !before.open && !settled {
             return;
+        }
+        if !before.open {
+            let members = before.members().len() + usize::from(before.joining && whole);
+            let held = |report: &NodeReport| {
+                let Settled { newest, history, digest, .. } = report.settled[0];
+                (newest, history, digest)
+            };
+            let held: BTreeSet<_> = reports.iter().take(members).map(held).collect();
+            assert_eq!(held.len(), 1, "members that have settled hold the same: {held:?}");
         }
         let mut members = before.chain.clone();
         let mut joining = before.joining;

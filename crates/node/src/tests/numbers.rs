@@ -63,8 +63,8 @@ fn nothing_is_stable_that_is_above_the_newest_version() {
         let mut chain = Chain::new(3);
         chain.put(b"a", b"1");
         chain.run();
-        chain.forge((0, 1), Op::ChainStable, version, &[]);
-        chain.forge((0, 2), Op::ChainStable, version, &[]);
+        chain.forge((0, 1), Op::ChainStable, version, &[&[0; 8]]);
+        chain.forge((0, 2), Op::ChainStable, version, &[&[0; 8]]);
         assert_eq!((chain.implausible(1), chain.implausible(2)), (1, 1));
         chain.replies.clear();
         chain.works();
@@ -132,7 +132,7 @@ fn a_joiner_takes_no_counters_that_contradict_each_other() {
         assert_eq!(chain.implausible(2), before + 1, "{end:?}");
         assert!(!chain.whole(2));
     }
-    chain.forge((0, 2), Op::ChainStable, MAX, &[]);
+    chain.forge((0, 2), Op::ChainStable, MAX, &[&[0; 8]]);
     chain.wires.clear();
     chain.run();
     assert!(chain.whole(2));
@@ -174,6 +174,7 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 (extremes[pick(7)].to_be_bytes(), extremes[pick(7)].to_be_bytes());
             let payload: &[&[u8]] = match op {
                 Op::ChainWrite => &[&bytes, b"k", &first],
+                Op::ChainStable => &[&first],
                 Op::ChainExpire => &[b"k"],
                 Op::HotCopy => &[&[0], &first, b"k", b"v"],
                 Op::RoamFetch => &[&first, &second, b"k"],
@@ -205,10 +206,10 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
 fn a_store_that_was_poisoned_does_not_end_the_node() {
     let mut engine = Noted::new();
     let id = PartitionId(1);
-    let max = [MAX.to_be_bytes(), MAX.to_be_bytes(), MAX.to_be_bytes()].concat();
+    let max = [MAX.to_be_bytes(); 5].concat();
     crate::engine::Engine::note(&mut engine, id, b"c", Some(&max));
     let nobody = PartitionId(u32::MAX);
-    crate::engine::Engine::note(&mut engine, nobody, b"o", Some(&max[..16]));
+    crate::engine::Engine::note(&mut engine, nobody, b"o", Some(&max[..24]));
     let Chain { map, now, .. } = Chain::new(1);
     let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
     let mut node = Node::new(config, engine, now);

@@ -29,7 +29,8 @@ impl Chain {
 
     fn settled(&self, index: usize) -> bool {
         let epoch = self.map.partitions[0].epoch;
-        self.nodes[index].report(self.now).settled == [(PartitionId(1), epoch)]
+        let report = self.nodes[index].report(self.now);
+        report.settled.iter().map(Settled::place).eq([(PartitionId(1), epoch)])
     }
 
     /// Closes, settles and opens.

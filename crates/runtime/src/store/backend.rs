@@ -31,7 +31,7 @@ pub use url::{BackendUrl, NoBackendUrl};
 
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use node::engine::memory::{Cursor, MemoryEngine};
-use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
+use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
 use scan::Seen;
 use sight::Sight;
 use std::cell::RefCell;
@@ -206,8 +206,8 @@ impl<B: Backend> Engine for BackendEngine<B> {
         })
     }
 
-    fn version_written(&self, key: &KeyRef<'_>) -> Option<u64> {
-        self.index.read(key, |record| record.map(|record| record.version))
+    fn written(&self, key: &KeyRef<'_>) -> Option<Written> {
+        self.index.written(key)
     }
 
     fn fetch_ahead(&mut self, keys: &[KeyRef<'_>]) {

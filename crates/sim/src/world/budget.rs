@@ -6,10 +6,10 @@
 //! > of its full members at most `min(m, r) - 1` may have failed when one loses its disk, that one
 //! > included.
 //!
-//! A member *has failed* if its disk is not the one that it was taken in with, whether it is up or
-//! down, and until the chain has gone on without it. It has failed as well if the controller at
-//! work has not heard it for [`UNHEARD_MAX`]: its lease may end, and the chain go on without it,
-//! before the controller can know of the disk.
+//! A member *has failed* if its disk is not the one that it was taken in with, or an older copy of
+//! it, whether it is up or down, and until the chain has gone on without it. It has failed as well
+//! if the controller at work has not heard it for [`UNHEARD_MAX`]: its lease may end, and the chain
+//! go on without it, before the controller can know of the disk.
 //!
 //! For `m <= r` the rule says that one full member is left. While a member changes places there are
 //! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of
@@ -21,6 +21,7 @@
 //! All nodes may be down at once, and a power cut may take all of them: what is on disks returns.
 
 use super::World;
+use super::faults::Harm;
 use crate::role::Role;
 use cluster::{HotPolicy, Keyspace, Member, NodeId, StoreId};
 use controller::Saved;
@@ -29,7 +30,8 @@ use std::collections::BTreeSet;
 
 impl World {
     /// Whether the promise still holds if this node loses its disk.
-    pub(super) fn may_forget(&self, node: u16) -> bool {
+    pub(super) fn may_forget(&mut self, node: u16) -> bool {
+        self.forget_the_healed();
         let Some(saved) = &self.saved else { return true };
         let mut failed = self.failed(saved);
         failed.insert(NodeId(node));
@@ -41,6 +43,22 @@ impl World {
             let fails = members.iter().filter(|id| failed.contains(id)).count();
             !members.contains(&NodeId(node)) || fails <= may_fail
         })
+    }
+
+    /// Whether a disk has lost its end and that has not been seen yet. It can be seen only by
+    /// comparing it with others: a member that is alone passes for whole.
+    pub(super) fn is_torn(&mut self) -> bool {
+        self.forget_the_healed();
+        self.aged.values().any(|(_, harm)| *harm == Harm::Torn)
+    }
+
+    fn forget_the_healed(&mut self) {
+        let Some(saved) = &self.saved else { return };
+        // Its chains have been closed in a later life, and opened again.
+        self.aged.retain(|id, (ended, _)| {
+            let mut returned = saved.map.partitions.iter().flat_map(|it| &it.returned);
+            saved.lives.get(id) == Some(ended) || returned.any(|it| it.node == *id)
+        });
     }
 
     /// Whether all keys on trips can still return if this node loses its disk.
@@ -66,10 +84,10 @@ impl World {
         !unnoticed && self.trips.may_forget(NodeId(node))
     }
 
-    /// Nodes that have another memory than the controller knows of.
+    /// Nodes that have another memory than the controller knows of, or less in it.
     pub(super) fn forgetful(&self, saved: &Saved) -> BTreeSet<NodeId> {
         let others = saved.stores.iter().filter(|(id, store)| self.store(id.0) != Some(**store));
-        others.map(|(id, _)| *id).collect()
+        others.map(|(id, _)| *id).chain(self.aged.keys().copied()).collect()
     }
 
     fn failed(&self, saved: &Saved) -> BTreeSet<NodeId> {

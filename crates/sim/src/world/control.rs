@@ -4,6 +4,7 @@
 //! time, one more may wait, and each is answered once, by a report or by silence. The order itself
 //! may reach its member late, twice, or after its controller is gone.
 
+use super::faults::Harm;
 use super::process::Parcel;
 use super::{Unit, World};
 use crate::actor::ORDERED_KEYS;
@@ -139,10 +140,13 @@ impl World {
             if reaches {
                 self.note_changes(&saved);
                 self.tell_clients(&saved.map);
-                self.saved = Some(saved);
+                self.old_maps.extend(self.saved.replace(saved));
+                if self.old_maps.len() > OLD_MAPS_MAX {
+                    self.old_maps.pop_front();
+                }
             }
             if crashes {
-                self.crash(role, false);
+                self.crash(role, Harm::None);
                 return false;
             }
         }
@@ -150,8 +154,7 @@ impl World {
 
     /// Writes down which chains a saved map changes.
     fn note_changes(&mut self, saved: &Saved) {
-        let before = self.saved.take();
-        let before = before.iter().flat_map(|it| &it.map.partitions);
+        let before = self.saved.iter().flat_map(|it| &it.map.partitions);
         let before: BTreeSet<(PartitionId, Epoch)> = before.map(|it| (it.id, it.epoch)).collect();
         for it in saved.map.partitions.iter().filter(|it| !before.contains(&(it.id, it.epoch))) {
             let join = |nodes: &[NodeId]| {
@@ -390,6 +393,9 @@ impl World {
         }
     }
 }
+
+/// States of the controller that an old copy of its store may be of.
+const OLD_MAPS_MAX: usize = 12;
 
 /// How long a courier waits for the answer to an order, as the real one does.
 fn patience(order: &Order) -> Duration {

@@ -24,6 +24,7 @@ pub(crate) enum Fault {
     Operator,
     HotOrCold,
     Deaf,
+    OldMap,
     /// Not a fault: one client sends very much at once.
     Flood,
 }
@@ -37,10 +38,24 @@ pub(crate) enum Relief {
     GoOn(Role, u64),
     /// These can reach those again.
     Mend(Vec<(Role, Role)>),
+    /// The newest store of the controller is put back.
+    NewestMap,
+}
+
+/// What becomes of a node's disk when it crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Harm {
+    None,
+    /// It is lost.
+    Lost,
+    /// An older copy is put back.
+    Aged,
+    /// Its last syncs are lost.
+    Torn,
 }
 
 impl Fault {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -53,6 +68,7 @@ impl Fault {
         Self::Operator,
         Self::HotOrCold,
         Self::Deaf,
+        Self::OldMap,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -70,6 +86,7 @@ impl Fault {
             Self::Operator => faults.operator_every,
             Self::HotOrCold => faults.hot_every,
             Self::Deaf => faults.deaf_every,
+            Self::OldMap => faults.old_map_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -100,24 +117,41 @@ impl World {
         if self.healed {
             return;
         }
+        // With an old map nothing but that goes wrong: who is down then cannot tell of a newer one.
+        if self.newest_map.is_some() {
+            return self.schedule_fault(fault, self.now);
+        }
+        if matches!(fault, Fault::Crash | Fault::PowerCut) && self.is_torn() {
+            return self.schedule_fault(fault, self.now);
+        }
         match fault {
             Fault::Crash => {
                 let node = self.any_node();
-                let forgets = self.rng.chance(self.options.faults.amnesia_percent, 100);
-                self.crash_for_a_while(Role::Node(node), forgets);
+                let all_up =
+                    (0..self.cast.nodes).all(|node| self.process(Role::Node(node)).is_up());
+                let harm = match self.harm() {
+                    Harm::Torn if !all_up => Harm::None,
+                    harm => harm,
+                };
+                self.crash_for_a_while(Role::Node(node), harm);
             }
             Fault::PowerCut => {
                 for node in 0..self.cast.nodes {
-                    self.crash_for_a_while(Role::Node(node), false);
+                    let harm = match self.harm() {
+                        Harm::Lost | Harm::Torn => Harm::None,
+                        harm => harm,
+                    };
+                    self.crash_for_a_while(Role::Node(node), harm);
                 }
             }
+            Fault::OldMap => self.put_old_map_back(),
             Fault::ClientCrash => {
                 let index = self.below(self.cast.clients);
-                self.crash_for_a_while(Role::Client(index), false);
+                self.crash_for_a_while(Role::Client(index), Harm::None);
             }
             Fault::SwitchCrash => {
                 let index = self.below(self.cast.switches);
-                self.crash_for_a_while(Role::Switch(index), false);
+                self.crash_for_a_while(Role::Switch(index), Harm::None);
             }
             Fault::ControllerCrash => self.crash_controller(),
             Fault::Pause => self.disturb_someone(|_| State::Paused),
@@ -145,6 +179,7 @@ impl World {
                     self.go_on(role);
                 }
             }
+            Relief::NewestMap => self.put_newest_map_back(),
             Relief::Mend(links) => {
                 if let Some((one, other)) = links.first() {
                     self.note(format_args!("mended: {one}, {other} and {} links", links.len()));
@@ -156,13 +191,52 @@ impl World {
         }
     }
 
-    /// Ends a process that is up, and schedules its return. A node that is to forget what it knows
-    /// does so if the promise still holds then.
-    pub(super) fn crash_for_a_while(&mut self, role: Role, forgets: bool) {
+    /// What becomes of the disk of a node that crashes.
+    fn harm(&mut self) -> Harm {
+        let Faults { amnesia_percent, aged_percent, torn_percent, .. } = self.options.faults;
+        if self.rng.chance(amnesia_percent, 100) {
+            Harm::Lost
+        } else if aged_percent > 0 && self.rng.chance(aged_percent, 100) {
+            Harm::Aged
+        } else if torn_percent > 0 && self.rng.chance(torn_percent, 100) {
+            Harm::Torn
+        } else {
+            Harm::None
+        }
+    }
+
+    /// Stops the controller and puts an older copy of its store back. Somebody notices after a
+    /// while and puts the newest back.
+    fn put_old_map_back(&mut self) {
+        let role = Role::Controller(self.leader);
+        let nodes = (0..self.cast.nodes).map(Role::Node);
+        let all_up = nodes.chain([role]).all(|role| self.process(role).state == State::Up);
+        let Some(old) = self.old_maps.front().cloned().filter(|_| all_up) else { return };
+        self.note(format_args!("an old map is put back: revision {}", old.map.revision));
+        self.stats.maps_aged += 1;
+        self.crash(role, Harm::None);
+        self.newest_map = self.saved.replace(old);
+        let until = self.now + Duration::from_secs(1) + self.length();
+        self.queue.schedule(until, Event::Relief(Relief::NewestMap));
+    }
+
+    pub(super) fn put_newest_map_back(&mut self) {
+        let Some(newest) = self.newest_map.take() else { return };
+        self.note(format_args!("the newest map is put back: revision {}", newest.map.revision));
+        let role = Role::Controller(self.leader);
+        if self.process(role).is_up() {
+            self.crash(role, Harm::None);
+        }
+        self.saved = Some(newest);
+    }
+
+    /// Ends a process that is up, and schedules its return. A node whose disk is to be harmed comes
+    /// back so if the promise still holds then.
+    pub(super) fn crash_for_a_while(&mut self, role: Role, harm: Harm) {
         if !self.process(role).is_up() {
             return;
         }
-        self.crash(role, forgets);
+        self.crash(role, harm);
         let back = self.now + self.length();
         self.queue.schedule(back, Event::Relief(Relief::Restart(role)));
     }
@@ -170,7 +244,7 @@ impl World {
     fn crash_controller(&mut self) {
         let role = Role::Controller(self.leader);
         if self.process(role).is_up() {
-            self.crash(role, false);
+            self.crash(role, Harm::None);
         }
     }
 

@@ -123,6 +123,7 @@ impl World {
     /// Ends all faults: everybody is up again, with what is left.
     fn heal(&mut self) {
         self.healed = true;
+        self.put_newest_map_back();
         self.net.heal();
         for role in self.cast.roles() {
             self.go_on(role);

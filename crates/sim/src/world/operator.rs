@@ -1,5 +1,6 @@
 //! What operators do in the middle of everything.
 
+use super::faults::Harm;
 use super::{Unit, World};
 use crate::actor::{focus, keys};
 use crate::check::Key;
@@ -34,7 +35,7 @@ impl World {
         self.pump(Unit::Master(self.leader.into()));
         // A machine that is taken out of the cluster is made ready for another use.
         if let Command::Remove(node) = command {
-            self.crash_for_a_while(Role::Node(node), true);
+            self.crash_for_a_while(Role::Node(node), Harm::Lost);
         }
     }
 

@@ -6,6 +6,7 @@
 //! (or no write) of the key was answered. So it counts what a client sees: detection, closing,
 //! settling, opening, and the client's own wait before it asks again.
 
+use super::faults::Harm;
 use super::{START, World};
 use crate::actor::Actor;
 use crate::many::in_parallel;
@@ -70,7 +71,7 @@ fn measure(seed: u64) -> Outages {
     world.run_until(at, |_| false);
     let node = world.any_node();
     let keys = world.keys_of(NodeId(node));
-    world.crash(Role::Node(node), false);
+    world.crash(Role::Node(node), Harm::None);
     let crashed = world.now;
     world.run_until(crashed + WATCH, |_| false);
     let answers = world.actors.iter().flat_map(|actor| actor.answers.iter().flatten());

@@ -1,5 +1,6 @@
 //! How roles come to life, and how they end.
 
+use super::faults::Harm;
 use super::process::{Process, State};
 use super::trips::Trips;
 use super::{Master, START, Shard, Switch, World};
@@ -16,7 +17,7 @@ use cluster::{ClusterId, Life, NodeId, Selection, StoreId};
 use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig, PartTimes};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use switch::{Directory, Pipeline};
@@ -55,6 +56,9 @@ impl World {
             actors,
             wakes: vec![Instant(u64::MAX); units],
             saved: None,
+            old_maps: VecDeque::new(),
+            newest_map: None,
+            aged: BTreeMap::new(),
             leader: 0,
             keyspaces: None,
             history: History::default(),
@@ -159,9 +163,9 @@ impl World {
         }
     }
 
-    /// Ends a process. A node that is to forget loses its disk with all that is on it, if the
-    /// promise still holds then ([`budget`](super::budget)).
-    pub(super) fn crash(&mut self, role: Role, forgets: bool) {
+    /// Ends a process. A node's disk is harmed if the promise still holds then
+    /// ([`budget`](super::budget)).
+    pub(super) fn crash(&mut self, role: Role, harm: Harm) {
         self.stats.crashes += 1;
         if self.trips.any_is_under_way() {
             let [nodes, switches, controllers] = &mut self.stats.crashes_on_trips;
@@ -182,8 +186,11 @@ impl World {
                 }
             }
             Role::Node(node) => {
-                let forgets = forgets && self.may_forget(node) && self.can_return_without(node);
-                self.crash_node(node, forgets);
+                let may = harm != Harm::None && self.may_forget(node);
+                // One older copy at a time: the others know better.
+                let may = may && (matches!(harm, Harm::Lost) || self.aged.is_empty());
+                let may = may && self.can_return_without(node);
+                self.crash_node(node, if may { harm } else { Harm::None });
             }
             Role::Controller(index) => {
                 if let Some(master) = self.controllers.get_mut(usize::from(index)) {
@@ -200,10 +207,11 @@ impl World {
         }
     }
 
-    fn crash_node(&mut self, node: u16, forgets: bool) {
+    fn crash_node(&mut self, node: u16, harm: Harm) {
         if let Some(asked) = self.asked.get_mut(usize::from(node)) {
             asked.clear();
         }
+        let forgets = harm == Harm::Lost;
         if forgets {
             self.stores += 1;
             self.stats.disks_lost += 1;
@@ -213,6 +221,13 @@ impl World {
         let store = StoreId(self.stores);
         // A crash after a sync and before the answers have left leaves everything on the disk.
         let synced = self.rng.chance(1, 2);
+        let ages = self.options.faults.aged_percent > 0;
+        let keeps_copy = ages && self.rng.chance(1, 2);
+        // Now and then only the store of one shard is put back.
+        let only = ages && self.rng.chance(1, 4);
+        let only = (harm == Harm::Aged && only).then(|| self.shards_of(node).start);
+        let syncs = 1 + self.below(8);
+        let mut aged = false;
         for index in self.shards_of(node) {
             let Some(shard) = self.shards.get_mut(index) else { continue };
             shard.flush_scheduled = false;
@@ -222,7 +237,22 @@ impl World {
             }
             let mut disk = machine.into_engine();
             disk.crash();
+            aged |= match harm {
+                Harm::Aged if only.is_none_or(|only| only == index) => disk.put_back(),
+                Harm::Torn => disk.lose_syncs(syncs.into()),
+                Harm::None | Harm::Lost | Harm::Aged => false,
+            };
+            if keeps_copy {
+                disk.keep_copy();
+            }
             shard.disk = Some(if forgets { Disk::new(store) } else { disk });
+        }
+        if aged {
+            self.stats.disks_aged += 1;
+            self.trips.forget(NodeId(node));
+            let life = self.process(Role::Node(node)).life;
+            self.aged.entry(NodeId(node)).or_insert((life, harm));
+            self.note(format_args!("the disk of node {node} is {harm:?}"));
         }
     }
 }

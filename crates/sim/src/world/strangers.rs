@@ -42,8 +42,8 @@ impl World {
         if op == Op::ChainWrite && self.rng.chance(1, 2) {
             header.set_op(Op::ChainStable as u8);
             header.set_key_len(0);
-            header.set_payload_len(0);
-            bytes.truncate(HEADER_LEN);
+            header.set_payload_len(STABLE_BYTES);
+            bytes.truncate(HEADER_LEN + usize::from(STABLE_BYTES));
         }
         wire::seal(&mut bytes);
         let delay = Duration::from_micros(self.rng.below(FORGED_WITHIN_US));
@@ -51,6 +51,8 @@ impl World {
     }
 }
 
+/// What follows the header of a CHAIN_STABLE; no CHAIN_WRITE is shorter.
+const STABLE_BYTES: u16 = 8;
 /// Further ahead than any write may be.
 const FAR: u64 = 1 << 50;
 /// More versions than a world lasts for.

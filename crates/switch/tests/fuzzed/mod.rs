@@ -93,7 +93,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
                 }
             }
         }
-        Body::ChainAck | Body::ChainCommit | Body::ChainStable | Body::ChainCopied => {
+        Body::ChainAck | Body::ChainCommit | Body::ChainStable { .. } | Body::ChainCopied => {
             assert!(packet.op().is_chain());
         }
         _ => assert!(packet.op().is_reply()),

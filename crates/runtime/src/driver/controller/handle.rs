@@ -43,6 +43,8 @@ pub enum Change {
     DrainNode(NodeId),
     /// Cancel that: the node keeps what it still holds.
     KeepNode(NodeId),
+    /// Believe what a node holds although its store is an older copy.
+    AcceptLoss(NodeId),
     /// Forget a node that holds nothing.
     RemoveNode(NodeId),
     /// Let running copies stand still, and begin none.

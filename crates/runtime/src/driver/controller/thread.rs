@@ -149,6 +149,7 @@ impl Thread {
             Change::AddNode { node, control } => self.controller.add_node(now, node, control),
             Change::DrainNode(id) => self.controller.drain_node(now, id),
             Change::KeepNode(id) => self.controller.keep_node(now, id),
+            Change::AcceptLoss(id) => self.controller.accept_loss(now, id),
             Change::RemoveNode(id) => self.controller.remove_node(now, id),
             Change::PinKey(it) => self.controller.pin(now, &it.keyspace, &it.key),
             Change::UnpinKey(it) => self.controller.unpin(now, &it.keyspace, &it.key),

@@ -30,8 +30,8 @@ fn partition(id: u32, first: u128, last: u128) -> Partition {
         epoch: Epoch(1),
         chain: vec![NodeId(2), NodeId(1)],
         since: vec![1, 1],
-        joining: false,
         open: true,
+        ..Partition::default()
     }
 }
 
@@ -54,6 +54,8 @@ fn sound(node: &NodeHandle) -> Assignment {
         cluster: ClusterId(3),
         node: NodeId(1),
         store: node.store(),
+        life: None,
+        aged: 0,
         switch: node.spec().endpoint,
         copy_bytes_per_s: 1_000,
         nodes: vec![node.spec(), other],
@@ -102,7 +104,7 @@ fn a_closed_partition_is_reported_settled_whichever_shard_has_it() {
     }
     let report = obey(&member, assign(assignment)).unwrap();
     let MemberReport::Node(report) = report.state else { panic!("{report:?}") };
-    let mut settled: Vec<_> = report.settled.iter().map(|(partition, _)| partition.0).collect();
+    let mut settled: Vec<_> = report.settled.iter().map(|it| it.partition.0).collect();
     settled.sort_unstable();
     assert_eq!(settled, [1, 2]);
     assert_eq!(report.cluster, Some(ClusterId(3)));

@@ -1,0 +1,164 @@
+//! Who of a closed chain holds what was acknowledged: pure functions of what its nodes say.
+//!
+//! Members that have settled in one epoch hold the same. One that does not has come back with less
+//! than it had acknowledged: an older copy of its store, or one whose end is missing. It is found
+//! here, before the chain opens, and by nothing but what it holds.
+
+use cluster::{NodeId, Partition, Returned, Settled};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// What came of comparing the nodes of a closed chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// Those that do not hold what the chain holds, in its order.
+    pub(crate) behind: Vec<NodeId>,
+    /// One of those that can be sent what it lacks: all after this version.
+    pub(crate) resumes: Option<(NodeId, u64)>,
+}
+
+/// How far what a member holds is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Trust {
+    /// Its store does not remember the life that it was known by: not at all by itself.
+    None,
+    /// It has begun another life, and what was synced in the one before is there.
+    Remembers,
+    /// It has been in the chain all the time.
+    Stayed,
+}
+
+/// Compares the members of a chain, and its joiner if that is whole, which all have settled. `None`
+/// if nobody who is left can be believed: an operator has to decide.
+pub(crate) fn compare(
+    partition: &Partition,
+    settled: &BTreeMap<NodeId, Settled>,
+    whole: bool,
+) -> Option<Comparison> {
+    let of = |node: NodeId| settled.get(&node).copied().unwrap_or_default();
+    let held = |node: NodeId| (of(node).newest, of(node).history, of(node).digest);
+    let mut groups: BTreeMap<(u64, u64, u64), Vec<NodeId>> = BTreeMap::new();
+    for member in partition.members() {
+        groups.entry(held(*member)).or_default().push(*member);
+    }
+    // Of those that have begun another life the newest is right: who is older was put back. Of two
+    // that were told the same newest version it is who had more for certain.
+    let rank = |((newest, ..), members): &(&(u64, u64, u64), &Vec<NodeId>)| {
+        let trust = members.iter().map(|node| trust(partition, *node)).max();
+        let base = members.iter().map(|node| of(*node).base.unwrap_or(u64::MAX)).max();
+        (trust, *newest, base, members.len(), Reverse(members.first().copied()))
+    };
+    let (right, agree) = groups.iter().max_by_key(rank)?;
+    if agree.iter().all(|node| trust(partition, *node) == Trust::None) {
+        return None;
+    }
+    let joiner = partition.joiner().filter(|_| whole);
+    let compared = partition.members().iter().copied().chain(joiner);
+    let behind: Vec<NodeId> = compared.filter(|node| held(*node) != *right).collect();
+    // A tombstone that is collected is sent to nobody, so whoever lacks one of those lacks more
+    // than can be sent. Who is wrong after it was sent what it lacked holds what nobody knows of.
+    let collected = agree.iter().map(|node| of(*node).collected).max().unwrap_or(0);
+    let again = |node: NodeId| partition.resumes.is_some() && partition.joiner() == Some(node);
+    let can_resume = |node: NodeId| of(node).base.filter(|base| *base >= collected && !again(node));
+    let taken = partition.joiner().is_some() && joiner.is_none();
+    let resumes = behind.iter().find_map(|node| Some((*node, can_resume(*node)?)));
+    Some(Comparison { resumes: resumes.filter(|_| !taken), behind })
+}
+
+fn trust(partition: &Partition, node: NodeId) -> Trust {
+    match partition.returned.iter().find(|it| it.node == node) {
+        None => Trust::Stayed,
+        Some(Returned { remembers: true, .. }) => Trust::Remembers,
+        Some(Returned { remembers: false, .. }) => Trust::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::Epoch;
+
+    /// A chain of nodes 1 to 3, who has returned of them (and whether that remembers), and what
+    /// each holds: newest version, digest, base.
+    fn case(
+        returned: &[(u16, bool)],
+        held: [(u64, u64, Option<u64>); 3],
+    ) -> (Partition, BTreeMap<NodeId, Settled>) {
+        let returned = returned.iter();
+        let returned =
+            returned.map(|(id, remembers)| Returned { node: NodeId(*id), remembers: *remembers });
+        let partition = Partition {
+            epoch: Epoch(5),
+            chain: [1, 2, 3].map(NodeId).to_vec(),
+            since: vec![1; 3],
+            returned: returned.collect(),
+            ..Partition::default()
+        };
+        let settled = (1..).zip(held).map(|(id, (newest, digest, base))| {
+            (NodeId(id), Settled { newest, digest, base, collected: 40, ..Settled::default() })
+        });
+        (partition, settled.collect())
+    }
+
+    fn behind(returned: &[(u16, bool)], held: [(u64, u64, Option<u64>); 3]) -> Option<Vec<u16>> {
+        let (partition, settled) = case(returned, held);
+        let comparison = compare(&partition, &settled, false)?;
+        Some(comparison.behind.iter().map(|node| node.0).collect())
+    }
+
+    const SAME: (u64, u64, Option<u64>) = (105, 7, None);
+
+    #[test]
+    fn those_that_hold_the_same_are_all_members() {
+        assert_eq!(behind(&[], [SAME; 3]), Some(vec![]));
+        assert_eq!(behind(&[(1, true), (2, false)], [SAME; 3]), Some(vec![]));
+    }
+
+    #[test]
+    fn who_stayed_is_right_about_who_came_back() {
+        let old = (60, 3, Some(50));
+        assert_eq!(behind(&[(2, true)], [SAME, old, SAME]), Some(vec![2]));
+        // Were there two that came back with the same old store, or one that knows too much.
+        assert_eq!(behind(&[(2, true), (3, true)], [SAME, old, old]), Some(vec![2, 3]));
+        assert_eq!(behind(&[(2, true)], [SAME, (200, 9, Some(99)), SAME]), Some(vec![2]));
+    }
+
+    #[test]
+    fn of_those_that_all_came_back_the_newest_is_right() {
+        let all = [(1, true), (2, true), (3, true)];
+        assert_eq!(behind(&all, [SAME, (60, 3, Some(50)), (60, 3, Some(50))]), Some(vec![2, 3]));
+        // Told the newest version by the others, two have the same hole.
+        let (full, hole) = ((105, 7, Some(103)), (105, 8, Some(50)));
+        assert_eq!(behind(&all, [full, hole, hole]), Some(vec![2, 3]));
+    }
+
+    #[test]
+    fn who_does_not_remember_is_believed_only_with_another() {
+        let all = [(1, false), (2, false), (3, false)];
+        assert_eq!(behind(&all, [SAME; 3]), None);
+        let some = [(1, false), (2, false), (3, true)];
+        let old = (60, 3, Some(50));
+        assert_eq!(behind(&some, [SAME, SAME, old]), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn who_is_behind_is_sent_what_it_lacks_if_no_lost_deletion_is_among_it() {
+        for (base, resumes) in
+            [(50, Some((NodeId(2), 50))), (40, Some((NodeId(2), 40))), (39, None)]
+        {
+            let (partition, settled) = case(&[(2, true)], [SAME, (60, 3, Some(base)), SAME]);
+            let found = compare(&partition, &settled, false).unwrap();
+            assert_eq!(found.resumes, resumes);
+        }
+        let (partition, settled) = case(&[(2, true)], [SAME, (60, 3, None), SAME]);
+        assert_eq!(compare(&partition, &settled, false).unwrap().resumes, None);
+    }
+
+    #[test]
+    fn a_joiner_is_compared_when_it_is_whole_and_never_right_against_the_members() {
+        let (partition, settled) = case(&[], [SAME, SAME, (300, 9, None)]);
+        let partition = Partition { joining: true, ..partition };
+        assert_eq!(compare(&partition, &settled, false), Some(Comparison::default()));
+        assert_eq!(compare(&partition, &settled, true).unwrap().behind, [NodeId(3)]);
+    }
+}
