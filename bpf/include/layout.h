@@ -157,6 +157,7 @@ enum kw_code {
 	KW_CODE_NOT_A_NUMBER = 0x03,
 	KW_CODE_OVERFLOW = 0x04,
 	KW_CODE_PARTS_MISSING = 0x05,
+	KW_CODE_FULL = 0x06,
 	KW_CODE_STALE_EPOCH = 0x10,
 	KW_CODE_NOT_OWNER = 0x11,
 	KW_CODE_OVERLOADED = 0x12,
@@ -203,6 +204,15 @@ enum kw_drop {
 	KW_DROP_STANDBY = 0x18,
 	KW_DROP_CONTENDED = 0x19,
 	KW_DROP_IMPLAUSIBLE = 0x1a,
+	KW_DROP_NO_ROOM = 0x1b,
+};
+
+/* How much room a node has for new data, from much to none: `count` of CHAIN_ACK and CHAIN_COMMIT. */
+enum kw_room {
+	KW_ROOM_PLENTY = 0x00,
+	KW_ROOM_TIGHT = 0x01,
+	KW_ROOM_FULL = 0x02,
+	KW_ROOM_SHUT = 0x03,
 };
 
 /* What a chain write does to its key. */

@@ -64,6 +64,8 @@ pub enum Refusal {
     /// Not all parts of a big value were there when it was to become the value of its key: too long
     /// a time had passed since the last one was written.
     PartsMissing,
+    /// A node of the key's chain has no room for more: its memory or its disk is full.
+    Full,
 }
 
 /// Why nobody knows.
@@ -175,7 +177,8 @@ impl Refusal {
             | Code::Uncertain
             | Code::Settling
             | Code::NoSession
-            | Code::PartsMissing => return None,
+            | Code::PartsMissing
+            | Code::Full => return None,
         })
     }
 }
@@ -215,6 +218,10 @@ impl fmt::Display for Refusal {
                 f.write_str("the value was replaced while it was read; read it again")
             }
             Self::Damaged => f.write_str("what was read is not the value that was written"),
+            Self::Full => f.write_str(
+                "a node that holds the key is full; delete something, let values expire, or add \
+                 nodes (see `keyway status`)",
+            ),
             Self::PartsMissing => f.write_str(
                 "parts of the value were given up because nothing came for too long; send it again",
             ),

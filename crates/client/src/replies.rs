@@ -96,8 +96,13 @@ impl Client {
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
         let code = Code::from_wire(header.code()).ok_or(DropReason::BadBody)?;
-        if code == Code::PartsMissing {
-            return self.take_refusal(now, seq, header, Refusal::PartsMissing);
+        let without_effect = match code {
+            Code::PartsMissing => Some(Refusal::PartsMissing),
+            Code::Full => Some(Refusal::Full),
+            _ => None,
+        };
+        if let Some(why) = without_effect {
+            return self.take_refusal(now, seq, header, why);
         }
         let reply =
             answer::single(code, header.object_version(), body).ok_or(DropReason::BadBody)?;

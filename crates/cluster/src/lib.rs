@@ -12,6 +12,7 @@ mod numbers;
 mod order;
 mod plant;
 mod range_table;
+mod resources;
 mod text;
 
 pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, Trip, window};
@@ -26,3 +27,4 @@ pub use order::{
 };
 pub use plant::Plant;
 pub use range_table::RangeTable;
+pub use resources::Resources;

@@ -5,7 +5,7 @@
 
 use crate::{
     ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId, NodeSpec,
-    Partition, PartitionId, StoreId, text,
+    Partition, PartitionId, Resources, StoreId, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -210,6 +210,9 @@ pub struct NodeReport {
     /// it does not say.
     #[serde(default)]
     pub busy_us: u64,
+    /// What it takes of its machine.
+    #[serde(default)]
+    pub resources: Resources,
 }
 
 impl NodeReport {
@@ -245,6 +248,7 @@ impl NodeReport {
             pending: all().map(|it| it.pending).sum(),
             waiting: all().map(|it| it.waiting).sum(),
             busy_us: all().map(|it| it.busy_us).sum(),
+            resources: Resources::of_shards(all().map(|it| it.resources)),
         }
     }
 }

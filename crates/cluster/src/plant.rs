@@ -123,6 +123,12 @@ pub enum Plant {
     SkipBehindParts,
     /// Node: a key that is deleted goes on being counted.
     MiscountKeys,
+    /// Node: a member without room refuses what comes down the chain.
+    MembersRefuse,
+    /// Node: that there was no room is answered, and not kept on record.
+    FullUnrecorded,
+    /// Node: there is no reserve: one that is full refuses deletes, too.
+    NoReserve,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
     /// Controller: a trip goes on though a node of its row has gone or begun another life.
@@ -155,7 +161,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 72] = [
+    pub const ALL: [Self; 75] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -214,6 +220,9 @@ impl Plant {
         Self::AbandonUnrecorded,
         Self::SkipBehindParts,
         Self::MiscountKeys,
+        Self::MembersRefuse,
+        Self::FullUnrecorded,
+        Self::NoReserve,
         Self::NodesBeforeSwitch,
         Self::KeepTripAfterLoss,
         Self::RepeatStays,

@@ -32,6 +32,24 @@ pub(crate) mod endpoint {
     }
 }
 
+/// Room by its name.
+pub(crate) mod room {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use wire::Room;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references in")]
+    pub(crate) fn serialize<S: Serializer>(it: &Room, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(it.name())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Room, D::Error> {
+        let name = String::deserialize(from)?;
+        let found = Room::ALL.into_iter().find(|room| room.name() == name);
+        found.ok_or_else(|| D::Error::custom("no name of how much room there is"))
+    }
+}
+
 /// Bytes as hexadecimal digits.
 pub(crate) mod hex {
     use data_encoding::HEXLOWER_PERMISSIVE;

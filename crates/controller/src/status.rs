@@ -9,7 +9,7 @@ use crate::decisions::Decision;
 use crate::hot::HotDecision;
 use cluster::{
     ClusterId, Epoch, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
-    PartitionId,
+    PartitionId, Resources,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -242,6 +242,9 @@ pub struct NodeLoad {
     /// Microseconds of processor time that it says it has used since it started.
     #[serde(default)]
     pub busy_us: u64,
+    /// What it says it takes of its machine.
+    #[serde(default)]
+    pub resources: Resources,
 }
 
 fn ms_between(from: Instant, to: Instant) -> u64 {

@@ -27,7 +27,7 @@ impl<E: Engine> Node<E> {
         let newest = self.directory.as_ref().map_or(0, |d| d.revision);
         let overtaken = newest >= assignment.revision || self.seats.revision > assignment.revision;
         let for_another = assignment.life.is_some_and(|life| life != self.config.life);
-        if foreign || overtaken || for_another {
+        if foreign || overtaken || for_another || self.stock.is_frozen() {
             return;
         }
         self.dirty = true;

@@ -117,12 +117,21 @@ impl Replica {
             ordered: 1,
             ..ChainWriteBody::default()
         };
-        let (code, effect) = match failed {
-            Some(_) => (Code::CasMismatch, Effect::None),
+        let no_room = found.iter().find(|(step, state)| match step.change {
+            Change::Put { value, expiry_ms } => self.lacks_room(ctx, state, value.len(), expiry_ms),
+            Change::Delete | Change::None => false,
+        });
+        let none = match (failed, no_room) {
+            (Some(((step, state), index)), _) => Some((Code::CasMismatch, step, state, index)),
+            (None, Some((step, state))) => Some((Code::Full, step, state, 0)),
+            (None, None) => None,
+        };
+        let (code, effect) = match none {
+            Some((code, ..)) => (code, Effect::None),
             None => (Code::Ok, Effect::Batch),
         };
         let fixed = ChainWriteBody { effect: effect as u8, ..fixed };
-        if let Some(((step, state), index)) = failed {
+        if let Some((_, step, state, index)) = none {
             // Of the others nothing is said: it is a failed write of this key alone.
             let key_len = u16::try_from(step.key.len()).expect("keys are at most KEY_MAX long");
             let header = Header { code: code as u8, key_len, ..*request };

@@ -128,6 +128,9 @@ impl Replica {
         if self.uploads.is_dropped(&name) || is_pending() {
             return Err(Code::PartsMissing);
         }
+        if !self.has_room_for_parts(ctx) {
+            return Err(Code::Full);
+        }
         // What is due by then has been idle for as long as it takes at need.
         let idle_since = ctx.now + (ctx.part_times.idle - ctx.part_times.idle_at_need());
         let known = self.uploads.open.contains(&name);
@@ -286,10 +289,16 @@ impl Replica {
     }
 
     /// A record was written. If it is a part's, its upload goes on.
-    pub(crate) fn see_part<E: Engine>(&mut self, ctx: &Context<'_, E>, at: &KeyRef<'_>) {
+    pub(crate) fn see_part<E: Engine>(
+        &mut self,
+        ctx: &Context<'_, E>,
+        at: &KeyRef<'_>,
+        record: &Record<'_>,
+    ) {
         let Some(part) = PartKey::parse(at.key) else { return };
         let check_at = ctx.now + ctx.part_times.idle;
         let name = name(part.key, part.upload);
+        self.uploads.grow(&name, record.value.len());
         let counted = self.uploads.open.get(&name).copied().unwrap_or(0);
         self.uploads.open.insert(name.clone(), check_at, counted);
         if !self.is_head() {
@@ -301,6 +310,11 @@ impl Replica {
             .find(|index| !self.has_part(ctx, keyspace, PartKey { index: *index, ..part }));
         let counted = next.unwrap_or(counted + COUNT_EACH);
         self.uploads.open.insert(name, check_at, counted);
+    }
+
+    /// Bytes of parts of uploads that are not values yet.
+    pub(crate) fn upload_bytes(&mut self) -> u64 {
+        self.uploads.bytes()
     }
 
     /// Uploads that are not values, or not any more, and whose parts are still here.

@@ -55,10 +55,12 @@ impl Replica {
                 self.handle_chain_write(ctx, &write)
             }
             Body::ChainAck => {
+                self.behind.hear(ctx.now, header.count);
                 self.handle_ack(ctx, header.object_version);
                 Ok(())
             }
             Body::ChainCommit => {
+                self.behind.hear(ctx.now, header.count);
                 self.handle_commit(ctx, header.object_version);
                 Ok(())
             }
@@ -102,6 +104,9 @@ impl Replica {
         }
         if !self.knows_bases(ctx, write) {
             return Err(DropReason::OutOfOrder);
+        }
+        if ctx.refuses_writes() {
+            return Err(DropReason::NoRoom);
         }
         if self.is_last() {
             self.commit(ctx, write);
@@ -280,7 +285,7 @@ impl Replica {
         if tombstone && ctx.plant == Some(Plant::CollectAtOnce) {
             ctx.engine.remove(&at);
         } else {
-            self.see_part(ctx, &at);
+            self.see_part(ctx, &at, &record);
         }
         self.spread_state(ctx, write.key, version);
         if ctx.plant == Some(Plant::ForgetSuperseded) {
@@ -330,7 +335,10 @@ impl Replica {
         let Some(to) = ctx.directory.endpoint(member, self.id()).filter(|_| ctx.leased) else {
             return;
         };
-        let header = self.message_header(ctx, place, op, version);
+        let mut header = self.message_header(ctx, place, op, version);
+        if matches!(op, Op::ChainAck | Op::ChainCommit) {
+            header.count = self.room(ctx) as u8;
+        }
         ctx.out.push(to, |out| {
             wire::emit(out, &header, &[payload]);
         });

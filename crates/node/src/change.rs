@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::history::History;
 use crate::notes::session_name;
 use crate::replica::{Context, Replica};
+use crate::room::Behind;
 use crate::seats::Seat;
 use cluster::{Partition, Plant, Settled};
 use wire::{ChainStableBody, DropReason, Op};
@@ -90,6 +91,7 @@ impl Replica {
     /// none.
     pub(crate) fn enter<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.settled = false;
+        self.behind = Behind::default();
         if !self.is_joiner() {
             self.whole = true;
             // Only those that hold the same are in an open chain.

@@ -26,6 +26,8 @@ pub(crate) struct Copies {
     /// Of two keys with the same place the last that came.
     table: BTreeMap<Place, Held>,
     bytes: usize,
+    /// Whether there is little room, so that few are held.
+    few: bool,
     /// Where the search for one that nobody reads goes on.
     hand: Option<Place>,
 }
@@ -98,20 +100,37 @@ impl Copies {
         if let Some(old) = self.table.insert(place, copy) {
             self.bytes -= old.bytes();
         }
-        while self.table.len() > COPIES_MAX || self.bytes > BYTES_MAX {
-            self.drop_one(place);
+        while self.table.len() > COPIES_MAX || self.bytes > self.bytes_max() {
+            self.drop_one(Some(place));
         }
         version
     }
 
+    /// Bytes that they take, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    /// Says whether there is room for many.
+    pub(crate) fn limit(&mut self, many: bool) {
+        self.few = !many;
+        while self.bytes > self.bytes_max() {
+            self.drop_one(None);
+        }
+    }
+
+    fn bytes_max(&self) -> usize {
+        if self.few { FEW_BYTES_MAX } else { BYTES_MAX }
+    }
+
     /// Drops a copy that was not read since the hand last came by; not the newcomer.
-    fn drop_one(&mut self, newcomer: Place) {
+    fn drop_one(&mut self, newcomer: Option<Place>) {
         loop {
             let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
             let next = self.table.range_mut((after, Bound::Unbounded)).next();
             self.hand = next.as_ref().map(|(place, _)| **place);
             let Some((place, held)) = next else { continue };
-            if *place != newcomer && !std::mem::take(&mut held.read) {
+            if Some(*place) != newcomer && !std::mem::take(&mut held.read) {
                 break;
             }
         }
@@ -302,6 +321,8 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
 const COPIES_MAX: usize = 4_096;
 /// Bytes that they take at most: as many with values of 2 KB, so that the count is what bounds.
 const BYTES_MAX: usize = 8 << 20;
+/// The same when there is little room: a few of the largest.
+const FEW_BYTES_MAX: usize = 64 << 10;
 /// What a copy takes beside key and value, about.
 const ENTRY_BYTES: usize = 128;
 

@@ -340,6 +340,9 @@ impl Replica {
         header: &Header,
         entries: &CopyEntries<'_>,
     ) -> Result<(), DropReason> {
+        if !self.whole && ctx.refuses_copies() {
+            return Err(DropReason::NoRoom);
+        }
         if !self.whole {
             for entry in entries.iter() {
                 self.take_copied(ctx, &entry)?;
@@ -412,7 +415,7 @@ impl Replica {
             self.write_state(ctx, &at, record);
         }
         if !record.tombstone {
-            self.see_part(ctx, &at);
+            self.see_part(ctx, &at, record);
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ impl<E: Engine> Node<E> {
     pub fn install_hot(&mut self, now: Instant, order: Arc<HotOrder>) {
         let ours = self.seats.cluster.is_none_or(|cluster| cluster == order.cluster);
         let can_be = ours && is_plausible_revision(now, order.revision);
-        if !can_be || !self.hot.install(&mut self.engine, order) {
+        if !can_be || self.stock.is_frozen() || !self.hot.install(&mut self.engine, order) {
             return;
         }
         self.dirty = true;

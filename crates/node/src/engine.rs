@@ -275,6 +275,10 @@ pub trait Engine {
     /// Identity of this memory.
     fn store_id(&self) -> StoreId;
 
+    /// Bytes of memory that it takes, about: a total that it keeps, for it is asked for with every
+    /// packet.
+    fn usage(&self) -> u64;
+
     /// How many keys it holds, tombstones included; an estimate will do.
     fn len(&self) -> usize;
 

@@ -13,6 +13,7 @@ use crate::read::handle_mget;
 use crate::replica::{Context, Replica};
 use crate::reply::refuse;
 use crate::roam::{Roaming, handle_commit, handle_end, handle_fetch, handle_roaming, is_passed_on};
+use crate::room::Stock;
 use crate::seats::Seats;
 use crate::serve::{describe, serve};
 use crate::session::SESSIONS_MAX;
@@ -76,6 +77,7 @@ pub struct Node<E: Engine> {
     pub(crate) part_times: PartTimes,
     pub(crate) sessions_max: usize,
     pub(crate) turn: Turn,
+    pub(crate) stock: Stock,
     pub(crate) plant: Option<Plant>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -98,7 +100,8 @@ impl Lookup<'_> {
 /// The parts of a node that its replicas work with, and those that they are kept in. A macro, so
 /// that the borrows stay apart.
 macro_rules! context {
-    ($node:ident, $directory:ident, $now:expr, $load:expr) => {
+    ($node:ident, $directory:ident, $now:expr, $load:expr) => {{
+        let room = $node.stock.room($node.engine.usage());
         Context {
             now: $now,
             load: $load,
@@ -114,10 +117,12 @@ macro_rules! context {
             part_times: $node.part_times,
             sessions_max: $node.sessions_max,
             turn: &mut $node.turn,
+            room,
+            uploads_full: $node.stock.uploads_full(),
             plant: $node.plant,
             scratch: &mut $node.scratch,
         }
-    };
+    }};
 }
 pub(crate) use context;
 
@@ -150,6 +155,7 @@ impl<E: Engine> Node<E> {
             part_times: PartTimes::default(),
             sessions_max: SESSIONS_MAX,
             turn: Turn::default(),
+            stock: Stock::default(),
             plant: None,
             scratch: Vec::new(),
         }
@@ -214,6 +220,7 @@ impl<E: Engine> Node<E> {
             }
             Err(reason) => return Err(reason),
         };
+        self.stock.admits(op)?;
         if let Body::Describe { name } = body {
             describe(&mut ctx, &header, name);
             return Ok(());
@@ -317,6 +324,13 @@ impl<E: Engine> Node<E> {
     /// The instant named by [`poll_timeout`](Self::poll_timeout) has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.dirty = true;
+        if self.stock.is_frozen() {
+            self.next_sweep = now + SWEEP_EVERY;
+            return;
+        }
+        if now >= self.next_sweep {
+            self.take_stock();
+        }
         let Some(directory) = &self.directory else { return };
         let mut ctx = context!(self, directory, now, 0);
         for (partition, version) in take_due(ctx.timers, now) {
@@ -385,6 +399,9 @@ impl<E: Engine> Node<E> {
     /// When to call [`handle_timeout`](Self::handle_timeout), if no packet comes first.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.directory.as_ref()?;
+        if self.stock.is_frozen() {
+            return Some(self.next_sweep);
+        }
         let resend = self.timers.first().map(|(due, ..)| *due);
         let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet).min(self.next_tidy);

@@ -11,6 +11,7 @@ use crate::homecoming::Homecomings;
 use crate::hot::Hot;
 use crate::marks::Marks;
 use crate::notes::pending_name;
+use crate::room::Behind;
 use crate::session::{Outcome, Sessions};
 use crate::spread::Spreads;
 use crate::timers::Timers;
@@ -21,7 +22,7 @@ use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
 use machine::{Instant, Outbox, RttEstimator, Twice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::{ChainWriteBody, Code, Effect, Header, Op};
+use wire::{ChainWriteBody, Code, Effect, Header, Op, Room};
 
 /// What a replica works with while it handles one packet: everything of the node but the replica.
 pub(crate) struct Context<'a, E> {
@@ -44,6 +45,9 @@ pub(crate) struct Context<'a, E> {
     pub(crate) plant: Option<Plant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
+    /// This node's own room.
+    pub(crate) room: Room,
+    pub(crate) uploads_full: bool,
     /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
     /// back.
     pub(crate) scratch: &'a mut Vec<u8>,
@@ -178,6 +182,8 @@ pub(crate) struct Replica {
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Versions pending per key, ascending.
     by_key: BTreeMap<Box<[u8]>, Vec<u64>>,
+    pub(crate) pending_bytes: u64,
+    pub(crate) behind: Behind,
     /// Version pending per request id.
     pub(crate) by_request: BTreeMap<(u64, u64), u64>,
     /// Batches among the pending writes.
@@ -226,6 +232,8 @@ impl Replica {
             digest: Digest::default(),
             pending: BTreeMap::new(),
             by_key: BTreeMap::new(),
+            pending_bytes: 0,
+            behind: Behind::default(),
             by_request: BTreeMap::new(),
             batches: BTreeSet::new(),
             kept_back: BTreeSet::new(),
@@ -408,6 +416,7 @@ impl Replica {
         }
         timers.insert((due, self.partition.id, version));
         let pending = Pending { due, ..write.to_pending(now) };
+        self.pending_bytes += pending.bytes();
         assert!(self.pending.insert(version, pending).is_none(), "a version is recorded once");
     }
 
@@ -418,6 +427,7 @@ impl Replica {
         version: u64,
     ) -> Option<Pending> {
         let pending = self.pending.remove(&version)?;
+        self.pending_bytes -= pending.bytes();
         ctx.timers.remove(&(pending.due, self.partition.id, version));
         ctx.engine.note(self.id(), &pending_name(version), None);
         self.by_request.remove(&(pending.header.client, pending.header.seq));

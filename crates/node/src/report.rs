@@ -36,6 +36,7 @@ impl<E: Engine> Node<E> {
             pending: self.pending() as u64,
             waiting: 0,
             busy_us: 0,
+            resources: self.resources(),
         }
     }
 

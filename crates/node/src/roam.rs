@@ -51,6 +51,9 @@ type Overtaken = ArrayVec<(u64, Box<[u8]>), OVERTAKEN_MAX>;
 /// More than are ever on their way to one node, if nothing is lost.
 const OVERTAKEN_MAX: usize = 4;
 
+/// What a write takes beside key and value, about.
+const HELD_BYTES: usize = 200;
+
 /// Notes of what roams: no partition has this id.
 const ROAMING: PartitionId = PartitionId(u32::MAX);
 /// Name of the note of the orders, and first letter of those of keys.
@@ -126,6 +129,12 @@ impl Roaming {
         self.table.values().map(BTreeMap::len).sum()
     }
 
+    /// Bytes that they take, about. As many keys as a controller lets go on trips: few.
+    pub(crate) fn bytes(&self) -> u64 {
+        let held = self.table.values().flatten();
+        held.map(|(key, held)| (key.len() + held.bytes()) as u64).sum()
+    }
+
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&Held> {
         self.table.get(&keyspace)?.get(key)
     }
@@ -191,6 +200,11 @@ impl Roaming {
 impl Held {
     fn record(&self) -> Record<'_> {
         Record { version: self.version, expiry_ms: 0, tombstone: false, value: &self.value }
+    }
+
+    fn bytes(&self) -> usize {
+        let overtaken: usize = self.overtaken.iter().map(|(_, value)| value.len()).sum();
+        HELD_BYTES + self.value.len() + overtaken
     }
 
     /// Holds an older write until it is known to be committed; of too many the newest.

@@ -6,6 +6,7 @@ mod directory;
 mod hot;
 mod numbers;
 mod reconfigure;
+mod room;
 mod scans;
 mod sessions;
 mod trips;

@@ -10,7 +10,7 @@ use cluster::Plant;
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
 use wire::{
-    Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, New, Op, flag,
+    Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, New, Op, Room, flag,
     hop_flag,
 };
 
@@ -19,7 +19,7 @@ use wire::{
 pub(crate) struct State {
     /// Version of the write that made it; 0 if nothing is known of the key.
     pub(crate) version: u64,
-    expiry_ms: u64,
+    pub(crate) expiry_ms: u64,
     /// `None` if the key has no value.
     pub(crate) value: Option<Vec<u8>>,
 }
@@ -75,8 +75,14 @@ impl Replica {
         let state = ordered.then(|| self.state_for_update(ctx, request, key));
         let decided = |()| decide(body, keeps, state.as_ref(), ctx.plant);
         let decision = sealed.map_or_else(|code| Decision::none(code, 0), decided);
+        let decision = self.in_room(ctx, request, key, state.as_ref(), decision);
         if key.len() + decision.value.len() > ENTRY_MAX {
             refuse(ctx, request, op, Code::TooLarge);
+            return Ok(());
+        }
+        if decision.code == Code::Full && ctx.plant == Some(Plant::FullUnrecorded) {
+            let outcome = Outcome { origin: op, code: Code::Full, version: 0, result: 0 };
+            answer_write(ctx, request, &outcome);
             return Ok(());
         }
         let fixed = ChainWriteBody {
@@ -91,6 +97,32 @@ impl Replica {
         let header = Header { code: decision.code as u8, ..*request };
         self.order(ctx, &header, fixed, key, &decision.value);
         Ok(())
+    }
+
+    /// What is decided, unless the chain has no room for it.
+    fn in_room<'a, E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        state: Option<&State>,
+        decision: Decision<'a>,
+    ) -> Decision<'a> {
+        let reserves = ctx.plant != Some(Plant::NoReserve);
+        if decision.effect == Effect::Delete && !reserves && self.room(ctx) >= Room::Full {
+            return Decision::none(Code::Full, 0);
+        }
+        let Decision { effect: Effect::Put, expiry_ms, ref value, .. } = decision else {
+            return decision;
+        };
+        let lacks = |state: &State| self.lacks_room(ctx, state, value.len(), expiry_ms);
+        let lacks = match state {
+            // Nothing is looked up while there is room.
+            None if self.room(ctx) < Room::Full => false,
+            None => lacks(&self.newest_state(ctx, at, key)),
+            Some(state) => lacks(state),
+        };
+        if lacks { Decision::none(Code::Full, 0) } else { decision }
     }
 
     /// Whether neither sessions nor pending know a write. If they do, it is answered, unless that

@@ -5,6 +5,8 @@ mod form;
 #[cfg(test)]
 mod tests;
 
+use crate::disk::MinFreeDisk;
+use crate::memory::MaxMemory;
 use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
 use controller::{ControllerConfig, KeyspaceSpec};
@@ -86,6 +88,14 @@ pub struct NodeSection {
     /// Requests per second that each shard serves at most; without it as many as it can.
     #[serde(default)]
     pub max_rate: Option<NonZero<u32>>,
+    /// The most that it holds in memory, as `"2g"`: from there on it is full, and takes deletes.
+    /// Without it a share of what the machine has; `"unlimited"`: as much as there is.
+    #[serde(default)]
+    pub max_memory: MaxMemory,
+    /// With a durable engine: from so many free bytes of the disk on it is full, as `"1g"`. Without
+    /// it a twentieth of the file system or 1 GiB, whatever is less.
+    #[serde(default)]
+    pub min_free_disk: MinFreeDisk,
 }
 
 /// `[controller]`

@@ -16,6 +16,6 @@ pub use controller::{
 };
 pub use delivery::{Delivery, Line, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};
-pub use node::{NodeDriver, NodeHandle, NodeSnapshot, ShardEngine, ShardSnapshot};
+pub use node::{NodeDriver, NodeHandle, NodeLimits, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};
 pub use switch::{SwitchDriver, SwitchHandle, SwitchSnapshot};

@@ -8,6 +8,7 @@
 pub mod admin;
 pub mod clock;
 pub mod config;
+pub mod disk;
 pub mod driver;
 pub mod entropy;
 mod event_loop;
@@ -15,6 +16,7 @@ mod fatal;
 pub mod files;
 pub mod logging;
 mod mailbox;
+pub mod memory;
 pub mod metrics;
 pub use ::net;
 pub mod roles;

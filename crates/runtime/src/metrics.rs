@@ -5,7 +5,7 @@ mod samples;
 use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
 use crate::mailbox::MailError;
 use crate::roles::Roles;
-use cluster::{HotCount, Member, NodeId};
+use cluster::{HotCount, Member, NodeId, Resources};
 use controller::{CopyStatus, MemberState, Status};
 use wire::layout::metric;
 use wire::metric::Metric;
@@ -134,10 +134,27 @@ impl Samples {
         self.add_single(&metric::NODE_HOT_COPIES_SENT, nodes, |shard| {
             shard.counters.hot_copies_sent
         });
+        self.add_resources(nodes);
         let leased = |node: &NodeSnapshot| node.shards.iter().all(|shard| shard.leased);
         let rows =
             nodes.iter().map(|(id, node)| Sample::labelled([id.to_string()], leased(node).into()));
         self.add(&metric::NODE_LEASED, rows);
+    }
+
+    fn add_resources(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
+        self.add_single(&metric::NODE_UPLOAD_BYTES, nodes, |shard| shard.upload_bytes);
+        let mut add = |metric: &'static Metric, value: fn(&Resources) -> Option<u64>| {
+            let row = |(id, node): &(NodeId, NodeSnapshot)| {
+                let value = value(&node.report.resources)?;
+                Some(Sample::labelled([id.to_string()], value))
+            };
+            self.add(metric, nodes.iter().filter_map(row));
+        };
+        add(&metric::NODE_MEMORY_BYTES, |it| Some(it.memory));
+        add(&metric::NODE_MEMORY_MAX_BYTES, |it| it.memory_max);
+        add(&metric::NODE_DISK_FREE_BYTES, |it| it.disk_free);
+        add(&metric::NODE_DISK_FLOOR_BYTES, |it| it.disk_floor);
+        add(&metric::NODE_ROOM, |it| Some(it.room as u64));
     }
 
     /// A metric of nodes with a label of its own besides the node's.

@@ -2,9 +2,10 @@
 
 use crate::admin::Admin;
 use crate::config::{Config, EngineKind, NodeSection, SwitchSection};
+use crate::disk::{Disk, MinFreeDisk};
 use crate::driver::{
     ControllerDriver, ControllerError, ControllerPlan, FastPath, FastPathError, MapStore,
-    NodeDriver, ShardEngine, SwitchDriver, over_http,
+    NodeDriver, NodeLimits, ShardEngine, SwitchDriver, over_http,
 };
 use crate::entropy;
 use crate::files::Reserve;
@@ -17,7 +18,6 @@ use crate::store::{
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::net::{SocketAddr, SocketAddrV6};
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -155,7 +155,10 @@ impl Server {
         let storage = Storage::of(section);
         let reserve = Reserve::new(storage.files(section.shards));
         let sockets = open_sockets(id, section.listen, section.shards)?;
-        let driver = open_node(id, sockets, &storage, section.max_rate)?;
+        let memory = section.max_memory.of_each(1);
+        let limits = NodeLimits { rate: section.max_rate, memory };
+        let disk = storage.disk(section.min_free_disk)?;
+        let driver = open_node(id, sockets, &storage, limits, disk.as_ref())?;
         let roles = Roles { nodes: vec![driver.handle()], ..Roles::default() };
         let admin = open_admin("node", section.admin, roles.clone())?;
         let listen = section.listen;
@@ -259,6 +262,14 @@ impl Storage {
         Self::new(*engine, data.clone(), backend.clone(), *sync)
     }
 
+    /// The disk that it writes to, if it does.
+    pub(crate) fn disk(&self, floor: MinFreeDisk) -> Result<Option<Disk>, StartError> {
+        match self {
+            Self::Fjall(data, _) => open_disk(data, floor).map(Some),
+            Self::Memory | Self::Redis(..) | Self::Memcached(_) => Ok(None),
+        }
+    }
+
     /// What a checked configuration asks for: it has a directory for every fjall, and a backend for
     /// whatever needs one.
     pub(crate) fn new(
@@ -314,6 +325,11 @@ pub(crate) fn controller_files(members: usize) -> u64 {
     u64::try_from(members).unwrap_or(u64::MAX).saturating_mul(FILES_OF_LINE)
 }
 
+/// Watches over the disk below this directory.
+pub(crate) fn open_disk(data: &Path, floor: MinFreeDisk) -> Result<Disk, StartError> {
+    Disk::open(data, floor).map_err(|why| StartError::Directory { path: data.into(), why })
+}
+
 /// Starts a switch; if ports are named, also in the kernel.
 pub(crate) fn open_switch(
     service: SocketAddr,
@@ -342,37 +358,42 @@ pub(crate) fn open_sockets(
     NodeDriver::bind(listen, shards).map_err(|why| StartError::Bind { role, at: listen, why })
 }
 
-/// Starts a node on these sockets, one for each shard, each of which serves so many requests per
-/// second at most.
+/// Starts a node on these sockets, one for each shard.
 pub(crate) fn open_node(
     id: NodeId,
     sockets: Vec<Socket>,
     storage: &Storage,
-    max_rate: Option<NonZero<u32>>,
+    limits: NodeLimits,
+    disk: Option<&Disk>,
 ) -> Result<NodeDriver, StartError> {
     let shards = u16::try_from(sockets.len()).expect("there are fewer ports");
     let identity = |shard| ShardIdentity { node: id, shard, shards };
     match storage {
         Storage::Memory => {
             let open = |_| Ok(MemoryEngine::new(draw_store_id()?));
-            start_node(id, sockets, (0..shards).map(open), max_rate)
+            start_node(id, sockets, (0..shards).map(open), limits)
         }
         Storage::Fjall(data, policy) => {
             let open = |shard: u16| {
                 let dir = data.join(format!("shard-{shard}"));
-                Ok(FjallEngine::open(&dir, identity(shard), draw_store_id()?, *policy)?)
+                let id = draw_store_id()?;
+                let mut engine = FjallEngine::open(&dir, identity(shard), id, *policy)?;
+                if let Some(disk) = disk {
+                    engine.watch(disk);
+                }
+                Ok(engine)
             };
-            start_node(id, sockets, (0..shards).map(open), max_rate)
+            start_node(id, sockets, (0..shards).map(open), limits)
         }
         Storage::Redis(backend, policy) => {
             let open = |shard: u16| {
                 Ok(RedisBackend::open(backend, identity(shard), draw_store_id()?, *policy)?)
             };
-            start_node(id, sockets, (0..shards).map(open), max_rate)
+            start_node(id, sockets, (0..shards).map(open), limits)
         }
         Storage::Memcached(backend) => {
             let open = |_| Ok(MemcachedBackend::open(backend, draw_store_id()?)?);
-            start_node(id, sockets, (0..shards).map(open), max_rate)
+            start_node(id, sockets, (0..shards).map(open), limits)
         }
     }
 }
@@ -381,10 +402,10 @@ fn start_node<E: ShardEngine>(
     id: NodeId,
     sockets: Vec<Socket>,
     engines: impl Iterator<Item = Result<E, StartError>>,
-    max_rate: Option<NonZero<u32>>,
+    limits: NodeLimits,
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
-    NodeDriver::start(id, draw_life()?, sockets, engines, max_rate)
+    NodeDriver::start(id, draw_life()?, sockets, engines, limits)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 

@@ -12,19 +12,21 @@ mod plan;
 
 use crate::admin::Admin;
 use crate::config::EngineKind;
+use crate::disk::MinFreeDisk;
 use crate::driver::{
     ControllerDriver, ControllerHandle, ControllerPlan, Line, MapStore, MemberHandle, NodeDriver,
-    NodeHandle, SwitchDriver, SwitchHandle, in_process,
+    NodeHandle, NodeLimits, SwitchDriver, SwitchHandle, in_process,
 };
 use crate::entropy;
 use crate::files::Reserve;
 use crate::mailbox::MailError;
+use crate::memory::MaxMemory;
 use crate::metrics::Sources;
 use crate::net::Socket;
 use crate::roles::Roles;
 use crate::server::{
-    StartError, Storage, controller_files, open_admin, open_map_store, open_node, open_sockets,
-    open_switch, switch_files,
+    StartError, Storage, controller_files, open_admin, open_disk, open_map_store, open_node,
+    open_sockets, open_switch, switch_files,
 };
 use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
@@ -57,6 +59,10 @@ pub struct UpOptions {
     pub backends: Vec<BackendUrl>,
     /// What writes are safe from when they are answered, with a durable engine.
     pub sync: SyncPolicy,
+    /// The most that each node holds in memory.
+    pub max_memory: MaxMemory,
+    /// From how many free bytes of the disk on nodes are full, with a durable engine.
+    pub min_free_disk: MinFreeDisk,
     /// UDP address that clients are given; port 0 for any.
     pub service: SocketAddr,
     /// TCP address of the admin server; port 0 for any.
@@ -122,6 +128,10 @@ impl Embedded {
         }
         let reserve = Reserve::new(options.files());
         let switch = open_switch(options.service, options.switch_threads, &[])?;
+        // First of all: what it releases may be what the others need to start.
+        let data = options.data.as_deref();
+        let disk = data.map(|data| open_disk(data, options.min_free_disk)).transpose()?;
+        let limits = NodeLimits { rate: None, memory: options.max_memory.of_each(options.nodes) };
         // Opening the store locks the directory against a second cluster.
         let store = match &options.data {
             Some(data) => open_map_store(&data.join("controller"))?,
@@ -132,7 +142,8 @@ impl Embedded {
         plan.save(options)?;
         let mut nodes = Vec::new();
         for (id, sockets) in (1..).map(NodeId).zip(sockets) {
-            nodes.push(open_node(id, sockets, &storage(options, id), None)?);
+            let storage = storage(options, id);
+            nodes.push(open_node(id, sockets, &storage, limits, disk.as_ref())?);
         }
         let config = ControllerConfig {
             seed: plan.seed,
@@ -212,6 +223,8 @@ impl UpOptions {
             data: None,
             backends: Vec::new(),
             sync: SyncPolicy::Always,
+            max_memory: MaxMemory::default(),
+            min_free_disk: MinFreeDisk::default(),
             service: any,
             admin: any,
         }

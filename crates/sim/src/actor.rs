@@ -49,6 +49,7 @@ pub(crate) struct Actor {
     uploads: u64,
     reads_percent: u64,
     focus_percent: u64,
+    fresh_percent: u64,
     agenda: Agenda,
     /// When it wants to start its next request.
     next_at: Instant,
@@ -62,6 +63,8 @@ pub(crate) struct Actor {
     pub(crate) answers: Option<Vec<Answered>>,
     pub(crate) done: usize,
     pub(crate) unknown: usize,
+    /// Writes that were refused because a node was full.
+    pub(crate) refused: usize,
 }
 
 /// What it is to do.
@@ -154,6 +157,7 @@ impl Actor {
             uploads: 0,
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,
+            fresh_percent: options.load.fresh_percent,
             agenda: Agenda::Work,
             next_at: now + first,
             started: 0,
@@ -163,6 +167,7 @@ impl Actor {
             answers: None,
             done: 0,
             unknown: 0,
+            refused: 0,
         }
     }
 

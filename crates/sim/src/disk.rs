@@ -29,12 +29,17 @@ const UNDO_MAX: usize = 8;
 /// pieces, and large ones not thousands.
 const CLEARED_PART: usize = 8;
 
+/// What a record takes beside key and value.
+const ENTRY_BYTES: usize = 17;
+
 type RecordKey = (KeyspaceId, u128, Vec<u8>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Contents {
     records: BTreeMap<RecordKey, Stored>,
     notes: BTreeMap<(PartitionId, Vec<u8>), Vec<u8>>,
+    /// What all of that takes.
+    bytes: u64,
 }
 
 /// The committed state of a key, as the disk holds it.
@@ -142,7 +147,7 @@ impl Disk {
 impl Contents {
     /// Makes a change and gives back the one that undoes it.
     fn apply(&mut self, change: &Change) -> Change {
-        match change {
+        let undo = match change {
             Change::Record(key, Some(stored)) => {
                 Change::Record(key.clone(), self.records.insert(key.clone(), stored.clone()))
             }
@@ -151,7 +156,21 @@ impl Contents {
                 Change::Note(name.clone(), self.notes.insert(name.clone(), note.clone()))
             }
             Change::Note(name, None) => Change::Note(name.clone(), self.notes.remove(name)),
-        }
+        };
+        self.bytes = self.bytes + change.bytes() - undo.bytes();
+        undo
+    }
+}
+
+impl Change {
+    /// What there is of it afterwards.
+    fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Record((.., key), Some(stored)) => key.len() + stored.value.len() + ENTRY_BYTES,
+            Self::Note((_, name), Some(note)) => name.len() + note.len(),
+            Self::Record(_, None) | Self::Note(_, None) => 0,
+        };
+        bytes as u64
     }
 }
 
@@ -300,6 +319,10 @@ impl Engine for Disk {
 
     fn store_id(&self) -> StoreId {
         self.store_id
+    }
+
+    fn usage(&self) -> u64 {
+        self.live.bytes
     }
 
     fn len(&self) -> usize {

@@ -88,6 +88,8 @@ pub struct Load {
     pub big_percent: u64,
     /// Requests about keys of one tag, of those that are left: single ones, scans and counts.
     pub crowd_percent: u64,
+    /// Writes of keys that are never written again, of those that are left.
+    pub fresh_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
@@ -165,6 +167,9 @@ pub struct Faults {
     pub hot_every: Duration,
     /// Orders do not reach the active switch, or nodes, for a while.
     pub deaf_every: Duration,
+    /// A node has no room in memory or on its disk, for a while. Once the world has healed one goes
+    /// on without, and is not to be in anybody's way.
+    pub full_every: Duration,
     /// The longest that any of these lasts.
     pub length_max: Duration,
 }
@@ -225,14 +230,14 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
         let Self { plain_percent, many_percent, batch_percent, big_percent, .. } = self;
-        let Self { reads_percent, focus_percent, crowd_percent, .. } = self;
+        let Self { reads_percent, focus_percent, crowd_percent, fresh_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
              {focus_percent} % for two keys, {batch_percent} % of batches, {crowd_percent} % in a \
-             crowd{}{}{}{}",
+             crowd, {fresh_percent} % of new keys{}{}{}{}",
             if self.twins.is_some() { ", two of them with one keyhash" } else { "" },
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },
@@ -285,6 +290,7 @@ impl fmt::Display for Faults {
             ("key hot or cold", self.hot_every),
             ("deaf to orders", self.deaf_every),
             ("old map", self.old_map_every),
+            ("full", self.full_every),
         ];
         let on = kinds.iter().filter(|(_, every)| !every.is_zero());
         let on: Vec<String> = on.map(|(kind, every)| format!("{kind} each {every:?}")).collect();

@@ -43,6 +43,10 @@ pub struct Stats {
     pub maps_aged: u64,
     /// Other faults: pauses, slow processes, partitions, clogged links.
     pub disturbances: u64,
+    /// Nodes that ran out of room.
+    pub filled: u64,
+    /// Writes that were refused for that.
+    pub refused: usize,
     /// Interventions of operators.
     pub interventions: u64,
     /// Reads that copies of hot keys answered.
@@ -80,6 +84,8 @@ impl Stats {
             disks_aged: self.disks_aged + other.disks_aged,
             maps_aged: self.maps_aged + other.maps_aged,
             disturbances: self.disturbances + other.disturbances,
+            filled: self.filled + other.filled,
+            refused: self.refused + other.refused,
             interventions: self.interventions + other.interventions,
             spread: self.spread + other.spread,
             roamed: self.roamed + other.roamed,

@@ -48,11 +48,13 @@ pub enum Profile {
     /// Older copies of disks and of the controller's store are put back, and disks lose what they
     /// said to have kept.
     Restores,
+    /// Nodes run out of memory and disk, and anything fails meanwhile.
+    Full,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -69,6 +71,7 @@ impl Profile {
         Self::Crowd,
         Self::Crowds,
         Self::Restores,
+        Self::Full,
     ];
 
     /// Its name, in one word.
@@ -91,6 +94,7 @@ impl Profile {
             Self::Crowd => "crowd",
             Self::Crowds => "crowds",
             Self::Restores => "restores",
+            Self::Full => "full",
         }
     }
 }
@@ -135,6 +139,7 @@ impl Options {
             Profile::Crowd => draw.crowd(&mut options),
             Profile::Crowds => draw.crowds(&mut options),
             Profile::Restores => draw.restores(&mut options),
+            Profile::Full => draw.full(&mut options),
         }
         options
     }
@@ -182,6 +187,7 @@ impl Draw {
                 crowd_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
+                fresh_percent: 0,
                 blind: false,
                 assisted: false,
                 by_hints: false,
@@ -350,6 +356,31 @@ impl Draw {
         options.load.plain_percent = 0;
         options.load.think = self.ms(&[10, 20, 40]);
         options.faults.hot_every = self.ms(&[0, 0, 300]);
+    }
+
+    /// New keys, deletes and longer values, while there is room and none by turns.
+    fn full(&mut self, options: &mut Options) {
+        if self.0.chance(1, 2) {
+            self.network(options);
+        } else {
+            self.some_noise(options);
+        }
+        options.load.fresh_percent = self.pick(&[10, 30]);
+        options.load.batch_percent = self.pick(&[0, 0, 10]);
+        options.load.big_percent = self.pick(&[0, 0, 20]);
+        options.load.many_percent = self.pick(&[0, 10]);
+        options.load.think = self.ms(&[5, 10, 20]);
+        options.load.in_flight = 3;
+        options.span = self.ms(&[2_000, 4_000]);
+        options.faults.full_every = self.ms(&[50, 150, 400]);
+        options.faults.length_max = self.ms(&[300, 1_000]);
+        let every = &[0, 0, 600, 1_500];
+        options.faults.crash_every = self.ms(every);
+        options.faults.amnesia_percent = self.pick(&[0, 30]);
+        options.faults.operator_every = self.ms(every);
+        options.faults.cut_every = self.ms(every);
+        options.faults.hot_every = self.ms(&[0, 0, 300]);
+        options.faults.client_every = self.ms(&[0, 0, 500]);
     }
 
     /// Sub-requests and replies get lost, doubled and overtaken, while chains change.

@@ -12,6 +12,7 @@ mod hints;
 mod operator;
 mod outage;
 mod process;
+mod room;
 mod start;
 mod strangers;
 mod traffic;
@@ -104,6 +105,8 @@ pub(crate) struct World {
     keyspaces: Option<Keyspaces>,
     history: History,
     healed: bool,
+    /// Nodes that have little room.
+    lacks: BTreeMap<u16, room::Lack>,
     /// Trips of hot keys that last.
     trips: trips::Trips,
     stores: u64,
@@ -140,6 +143,8 @@ struct Shard {
     /// What a crashed one comes back with.
     disk: Option<Disk>,
     flush_scheduled: bool,
+    /// The most that its disk may hold, while that is little.
+    capacity: Option<u64>,
     /// Alerts of the machine that were sent on, and when the next may be.
     alerts: u64,
     next_alert: Instant,
@@ -363,6 +368,7 @@ impl World {
         let stats = Stats {
             done: self.actors.iter().map(|actor| actor.done).sum(),
             unknown: self.actors.iter().map(|actor| actor.unknown).sum(),
+            refused: self.actors.iter().map(|actor| actor.refused).sum(),
             operations: self.history.len(),
             elapsed: self.now.since(START),
             ..self.stats

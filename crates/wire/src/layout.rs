@@ -276,6 +276,8 @@ pub enum Code {
     Overflow = 0x04,
     /// Done without effect: not all parts of this big value are there; it must be sent again, as another upload.
     PartsMissing = 0x05,
+    /// Done without effect: there is no room for it on some node of the chain. What grows nothing, and deletes, are still taken.
+    Full = 0x06,
     /// Ask again: the packet was stamped in another epoch than this node's.
     StaleEpoch = 0x10,
     /// Ask again: this node does not hold that role for that partition.
@@ -312,13 +314,14 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
         Self::NotANumber,
         Self::Overflow,
         Self::PartsMissing,
+        Self::Full,
         Self::StaleEpoch,
         Self::NotOwner,
         Self::Overloaded,
@@ -347,6 +350,7 @@ impl Code {
             0x03 => Some(Self::NotANumber),
             0x04 => Some(Self::Overflow),
             0x05 => Some(Self::PartsMissing),
+            0x06 => Some(Self::Full),
             0x10 => Some(Self::StaleEpoch),
             0x11 => Some(Self::NotOwner),
             0x12 => Some(Self::Overloaded),
@@ -377,6 +381,7 @@ impl Code {
             Self::NotANumber => "not_a_number",
             Self::Overflow => "overflow",
             Self::PartsMissing => "parts_missing",
+            Self::Full => "full",
             Self::StaleEpoch => "stale_epoch",
             Self::NotOwner => "not_owner",
             Self::Overloaded => "overloaded",
@@ -453,11 +458,13 @@ pub enum DropReason {
     Contended = 0x19,
     /// A number that cannot be: above what is known by more than may be new, or about what never was.
     Implausible = 0x1a,
+    /// A piece of a copy at a joiner that has little room, or something that would have to be written at a node whose disk is full.
+    NoRoom = 0x1b,
 }
 
 impl DropReason {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Truncated,
         Self::NotOurs,
         Self::BadVersion,
@@ -484,6 +491,7 @@ impl DropReason {
         Self::Standby,
         Self::Contended,
         Self::Implausible,
+        Self::NoRoom,
     ];
 
     /// The value that this byte stands for, if any.
@@ -516,6 +524,7 @@ impl DropReason {
             0x18 => Some(Self::Standby),
             0x19 => Some(Self::Contended),
             0x1a => Some(Self::Implausible),
+            0x1b => Some(Self::NoRoom),
             _ => None,
         }
     }
@@ -550,6 +559,49 @@ impl DropReason {
             Self::Standby => "standby",
             Self::Contended => "contended",
             Self::Implausible => "implausible",
+            Self::NoRoom => "no_room",
+        }
+    }
+}
+
+/// How much room a node has for new data, from much to none: `count` of CHAIN_ACK and CHAIN_COMMIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Room {
+    /// Everything is taken.
+    Plenty = 0x00,
+    /// Nothing that can wait: no parts of big values, and no pieces of copies.
+    Tight = 0x01,
+    /// Nothing that grows: no new keys, no longer values.
+    Full = 0x02,
+    /// Nothing but deletes: whatever is written takes room on the disk first.
+    Shut = 0x03,
+}
+
+impl Room {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 4] = [Self::Plenty, Self::Tight, Self::Full, Self::Shut];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x00 => Some(Self::Plenty),
+            0x01 => Some(Self::Tight),
+            0x02 => Some(Self::Full),
+            0x03 => Some(Self::Shut),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plenty => "plenty",
+            Self::Tight => "tight",
+            Self::Full => "full",
+            Self::Shut => "shut",
         }
     }
 }
@@ -725,7 +777,7 @@ pub struct Header {
     pub lag: u16,
     /// Outcome, a value of `code`; 0 in requests.
     pub code: u8,
-    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply).
+    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply). CHAIN_ACK, CHAIN_COMMIT: a value of `room`: the least of the sender and of those behind it.
     pub count: u8,
 }
 
@@ -975,7 +1027,7 @@ pub trait Fields {
     fn code(&self) -> u8;
     /// Overwrites `code`.
     fn set_code(&mut self, value: u8);
-    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply).
+    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply). CHAIN_ACK, CHAIN_COMMIT: a value of `room`: the least of the sender and of those behind it.
     #[must_use]
     fn count(&self) -> u8;
     /// Overwrites `count`.
@@ -2860,6 +2912,48 @@ pub mod metric {
         kind: Kind::Gauge,
         labels: &["node"],
         help: "Uploads of big values of which parts are held and that are not values, or not any more.",
+    };
+    /// Bytes of parts of big values that are not values yet, as of the last sweep.
+    pub const NODE_UPLOAD_BYTES: Metric = Metric {
+        name: "keyway_node_upload_bytes",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Bytes of parts of big values that are not values yet, as of the last sweep.",
+    };
+    /// Memory that the node takes for keys, values, tombstones, sessions, pending writes and copies, about.
+    pub const NODE_MEMORY_BYTES: Metric = Metric {
+        name: "keyway_node_memory_bytes",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Memory that the node takes for keys, values, tombstones, sessions, pending writes and copies, about.",
+    };
+    /// The most that it may take (`max_memory`); not there without a limit.
+    pub const NODE_MEMORY_MAX_BYTES: Metric = Metric {
+        name: "keyway_node_memory_max_bytes",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "The most that it may take (`max_memory`); not there without a limit.",
+    };
+    /// Bytes free on the disk that the node writes to; not there if it writes to none.
+    pub const NODE_DISK_FREE_BYTES: Metric = Metric {
+        name: "keyway_node_disk_free_bytes",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "Bytes free on the disk that the node writes to; not there if it writes to none.",
+    };
+    /// From how many free bytes on the node refuses new data (`min_free_disk`); not there if it writes to no disk.
+    pub const NODE_DISK_FLOOR_BYTES: Metric = Metric {
+        name: "keyway_node_disk_floor_bytes",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "From how many free bytes on the node refuses new data (`min_free_disk`); not there if it writes to no disk.",
+    };
+    /// What the node has room for: 0 everything, 1 nothing that can wait, 2 nothing that grows, 3 only deletes.
+    pub const NODE_ROOM: Metric = Metric {
+        name: "keyway_node_room",
+        kind: Kind::Gauge,
+        labels: &["node"],
+        help: "What the node has room for: 0 everything, 1 nothing that can wait, 2 nothing that grows, 3 only deletes.",
     };
     /// Writes recorded and not yet committed.
     pub const NODE_PENDING: Metric = Metric {

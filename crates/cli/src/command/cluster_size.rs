@@ -2,6 +2,8 @@
 
 use clap::ValueEnum;
 use runtime::config::EngineKind;
+use runtime::disk::MinFreeDisk;
+use runtime::memory::MaxMemory;
 use runtime::store::{BackendUrl, SyncPolicy};
 use runtime::up::UpOptions;
 use std::net::SocketAddr;
@@ -39,6 +41,14 @@ pub(crate) struct ClusterSize {
     /// What a write is safe from when it is answered, with a durable engine.
     #[arg(long, value_enum, default_value_t = Sync::Always)]
     sync: Sync,
+    /// The most that each node holds in memory, as 512m or 2g: from there on it is full, and takes
+    /// deletes. auto: its part of 60 % of what the machine, or the cgroup, has. Or unlimited.
+    #[arg(long, value_name = "BYTES", default_value_t = MaxMemory::Auto)]
+    max_memory: MaxMemory,
+    /// With --engine fjall: from so many free bytes of the disk on nodes are full. auto: a
+    /// twentieth of the file system, 1g at most.
+    #[arg(long, value_name = "BYTES", default_value_t = MinFreeDisk::Auto)]
+    min_free_disk: MinFreeDisk,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,6 +89,8 @@ impl ClusterSize {
                 Sync::Interval => SyncPolicy::Interval,
                 Sync::Never => SyncPolicy::Never,
             },
+            max_memory: self.max_memory,
+            min_free_disk: self.min_free_disk,
             service,
             admin,
         }

@@ -5,9 +5,10 @@ use crate::chart::{bar, grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
-use cluster::{KeyspaceKind, Member};
+use cluster::{KeyspaceKind, Member, Resources};
 use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
 use std::time::Duration;
+use wire::Room;
 
 /// Show how the cluster stands: members, copies, keyspaces, load.
 ///
@@ -109,10 +110,42 @@ fn exceptions(status: &Status) -> Vec<String> {
         let count = status.under_replicated;
         lines.push(format!("{count} partitions have fewer replicas than they are to have"));
     }
+    lines.extend(status.load.iter().filter_map(lack_of_room));
     if status.paused {
         lines.push("copies are paused; to go on: keyway cluster resume-copies".to_owned());
     }
     lines
+}
+
+/// What a node has no room for, and why.
+fn lack_of_room(node: &NodeLoad) -> Option<String> {
+    let Resources { room, memory, memory_max, disk_free, disk_floor } = node.resources;
+    let refuses = match room {
+        Room::Plenty => return None,
+        Room::Tight => "it takes no big values and no copies of partitions",
+        Room::Full => "it takes nothing new, only deletes and what is no longer than before",
+        Room::Shut => "it takes nothing but deletes",
+    };
+    let by_disk = disk_free.zip(disk_floor).filter(|(free, floor)| free / 2 < *floor);
+    let has = match (by_disk, memory_max) {
+        (Some((free, floor)), _) => {
+            format!("its disk has {} free, the floor is {}", size(free), size(floor))
+        }
+        (None, Some(most)) => format!("it takes {} of {} of memory", size(memory), size(most)),
+        (None, None) => "it says so".to_owned(),
+    };
+    let state = if room == Room::Tight { "nearly full" } else { "full" };
+    Some(format!("node {} is {state}: {has}; {refuses}", node.node))
+}
+
+/// Bytes as people read them.
+fn size(bytes: u64) -> String {
+    let mib = bytes >> 20;
+    if mib >= 10 {
+        format!("{} MiB", grouped(mib))
+    } else {
+        format!("{} KiB", grouped(bytes >> 10))
+    }
 }
 
 fn members(status: &Status) -> String {
@@ -192,7 +225,7 @@ pub(crate) fn kind(kind: &KeyspaceKind) -> String {
 pub(crate) fn load(load: &[NodeLoad]) -> String {
     let total = |node: &NodeLoad| node.reads.saturating_add(node.writes);
     let most = load.iter().map(total).max().unwrap_or(0);
-    let head = ["node", "head of", "tail of", "reads", "writes", "waiting", ""];
+    let head = ["node", "head of", "tail of", "reads", "writes", "waiting", "memory", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for node in load {
         rows.push(vec![
@@ -202,6 +235,7 @@ pub(crate) fn load(load: &[NodeLoad]) -> String {
             grouped(node.reads),
             grouped(node.writes),
             grouped(node.pending),
+            size(node.resources.memory),
             format!("{:<BAR_WIDTH$}", bar(total(node), most, BAR_WIDTH)),
         ]);
     }

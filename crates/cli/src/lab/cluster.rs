@@ -118,6 +118,8 @@ mod tests {
     use crate::lab::rack::{CLIENTS_MAX, NODES_MAX};
     use cluster::NodeId;
     use runtime::config::{Config, EngineKind};
+    use runtime::disk::MinFreeDisk;
+    use runtime::memory::MaxMemory;
 
     /// What roles would make of it.
     fn load(engine: EngineKind, data: Option<&str>, rate: u32) -> Config {
@@ -134,6 +136,8 @@ mod tests {
             data: data.map(Into::into),
             backends,
             sync: SyncPolicy::Interval,
+            max_memory: MaxMemory::default(),
+            min_free_disk: MinFreeDisk::default(),
             service: service(),
             admin: admin(Place::Controller),
         };

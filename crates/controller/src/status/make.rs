@@ -143,9 +143,9 @@ fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
     for node in load.values_mut() {
         let report = view.peers.get(&Member::Node(node.node)).and_then(|p| p.report.as_ref());
         if let Some(MemberReport::Node(report)) = report.map(|r| &r.state) {
-            let NodeReport { requests, pending, waiting, busy_us, .. } = *report;
+            let NodeReport { requests, pending, waiting, busy_us, resources, .. } = *report;
             (node.requests, node.pending) = (requests, pending);
-            (node.waiting, node.busy_us) = (waiting, busy_us);
+            (node.waiting, node.busy_us, node.resources) = (waiting, busy_us, resources);
         }
     }
     load.into_values().collect()

@@ -3,7 +3,7 @@
 
 use cluster::{
     ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport, Order,
-    Partition, PartitionCount, PartitionId, Settled, StoreId, SwitchCounters, Tenure,
+    Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -269,6 +269,7 @@ impl Obedient {
             pending: 1,
             waiting: 0,
             busy_us: 0,
+            resources: Resources::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Reply;
 use crate::command::Keyed;
-use client::NotDone;
+use client::{NotDone, Refusal};
 
 /// The reply of a command, or the error that ends it early.
 pub(super) type Answer<T = Reply> = Result<T, Reply>;
@@ -17,6 +17,10 @@ pub(super) const NOT_AN_INTEGER: Reply =
 /// An argument, or a value, that is no number with a fraction either.
 pub(super) const NOT_A_FLOAT: Reply = Reply::error("ERR value is not a valid float");
 
+/// A write for which some node has no room: the words that clients of Redis know it by.
+pub(super) const FULL: Reply =
+    Reply::error("OOM command not allowed when used memory > 'maxmemory'.");
+
 /// More arguments than were checked already: an odd one out, or too many of a subcommand.
 pub(super) fn arity(command: Keyed) -> Reply {
     Reply::Error(format!("ERR wrong number of arguments for '{}' command", command.name()).into())
@@ -29,6 +33,9 @@ pub(super) fn expire_time(command: Keyed) -> Reply {
 
 /// Why a write has no result: it had no effect, or nobody knows.
 pub(super) fn not_written(why: NotDone) -> Reply {
+    if why == NotDone::Refused(Refusal::Full) {
+        return FULL;
+    }
     Reply::Error(format!("ERR {why}").into())
 }
 

@@ -3,13 +3,13 @@
 //! true at some moment while it ran. In a transaction, it is one with that; and MSETNX always is.
 
 use super::Store;
-use super::errors::{Answer, arity, not_read, not_written};
+use super::errors::{Answer, FULL, arity, not_read, not_written};
 use super::limits;
 use super::ranges::length;
 use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
-use client::{Expiry, MANY_KEYS_MAX, NotDone, Outcome, PutOptions, Value};
+use client::{Expiry, MANY_KEYS_MAX, NotDone, Outcome, PutOptions, Refusal, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::yield_now;
 
@@ -173,6 +173,10 @@ impl Tally {
             Some(why) if self.all == 1 => Err(not_written(why)),
             Some(why) => {
                 let (all, failed) = (self.all, self.all - self.done);
+                if let (NotDone::Refused(Refusal::Full), Some(text)) = (why, FULL.error_text()) {
+                    let text = format!("{text} {failed} of {all} keys are not known to be written");
+                    return Err(Reply::Error(text.into()));
+                }
                 let text = format!("ERR {failed} of {all} writes are not known to be done: {why}");
                 Err(Reply::Error(text.into()))
             }

@@ -81,6 +81,9 @@ pub(crate) struct Uploads {
     /// Not seen to be sealed; looked at when no part has come for so long. How many of the first
     /// parts are known to be committed here.
     pub(super) open: Timed<u32>,
+    /// Bytes of the parts of those that came since this member knows of them; of others, that have
+    /// been sealed since, as well.
+    sizes: BTreeMap<Box<[u8]>, u64>,
     /// Replaced, and left for a while for those who read them: how many parts there are.
     waiting: Timed<u32>,
     waiting_parts: u64,
@@ -102,6 +105,22 @@ impl Uploads {
     /// Uploads that are not values, or not any more.
     pub(super) fn len(&self) -> usize {
         self.open.len() + self.waiting.len() + self.going.len()
+    }
+
+    /// A part of so many bytes has come.
+    pub(super) fn grow(&mut self, name: &[u8], bytes: usize) {
+        let bytes = bytes as u64;
+        match self.sizes.get_mut(name) {
+            Some(size) => *size += bytes,
+            None => drop(self.sizes.insert(name.into(), bytes)),
+        }
+    }
+
+    /// Bytes of parts of uploads that are not sealed.
+    pub(super) fn bytes(&mut self) -> u64 {
+        let open = &self.open;
+        self.sizes.retain(|name, _| open.contains(name));
+        self.sizes.values().sum()
     }
 
     /// Whether parts of it go, or will.

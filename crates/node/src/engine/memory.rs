@@ -13,8 +13,8 @@
 //! expiry and lengths, 10 the allocator keeps or rounds up, 25 its place in the index, and the rest
 //! is its slot in a table that is between half and seven eighths full. In an ordered keyspace, and
 //! if it shares its match value with many, it is about 125, because the key is a piece of memory of
-//! its own. An expiry costs as much again. The engine has no limit of its own: what a shard stores
-//! is bounded by who may write to it.
+//! its own. An expiry costs as much again. The engine keeps the total, and has no limit of its own:
+//! the node has ([`MemoryLimit`](crate::MemoryLimit)).
 
 mod block;
 mod detached;
@@ -44,6 +44,8 @@ pub struct MemoryEngine {
     ordered: BTreeMap<PartitionId, BTreeMap<Place, Block>>,
     due: BTreeMap<Due, DuePlace>,
     len: usize,
+    /// What all records take, those of partitions that are being cleared as well.
+    bytes: usize,
     /// Partitions that are being cleared: their entries in `due` go with their records.
     detached: BTreeMap<PartitionId, Detached>,
 }
@@ -90,6 +92,7 @@ impl MemoryEngine {
             ordered: BTreeMap::new(),
             due: BTreeMap::new(),
             len: 0,
+            bytes: 0,
             detached: BTreeMap::new(),
         }
     }
@@ -130,11 +133,13 @@ impl MemoryEngine {
             .or_insert_with(|| Hashed::new(partition))
             .into_mut();
         let Some(block) = table.find_mut(match_value, keyhash, key) else {
-            table.insert(match_value, keyhash, key, record);
+            self.bytes += table.insert(match_value, keyhash, key, record);
             return None;
         };
         let before_ms = block.expiry_ms();
+        self.bytes -= block.allocated_bytes();
         block.replace(record);
+        self.bytes += block.allocated_bytes();
         Some(before_ms)
     }
 
@@ -143,10 +148,14 @@ impl MemoryEngine {
         let tree = self.ordered.entry(partition).or_default();
         if let Some(block) = tree.get_mut(&(match_value, key) as &dyn Placed) {
             let before_ms = block.expiry_ms();
+            self.bytes -= block.allocated_bytes();
             block.replace(record);
+            self.bytes += block.allocated_bytes();
             return Some(before_ms);
         }
-        tree.insert(Place::new(match_value, key), Block::new(&[], record));
+        let block = Block::new(&[], record);
+        self.bytes += ordered_bytes(key.len()) + block.allocated_bytes();
+        tree.insert(Place::new(match_value, key), block);
         None
     }
 
@@ -200,7 +209,8 @@ impl MemoryEngine {
         let known = self.detached.remove(&partition);
         let mut detached = known.unwrap_or_else(|| self.detach(area));
         for _ in 0..at_most {
-            let Some(due) = detached.forget_one(partition, &mut forgotten) else { break };
+            let Some((bytes, due)) = detached.forget_one(partition, &mut forgotten) else { break };
+            self.bytes -= bytes;
             due.iter().for_each(|due| self.remove_due(due));
         }
         if detached.len() == 0 {
@@ -217,6 +227,7 @@ impl MemoryEngine {
     }
 
     fn remove_due(&mut self, due: &Due) {
+        self.bytes -= due_bytes(due.key.len());
         let was_there = self.due.remove(due);
         assert!(was_there.is_some(), "every record with an expiry is in the due index");
     }
@@ -250,16 +261,20 @@ impl Hashed {
         }
     }
 
-    /// Stores the record of a key that is not there.
-    fn insert(&mut self, at: Match, keyhash: u64, key: &[u8], record: &Record<'_>) {
+    /// Stores the record of a key that is not there, and says what it takes.
+    fn insert(&mut self, at: Match, keyhash: u64, key: &[u8], record: &Record<'_>) -> usize {
         let alike = self.slots.iter_hash(keyhash).filter(|slot| slot.keyhash == keyhash);
         if alike.count() >= ALIKE_MAX || self.index.is_crowded(at) {
-            self.crowded.insert(Place::new(at, key), Block::new(&[], record));
-            return;
+            let block = Block::new(&[], record);
+            let bytes = bytes_of(key.len(), &block);
+            self.crowded.insert(Place::new(at, key), block);
+            return bytes;
         }
         let slot = Slot { keyhash, block: Block::new(key, record) };
+        let bytes = bytes_of(key.len(), &slot.block);
         self.slots.insert_unique(keyhash, slot, |slot| slot.keyhash);
         self.index.add(at, keyhash);
+        bytes
     }
 
     fn take(&mut self, at: Match, keyhash: u64, key: &[u8]) -> Option<Block> {
@@ -338,6 +353,26 @@ impl DuePlace {
     }
 }
 
+/// What a record takes, but for its entry in the due index. Blocks in trees have no key.
+fn bytes_of(key_len: usize, block: &Block) -> usize {
+    let in_tree = block.key().is_empty();
+    let place = if in_tree { ordered_bytes(key_len) } else { HASHED_BYTES };
+    place + block.allocated_bytes()
+}
+
+/// A slot of a table that is between half and seven eighths full, and a place in the index.
+const HASHED_BYTES: usize = 70;
+
+/// A place in a tree whose nodes are two thirds full, and the key.
+fn ordered_bytes(key_len: usize) -> usize {
+    3 * size_of::<(Place, Block)>() / 2 + block::allocated(key_len)
+}
+
+/// The same in the due index.
+fn due_bytes(key_len: usize) -> usize {
+    3 * size_of::<(Due, DuePlace)>() / 2 + block::allocated(key_len)
+}
+
 /// Partition ids are small and dense, and all of a shard's are alike modulo the number of shards.
 #[inline]
 fn partition_hash(partition: PartitionId) -> u64 {
@@ -362,6 +397,7 @@ impl Engine for MemoryEngine {
         }
         self.unschedule(key, before_ms.unwrap_or(0));
         if time_of(record.expiry_ms) != 0 {
+            self.bytes += due_bytes(key.key.len());
             self.due.insert(Due::new(key, record.expiry_ms), DuePlace::of(key));
         }
     }
@@ -369,6 +405,7 @@ impl Engine for MemoryEngine {
     fn remove(&mut self, key: &KeyRef<'_>) {
         let Some(block) = self.take(key) else { return };
         self.len -= 1;
+        self.bytes -= bytes_of(key.key.len(), &block);
         self.unschedule(key, block.expiry_ms());
     }
 
@@ -451,6 +488,10 @@ impl Engine for MemoryEngine {
 
     fn store_id(&self) -> StoreId {
         self.store_id
+    }
+
+    fn usage(&self) -> u64 {
+        self.bytes as u64
     }
 
     fn len(&self) -> usize {

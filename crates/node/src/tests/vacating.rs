@@ -104,6 +104,10 @@ impl Engine for Noted {
         self.memory.store_id()
     }
 
+    fn usage(&self) -> u64 {
+        self.memory.usage()
+    }
+
     fn len(&self) -> usize {
         self.memory.len()
     }

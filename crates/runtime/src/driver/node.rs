@@ -1,13 +1,21 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+mod limits;
+
+pub use limits::NodeLimits;
+
 use super::alert::{Bell, Ear};
 use super::turn_watch::TurnWatch;
 use crate::clock::Clock;
+use crate::disk::DiskRoom;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
 use crate::store::{Backend, BackendEngine, FjallEngine};
-use cluster::{Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, StoreId};
+use cluster::{
+    Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, Resources, StoreId,
+};
+use limits::Memory;
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -16,7 +24,6 @@ use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
 use std::io;
 use std::net::SocketAddr;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::{DropReason, Endpoint};
@@ -75,6 +82,8 @@ pub struct ShardSnapshot {
     pub uploads: usize,
     /// Hot keys on trips of which it holds a write.
     pub hot_roaming: usize,
+    /// Bytes of parts of big values that are not values yet.
+    pub upload_bytes: u64,
     /// Whether it has a lease.
     pub leased: bool,
     /// Datagrams that the kernel refused to send.
@@ -100,8 +109,7 @@ struct Command {
 
 impl NodeDriver {
     /// Starts a node in this life on bound sockets, one for each shard, on consecutive ports in
-    /// that order, with one engine each. With a `max_rate` each shard serves that many requests
-    /// per second and no more.
+    /// that order, with one engine each.
     ///
     /// # Errors
     ///
@@ -116,7 +124,7 @@ impl NodeDriver {
         life: Life,
         sockets: Vec<Socket>,
         engines: Vec<E>,
-        max_rate: Option<NonZero<u32>>,
+        limits: NodeLimits,
     ) -> io::Result<Self> {
         assert_eq!(sockets.len(), engines.len(), "one engine for each shard");
         let endpoint = sockets.first().expect("a node has a shard").local().into();
@@ -127,16 +135,26 @@ impl NodeDriver {
         let (bell, ear) = Bell::new();
         let clock = Clock::new();
         // A switch sends to nodes: how they deal it out to their shards it does not reckon with.
-        let rate = max_rate.map_or(0, |each| each.get().saturating_mul(shards.into()));
+        let rate = limits.rate.map_or(0, |each| each.get().saturating_mul(shards.into()));
+        let memory = Arc::new(Memory::of(shards));
         let mut workers = Vec::new();
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
             let config = NodeConfig { shard, shards, life, rate };
-            let bell = bell.clone();
+            let (bell, memory) = (bell.clone(), Arc::clone(&memory));
+            let node = move |now| {
+                let mut node = Node::new(config, engine, now);
+                node.limit_memory(limits.memory());
+                node
+            };
             workers.push(spawn(&name, clock.clone(), socket, move |now| Shard {
-                node: Node::new(config, engine, now),
-                service: max_rate.map(Service::new),
+                node: node(now),
+                service: limits.rate.map(Service::new),
+                shard,
+                memory,
+                disk: None,
+                looked: false,
                 asked: Vec::new(),
                 bell,
                 alerts: 0,
@@ -291,6 +309,11 @@ pub trait ShardEngine: Engine + Send + 'static {
     ///
     /// As for [`Engine::sync`].
     fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError>;
+
+    /// What there is room for on the disk, if it writes to one; asked before every batch.
+    fn disk_room(&mut self, _now: Instant) -> Option<DiskRoom> {
+        None
+    }
 }
 
 impl ShardEngine for MemoryEngine {
@@ -309,11 +332,22 @@ impl ShardEngine for FjallEngine {
     fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError> {
         Self::persist_due(self, now)
     }
+
+    fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
+        Self::disk_room(self, now)
+    }
 }
 
 /// The machine of one shard.
 struct Shard<E: Engine> {
     node: Node<E>,
+    /// Its index.
+    shard: u16,
+    memory: Arc<Memory>,
+    /// What was found of the disk.
+    disk: Option<DiskRoom>,
+    /// Whether that was found in the batch in hand.
+    looked: bool,
     /// What work goes through before the machine gets it, if the rate is limited.
     service: Option<Service<Request>>,
     /// Who waits for a snapshot. It is given after the flush, so that it says nothing that is not
@@ -339,6 +373,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
     type Command = Command;
 
     fn handle_command(&mut self, now: Instant, command: Command) {
+        self.look(now);
         let Command { wanted: Wanted { install, lease, hot }, answer } = command;
         if let Some(assignment) = install {
             self.node.install(now, &assignment);
@@ -360,6 +395,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
     }
 
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
+        self.look(now);
         self.waiting = self.waiting.max(received.waiting);
         let service = self.service.as_mut();
         match service.and_then(|service| Some((service, Work::of(received.payload)?))) {
@@ -374,6 +410,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.look(now);
         while let Some(served) = self.service.as_mut().and_then(|service| service.finish(now)) {
             let Served { request: Request { from, payload }, waiting } = served;
             self.node.handle_packet(now, from, waiting, &payload);
@@ -406,7 +443,21 @@ impl<E: ShardEngine> Driven for Shard<E> {
 }
 
 impl<E: ShardEngine> Shard<E> {
+    /// Before anything is done in a batch: how much room there is for it.
+    fn look(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.looked, true) {
+            return;
+        }
+        let elsewhere = self.memory.exchange(self.shard, self.node.memory_used());
+        self.node.set_elsewhere(elsewhere);
+        self.disk = self.node.engine_mut().disk_room(now);
+        if let Some(DiskRoom { room, frozen, .. }) = self.disk {
+            self.node.set_store_room(room, frozen);
+        }
+    }
+
     fn try_flush(&mut self, now: Instant) -> Result<(), EngineError> {
+        self.looked = false;
         self.node.flush()?;
         for answer in std::mem::take(&mut self.asked) {
             answer.send(self.snapshot(now));
@@ -423,9 +474,15 @@ impl<E: ShardEngine> Shard<E> {
     fn snapshot(&self, now: Instant) -> ShardSnapshot {
         let queued = self.service.as_ref().map_or(0, |service| service.waiting() as u64);
         let (waiting, busy_us) = (queued + u64::from(self.waiting), busy_us());
+        let report = self.node.report(now);
+        let resources = Resources {
+            disk_free: self.disk.map(|disk| disk.free),
+            disk_floor: self.disk.map(|disk| disk.floor),
+            ..report.resources
+        };
         ShardSnapshot {
             at: now,
-            report: NodeReport { waiting, busy_us, ..self.node.report(now) },
+            report: NodeReport { waiting, busy_us, resources, ..report },
             counters: self.node.counters().clone(),
             sessions: self.node.sessions(),
             partitions: self.node.partitions(),
@@ -433,6 +490,7 @@ impl<E: ShardEngine> Shard<E> {
             hot_copies: self.node.hot_copies(),
             uploads: self.node.uploads(),
             hot_roaming: self.node.hot_roaming(),
+            upload_bytes: self.node.upload_bytes(),
             leased: self.node.is_leased(now),
             unsent: self.unsent,
             long_turns: self.watch.long(),

@@ -402,6 +402,10 @@ impl<B: Backend> Engine for BackendEngine<B> {
         self.index.store_id()
     }
 
+    fn usage(&self) -> u64 {
+        self.index.usage()
+    }
+
     fn len(&self) -> usize {
         self.index.len()
     }

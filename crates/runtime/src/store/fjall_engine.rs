@@ -20,9 +20,10 @@ pub use directory::ShardIdentity;
 pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 
 use super::StoreError;
+use crate::disk::{Disk, DiskRoom, Need};
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
-use directory::{Directory, Trees};
+use directory::{CACHE_BYTES, Directory, Trees};
 use fjall::{Database, Keyspace, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
@@ -30,6 +31,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
+use std::time::Duration;
 use tree::{Direction, Tree};
 use wire::big::time_of;
 
@@ -53,11 +55,20 @@ pub struct FjallEngine {
     /// Partitions that are being cleared and have no notes any more: the record to go on with. What
     /// lies before it is removed, and would still have to be looked at.
     clearing: BTreeMap<PartitionId, Vec<u8>>,
+    /// The disk it lies on, if somebody watches it, and when it last said what it needs of that.
+    disk: Option<Need>,
+    needs_at: Instant,
     /// Also set by reads, which have no other way to say that they failed.
     failed: OnceCell<EngineError>,
     /// Dropped last, so that nobody gets in before fjall has finished.
-    _directory: Directory,
+    directory: Directory,
 }
+
+/// What a compaction writes before it removes what it has read: some memtables' worth, mostly.
+const COMPACTED_BYTES: u64 = 64 << 20;
+
+/// How often the engine says what it needs of the disk: in so short a time little is written.
+const NEEDS_EVERY: Duration = Duration::from_millis(20);
 
 const LEN: &[u8] = b"len";
 
@@ -105,8 +116,10 @@ impl FjallEngine {
             unpersisted: false,
             persist_at: None,
             clearing: BTreeMap::new(),
+            disk: None,
+            needs_at: Instant(0),
             failed: OnceCell::new(),
-            _directory: directory,
+            directory,
         })
     }
 
@@ -131,6 +144,23 @@ impl FjallEngine {
         Ok(None)
     }
 
+    /// From now on it says what it needs of this disk.
+    pub fn watch(&mut self, disk: &Disk) {
+        self.disk = Some(disk.need());
+    }
+
+    /// What there is room for on the disk, if it is watched.
+    pub fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
+        let need = self.disk.as_mut()?;
+        if self.needs_at <= now {
+            let trees = [&self.records, &self.due, &self.notes];
+            let tables: u64 = trees.map(Tree::disk_space).iter().sum();
+            need.set(self.database.write_buffer_size() + tables.min(COMPACTED_BYTES));
+            self.needs_at = now + NEEDS_EVERY;
+        }
+        Some(need.look())
+    }
+
     fn health(&self) -> Result<(), EngineError> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
@@ -142,19 +172,34 @@ impl FjallEngine {
     ) -> Result<(), EngineError> {
         self.health()?;
         if let Err(error) = what(self) {
-            self.fail(error);
+            self.fail_with(&error);
         }
         self.health()
     }
 
     fn fail(&self, error: impl ToString) {
+        let (dir, error) = (self.directory.path().display(), error.to_string());
+        let free = self.disk.as_ref().and_then(Need::free);
+        let free =
+            free.map_or_else(String::new, |free| format!("; its disk has {free} bytes free"));
         // A second error changes nothing: the first is what went wrong.
-        let _ = self.failed.set(EngineError(error.to_string()));
+        let _ = self.failed.set(EngineError(format!("{dir}: {error}{free}")));
+    }
+
+    /// What fjall says, in words that help.
+    fn fail_with(&self, error: &fjall::Error) {
+        match error {
+            fjall::Error::Poisoned => self.fail(
+                "it cannot be written to any more, because what it does by itself (flushing, \
+                 compacting) has failed",
+            ),
+            other => self.fail(other),
+        }
     }
 
     /// The value of a fallible read, or `None` with the failure remembered.
     fn ok<T>(&self, result: fjall::Result<T>) -> Option<T> {
-        result.inspect_err(|error| self.fail(error)).ok()
+        result.inspect_err(|error| self.fail_with(error)).ok()
     }
 
     fn decode<'a>(&self, bytes: &'a [u8]) -> Option<Record<'a>> {
@@ -437,6 +482,11 @@ impl Engine for FjallEngine {
 
     fn store_id(&self) -> StoreId {
         self.store_id
+    }
+
+    /// Values are on disk; in memory are the cache and what is not flushed yet.
+    fn usage(&self) -> u64 {
+        CACHE_BYTES + self.database.write_buffer_size()
     }
 
     fn len(&self) -> usize {

@@ -141,8 +141,14 @@ impl Actor {
                     self.seal(ask, at, sure, sending, false);
                     return Ok(None);
                 }
+                let full = matches!(&outcome, Outcome::Done(Reply::Mset(all))
+                    if all.contains(&Outcome::Refused(Refusal::Full)));
                 // Of what was not sealed nothing must ever be seen.
-                if sure { Err(format!("parts not written: {outcome:?}")) } else { Ok(None) }
+                if sure && !full {
+                    Err(format!("parts not written: {outcome:?}"))
+                } else {
+                    Ok(None)
+                }
             }
             // Whoever is cut off for too long before the manifest arrives has lost the parts; or
             // whose key is: it may have to come home from a trip first.

@@ -4,9 +4,23 @@ use super::big::Step;
 use super::many::Told;
 use super::{Actor, Answered, Asked, What};
 use crate::check::{History, Op, OpKind, complete};
-use client::{Outcome, Reply, UnknownReason};
+use client::{Outcome, Refusal, Reply, UnknownReason};
 use cluster::Plant;
 use machine::Instant;
+
+impl What {
+    /// Whether it may be refused for lack of room.
+    fn takes_room(&self) -> bool {
+        match self {
+            Self::One(_, OpKind::Del { .. } | OpKind::Read(_))
+            | Self::One(_, OpKind::Cas { value: None, .. })
+            | Self::Many(_)
+            | Self::Scan { .. }
+            | Self::Count { .. } => false,
+            Self::One(..) | Self::Big(_) | Self::Writes(_) | Self::Batch(_) => true,
+        }
+    }
+}
 
 impl Actor {
     /// Whether nobody can know how this write ended, and that may be: it was first sent before the
@@ -17,6 +31,17 @@ impl Actor {
             self.aware_at.get_or_insert(now);
         }
         unaware
+    }
+
+    /// Of a refused write nothing must ever be seen.
+    fn take_refusal(&mut self, what: &What, why: Refusal, history: &mut History) {
+        match why {
+            // That is how this bug shows.
+            _ if self.plant == Some(Plant::StaleIsFinal) => {}
+            // Deletes always find room.
+            Refusal::Full if what.takes_room() => self.refused += 1,
+            why => history.violation(format!("client {}: refused: {why}", self.index)),
+        }
     }
 
     pub(super) fn conclude(
@@ -31,12 +56,7 @@ impl Actor {
         let reply = match outcome {
             Outcome::Done(reply) => Some(reply),
             Outcome::Unknown(_) => None,
-            // Of a refused write nothing must ever be seen; that is how this bug shows.
-            Outcome::Refused(_) if self.plant == Some(Plant::StaleIsFinal) => return,
-            Outcome::Refused(why) => {
-                history.violation(format!("client {}: refused: {why}", self.index));
-                return;
-            }
+            Outcome::Refused(why) => return self.take_refusal(&asked.what, why, history),
         };
         if reply.is_some() {
             self.done += 1;

@@ -14,7 +14,8 @@ pub(crate) fn keys(load: &Load) -> Vec<Key> {
     let names = |letter: char, count: u64| (0..count).map(move |n| format!("{letter}{n}"));
     let flooded = u64::try_from(load.flood).expect("a number of writes");
     let registers = (0..load.registers).map(|n| register(load.twins, n));
-    let hashed = names('c', COUNTERS).chain(names('f', flooded));
+    let fresh = if load.fresh_percent > 0 { FRESH_KEYS } else { 0 };
+    let hashed = names('c', COUNTERS).chain(names('f', flooded)).chain(names('n', fresh));
     let hashed = registers.chain(hashed.map(|name| Key { ordered: false, key: name.into_bytes() }));
     let wide = wide_keys().filter(|_| load.many_percent > 0);
     let wide = wide.map(|name| Key { ordered: false, key: name.into_bytes() });
@@ -54,6 +55,9 @@ impl Actor {
         }
         if self.crowd_percent > 0 && self.rng.chance(self.crowd_percent, 100) {
             return self.in_crowd(ask);
+        }
+        if self.fresh_percent > 0 && self.rng.chance(self.fresh_percent, 100) {
+            return self.fresh(ask);
         }
         let register = self.register();
         if self.big_percent > 0 && self.rng.chance(self.big_percent, 100) {
@@ -100,6 +104,18 @@ impl Actor {
         let key = self.hashed();
         if self.rng.chance(self.reads_percent, 100) {
             return self.get(ask, key);
+        }
+        let value = self.value();
+        self.put(ask, key, value, OpKind::Put { value, expiry_ms: 0 });
+    }
+
+    /// Writes one of very many keys, or deletes it.
+    fn fresh(&mut self, ask: &Ask<'_>) {
+        let key = format!("n{}", self.rng.below(FRESH_KEYS)).into_bytes();
+        let key = Key { ordered: false, key };
+        if self.rng.chance(1, 3) {
+            let what = What::One(key.clone(), OpKind::Del { existed: None });
+            return self.submit(ask, Request::Del { key: &key.key }, what);
         }
         let value = self.value();
         self.put(ask, key, value, OpKind::Put { value, expiry_ms: 0 });
@@ -244,3 +260,6 @@ impl Actor {
 }
 
 const COUNTERS: u64 = 2;
+
+/// So many that most writes of one are of a key that has no value.
+const FRESH_KEYS: u64 = 300;

@@ -138,6 +138,8 @@ impl Told {
             NotDone::Unknown(_) => history.record(key, self.op(false, kind, 0)),
             // Of what was not sent nothing must ever be seen.
             NotDone::Refused(Refusal::NotInTime) => {}
+            // Nor of what found no room; but deletes always do.
+            NotDone::Refused(Refusal::Full) if !matches!(kind, OpKind::Del { .. }) => return,
             NotDone::Refused(why) => {
                 history.violation(format!("client {client}: refused: {why}"));
             }

@@ -25,6 +25,7 @@ pub(crate) enum Fault {
     HotOrCold,
     Deaf,
     OldMap,
+    Full,
     /// Not a fault: one client sends very much at once.
     Flood,
 }
@@ -40,6 +41,8 @@ pub(crate) enum Relief {
     Mend(Vec<(Role, Role)>),
     /// The newest store of the controller is put back.
     NewestMap,
+    /// A node has room again.
+    Room(u16),
 }
 
 /// What becomes of a node's disk when it crashes.
@@ -55,7 +58,7 @@ pub(crate) enum Harm {
 }
 
 impl Fault {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Crash,
         Self::PowerCut,
         Self::ClientCrash,
@@ -69,6 +72,7 @@ impl Fault {
         Self::HotOrCold,
         Self::Deaf,
         Self::OldMap,
+        Self::Full,
     ];
 
     /// The mean time between two of these; zero: there are none.
@@ -87,6 +91,7 @@ impl Fault {
             Self::HotOrCold => faults.hot_every,
             Self::Deaf => faults.deaf_every,
             Self::OldMap => faults.old_map_every,
+            Self::Full => faults.full_every,
             Self::Flood => Duration::ZERO,
         }
     }
@@ -164,6 +169,12 @@ impl World {
             Fault::Operator => self.operate(),
             Fault::HotOrCold => self.turn_hot_or_cold(),
             Fault::Deaf => self.deafen(),
+            Fault::Full => {
+                let node = self.any_node();
+                self.fill_up(node);
+                let until = self.now + self.length();
+                self.queue.schedule(until, Event::Relief(Relief::Room(node)));
+            }
             Fault::Flood => self.flood(),
         }
         self.schedule_fault(fault, self.now);
@@ -180,6 +191,8 @@ impl World {
                 }
             }
             Relief::NewestMap => self.put_newest_map_back(),
+            Relief::Room(node) if !self.healed => self.make_room(node),
+            Relief::Room(_) => {}
             Relief::Mend(links) => {
                 if let Some((one, other)) = links.first() {
                     self.note(format_args!("mended: {one}, {other} and {} links", links.len()));

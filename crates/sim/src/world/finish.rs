@@ -31,10 +31,14 @@ impl World {
         for actor in &mut self.actors {
             actor.be_patient(now, &mut self.history);
         }
+        if !self.options.faults.full_every.is_zero() {
+            self.fill_memory();
+        }
         for index in 0..self.actors.len() {
             self.actor_goes_on(index, |actor| actor.work_on(now, HEALED_REQUESTS, HEALED_THINK));
         }
         self.wait_for_actors();
+        self.make_all_room();
         self.keep_turning();
         self.read_all();
         self.come_to_rest();
@@ -125,6 +129,7 @@ impl World {
         self.healed = true;
         self.put_newest_map_back();
         self.net.heal();
+        self.make_all_room();
         for role in self.cast.roles() {
             self.go_on(role);
             self.start(role);

@@ -63,6 +63,7 @@ impl World {
             keyspaces: None,
             history: History::default(),
             healed: false,
+            lacks: BTreeMap::new(),
             trips: Trips::default(),
             stores: u64::from(cast.nodes),
             outbox: Outbox::default(),
@@ -139,6 +140,7 @@ impl World {
             }
             shard.machine = Some(machine);
         }
+        self.apply_room(node);
     }
 
     fn start_controller(&mut self, index: u16, local: Instant) {
@@ -266,6 +268,7 @@ fn shards(options: &Options, node: u16) -> Vec<Shard> {
         machine: None,
         disk: Some(Disk::new(StoreId(u64::from(node) + 1))),
         flush_scheduled: false,
+        capacity: None,
         alerts: 0,
         next_alert: Instant(0),
     };

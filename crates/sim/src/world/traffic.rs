@@ -172,6 +172,7 @@ impl World {
         }
         self.answer_orders(role);
         self.alert(index);
+        self.check_capacity(index..index + 1);
     }
 }
 

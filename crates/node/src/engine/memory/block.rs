@@ -74,9 +74,8 @@ impl Block {
     }
 
     /// What it takes from the allocator's point of view.
-    #[cfg(test)]
     pub(super) fn allocated_bytes(&self) -> usize {
-        (self.0.len() + GRAIN_KEPT_BYTES).next_multiple_of(GRAIN_BYTES)
+        allocated(self.0.len())
     }
 
     #[inline]
@@ -113,5 +112,10 @@ fn header_bytes(key_len: usize, record: &Record<'_>) -> [u8; HEADER_BYTES] {
 }
 
 fn block_bytes(used: usize) -> usize {
-    (used + GRAIN_KEPT_BYTES).next_multiple_of(GRAIN_BYTES) - GRAIN_KEPT_BYTES
+    allocated(used) - GRAIN_KEPT_BYTES
+}
+
+/// What the allocator takes for so many bytes.
+pub(super) fn allocated(bytes: usize) -> usize {
+    (bytes + GRAIN_KEPT_BYTES).next_multiple_of(GRAIN_BYTES)
 }

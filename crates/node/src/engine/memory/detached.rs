@@ -1,7 +1,7 @@
 //! Partitions that are being cleared: out of sight, and given back to the allocator bit by bit.
 
 use super::order::Place;
-use super::{Block, Due, Hashed, Slot};
+use super::{Block, Due, Hashed, Slot, bytes_of};
 use cluster::{KeyspaceId, PartitionId};
 use hashbrown::hash_table;
 use std::collections::{BTreeMap, btree_map, btree_set};
@@ -32,13 +32,13 @@ impl Detached {
         self.slots.as_ref().map_or(0, ExactSizeIterator::len) + self.tree.len()
     }
 
-    /// Gives up one record, with its key; what is left of it is its entry in the due index, if it
-    /// has an expiry.
+    /// Gives up one record, with its key: how many bytes that gives back, and what is left of it,
+    /// its entry in the due index, if it has an expiry.
     pub(super) fn forget_one(
         &mut self,
         partition: PartitionId,
         forgotten: &mut impl FnMut(&[u8]),
-    ) -> Option<Option<Due>> {
+    ) -> Option<(usize, Option<Due>)> {
         let slot = self.slots.as_mut().and_then(Iterator::next);
         let (key, block): (Option<Box<[u8]>>, Block) = if let Some(slot) = slot {
             self.places.as_mut().and_then(Iterator::next);
@@ -48,10 +48,12 @@ impl Detached {
             (Some(place.into_key()), block)
         };
         forgotten(key.as_deref().unwrap_or_else(|| block.key()));
+        let bytes = bytes_of(key.as_ref().map_or(0, |key| key.len()), &block);
         let (keyspace, expiry_ms) = (self.keyspace, time_of(block.expiry_ms()));
-        Some((expiry_ms != 0).then(|| {
+        let due = (expiry_ms != 0).then(|| {
             let key = key.unwrap_or_else(|| block.key().into());
             Due { expiry_ms, keyspace, partition, key }
-        }))
+        });
+        Some((bytes, due))
     }
 }

@@ -192,6 +192,8 @@ fn a_hashed_record_costs_about_100_bytes_beyond_key_and_value() {
     }
     let mean = overhead / counts.len() as f64;
     assert!((95.0..110.0).contains(&mean), "{mean} bytes");
+    let told = filled(false, 53_000).usage() as f64 / 53_000.0 - 144.0;
+    assert!((told - mean).abs() < 8.0, "{told} bytes, not {mean}");
 }
 
 fn keyspace(kind: KeyspaceKind) -> Keyspace {
@@ -365,5 +367,33 @@ fn keys_that_look_alike_in_the_index_are_all_visited_in_order() {
             let want: Vec<Vec<u8>> = all.iter().filter(inside).map(|key| key.to_vec()).collect();
             assert_eq!(seen, want);
         }
+    }
+}
+
+/// The total that the engine keeps against what the allocator gives, for both kinds of keyspaces.
+#[test]
+fn the_usage_is_that_of_the_records_and_goes_back_to_nothing() {
+    let record = |round: u64, index: u64| Record {
+        expiry_ms: [0, 77, 99][(index % 3) as usize] * round.min(1),
+        ..value(&[1; 300][..(index * 31 % 300) as usize])
+    };
+    for ordered in [false, true] {
+        let mut engine = MemoryEngine::new(StoreId(1));
+        for (round, index) in (0..3).flat_map(|round| (0..1_000).map(move |index| (round, index))) {
+            let bytes = format!("{:016x}", machine::mix(index));
+            let record = Record { value: &[round as u8; 40], ..record(round, index) };
+            engine.write(&key(ordered, index, bytes.as_bytes()), &record);
+        }
+        let per_record = engine.usage() / 1_000;
+        assert!((110..320).contains(&per_record), "{per_record}");
+        for index in 0..500 {
+            let bytes = format!("{:016x}", machine::mix(index));
+            engine.remove(&key(ordered, index, bytes.as_bytes()));
+        }
+        assert!(engine.usage() < 600 * per_record && engine.usage() > 400 * per_record);
+        for partition in 1..=16 {
+            while engine.clear_on(&whole(ordered, partition), 7).is_break() {}
+        }
+        assert_eq!(engine.usage(), 0);
     }
 }

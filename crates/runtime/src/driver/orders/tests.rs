@@ -1,7 +1,7 @@
 //! Whatever an assignment says, the machine gets it only if it is sound.
 
 use super::*;
-use crate::driver::{NodeDriver, SwitchDriver};
+use crate::driver::{NodeDriver, NodeLimits, SwitchDriver};
 use cluster::{
     ClusterId, Epoch, HotOrder, Keyspace, KeyspaceKind, Lease, Life, NodeId, PartitionId, StoreId,
     SwitchTables,
@@ -14,7 +14,7 @@ const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
 fn start_node() -> NodeDriver {
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = STORES.map(MemoryEngine::new).into();
-    NodeDriver::start(NodeId(1), LIFE, sockets, engines, None).unwrap()
+    NodeDriver::start(NodeId(1), LIFE, sockets, engines, NodeLimits::default()).unwrap()
 }
 
 fn start_switch() -> SwitchDriver {
@@ -223,7 +223,8 @@ fn one_shard_without_its_memory_makes_another_node() {
     let first = start_node().handle().store();
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = [StoreId(1), StoreId(3)].map(MemoryEngine::new).into();
-    let driver = NodeDriver::start(NodeId(1), LIFE, sockets, engines, None).unwrap();
+    let driver =
+        NodeDriver::start(NodeId(1), LIFE, sockets, engines, NodeLimits::default()).unwrap();
     assert_ne!(driver.handle().store(), first);
     assert_eq!(start_node().handle().store(), first);
 }

@@ -24,7 +24,7 @@ pub(super) const FORMAT: u32 = 2;
 /// A process runs several shards on one machine, and `keyway up` several nodes: the defaults of
 /// fjall (32 MiB of cache, 900 files) would be too much for each. Hot values are rather kept by the
 /// operating system, whose cache all shards share.
-const CACHE_BYTES: u64 = 8 << 20;
+pub(super) const CACHE_BYTES: u64 = 8 << 20;
 
 /// Sixteen shards stay below the usual limit of 1,024 open files.
 pub(crate) const OPEN_FILES_MAX: usize = 48;
@@ -119,6 +119,10 @@ impl Directory {
             });
         }
         Ok(Self { path: path.to_path_buf(), store_id: about.store, lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn store_id(&self) -> StoreId {

@@ -40,6 +40,11 @@ impl Tree {
         self.changed.insert(key.into(), None);
     }
 
+    /// Bytes of the files that hold it.
+    pub(super) fn disk_space(&self) -> u64 {
+        self.on_disk.disk_space()
+    }
+
     pub(super) fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }

@@ -1,0 +1,52 @@
+//! What a node may take of its machine, and how its shards share it.
+
+use node::MemoryLimit;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a node may take of its machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeLimits {
+    /// Requests per second that each shard serves; without it as many as it can.
+    pub rate: Option<NonZero<u32>>,
+    /// Bytes in memory of all shards together.
+    pub memory: Option<u64>,
+}
+
+/// One part in so many of the memory is kept for what has to be taken when there is no room.
+const RESERVE_SHARE: u64 = 16;
+
+/// And so much may be parts of big values that are none yet.
+const UPLOADS_SHARE: u64 = 4;
+
+impl NodeLimits {
+    pub(super) fn memory(self) -> Option<MemoryLimit> {
+        self.memory.map(|bytes| MemoryLimit {
+            bytes,
+            reserve: bytes / RESERVE_SHARE,
+            uploads: bytes / UPLOADS_SHARE,
+        })
+    }
+}
+
+/// What each shard of a node holds in memory, for the others to see.
+#[derive(Debug)]
+pub(super) struct Memory(Vec<AtomicU64>);
+
+impl Memory {
+    pub(super) fn of(shards: u16) -> Self {
+        Self((0..shards).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Notes what this shard holds, and says what the others do.
+    pub(super) fn exchange(&self, shard: u16, bytes: u64) -> u64 {
+        let held = |(index, it): (usize, &AtomicU64)| {
+            if index == usize::from(shard) {
+                it.store(bytes, Ordering::Relaxed);
+                return 0;
+            }
+            it.load(Ordering::Relaxed)
+        };
+        self.0.iter().enumerate().map(held).fold(0, u64::saturating_add)
+    }
+}
