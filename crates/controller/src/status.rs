@@ -27,6 +27,9 @@ pub struct Status {
     pub cluster: ClusterId,
     /// Revision of the map.
     pub revision: u64,
+    /// What keeps the controller from deciding, if anything does: a full disk.
+    #[serde(default)]
+    pub trouble: Option<String>,
     /// Revision up to which the map is durable.
     pub durable_revision: u64,
     /// The active switch is ready, every partition is open, and every member of every chain is

@@ -41,6 +41,9 @@ const RESERVE_MIN: u64 = 8 << 20;
 /// The most: beyond that a disk is not full, but too small for what lies on it.
 const RESERVE_MAX: u64 = 256 << 20;
 
+/// It grows by steps, for each takes some time.
+const RESERVE_STEP: u64 = 8 << 20;
+
 /// The file that takes up room until it is needed.
 const RESERVE_NAME: &str = "reserve";
 
@@ -95,8 +98,8 @@ struct Shared {
     /// What all stores here have to write by themselves: what is in memory only, and what they
     /// write anew to tidy up.
     needs: AtomicU64,
-    /// Bytes in the reserve.
-    reserve: Mutex<u64>,
+    /// Bytes in the reserve; `None` if this file system keeps none.
+    reserve: Mutex<Option<u64>>,
     /// What was last found.
     free: AtomicU64,
     room: AtomicU64,
@@ -119,7 +122,7 @@ impl Disk {
     pub fn open(dir: &Path, floor: MinFreeDisk) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         let found = statvfs(dir)?;
-        let size = u64::from(found.fragment_size()) * u64::from(found.blocks());
+        let size = found.fragment_size() * found.blocks();
         let floor = match floor {
             MinFreeDisk::Auto => (size / 20).min(FLOOR_MAX),
             MinFreeDisk::Bytes(bytes) => bytes,
@@ -129,7 +132,7 @@ impl Disk {
             dir: dir.to_path_buf(),
             floor,
             needs: AtomicU64::new(0),
-            reserve: Mutex::new(reserve),
+            reserve: Mutex::new(Some(reserve)),
             free: AtomicU64::new(0),
             room: AtomicU64::new(0),
         }));
@@ -187,21 +190,26 @@ impl Disk {
     fn adjust_reserve(&self, bytes: u64, needs: u64) -> u64 {
         let mut reserve = self.0.reserve.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.0.dir.join(RESERVE_NAME);
+        let Some(held) = *reserve else { return bytes };
         let wanted = needs.saturating_add(RESERVE_MIN).min(RESERVE_MAX);
-        let lacking = wanted.saturating_sub(*reserve);
-        if bytes < needs && *reserve > 0 {
+        let wanted = wanted.next_multiple_of(RESERVE_STEP);
+        let lacking = wanted.saturating_sub(held);
+        if bytes < needs && held > 0 {
             if let Err(why) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %why, "cannot release the reserve");
             }
-            *reserve = 0;
+            *reserve = Some(0);
         } else if lacking > 0 && bytes >= self.0.floor.saturating_add(lacking) {
             match fill(&path, wanted) {
-                Ok(()) => *reserve = wanted,
+                Ok(()) => *reserve = Some(wanted),
                 Err(why) => {
-                    // Tried again at every look, but on few file systems it cannot be done.
-                    tracing::debug!(path = %path.display(), %why, "cannot put a reserve aside");
+                    tracing::warn!(
+                        path = %path.display(), %why,
+                        "cannot put a reserve aside: on a full disk deletes may find no room"
+                    );
+                    // Nobody needs what there is of it.
                     drop(fs::remove_file(&path));
-                    *reserve = 0;
+                    *reserve = None;
                 }
             }
         } else {
@@ -264,7 +272,7 @@ impl Drop for Need {
 /// Bytes that are free below a directory, and whether anything can be written there at all.
 fn free(dir: &Path) -> Option<(u64, bool)> {
     let found = statvfs(dir).ok()?;
-    let bytes = u64::from(found.fragment_size()) * u64::from(found.blocks_available());
+    let bytes = found.fragment_size() * found.blocks_available();
     Some((bytes, !found.flags().contains(FsFlags::ST_RDONLY)))
 }
 
@@ -273,5 +281,5 @@ fn fill(path: &Path, bytes: u64) -> io::Result<()> {
     let file = File::options().create(true).append(true).open(path)?;
     let length = i64::try_from(bytes).map_err(io::Error::other)?;
     fallocate(&file, FallocateFlags::empty(), 0, length)?;
-    file.sync_all()
+    Ok(())
 }

@@ -110,6 +110,7 @@ fn exceptions(status: &Status) -> Vec<String> {
         let count = status.under_replicated;
         lines.push(format!("{count} partitions have fewer replicas than they are to have"));
     }
+    lines.extend(status.trouble.iter().map(|why| format!("the controller {why}")));
     lines.extend(status.load.iter().filter_map(lack_of_room));
     if status.paused {
         lines.push("copies are paused; to go on: keyway cluster resume-copies".to_owned());

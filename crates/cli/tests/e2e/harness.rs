@@ -184,7 +184,8 @@ impl Up {
         Self::start_by(command, "127.0.0.1:0", arguments)
     }
 
-    fn start_by(mut command: Command, service: &str, arguments: &[&str]) -> Self {
+    /// Starts one by a command that ends with the binary.
+    pub(crate) fn start_by(mut command: Command, service: &str, arguments: &[&str]) -> Self {
         command.args(["up", "--json", "--service", service, "--admin", "127.0.0.1:0"]);
         let (daemon, line) = Daemon::start(command.args(arguments));
         let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");

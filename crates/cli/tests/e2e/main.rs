@@ -16,6 +16,8 @@ mod errors;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod full;
+#[cfg(test)]
 mod hammer;
 #[cfg(test)]
 mod harness;

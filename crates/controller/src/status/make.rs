@@ -36,6 +36,7 @@ pub(crate) fn make(view: &View<'_>) -> Status {
     let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
     let complete = |p: &PartitionStatus| p.open && p.joiner.is_none() && p.missing == 0;
     Status {
+        trouble: None,
         at_ms: view.now.unix_ms(),
         cluster: map.cluster,
         revision: map.revision,

@@ -1,6 +1,7 @@
 //! Why a store cannot be opened or used, in words that say what to do.
 
 use super::BackendUrl;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Why a store cannot be opened or used.
@@ -107,6 +108,16 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether there is no room on the disk, or nothing can be written there for now: what was
+    /// there before is as it was.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let Self::Io { why, .. } = self else { return false };
+        let kinds =
+            [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem];
+        kinds.contains(&why.kind())
+    }
+
     pub(super) fn io(path: &Path, why: std::io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), why }
     }

@@ -71,7 +71,7 @@ pub enum RequestError<E: Error> {
 
 #[derive(Debug)]
 pub(super) enum Mail {
-    Answer(Member, Result<Report, String>),
+    Answer(Member, Box<Result<Report, String>>),
     Alert(NodeId),
     Status(SyncSender<Status>),
     Map(SyncSender<Map>),

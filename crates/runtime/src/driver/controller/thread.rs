@@ -7,8 +7,10 @@ use crate::driver::alert::Listener;
 use crate::driver::delivery::{Courier, Line, over_http};
 use cluster::{Member, NodeSpec, Report};
 use controller::{
-    CommandError, Controller, CreateError, Decision, HotEffect, HotNews, KeyspaceSpec,
+    CommandError, Controller, CreateError, Decision, HotEffect, HotNews, KeyspaceSpec, Saved,
+    Status,
 };
+use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
@@ -29,6 +31,13 @@ pub(super) struct Thread {
     refused: Option<CreateError>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
     waiting: Vec<SyncSender<()>>,
+    /// What could not be saved because the disk is full, and when that is tried again.
+    unsaved: Option<Saved>,
+    save_at: Instant,
+    /// Why it could not.
+    trouble: Option<String>,
+    /// Answers that are given once it is saved; at most `WAITING_MAX`.
+    parked: Vec<Box<dyn FnOnce() + Send>>,
     /// Decisions that are in the log.
     logged: u64,
     /// Why the last order to a member was not carried out, if it was not.
@@ -57,6 +66,10 @@ impl Thread {
             wanted: keyspaces.into_iter().rev().collect(),
             refused: None,
             waiting: Vec::new(),
+            unsaved: None,
+            save_at: Instant(0),
+            trouble: None,
+            parked: Vec::new(),
             logged: 0,
             failures: BTreeMap::new(),
         };
@@ -94,6 +107,7 @@ impl Thread {
     fn wait(&mut self, inbox: &Receiver<Mail>) -> Result<Mail, RecvTimeoutError> {
         let now = self.clock.now();
         let wait = self.controller.poll_timeout().map_or(IDLE_WAIT, |at| at.since(now));
+        let wait = if self.unsaved.is_some() { wait.min(SAVE_AGAIN) } else { wait };
         inbox.recv_timeout(wait)
     }
 
@@ -102,9 +116,12 @@ impl Thread {
         let now = self.clock.now();
         // Whoever asked may have given up waiting; then nobody needs the answer.
         match mail {
-            Mail::Answer(member, answer) => self.take_answer(member, answer),
+            Mail::Answer(member, answer) => self.take_answer(member, *answer),
             Mail::Alert(node) => self.controller.handle_alert(self.clock.now(), node),
-            Mail::Status(sender) => drop(sender.try_send(self.controller.status(now))),
+            Mail::Status(sender) => {
+                let trouble = self.trouble.clone();
+                drop(sender.try_send(Status { trouble, ..self.controller.status(now) }));
+            }
             Mail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
             Mail::Ready(sender) if self.waiting.len() < WAITING_MAX => self.waiting.push(sender),
             // The answer never comes, which who waits sees at once.
@@ -112,13 +129,13 @@ impl Thread {
             Mail::Create(spec, sender) => {
                 let created = self.controller.create_keyspace(now, spec);
                 self.save()?;
-                drop(sender.try_send(created));
+                self.answer_saved(move || drop(sender.try_send(created)));
             }
             Mail::Change(change, sender) => {
                 let changed = self.change(change);
                 self.save()?;
                 self.follow_the_map().map_err(|error| format!("cannot start a thread: {error}"))?;
-                drop(sender.try_send(changed));
+                self.answer_saved(move || drop(sender.try_send(changed)));
             }
             Mail::Stop => {}
         }
@@ -174,15 +191,50 @@ impl Thread {
         }
     }
 
+    /// Saves what was decided. On a full disk that is tried again later: what was saved before is
+    /// as it was, no order leaves that rests on more, and members have their leases by it.
     fn save(&mut self) -> Result<(), String> {
-        while let Some(saved) = self.controller.poll_save() {
-            self.store.save(&saved).map_err(|error| {
-                format!("cannot save the cluster map: {error}; restart the controller to recover")
-            })?;
-            tracing::debug!(revision = saved.map.revision, "saved the cluster map");
-            self.controller.handle_saved(self.clock.now(), saved.map.revision);
+        loop {
+            self.unsaved = self.controller.poll_save().or(self.unsaved.take());
+            let Some(saved) = &self.unsaved else { return Ok(()) };
+            let now = self.clock.now();
+            if now < self.save_at {
+                return Ok(());
+            }
+            let revision = saved.map.revision;
+            match self.store.save(saved) {
+                Ok(()) => {}
+                Err(error) if error.is_full() => {
+                    self.save_at = now + SAVE_AGAIN;
+                    if self.trouble.is_none() {
+                        tracing::error!(
+                            "cannot save the cluster map: {error}; nothing is decided until there \
+                             is room, and the cluster goes on with what it has"
+                        );
+                    }
+                    self.trouble = Some(format!("cannot save the cluster map: {error}"));
+                    return Ok(());
+                }
+                Err(error) => {
+                    return Err(format!(
+                        "cannot save the cluster map: {error}; restart the controller to recover"
+                    ));
+                }
+            }
+            tracing::debug!(revision, "saved the cluster map");
+            (self.unsaved, self.trouble) = (None, None);
+            self.controller.handle_saved(self.clock.now(), revision);
+            self.parked.drain(..).for_each(|answer| answer());
         }
-        Ok(())
+    }
+
+    /// Answers now, or when what it is about is saved. Who waits may give up before.
+    fn answer_saved(&mut self, answer: impl FnOnce() + Send + 'static) {
+        if self.unsaved.is_none() {
+            answer();
+        } else if self.parked.len() < WAITING_MAX {
+            self.parked.push(Box::new(answer));
+        }
     }
 
     fn send_orders(&mut self) {
@@ -220,7 +272,7 @@ impl Thread {
         // Nobody takes mail once the controller has ended.
         let answers = self.answers.clone();
         let courier = Courier::start(member, deliver, move |answer| {
-            drop(answers.send(Mail::Answer(member, answer)));
+            drop(answers.send(Mail::Answer(member, Box::new(answer))));
         })?;
         self.couriers.insert(member, courier);
         if let (Member::Node(node), Some(listen)) = (member, listen) {
@@ -296,6 +348,9 @@ fn log_hot_news(news: &HotNews) {
 
 /// Who waits for the cluster to be ready is a test or a process that has just started it.
 const WAITING_MAX: usize = 64;
+
+/// How often a full disk is tried again.
+const SAVE_AGAIN: Duration = Duration::from_millis(500);
 
 /// How long the thread waits when the controller has nothing to wait for.
 const IDLE_WAIT: Duration = Duration::from_secs(1);
