@@ -133,6 +133,9 @@ impl<E: Engine> Node<E> {
             if let Some(seat) = seat {
                 replica.begin_survey();
                 replica.come_back(&mut ctx, &seat);
+            } else if !replica.is_joiner() && !replica.partition.open {
+                // It may have had a seat that the store does not remember, or the partition is new.
+                replica.base = Some(0);
             }
             replica.enter(&mut ctx);
             replica

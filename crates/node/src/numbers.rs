@@ -47,7 +47,9 @@ impl Replica {
     /// it rests on is older. Everything is stable up to what this member knows at most.
     fn can_be_written(&self, write: &Write<'_>) -> bool {
         let (version, stable) = (write.version(), write.fixed.stable);
-        let near = self.may_lack_some() || version <= self.last_version.saturating_add(AHEAD_MAX);
+        // Who may lack some is told by the write how far the others are.
+        let told = if self.may_lack_some() { stable } else { 0 };
+        let near = version <= self.last_version.max(told).saturating_add(AHEAD_MAX);
         let known = stable <= self.last_version.max(version);
         let older = write.fixed.base < version && write.bases().all(|base| base < version);
         version > 0 && is_plausible_version(version) && near && known && older

@@ -35,8 +35,12 @@ impl World {
         let mut bytes = datagram.to_vec();
         let Some(header) = bytes.first_chunk_mut::<HEADER_LEN>() else { return };
         let op = Op::from_wire(header.op()).filter(|op| op.is_chain());
-        // What is copied has its numbers in the body.
-        let Some(op) = op.filter(|op| *op != Op::ChainCopy) else { return };
+        // What is copied has its numbers in the body; and whoever takes a copy of a hot key, or a
+        // write of a trip, cannot know how far its versions have come.
+        let judged = |op: &Op| {
+            matches!(op, Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainExpire)
+        };
+        let Some(op) = op.filter(judged) else { return };
         header.set_object_version(header.object_version().saturating_add(FAR));
         // The head, which sends writes, is also who says what is stable.
         if op == Op::ChainWrite && self.rng.chance(1, 2) {
