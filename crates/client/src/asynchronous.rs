@@ -9,6 +9,7 @@ pub use big::{Download, Upload};
 use crate::face::{self, COMMANDS_MAX, Command, Driver, Known, OwnedRequest, Question};
 use crate::page;
 use crate::port::Port;
+use crate::present::{Present, chosen, is_outdated, outdated, put_back};
 use crate::{
     BatchReply, DelReply, IncrReply, KeyCount, LookupError, Options, Outcome, Page, PageStart,
     PutOptions, Refusal, Reply, ScanOptions, Services, Step, UnknownReason, Value,
@@ -113,33 +114,34 @@ impl Client {
 #[derive(Clone, Debug)]
 pub struct Space {
     client: Client,
-    keyspace: Arc<Keyspace>,
+    keyspace: Arc<Present>,
     /// How long its requests for many keys may take.
     within: Option<Duration>,
 }
 
 impl Space {
-    /// What the keyspace is.
+    /// What the keyspace is at present: if the cluster was made anew, it may be another one than it
+    /// was.
     #[must_use]
-    pub fn keyspace(&self) -> &Keyspace {
-        &self.keyspace
+    pub fn keyspace(&self) -> Arc<Keyspace> {
+        self.keyspace.get()
     }
 
     /// Deletes a key.
     pub async fn del(&self, key: &[u8]) -> Outcome<DelReply> {
-        self.ask(OwnedRequest::Del { key: key.to_vec() }).await.map(face::del)
+        self.ask(|| OwnedRequest::Del { key: key.to_vec() }).await.map(face::del)
     }
 
     /// Adds to a decimal number; a missing value counts as 0.
     pub async fn incr(&self, key: &[u8], delta: i64) -> Outcome<IncrReply> {
-        self.ask(OwnedRequest::Incr { key: key.to_vec(), delta }).await.map(face::incr)
+        self.ask(|| OwnedRequest::Incr { key: key.to_vec(), delta }).await.map(face::incr)
     }
 
     /// Writes, deletes or only checks several keys of one partition at once, if each holds what its
     /// step expects; see [`Request::Batch`](crate::Request::Batch).
     pub async fn batch(&self, steps: &[Step<'_>]) -> Outcome<BatchReply> {
-        let steps = steps.iter().map(Into::into).collect();
-        self.ask(OwnedRequest::Batch { steps }).await.map(face::batch)
+        let request = || OwnedRequest::Batch { steps: steps.iter().map(Into::into).collect() };
+        self.ask(request).await.map(face::batch)
     }
 
     /// The same keys for one who has only so much time: its requests for many keys ([`mget`],
@@ -157,9 +159,12 @@ impl Space {
     /// Reads many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX); one outcome for
     /// each, in their order. It is no snapshot: each key is read on its own.
     pub async fn mget<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Outcome<Option<Value>>> {
-        let (keys, within, count) = (face::owned(keys), self.within, keys.len());
-        let outcome = self.ask(OwnedRequest::Mget { keys, within }).await;
-        face::many(outcome, count, face::mget)
+        let (keys, within) = (face::owned(keys), self.within);
+        let request = |which: Option<&[usize]>| {
+            let keys = chosen(&keys, which);
+            (keys.len(), OwnedRequest::Mget { keys, within })
+        };
+        self.ask_many(request, face::mget).await
     }
 
     /// Writes many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX); gives for each
@@ -171,19 +176,25 @@ impl Space {
         K: AsRef<[u8]>,
         V: AsRef<[u8]>,
     {
-        let (entries, count) = (face::owned_entries(entries), entries.len());
+        let entries = face::owned_entries(entries);
         let (expiry, within) = (options.expiry, self.within);
-        let outcome = self.ask(OwnedRequest::Mset { entries, expiry, within }).await;
-        face::many(outcome, count, face::mset)
+        let request = |which: Option<&[usize]>| {
+            let entries = chosen(&entries, which);
+            (entries.len(), OwnedRequest::Mset { entries, expiry, within })
+        };
+        self.ask_many(request, face::mset).await
     }
 
     /// Deletes many keys at once, at most [`MANY_KEYS_MAX`](crate::MANY_KEYS_MAX); gives the
     /// outcome for each, in their order. Like [`mset`](Self::mset) it is not atomic. A key that is
     /// there more than once is deleted once.
     pub async fn mdel<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Outcome<DelReply>> {
-        let (keys, within, count) = (face::owned(keys), self.within, keys.len());
-        let outcome = self.ask(OwnedRequest::Mdel { keys, within }).await;
-        face::many(outcome, count, face::mdel)
+        let (keys, within) = (face::owned(keys), self.within);
+        let request = |which: Option<&[usize]>| {
+            let keys = chosen(&keys, which);
+            (keys.len(), OwnedRequest::Mdel { keys, within })
+        };
+        self.ask_many(request, face::mdel).await
     }
 
     /// Reads about `count` keys (at least 1) of any keyspace, in the order of (match value, key).
@@ -191,38 +202,79 @@ impl Space {
     /// time, and no key twice unless it was written meanwhile. With `keys_only` values come back
     /// empty.
     pub async fn page(&self, from: &PageStart, count: usize, keys_only: bool) -> Outcome<Page> {
-        let request = page::request(&self.keyspace, from, count, keys_only);
-        self.ask(request).await.map(|reply| page::cut(&self.keyspace, face::range(reply), count))
+        let request = || page::request(&self.keyspace.get(), from, count, keys_only);
+        self.ask(request)
+            .await
+            .map(|reply| page::cut(&self.keyspace.get(), face::range(reply), count))
     }
 
     /// Reads all keys with these upper 32 bits of their match value as one page, however many they
     /// are.
     pub async fn page_of(&self, bits: u32, keys_only: bool) -> Outcome<Page> {
-        let request = page::request_all(bits, keys_only);
+        let request = || page::request_all(bits, keys_only);
         self.ask(request).await.map(|reply| page::of_all(bits, face::range(reply)))
     }
 
     /// Counts the keys of any keyspace that have a value, each as it was at some moment meanwhile.
     /// The nodes know: what that takes does not depend on how many there are.
     pub async fn count(&self) -> Outcome<KeyCount> {
-        self.ask(OwnedRequest::Count).await.map(face::count)
+        self.ask(|| OwnedRequest::Count).await.map(face::count)
     }
 
     /// Reads the keys of an interval, in order; for range keyspaces.
     pub async fn scan(&self, options: ScanOptions) -> Outcome<Vec<(Vec<u8>, Value)>> {
-        self.ask(OwnedRequest::Range(options)).await.map(face::range)
+        self.ask(|| OwnedRequest::Range(options.clone())).await.map(face::range)
     }
 
     fn begin(
         &self,
         request: OwnedRequest,
     ) -> impl Future<Output = oneshot::Receiver<Outcome<Reply>>> + Send {
-        self.client.begin(Question::Of(Arc::clone(&self.keyspace), request))
+        self.client.begin(Question::Of(self.keyspace.get(), request))
     }
 
-    fn ask(&self, request: OwnedRequest) -> impl Future<Output = Outcome<Reply>> + Send {
-        let outcome = self.client.ask(Question::Of(Arc::clone(&self.keyspace), request));
-        async move { self.client.known.check(&self.keyspace, outcome.await) }
+    /// Asks; if the keyspace is not what it was, looks it up and asks once more.
+    async fn ask(&self, request: impl Fn() -> OwnedRequest + Send) -> Outcome<Reply> {
+        let used = self.keyspace.get();
+        let question = Question::Of(Arc::clone(&used), request());
+        let outcome = self.client.ask(question).await;
+        if !is_outdated(&outcome) || !Box::pin(self.renew(&used)).await {
+            return outcome;
+        }
+        Box::pin(self.client.ask(Question::Of(self.keyspace.get(), request()))).await
+    }
+
+    /// The same for many keys, of which those that were refused for that are asked for again. The
+    /// request is for those that are named, or all, and says for how many.
+    async fn ask_many<T: Clone + Send>(
+        &self,
+        request: impl Fn(Option<&[usize]>) -> (usize, OwnedRequest) + Send,
+        outcomes: fn(Reply) -> Vec<Outcome<T>>,
+    ) -> Vec<Outcome<T>> {
+        let used = self.keyspace.get();
+        let (count, first) = request(None);
+        let outcome = self.client.ask(Question::Of(Arc::clone(&used), first)).await;
+        let mut all = face::many(outcome, count, outcomes);
+        let which = outdated(&all);
+        if which.is_empty() || !Box::pin(self.renew(&used)).await {
+            return all;
+        }
+        let (count, again) = request(Some(&which));
+        let outcome = self.client.ask(Question::Of(self.keyspace.get(), again)).await;
+        put_back(&mut all, &which, face::many(outcome, count, outcomes));
+        all
+    }
+
+    /// Looks the keyspace up again, unless somebody has just done so; whether it is another one than
+    /// the one that was used.
+    async fn renew(&self, used: &Arc<Keyspace>) -> bool {
+        if self.keyspace.get() == *used {
+            let name = used.name.clone();
+            let outcome = self.client.ask(Question::Describe(name)).await;
+            // If that is refused too, or not answered, what was said first is said.
+            drop(self.client.known.learn(&used.name, outcome));
+        }
+        self.keyspace.get() != *used
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::clock::Clock;
 use crate::owned::OwnedStep;
 use crate::page::Matches;
+use crate::present::Present;
 use crate::service::Services;
 use crate::{
     BatchReply, CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, KeyCount, New,
@@ -332,21 +333,21 @@ fn random() -> u64 {
 
 /// Keyspaces that have been looked up, by name. Bounded by `wire::KEYSPACES_MAX`.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<BTreeMap<String, Arc<Keyspace>>>);
+pub(crate) struct Known(Mutex<BTreeMap<String, Arc<Present>>>);
 
 impl Known {
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<Keyspace>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Present>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Takes the answer to a DESCRIBE.
+    /// Takes the answer to a DESCRIBE: all who use the keyspace use what it says from now on.
     pub(crate) fn learn(
         &self,
         name: &str,
         outcome: Outcome<Reply>,
-    ) -> Result<Arc<Keyspace>, LookupError> {
+    ) -> Result<Arc<Present>, LookupError> {
         let keyspace = match outcome {
-            Outcome::Done(Reply::Describe(keyspace)) => Arc::new(keyspace),
+            Outcome::Done(Reply::Describe(keyspace)) => keyspace,
             Outcome::Done(other) => unexpected(&other),
             Outcome::Refused(Refusal::UnknownKeyspace) => {
                 return Err(LookupError::NoSuchKeyspace(name.to_owned()));
@@ -355,18 +356,15 @@ impl Known {
             Outcome::Unknown(why) => return Err(LookupError::NotDone(NotDone::Unknown(why))),
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(present) = known.get(name) {
+            present.replace(keyspace);
+            return Ok(Arc::clone(present));
+        }
+        let present = Arc::new(Present::new(keyspace));
         if known.len() < wire::KEYSPACES_MAX {
-            known.insert(name.to_owned(), Arc::clone(&keyspace));
+            known.insert(name.to_owned(), Arc::clone(&present));
         }
-        Ok(keyspace)
-    }
-
-    /// Forgets a keyspace that is not what it was, so that it is looked up anew.
-    pub(crate) fn check<T>(&self, keyspace: &Keyspace, outcome: Outcome<T>) -> Outcome<T> {
-        if let Outcome::Refused(Refusal::BadMatch | Refusal::UnknownKeyspace) = outcome {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&keyspace.name);
-        }
-        outcome
+        Ok(present)
     }
 }
 

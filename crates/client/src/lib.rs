@@ -70,6 +70,7 @@ mod owned;
 mod pace;
 mod page;
 mod port;
+mod present;
 mod replies;
 mod request;
 mod scan;

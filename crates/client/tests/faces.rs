@@ -171,7 +171,7 @@ fn blocking_calls_end_with_what_the_service_says() {
     let service = Service::start();
     let client = client::blocking::Client::connect(service.address, Options::default()).unwrap();
     let users = client.keyspace("users").unwrap();
-    assert!(is_users(users.keyspace()));
+    assert!(is_users(&users.keyspace()));
     let missing = client.keyspace("nothing").unwrap_err();
     assert_eq!(missing, LookupError::NoSuchKeyspace("nothing".into()));
 
@@ -303,7 +303,7 @@ fn async_calls_end_with_what_the_service_says() {
         let connecting = client::asynchronous::Client::connect(service.address, Options::default());
         let client = connecting.await.unwrap();
         let users = client.keyspace("users").await.unwrap();
-        assert!(is_users(users.keyspace()));
+        assert!(is_users(&users.keyspace()));
         let missing = client.keyspace("nothing").await.unwrap_err();
         assert_eq!(missing, LookupError::NoSuchKeyspace("nothing".into()));
 

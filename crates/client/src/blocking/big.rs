@@ -3,6 +3,7 @@
 use super::Space;
 use crate::big::{self, ATTEMPTS, DEPTH};
 use crate::face::{self, OwnedExpect, OwnedRequest};
+use crate::present::is_outdated;
 use crate::{
     CasReply, Expect, Expiry, New, NotDone, Outcome, PutOptions, Refusal, Reply, UnknownReason,
     Value,
@@ -33,7 +34,7 @@ impl Space {
     /// Reads a key in one request. Of a value that does not fit a datagram only version and expiry
     /// are known then, and that it is [`big`](Value::big).
     pub fn peek(&self, key: &[u8]) -> Outcome<Option<Value>> {
-        self.ask(OwnedRequest::Get { key: key.to_vec() }).map(face::get)
+        self.ask(|| OwnedRequest::Get { key: key.to_vec() }).map(face::get)
     }
 
     fn read(&self, key: &[u8], range: Range<u64>) -> Result<Option<Value>, NotDone> {
@@ -97,14 +98,16 @@ impl Space {
     /// of the new value.
     pub fn put(&self, key: &[u8], value: &[u8], options: PutOptions) -> Outcome<u64> {
         if big::is_short(key, value) {
-            let (key, value) = (key.to_vec(), value.to_vec());
-            let request = OwnedRequest::Put { key, value, expiry: options.expiry };
+            let request = || {
+                let (key, value) = (key.to_vec(), value.to_vec());
+                OwnedRequest::Put { key, value, expiry: options.expiry }
+            };
             return self.ask(request).map(face::put);
         }
-        match self.upload_all(key, value) {
+        self.write_long(|| match self.upload_all(key, value) {
             Ok(mut upload) => upload.finish(options),
             Err(why) => Outcome::Refused(why),
-        }
+        })
     }
 
     /// Writes or deletes a key if what is there is what is expected; [`New::Same`] changes only the
@@ -121,14 +124,23 @@ impl Space {
         if let New::Value(value) = new
             && !big::is_short(key, value)
         {
-            return match self.upload_all(key, value) {
+            return self.write_long(|| match self.upload_all(key, value) {
                 Ok(mut upload) => upload.finish_if(expect, options),
                 Err(why) => Outcome::Refused(why),
-            };
+            });
         }
-        let (key, new, expiry) = (key.to_vec(), new.into(), options.expiry);
-        let request = OwnedRequest::Cas { key, expect: expect.into(), new, expiry };
+        let request = || {
+            let (key, new, expiry) = (key.to_vec(), new.into(), options.expiry);
+            OwnedRequest::Cas { key, expect: expect.into(), new, expiry }
+        };
         self.ask(request).map(face::cas)
+    }
+
+    /// Writes a long value; if the keyspace is not what it was, once more.
+    fn write_long<T>(&self, write: impl Fn() -> Outcome<T>) -> Outcome<T> {
+        let used = self.keyspace.get();
+        let outcome = write();
+        if is_outdated(&outcome) && self.renew(&used) { write() } else { outcome }
     }
 
     /// Begins to write a value of any length piece by piece. Nobody sees anything of it before
@@ -184,7 +196,13 @@ impl Upload {
     fn wait_until(&mut self, unanswered: usize) -> Result<(), Refusal> {
         while self.waiting.len() > unanswered {
             let Some(answer) = self.waiting.pop_front() else { break };
-            big::Upload::taken(answer.recv().unwrap_or(Outcome::Unknown(UnknownReason::Closed)))?;
+            let outcome = answer.recv().unwrap_or(Outcome::Unknown(UnknownReason::Closed));
+            let taken = big::Upload::taken(outcome);
+            if matches!(taken, Err(Refusal::BadMatch | Refusal::UnknownKeyspace)) {
+                // The parts lie elsewhere: only those who begin anew gain from it.
+                self.space.renew(&self.space.keyspace.get());
+            }
+            taken?;
         }
         Ok(())
     }
@@ -209,7 +227,14 @@ impl Upload {
         if let Err(why) = self.wait_until(0) {
             return Outcome::Refused(why);
         }
-        self.space.ask(self.parts.end(expect, expiry))
+        let used = self.space.keyspace.get();
+        let answer = self.space.begin(self.parts.end(expect, expiry)).recv();
+        let outcome = answer.unwrap_or(Outcome::Unknown(UnknownReason::Closed));
+        if is_outdated(&outcome) {
+            // The parts lie elsewhere: only those who begin anew gain from it.
+            self.space.renew(&used);
+        }
+        outcome
     }
 }
 

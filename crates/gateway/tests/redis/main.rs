@@ -1,6 +1,7 @@
 //! A gateway before a cluster in this process, driven as clients drive it: with bytes.
 
 #[cfg(test)]
+mod again;
 mod crowds;
 #[cfg(test)]
 mod handshakes;
