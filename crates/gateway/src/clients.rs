@@ -6,7 +6,9 @@ use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -29,8 +31,18 @@ pub(crate) struct Entry {
     pub(crate) local: SocketAddr,
     /// Since the server's start.
     pub(crate) since: Duration,
-    /// When its last command was whole, in milliseconds since the server's start.
+    /// When its last command was whole, or done, in milliseconds since the server's start.
     active_ms: AtomicU64,
+    /// When the command began that is not whole yet, in the same way; [`NEVER`] without one.
+    coming_ms: AtomicU64,
+    /// Bytes of it that have come.
+    coming_bytes: AtomicU64,
+    /// Whether it has not shown who it is.
+    stranger: AtomicBool,
+    /// Bytes that it holds, of commands and replies.
+    pub(crate) held: AtomicUsize,
+    /// Those of them that were counted when it had not shown who it is.
+    pub(crate) held_as_stranger: AtomicUsize,
     /// Number of its last command.
     pub(crate) command: AtomicU32,
     /// Bytes that were read and not understood yet.
@@ -39,6 +51,8 @@ pub(crate) struct Entry {
     pub(crate) output: AtomicUsize,
     /// Commands that are under way.
     pub(crate) running: AtomicUsize,
+    /// Whether a command is whole and waits to be started.
+    pub(crate) waiting: AtomicBool,
     /// Commands that wait for EXEC; below 0 without MULTI.
     pub(crate) queued: AtomicI64,
     /// Bytes of their arguments.
@@ -69,6 +83,11 @@ const KILL: u8 = 1;
 const DRAIN: u8 = 2;
 /// Commands need not wait any more for the end of a pause.
 const RESUME: u8 = 4;
+/// Its task is to end because of what it holds.
+const EVICT: u8 = 8;
+
+/// A time that does not come.
+const NEVER: u64 = u64::MAX;
 
 impl Entry {
     pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
@@ -85,6 +104,24 @@ impl Entry {
         self.waker.wake();
     }
 
+    pub(crate) fn evict(&self) {
+        self.signals.fetch_or(EVICT, Ordering::Relaxed);
+        self.waker.wake();
+    }
+
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & EVICT != 0
+    }
+
+    /// Notes whether it has shown who it is, or need not.
+    pub(crate) fn note_user(&self, known: bool) {
+        self.stranger.store(!known, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.stranger.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_killed(&self) -> bool {
         self.signals.load(Ordering::Relaxed) & KILL != 0
     }
@@ -97,7 +134,11 @@ impl Entry {
     pub(crate) async fn dismissed(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
-            if self.is_killed() || self.is_draining() { Poll::Ready(()) } else { Poll::Pending }
+            if self.is_killed() || self.is_draining() || self.is_evicted() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
     }
@@ -115,6 +156,37 @@ impl Entry {
 
     pub(crate) fn note_active(&self, now: Duration) {
         self.active_ms.store(millis(now), Ordering::Relaxed);
+    }
+
+    pub(crate) fn active_ms(&self) -> u64 {
+        self.active_ms.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a command has begun to come, or that none has.
+    pub(crate) fn note_coming(&self, now: Duration, is_coming: bool) {
+        if !is_coming {
+            self.coming_ms.store(NEVER, Ordering::Relaxed);
+        } else if self.coming_ms.load(Ordering::Relaxed) == NEVER {
+            self.coming_bytes.store(0, Ordering::Relaxed);
+            self.coming_ms.store(millis(now), Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn note_come(&self, bytes: u64) {
+        self.coming_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether it waits for the gateway, and not the gateway for it.
+    pub(crate) fn is_served(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0 || self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// For how long the command has been coming that is not whole yet, and how much of it has come
+    /// since.
+    pub(crate) fn coming(&self, now: Duration) -> Option<(Duration, u64)> {
+        let began = self.coming_ms.load(Ordering::Relaxed);
+        let time = Duration::from_millis(millis(now).saturating_sub(began));
+        (began != NEVER).then(|| (time, self.coming_bytes.load(Ordering::Relaxed)))
     }
 
     pub(crate) fn idle(&self, now: Duration) -> Duration {
@@ -144,10 +216,16 @@ impl Clients {
             local,
             since: now,
             active_ms: AtomicU64::new(millis(now)),
+            coming_ms: AtomicU64::new(NEVER),
+            coming_bytes: AtomicU64::new(0),
+            stranger: AtomicBool::new(true),
+            held: AtomicUsize::new(0),
+            held_as_stranger: AtomicUsize::new(0),
             command: AtomicU32::new(u32::MAX),
             input: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
+            waiting: AtomicBool::new(false),
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),

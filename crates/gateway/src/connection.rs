@@ -8,7 +8,9 @@
 //! Nothing is read while a command waits to be started or replies wait to be written, so a client
 //! that sends more than it reads holds up nobody but itself.
 
+mod account;
 mod events;
+mod guess;
 mod long;
 mod overlap;
 mod pressure;
@@ -24,6 +26,7 @@ use crate::stats::HeldBack;
 use crate::store::{Incoming, Seen, Watched};
 use crate::stream::Stream;
 use crate::{Reply, Store};
+use account::{UNDER_WAY_BYTES_MAX, give_back, held_by};
 use bytes::{Bytes, BytesMut};
 use events::Event;
 use futures_util::future::BoxFuture;
@@ -44,8 +47,6 @@ use transaction::Bracket;
 const OVERLAP_MAX: usize = 256;
 /// Bytes of replies beyond which no command is started. One reply may be longer.
 const OUTPUT_MAX: usize = 256 << 10;
-/// Bytes of an empty buffer that are kept for the next use. Above it, they are given back.
-const KEPT_MAX: usize = 512;
 /// Commands under way at once whose places are kept for the next.
 const KEPT_COMMANDS_MAX: usize = 16;
 /// How long a connection that is to be closed may take: the cluster to answer what is under way, 5
@@ -79,6 +80,10 @@ pub(crate) struct Connection {
     running: FuturesOrdered<BoxFuture<'static, Ended>>,
     /// The same commands, in the same order.
     under_way: UnderWay,
+    /// Bytes of their arguments.
+    under_way_bytes: usize,
+    /// When the AUTH or HELLO that waits has its turn, if it has taken one.
+    guess_at: Option<Duration>,
     /// Whether what is under way cannot overlap with anything.
     alone: bool,
     bracket: Bracket,
@@ -138,6 +143,8 @@ impl Connection {
             next: None,
             running: FuturesOrdered::new(),
             under_way: UnderWay::default(),
+            under_way_bytes: 0,
+            guess_at: None,
             alone: false,
             bracket: Bracket::default(),
             held: None,
@@ -162,6 +169,7 @@ impl Connection {
                 Event::Resumed => self.paused = None,
                 Event::Drain => self.close(),
                 Event::Over => return,
+                Event::Evicted => return self.end_evicted().await,
             }
         }
     }
@@ -188,6 +196,7 @@ impl Connection {
             && !self.alone
             && self.streaming.is_none()
             && self.running.len() < OVERLAP_MAX
+            && self.under_way_bytes < UNDER_WAY_BYTES_MAX
             && self.output.len() < OUTPUT_MAX
         {
             let Some(args) = self.next.take().or_else(|| self.read_command()) else { break };
@@ -199,6 +208,8 @@ impl Connection {
         give_back(&mut self.input);
         self.peer.entry.input.store(self.input.len(), Ordering::Relaxed);
         self.note_pressure();
+        self.note_progress();
+        self.account();
     }
 
     fn read_command(&mut self) -> Option<Vec<Bytes>> {
@@ -214,7 +225,9 @@ impl Connection {
         match self.parser.parse(&mut self.input, &limits) {
             Ok(args) => {
                 if args.is_some() {
-                    self.peer.entry.note_active(self.shared.now());
+                    let now = self.shared.now();
+                    self.peer.entry.note_active(now);
+                    self.peer.entry.note_coming(now, false);
                 } else if let Some((key, len)) = self.parser.begin_long_set(&mut self.input) {
                     self.begin_value(key, len);
                     return if self.feed() { self.read_command() } else { None };
@@ -237,7 +250,12 @@ impl Connection {
 
     /// Starts a command; gives its arguments back if it has to wait.
     fn start(&mut self, args: Vec<Bytes>) -> Option<Vec<Bytes>> {
-        let found = match self.admit(&args) {
+        let found = command::resolve(&args);
+        // What waits for all before it is not looked at again and again.
+        if !self.running.is_empty() && !found.as_ref().is_ok_and(|it| self.overlaps(*it, &args)) {
+            return Some(args);
+        }
+        let found = match self.admit(found, &args) {
             Ok(found) => found,
             Err(_) if !self.running.is_empty() => return Some(args),
             Err((number, reply)) => {
@@ -251,17 +269,14 @@ impl Connection {
             self.paused = Some(Box::pin(sleep(until.saturating_sub(now))));
             return Some(args);
         }
-        let key = match found.spec.run {
-            Run::Keyed(_) if !self.bracket.is_open() => found.spec.only_key(&args).cloned(),
-            Run::Keyed(_) | Run::Session(_) => None,
-        };
-        if key.is_none() && !self.running.is_empty() {
-            return Some(args);
-        }
+        let args = self.wait_to_guess(found, args)?;
+        let overlaps = self.overlaps(found, &args);
+        let key = if overlaps { found.spec.only_key(&args).cloned() } else { None };
         let args = self.queue(found, args)?;
         let number = u32::try_from(found.number).unwrap_or(u32::MAX);
         self.peer.entry.command.store(number, Ordering::Relaxed);
         let ended = Ended::new(Reply::Null, found.number, args);
+        self.under_way_bytes += held_by(&ended.args);
         match (found.spec.run, key) {
             (Run::Keyed(Keyed::Get), Some(key)) => self.start_get(key, ended),
             (Run::Keyed(command), key) => self.start_keyed(command, key, ended),
@@ -340,11 +355,21 @@ impl Connection {
         }
     }
 
+    /// Whether a command may be under way together with others: it is about one key.
+    fn overlaps(&self, found: Found, args: &[Bytes]) -> bool {
+        let is_keyed = matches!(found.spec.run, Run::Keyed(_));
+        is_keyed && !self.bracket.is_open() && found.spec.only_key(args).is_some()
+    }
+
     /// What the command is, or why it is not carried out.
-    fn admit(&self, args: &[Bytes]) -> Result<Found, (Option<usize>, Reply)> {
+    fn admit(
+        &self,
+        found: Result<Found, Reply>,
+        args: &[Bytes],
+    ) -> Result<Found, (Option<usize>, Reply)> {
         // One of its commands it is all the same, if only the rest does not fit.
         let named = || command::number_of(command::find(args.first()?)?.name);
-        let found = command::resolve(args).map_err(|reply| (named(), reply))?;
+        let found = found.map_err(|reply| (named(), reply))?;
         let checked = self.peer.user.as_ref().map(|user| (user, user.check(found, args)));
         let text = match checked {
             _ if !session::is_bounded(found, args) => session::TOO_MANY.to_owned(),
@@ -394,6 +419,7 @@ impl Connection {
             Verdict::Answer => {}
         }
         self.alone = false;
+        self.forget(&ended);
         if self.running.is_empty() && self.under_way.capacity() > KEPT_COMMANDS_MAX {
             // What they have grown to is not kept for a client that may never need it again.
             self.running = FuturesOrdered::new();
@@ -407,8 +433,15 @@ impl Connection {
     }
 
     fn finish_now(&mut self, ended: Ended) {
+        self.forget(&ended);
         self.note(&ended);
         self.reply(&ended.reply);
+    }
+
+    /// A command is under way no more, and has its reply.
+    fn forget(&mut self, ended: &Ended) {
+        self.under_way_bytes = self.under_way_bytes.saturating_sub(held_by(&ended.args));
+        self.peer.entry.note_active(self.shared.now());
     }
 
     fn note(&self, ended: &Ended) {
@@ -457,12 +490,5 @@ impl Connection {
         };
         // Whether it was long enough does not matter any more.
         drop(timeout(LINGER_TIME_MAX, drained).await);
-    }
-}
-
-/// Gives the memory of an empty buffer back if it is much.
-fn give_back(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > KEPT_MAX {
-        *buffer = BytesMut::new();
     }
 }

@@ -7,11 +7,13 @@
 //! connection or the server is answered in `session`, without the cluster.
 
 pub mod acl;
+mod budget;
 mod clients;
 pub mod command;
 mod connection;
 mod cursors;
 pub mod glob;
+mod guesses;
 mod hot;
 mod key_count;
 mod memory;

@@ -4,7 +4,7 @@
 use crate::clients::Entry;
 use crate::memory;
 use crate::shared::Shared;
-use crate::stats::{CommandFigures, HeldBack, within};
+use crate::stats::{CommandFigures, HeldBack, Overdue, within};
 use hdrhistogram::Histogram;
 use runtime::metrics::{Distribution, Sample, Samples, Source};
 use std::sync::Arc;
@@ -42,6 +42,15 @@ fn fill(shared: &Shared, samples: &mut Samples) {
     samples.add(&metric::GATEWAY_PROTOCOL_ERRORS, count(&stats.protocol_errors));
     let held = HeldBack::ALL.map(|why| Sample::labelled([why.name()], stats.held_back(why)));
     samples.add(&metric::GATEWAY_HELD_BACK, held);
+    let overdue = Overdue::ALL.map(|why| Sample::labelled([why.name()], stats.overdue(why)));
+    let evicted = Sample::labelled(["memory"], stats.evicted.load(Ordering::Relaxed));
+    samples.add(&metric::GATEWAY_ENDED, overdue.into_iter().chain([evicted]));
+    samples.add(&metric::GATEWAY_HELD_BYTES, [Sample::plain(shared.budget.held() as u64)]);
+    samples.add(&metric::GATEWAY_HELD_BYTES_MAX, [Sample::plain(settings.held_max() as u64)]);
+    let (wrong, refused) = shared.guesses.counts();
+    let guesses = [("wrong", wrong), ("refused", refused)];
+    let guesses = guesses.map(|(outcome, count)| Sample::labelled([outcome], count));
+    samples.add(&metric::GATEWAY_WRONG_PASSWORDS, guesses);
     let errors = stats.errors().into_iter().map(|(code, count)| Sample::labelled([code], count));
     samples.add(&metric::GATEWAY_ERRORS, errors);
     samples.add(&metric::GATEWAY_RESIDENT_BYTES, [Sample::plain(memory::resident())]);

@@ -1,9 +1,11 @@
 //! The gateway: listens, lets clients in, and ends in good order.
 
 use crate::acl::Acl;
-use crate::clients::Clients;
+use crate::budget::Budget;
+use crate::clients::{Clients, Entry};
 use crate::connection::Connection;
 use crate::cursors::Cursors;
+use crate::guesses::Guesses;
 use crate::hot::HotKeys;
 use crate::key_count::LastCount;
 use crate::metrics;
@@ -11,8 +13,8 @@ use crate::pause::Pause;
 use crate::settings::{Fixed, KEEPALIVE, Settings};
 use crate::shared::Shared;
 use crate::slowlog::SlowLog;
-use crate::stats::Stats;
-use crate::store::Store;
+use crate::stats::{Overdue, Stats};
+use crate::store::{Room, Store};
 use crate::stream::Stream;
 use crate::tls::{self, TlsError, TlsFiles};
 use crate::tracking::Tracking;
@@ -209,7 +211,11 @@ async fn open(
     }
     let fixed = Fixed { listen, tls, workers: workers.len(), clients_max };
     let cursors: Arc<Cursors> = Arc::default();
-    let store = |space| Store::new(space).with_hot(hot.clone()).with_cursors(Arc::clone(&cursors));
+    let room = Room::default();
+    let store = |space| {
+        let store = Store::new(space).with_hot(hot.clone()).with_room(room.clone());
+        store.with_cursors(Arc::clone(&cursors))
+    };
     let shared = Shared {
         stores: spaces.into_iter().map(store).collect(),
         keyspace,
@@ -222,6 +228,8 @@ async fn open(
         acl: options.acl,
         settings: Settings::new(options.maxclients, options.idle_timeout, fixed),
         clients: Clients::default(),
+        budget: Budget::default(),
+        guesses: Guesses::default(),
         stats: Stats::new(),
         slowlog: SlowLog::default(),
         pause: Pause::default(),
@@ -332,19 +340,77 @@ impl Drop for Seat {
     }
 }
 
-/// Once a second: ends connections that have been idle too long, and takes the rate of commands.
+/// How long a client may take to show who it is, if it must.
+const STRANGER_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a command may come as slowly as it likes.
+const COMING_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of a command that have to come in a second on average after that; of one that comes as
+/// fast as this, nobody says that its client is idle.
+const COMING_BYTES_PER_S_MIN: u64 = 4 << 10;
+
+/// Once a second: ends connections that keep a place for nothing, and takes the rate of commands.
 async fn tick(shared: Arc<Shared>) {
     let mut seconds = interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         seconds.tick().await;
         shared.stats.take_rates();
-        let Some(longest) = shared.settings.timeout() else { continue };
-        let now = shared.now();
+        let (now, longest) = (shared.now(), shared.settings.timeout());
         for entry in shared.clients.list() {
-            if entry.idle(now) > longest {
+            if let Some(why) = why_ended(&entry, now, longest) {
+                shared.stats.note_overdue(why);
                 entry.kill();
             }
         }
+    }
+}
+
+/// Why a connection is to be ended, if it is. One that waits for the gateway never is.
+fn why_ended(entry: &Entry, now: Duration, longest: Option<Duration>) -> Option<Overdue> {
+    let strange_for = now.saturating_sub(entry.since);
+    if entry.is_stranger() && strange_for > STRANGER_TIME_MAX {
+        return Some(Overdue::Stranger);
+    }
+    if entry.is_served() {
+        return None;
+    }
+    let comes_fast = |(time, bytes): (Duration, u64)| {
+        bytes >= time.as_secs().saturating_mul(COMING_BYTES_PER_S_MIN)
+    };
+    match entry.coming(now) {
+        Some(coming) if comes_fast(coming) && coming.1 > 0 => return None,
+        Some((time, _)) if time > COMING_TIME_MAX => return Some(Overdue::Slow),
+        Some(_) | None => {}
+    }
+    longest.filter(|longest| entry.idle(now) > *longest).map(|_| Overdue::Idle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_the_gateway_is_not_idle_and_who_drips_is() {
+        let (clients, at) = (Clients::default(), "127.0.0.1:1".parse().unwrap());
+        let seconds = Duration::from_secs;
+        let entry = clients.enter(at, at, seconds(0), "default");
+        entry.note_user(true);
+        let why = |now| why_ended(&entry, seconds(now), Some(seconds(2)));
+        assert_eq!((why(2), why(3)), (None, Some(Overdue::Idle)));
+        entry.running.store(1, Ordering::Relaxed);
+        assert_eq!(why(1_000), None, "a command is under way");
+        entry.running.store(0, Ordering::Relaxed);
+        entry.note_active(seconds(1_000));
+        assert_eq!((why(1_002), why(1_003)), (None, Some(Overdue::Idle)));
+        entry.note_coming(seconds(1_001), true);
+        entry.note_come(10);
+        assert_eq!(why(1_003), Some(Overdue::Idle), "it drips");
+        entry.note_come(1 << 20);
+        assert_eq!(why(1_100), None, "a long command comes");
+        assert_eq!(why_ended(&entry, seconds(2_000), None), Some(Overdue::Slow));
+        entry.note_coming(seconds(2_000), false);
+        assert_eq!(why_ended(&entry, seconds(9_000), None), None);
+        entry.note_user(false);
+        assert_eq!(why(31), Some(Overdue::Stranger));
     }
 }

@@ -84,6 +84,7 @@ pub(crate) fn is_bounded(found: Found, args: &[Bytes]) -> bool {
 impl Peer {
     pub(crate) fn new(entry: Arc<Entry>, acl: &Acl) -> Self {
         let user = acl.passwordless();
+        entry.note_user(user.is_some());
         Self { entry, protocol: Version::Two, user, replies: Replies::On }
     }
 

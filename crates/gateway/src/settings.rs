@@ -1,5 +1,6 @@
 //! Parameters that CONFIG GET tells and CONFIG SET changes: real ones only, under Redis' names.
 
+use crate::budget::HELD_MAX;
 use crate::glob::Pattern;
 use crate::resp::Limits;
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ pub(crate) struct Settings {
     slowlog_len_max: AtomicUsize,
     bulk_max: AtomicUsize,
     command_max: AtomicUsize,
+    held_max: AtomicUsize,
     fixed: Vec<(&'static str, String)>,
 }
 
@@ -39,9 +41,10 @@ const SLOWER_THAN_MICROS: i64 = 10_000;
 const SLOWLOG_LEN: usize = 128;
 
 /// The names of the parameters that can be changed, in the order of the alphabet.
-const CHANGEABLE: [&str; 6] = [
+const CHANGEABLE: [&str; 7] = [
     "client-query-buffer-limit",
     "maxclients",
+    "maxmemory-clients",
     "proto-max-bulk-len",
     "slowlog-log-slower-than",
     "slowlog-max-len",
@@ -85,6 +88,7 @@ impl Settings {
             slowlog_len_max: AtomicUsize::new(SLOWLOG_LEN),
             bulk_max: AtomicUsize::new(Limits::DEFAULT.bulk_max),
             command_max: AtomicUsize::new(Limits::DEFAULT.command_max),
+            held_max: AtomicUsize::new(HELD_MAX),
             fixed,
         }
     }
@@ -92,6 +96,11 @@ impl Settings {
     /// Most connections at once.
     pub(crate) fn maxclients(&self) -> usize {
         self.maxclients.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes that all connections may hold.
+    pub(crate) fn held_max(&self) -> usize {
+        self.held_max.load(Ordering::Relaxed)
     }
 
     /// How long a connection may go without a whole command; `None` for ever.
@@ -135,6 +144,7 @@ impl Settings {
         match name {
             "client-query-buffer-limit" => self.command_max.load(Ordering::Relaxed).to_string(),
             "maxclients" => self.maxclients().to_string(),
+            "maxmemory-clients" => self.held_max().to_string(),
             "proto-max-bulk-len" => self.bulk_max.load(Ordering::Relaxed).to_string(),
             "slowlog-log-slower-than" => {
                 self.slower_than_micros.load(Ordering::Relaxed).to_string()
@@ -180,6 +190,7 @@ impl Settings {
         match name {
             "client-query-buffer-limit" => self.command_max.store(size, Ordering::Relaxed),
             "maxclients" => self.maxclients.store(size, Ordering::Relaxed),
+            "maxmemory-clients" => self.held_max.store(size, Ordering::Relaxed),
             "proto-max-bulk-len" => self.bulk_max.store(size, Ordering::Relaxed),
             "slowlog-log-slower-than" => self.slower_than_micros.store(number, Ordering::Relaxed),
             "slowlog-max-len" => self.slowlog_len_max.store(size, Ordering::Relaxed),
@@ -193,7 +204,7 @@ fn bounds(name: &str) -> Option<(i64, i64)> {
     Some(match name {
         "client-query-buffer-limit" => (1 << 20, 1 << 40),
         "maxclients" => (1, u32::MAX.into()),
-        "proto-max-bulk-len" => (1 << 20, 1 << 40),
+        "maxmemory-clients" | "proto-max-bulk-len" => (1 << 20, 1 << 40),
         "slowlog-log-slower-than" => (-1, i64::MAX),
         // Entries of up to 4 KB: some 40 MB, which SLOWLOG GET may tell at once.
         "slowlog-max-len" => (0, 10_000),
@@ -203,7 +214,7 @@ fn bounds(name: &str) -> Option<(i64, i64)> {
 }
 
 fn is_memory(name: &str) -> bool {
-    matches!(name, "client-query-buffer-limit" | "proto-max-bulk-len")
+    matches!(name, "client-query-buffer-limit" | "maxmemory-clients" | "proto-max-bulk-len")
 }
 
 /// A number, with a unit of memory perhaps.

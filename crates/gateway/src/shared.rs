@@ -2,7 +2,9 @@
 
 use crate::Store;
 use crate::acl::Acl;
+use crate::budget::Budget;
 use crate::clients::Clients;
+use crate::guesses::Guesses;
 use crate::hot::HotKeys;
 use crate::key_count::LastCount;
 use crate::pause::Pause;
@@ -34,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) acl: Acl,
     pub(crate) settings: Settings,
     pub(crate) clients: Clients,
+    pub(crate) budget: Budget,
+    pub(crate) guesses: Guesses,
     pub(crate) stats: Stats,
     pub(crate) slowlog: SlowLog,
     pub(crate) pause: Pause,

@@ -22,6 +22,9 @@ pub(crate) struct Stats {
     /// Connections ended because of what they sent.
     pub(crate) protocol_errors: AtomicU64,
     held_back: [AtomicU64; HeldBack::ALL.len()],
+    overdue: [AtomicU64; Overdue::ALL.len()],
+    /// Connections ended because of what they held.
+    pub(crate) evicted: AtomicU64,
     /// What there was when the rates were last taken, and the rates.
     rates: Mutex<(Rates, Rates)>,
 }
@@ -56,6 +59,29 @@ impl HeldBack {
             Self::Overlap => "overlap",
             Self::Replies => "replies",
             Self::Pause => "pause",
+        }
+    }
+}
+
+/// Why a connection was ended that kept a place for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// It has sent no command.
+    Idle,
+    /// A command came too slowly.
+    Slow,
+    /// It has not shown who it is.
+    Stranger,
+}
+
+impl Overdue {
+    pub(crate) const ALL: [Self; 3] = [Self::Idle, Self::Slow, Self::Stranger];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Slow => "slow",
+            Self::Stranger => "stranger",
         }
     }
 }
@@ -104,6 +130,8 @@ impl Stats {
             bytes_out: AtomicU64::new(0),
             protocol_errors: AtomicU64::new(0),
             held_back: Default::default(),
+            overdue: Default::default(),
+            evicted: AtomicU64::new(0),
             rates: Mutex::default(),
         }
     }
@@ -194,6 +222,25 @@ impl Stats {
         self.held_back_counter(why).load(Ordering::Relaxed)
     }
 
+    /// A connection was ended.
+    pub(crate) fn note_overdue(&self, why: Overdue) {
+        self.overdue_counter(why).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many connections were ended for that.
+    pub(crate) fn overdue(&self, why: Overdue) -> u64 {
+        self.overdue_counter(why).load(Ordering::Relaxed)
+    }
+
+    fn overdue_counter(&self, why: Overdue) -> &AtomicU64 {
+        let [idle, slow, stranger] = &self.overdue;
+        match why {
+            Overdue::Idle => idle,
+            Overdue::Slow => slow,
+            Overdue::Stranger => stranger,
+        }
+    }
+
     fn held_back_counter(&self, why: HeldBack) -> &AtomicU64 {
         let [order, overlap, replies, pause] = &self.held_back;
         match why {
@@ -236,7 +283,8 @@ impl Stats {
         }
         lock(&self.errors).clear();
         *lock(&self.rates) = Default::default();
-        self.held_back.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        let whys = self.held_back.iter().chain(&self.overdue).chain([&self.evicted]);
+        whys.for_each(|counter| counter.store(0, Ordering::Relaxed));
         let Self { connections, rejected, bytes_in, bytes_out, protocol_errors, .. } = self;
         for counter in [connections, rejected, bytes_in, bytes_out, protocol_errors] {
             counter.store(0, Ordering::Relaxed);

@@ -11,6 +11,7 @@ mod limits;
 mod many;
 mod numbers;
 mod ranges;
+mod room;
 mod scan;
 mod strings;
 
@@ -30,8 +31,8 @@ use client::asynchronous::Space;
 use errors::{Answer, arity};
 use expiry::When;
 use keys::copy_replaces;
+pub use room::Room;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// One keyspace of a cluster, as the keys of a Redis server. Clones share its client.
 #[derive(Clone, Debug)]
@@ -40,8 +41,7 @@ pub struct Store {
     turns: Arc<Turns>,
     /// What the commands of a transaction have read and written so far, within one.
     view: Option<Arc<View>>,
-    /// For long values that are read to be changed, in KiB.
-    room: Arc<Semaphore>,
+    room: Room,
     hot: Option<HotKeys>,
     cursors: Arc<Cursors>,
 }
@@ -50,9 +50,15 @@ impl Store {
     /// The keys of that keyspace, which is a hash keyspace.
     #[must_use]
     pub fn new(space: Space) -> Self {
-        let room = Arc::new(Semaphore::new(limits::CHANGED_KIB_MAX as usize));
+        let room = Room::default();
         let (turns, cursors) = (Arc::new(Turns::new()), Arc::default());
         Self { space, turns, view: None, room, hot: None, cursors }
+    }
+
+    /// The same, which shares its room with others.
+    #[must_use]
+    pub fn with_room(self, room: Room) -> Self {
+        Self { room, ..self }
     }
 
     /// The same, where OBJECT FREQ is answered if somebody knows the hot keys.

@@ -3256,6 +3256,34 @@ pub mod metric {
         labels: &["why"],
         help: "Times that the gateway stopped reading from a client: a command waits for those before it (order), as many are under way as may be (overlap), it does not read its replies (replies), or CLIENT PAUSE.",
     };
+    /// Bytes that all connections of Redis clients hold: buffers, commands that are not whole, under way or queued, and replies that are not read.
+    pub const GATEWAY_HELD_BYTES: Metric = Metric {
+        name: "keyway_gateway_held_bytes",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Bytes that all connections of Redis clients hold: buffers, commands that are not whole, under way or queued, and replies that are not read.",
+    };
+    /// Bytes that they may hold before those that hold most are ended: the parameter maxmemory-clients.
+    pub const GATEWAY_HELD_BYTES_MAX: Metric = Metric {
+        name: "keyway_gateway_held_bytes_max",
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Bytes that they may hold before those that hold most are ended: the parameter maxmemory-clients.",
+    };
+    /// Connections that the gateway ended: no command came for the time that the parameter timeout says (idle), one came too slowly (slow), nobody showed in time who it is (stranger), or it held too much (memory).
+    pub const GATEWAY_ENDED: Metric = Metric {
+        name: "keyway_gateway_ended",
+        kind: Kind::Counter,
+        labels: &["why"],
+        help: "Connections that the gateway ended: no command came for the time that the parameter timeout says (idle), one came too slowly (slow), nobody showed in time who it is (stranger), or it held too much (memory).",
+    };
+    /// Passwords of Redis clients that were wrong, and those that were refused without a look because too many wrong ones had come from the same address.
+    pub const GATEWAY_WRONG_PASSWORDS: Metric = Metric {
+        name: "keyway_gateway_wrong_passwords",
+        kind: Kind::Counter,
+        labels: &["outcome"],
+        help: "Passwords of Redis clients that were wrong, and those that were refused without a look because too many wrong ones had come from the same address.",
+    };
     /// Memory that the gateway's process has, as the kernel counts it.
     pub const GATEWAY_RESIDENT_BYTES: Metric = Metric {
         name: "keyway_gateway_resident_bytes",

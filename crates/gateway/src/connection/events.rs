@@ -1,6 +1,7 @@
 //! What a connection waits for, and what it finds when it is woken.
 
-use super::{Connection, OUTPUT_MAX, OVERLAP_MAX, give_back};
+use super::account::{UNDER_WAY_BYTES_MAX, give_back};
+use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
 use crate::stream::Stream;
 use bytes::Buf as _;
 use futures_util::stream::StreamExt as _;
@@ -20,6 +21,8 @@ pub(super) enum Event {
     Drain,
     /// Nothing more can be done for this client.
     Over,
+    /// It holds too much.
+    Evicted,
 }
 
 impl Connection {
@@ -28,6 +31,9 @@ impl Connection {
         entry.waker.register(context.waker());
         if entry.is_killed() {
             return Poll::Ready(Event::Over);
+        }
+        if entry.is_evicted() {
+            return Poll::Ready(Event::Evicted);
         }
         if entry.is_draining() && self.closing.is_none() {
             return Poll::Ready(Event::Drain);
@@ -109,6 +115,7 @@ impl Connection {
             && !self.input_ended
             && !self.alone
             && self.running.len() < OVERLAP_MAX
+            && self.under_way_bytes < UNDER_WAY_BYTES_MAX
             && self.output.len() < OUTPUT_MAX;
         if !wanted {
             return Poll::Pending;
@@ -120,6 +127,7 @@ impl Connection {
         self.input_ended = len == 0;
         let read = u64::try_from(len).unwrap_or(u64::MAX);
         self.shared.stats.bytes_in.fetch_add(read, Ordering::Relaxed);
+        self.peer.entry.note_come(read);
         Poll::Ready(Event::Read)
     }
 }

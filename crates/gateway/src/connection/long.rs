@@ -3,6 +3,7 @@
 
 use super::events::Event;
 use super::{Connection, OUTPUT_MAX};
+use crate::command;
 use crate::store::too_long_together;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
@@ -35,7 +36,8 @@ impl Connection {
             self.incoming = Some(Err(too_long_together()));
             return;
         }
-        let admitted = self.admit(&[Bytes::from_static(b"set"), key.clone(), Bytes::new()]);
+        let args = [Bytes::from_static(b"set"), key.clone(), Bytes::new()];
+        let admitted = self.admit(command::resolve(&args), &args);
         self.incoming = Some(match admitted {
             Ok(_) => self.store.take_in(&key, len),
             // It is said once the whole command has been read.

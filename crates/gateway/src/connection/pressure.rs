@@ -1,5 +1,6 @@
 //! Back-pressure: why nothing is read from a client at the moment, counted.
 
+use super::account::UNDER_WAY_BYTES_MAX;
 use super::{Connection, OUTPUT_MAX, OVERLAP_MAX};
 use crate::stats::HeldBack;
 use std::sync::atomic::Ordering;
@@ -7,7 +8,9 @@ use std::sync::atomic::Ordering;
 impl Connection {
     /// Notes what is under way, and whether the client has to wait from now on.
     pub(super) fn note_pressure(&mut self) {
-        self.peer.entry.running.store(self.running.len(), Ordering::Relaxed);
+        let streaming = usize::from(self.streaming.is_some());
+        self.peer.entry.running.store(self.running.len() + streaming, Ordering::Relaxed);
+        self.peer.entry.waiting.store(self.next.is_some(), Ordering::Relaxed);
         let why = self.held_back();
         if self.held != why {
             self.held = why;
@@ -26,7 +29,7 @@ impl Connection {
             Some(HeldBack::Pause)
         } else if self.output.len() >= OUTPUT_MAX {
             Some(HeldBack::Replies)
-        } else if self.running.len() >= OVERLAP_MAX {
+        } else if self.running.len() >= OVERLAP_MAX || self.under_way_bytes >= UNDER_WAY_BYTES_MAX {
             Some(HeldBack::Overlap)
         } else if self.next.is_some() || self.alone && more {
             Some(HeldBack::Order)

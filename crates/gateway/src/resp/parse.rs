@@ -49,8 +49,8 @@ impl Limits {
     pub const STRANGER: Self = Self {
         args_max: STRANGER_ARGS_MAX,
         bulk_max: STRANGER_BULK_MAX,
-        // Ten arguments, or one line.
-        command_max: 2 * STRANGER_ARGS_MAX * STRANGER_BULK_MAX,
+        // The longest password, with all that may stand around it, or one line.
+        command_max: 4 * STRANGER_BULK_MAX,
         unauthenticated: true,
     };
 }
@@ -220,6 +220,12 @@ impl Parser {
         (self.at, self.coming) = (0, length + 2);
         self.missing = self.missing.map(|missing| missing - 1);
         Some((self.early.get(1)?.clone(), length))
+    }
+
+    /// Whether a command has begun that is not whole.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.missing.is_some() || self.coming > 0
     }
 
     /// Whether pieces of a long value are still to come.

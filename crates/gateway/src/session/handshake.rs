@@ -36,23 +36,37 @@ impl Peer {
     pub(super) fn authenticate(&mut self, shared: &Shared, args: &[Bytes]) -> Reply {
         let (name, password) = match args {
             // Most likely a mistake: nobody asked for one.
-            [_, _] if shared.acl.is_open() => return NO_PASSWORD,
+            [_, _] if shared.acl.is_open() => {
+                shared.guesses.note_right(shared.now(), self.entry.peer.ip());
+                return NO_PASSWORD;
+            }
             [_, password] => (Bytes::from_static(DEFAULT_USER.as_bytes()), password),
             [_, name, password] => (name.clone(), password),
             _ => return super::SYNTAX,
         };
-        match shared.acl.authenticate(&name, password) {
+        if self.shows(shared, &name, password) { Reply::OK } else { WRONG_PASSWORD }
+    }
+
+    /// Whether the password is right; then the client is that user from now on.
+    fn shows(&mut self, shared: &Shared, name: &[u8], password: &Bytes) -> bool {
+        let (now, from) = (shared.now(), self.entry.peer.ip());
+        match shared.acl.authenticate(name, password) {
             Some(user) => {
+                shared.guesses.note_right(now, from);
                 self.become_user(Some(user));
-                Reply::OK
+                true
             }
-            None => WRONG_PASSWORD,
+            None => {
+                shared.guesses.note_wrong(now, from, name);
+                false
+            }
         }
     }
 
     fn become_user(&mut self, user: Option<Arc<User>>) {
         let name = user.as_ref().map_or(DEFAULT_USER, |user| &user.name);
         name.clone_into(&mut self.entry.told().user);
+        self.entry.note_user(user.is_some());
         self.user = user;
     }
 
@@ -76,9 +90,8 @@ impl Peer {
             Err(reply) => return reply,
         };
         if let Some((name, password)) = wishes.credentials {
-            match shared.acl.authenticate(&name, &password) {
-                Some(user) => self.become_user(Some(user)),
-                None => return WRONG_PASSWORD,
+            if !self.shows(shared, &name, &password) {
+                return WRONG_PASSWORD;
             }
         }
         if self.user.is_none() {

@@ -135,10 +135,7 @@ fn clients(shared: &Shared) -> String {
 /// What the kernel counts for the gateway's process; what the nodes use is not known here.
 fn memory(shared: &Shared) -> String {
     let (resident, peak) = (memory::resident(), memory::peak());
-    let held = |entry: &Arc<Entry>| {
-        entry.input.load(Ordering::Relaxed) + entry.output.load(Ordering::Relaxed)
-    };
-    let buffers: usize = shared.clients.list().iter().map(held).sum();
+    let buffers = shared.budget.held();
     section(
         "Memory",
         &[
@@ -149,6 +146,7 @@ fn memory(shared: &Shared) -> String {
             ("used_memory_peak", peak.to_string()),
             ("used_memory_peak_human", human(peak)),
             ("mem_clients_normal", buffers.to_string()),
+            ("maxmemory_clients", shared.settings.held_max().to_string()),
             ("maxmemory", "0".into()),
             ("maxmemory_policy", "noeviction".into()),
         ],
@@ -184,6 +182,8 @@ fn stats(shared: &Shared) -> String {
             ("instantaneous_input_kbps", kbps(rates.bytes_in)),
             ("instantaneous_output_kbps", kbps(rates.bytes_out)),
             ("rejected_connections", load(&stats.rejected)),
+            ("evicted_clients", load(&stats.evicted)),
+            ("acl_access_denied_auth", shared.guesses.counts().0.to_string()),
             ("total_error_replies", errors.to_string()),
             ("client_protocol_errors", load(&stats.protocol_errors)),
         ],

@@ -96,7 +96,17 @@ impl Store {
         key: &[u8],
         decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
     ) -> Answer {
-        self.step(key, true, decide).await
+        self.step(key, true, 0, decide).await
+    }
+
+    /// The same of a command that makes a value of so many bytes, or adds so many to it.
+    pub(super) async fn update_with<'a>(
+        &self,
+        key: &[u8],
+        more: usize,
+        decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
+    ) -> Answer {
+        self.step(key, true, more, decide).await
     }
 
     /// The same of a command that does not ask what the value is: a long one is not read, and has
@@ -106,13 +116,14 @@ impl Store {
         key: &[u8],
         decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
     ) -> Answer {
-        self.step(key, false, decide).await
+        self.step(key, false, 0, decide).await
     }
 
     async fn step<'a>(
         &self,
         key: &[u8],
         reads: bool,
+        more: usize,
         decide: impl Fn(Option<&Value>) -> Answer<Step<'a>>,
     ) -> Answer {
         // A transaction has a turn of its own.
@@ -123,13 +134,16 @@ impl Store {
         for tries in 0..TRIES_MAX {
             pause(tries).await;
             let looked = self.look(key).await?;
-            let mut room = None;
-            let found = match looked {
+            let read = match &looked {
                 Some(long) if long.is_long() && reads => {
                     limits::changed(key, usize::try_from(long.len()).unwrap_or(usize::MAX))?;
-                    room = self.room(long.len()).await;
-                    self.get(key).await?
+                    long.len()
                 }
+                Some(_) | None => 0,
+            };
+            let room = self.room.to_change(read.saturating_add(more as u64)).await;
+            let found = match looked {
+                Some(_) if read > 0 => self.get(key).await?,
                 Some(short) => Some(short.at_once().await?),
                 None => None,
             };

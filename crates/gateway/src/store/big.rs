@@ -11,7 +11,7 @@ use bytes::Bytes;
 use client::asynchronous::{Download, Upload};
 use client::{CasReply, Expect, Expiry, NotDone, Outcome, PutOptions, Refusal, Value};
 use std::ops::Range;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Replies of more bytes than this leave piece by piece, as the client takes them.
@@ -161,14 +161,6 @@ impl Store {
                 Err(why) => return Err(not_read(why)),
             }
         }
-    }
-
-    /// Waits until a value of so many bytes may be read to be changed: all of them together have
-    /// a limit.
-    pub(super) async fn room(&self, len: u64) -> Option<OwnedSemaphorePermit> {
-        let kib = u32::try_from(len / 1024).unwrap_or(u32::MAX).min(limits::CHANGED_KIB_MAX);
-        let room = std::sync::Arc::clone(&self.room);
-        if kib == 0 { None } else { room.acquire_many_owned(kib).await.ok() }
     }
 }
 

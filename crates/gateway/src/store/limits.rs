@@ -16,6 +16,16 @@ pub(super) const CHANGED_MAX: usize = 64 << 20;
 /// KiB of all such values together, of all connections: four of the longest. More have to wait.
 pub(super) const CHANGED_KIB_MAX: u32 = 256 << 10;
 
+/// KiB of all replies together, of all connections, that are put together out of many values or
+/// keys: two of the longest.
+pub(super) const GATHERED_KIB_MAX: u32 = 512 << 10;
+
+/// There is no room for one.
+pub(super) const NO_ROOM: Reply = Reply::error(
+    "ERR replies to other clients take all the room that there is for long ones; ask for less at \
+     once, or later",
+);
+
 /// Bytes of all values that one MGET replies.
 pub(super) const MANY_MAX: usize = 256 << 20;
 

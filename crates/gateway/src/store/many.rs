@@ -24,6 +24,8 @@ impl Store {
     /// MGET.
     pub(super) async fn values(&self, keys: &[Bytes]) -> Answer {
         let (mut replies, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+        let mut gathering = self.room.gather();
+        gathering.grow(size_of_val(replies.spare_capacity_mut()))?;
         for keys in keys.chunks(SLICE_KEYS_MAX) {
             let found = self.read_all(keys).await?;
             for (key, found) in keys.iter().zip(found) {
@@ -32,7 +34,9 @@ impl Store {
                     short => short,
                 };
                 // Of short values the client has its own limit.
-                bytes += found.as_ref().map_or(0, |found| found.value.len());
+                let len = found.as_ref().map_or(0, |found| found.value.len());
+                bytes += len;
+                gathering.grow(len)?;
                 if bytes > limits::MANY_MAX {
                     return Err(limits::too_many_bytes());
                 }

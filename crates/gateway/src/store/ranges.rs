@@ -18,7 +18,7 @@ impl Store {
 
     /// APPEND.
     pub(super) async fn append(&self, key: &[u8], tail: &[u8]) -> Answer {
-        self.update(key, |found| {
+        self.update_with(key, tail.len(), |found| {
             let mut value = found.map_or_else(Vec::new, |found| found.value.clone());
             let len = limits::string(value.len().checked_add(tail.len()))?;
             limits::changed(key, len)?;
@@ -45,13 +45,17 @@ impl Store {
         let offset = integer(offset).ok_or(NOT_AN_INTEGER)?;
         let out_of_range = Reply::error("ERR offset is out of range");
         let offset = usize::try_from(offset).map_err(|_| out_of_range)?;
-        self.update(key, |found| {
+        let mut end = 0;
+        if !part.is_empty() {
+            end = limits::string(offset.checked_add(part.len()))?;
+            // Before room is made for it.
+            limits::changed(key, end)?;
+        }
+        self.update_with(key, end, |found| {
             let before = found.map_or(&[][..], |found| &found.value);
             if part.is_empty() {
                 return Ok((Change::None, length(before.len())));
             }
-            let end = limits::string(offset.checked_add(part.len()))?;
-            // Before room is made for it.
             limits::changed(key, end.max(before.len()))?;
             let mut value = before.to_vec();
             value.resize(end.max(before.len()), 0);

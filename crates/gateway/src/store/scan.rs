@@ -50,6 +50,7 @@ impl Store {
     pub(super) async fn list(&self, pattern: &[u8]) -> Answer {
         let pattern = read_pattern(pattern)?;
         let (mut sieve, mut found, mut bytes) = (Sieve::new(&pattern), Vec::new(), 0);
+        let mut gathering = self.room.gather();
         let mut next = Some(PageStart::FIRST);
         while let Some(from) = next.take() {
             let mut page = self.page(&from, PAGE_MAX).await?;
@@ -57,6 +58,7 @@ impl Store {
             for key in keys_of(page) {
                 if sieve.keeps(&key).await {
                     bytes += key.len();
+                    gathering.grow(key.len() + size_of::<Reply>())?;
                     found.push(Reply::Bulk(key.into()));
                 }
             }
@@ -93,19 +95,25 @@ impl Store {
         self.space.count().await.into_result().map_err(not_read)
     }
 
-    /// FLUSHDB and FLUSHALL: every key is deleted for itself.
+    /// FLUSHDB and FLUSHALL: every key is deleted for itself. Once begun it goes on to the end,
+    /// whether or not the client waits for it.
     pub(super) async fn flush(&self, options: &[Bytes]) -> Answer {
         match options {
             [] => {}
             [how] if matches!(how.to_ascii_lowercase().as_slice(), b"sync" | b"async") => {}
             _ => return Err(SYNTAX),
         }
-        let mut next = Some(PageStart::FIRST);
-        while let Some(from) = next.take() {
-            let mut page = self.page(&from, PAGE_MAX).await?;
-            next = page.next.take();
-            let keys: Vec<Bytes> = keys_of(page).map(Bytes::from).collect();
-            self.delete(&keys).await?;
+        let store = self.clone();
+        let flushed = tokio::spawn(async move { store.flush_all().await }).await;
+        flushed.expect("nothing in it panics, and nobody ends it before the gateway")
+    }
+
+    async fn flush_all(&self) -> Answer {
+        let (mut deleted, mut cursor) = (0_u64, Some(PageStart::FIRST));
+        while let Some(from) = cursor.take() {
+            let piece = self.flush_page(&from).await;
+            let (next, count) = piece.map_err(|why| unfinished(deleted, &why))?;
+            (cursor, deleted) = (next, deleted + count);
         }
         Ok(Reply::OK)
     }
@@ -120,6 +128,15 @@ impl Store {
             }
         };
         self.cursors.number(next, half)
+    }
+
+    /// Deletes the keys of a page; where the next one begins, and how many keys it had.
+    async fn flush_page(&self, from: &PageStart) -> Answer<(Option<PageStart>, u64)> {
+        let mut page = self.page(from, PAGE_MAX).await?;
+        let next = page.next.take();
+        let keys: Vec<Bytes> = keys_of(page).map(Bytes::from).collect();
+        self.delete(&keys).await?;
+        Ok((next, keys.len() as u64))
     }
 
     /// About so many keys from a place on.
@@ -164,6 +181,15 @@ impl Wanted {
         }
         Ok(Self { pattern: read_pattern(pattern)?, count, strings })
     }
+}
+
+/// What FLUSHALL says if it did not come to the end.
+fn unfinished(deleted: u64, why: &Reply) -> Reply {
+    let why = why.error_text().unwrap_or_default();
+    let text = format!(
+        "ERR {deleted} keys were deleted, and others may be left; say it again to go on: {why}"
+    );
+    Reply::Error(text.into())
 }
 
 fn read_pattern(pattern: &[u8]) -> Answer<Pattern> {

@@ -201,3 +201,23 @@ fn a_scan_meets_every_key_that_stays_while_others_come_and_go() {
     assert_eq!(say("KEYS *"), Reply::Array(Vec::new()));
     assert_eq!(say("FLUSHALL ASYNC"), Reply::OK);
 }
+
+#[test]
+fn flushall_goes_on_to_the_end_though_nobody_waits_for_it() {
+    let gateway = Gateway::start();
+    let store = gateway.store();
+    let pairs = (0..20_000).flat_map(|key: u32| [key.to_string().into(), "v".into()]);
+    let mset: Vec<Bytes> = [Bytes::from("mset")].into_iter().chain(pairs).collect();
+    assert_eq!(gateway.runtime.block_on(run(&store, &mset)), Reply::OK);
+    gateway.runtime.block_on(async {
+        let flush = ["flushall".into()];
+        // It is dropped before it can have come far.
+        let begun = tokio::time::timeout(std::time::Duration::from_millis(1), run(&store, &flush));
+        assert!(begun.await.is_err(), "it cannot be done so soon");
+        let began = Instant::now();
+        while run(&store, &["dbsize".into()]).await != Reply::Integer(0) {
+            assert!(began.elapsed().as_secs() < 60, "keys are left");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+}

@@ -1,7 +1,7 @@
 //! Clients that mean harm, or are broken: they hurt nobody else.
 
 use crate::setup::{Raw, command, eventually, options, put, start};
-use gateway::{Gateway, Options};
+use gateway::{Acl, Gateway, Options};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -159,4 +159,80 @@ fn a_transaction_that_is_broken_keeps_nothing() {
     assert!(list.lines().any(|line| line.contains(" multi=1 ")), "{list}");
     client.send("EXEC\r\n");
     assert!(client.line().starts_with("-EXECABORT"));
+}
+
+/// A figure of INFO.
+#[track_caller]
+fn figure(client: &mut Raw, section: &str, name: &str) -> u64 {
+    let info = client.text(format!("INFO {section}\r\n"));
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("{name} in {info}")).trim().parse().unwrap()
+}
+
+#[test]
+fn unfinished_commands_of_many_clients_fill_no_memory() {
+    let gateway = start();
+    let mut other = Raw::connect(gateway.local());
+    other.ask("CONFIG SET maxmemory-clients 8mb\r\n", "+OK\r\n");
+    let part = [command(&["PING"]), b"*2\r\n$4\r\nECHO\r\n$4000000\r\n".to_vec()].concat();
+    let mut crowd: Vec<Raw> = (0..20).map(|_| Raw::connect(gateway.local())).collect();
+    for client in &mut crowd {
+        client.ask(&part, "+PONG\r\n");
+        // Whoever has been ended does not take it all.
+        drop(client.0.write_all(&vec![b'x'; 3_900_000]));
+        other.ask("PING\r\n", "+PONG\r\n");
+    }
+    eventually(|| figure(&mut other, "stats", "evicted_clients") >= 18);
+    assert!(figure(&mut other, "memory", "mem_clients_normal") <= 8 << 20);
+    let told: Vec<String> = crowd[..18].iter_mut().map(Raw::rest).collect();
+    let reason = "-ERR all clients together hold more than maxmemory-clients";
+    assert!(told.iter().any(|text| text.starts_with(reason)), "{told:?}");
+    other.ask(command(&["SET", "after", "x"]), "+OK\r\n");
+}
+
+#[test]
+fn strangers_fill_no_memory_and_are_not_waited_for() {
+    let acl = Acl::with_password(b"word");
+    let gateway = Gateway::start(Options { acl, maxclients: 1_000, ..options() }).unwrap();
+    let mut known = Raw::connect(gateway.local());
+    known.ask("AUTH word\r\n", "+OK\r\n");
+    let part = ["*4\r\n$4\r\nAUTH\r\n", &format!("$16384\r\n{}\r\n", "x".repeat(16_384)).repeat(2)];
+    let part = [&part.concat(), "$16384\r\n", &"x".repeat(16_000)].concat();
+    let mut crowd = Vec::new();
+    for _ in 0..600 {
+        let mut stranger = Raw::connect(gateway.local());
+        drop(stranger.0.write_all(part.as_bytes()));
+        crowd.push(stranger);
+    }
+    eventually(|| figure(&mut known, "stats", "evicted_clients") > 0);
+    assert!(figure(&mut known, "memory", "mem_clients_normal") < 20 << 20);
+    known.ask("PING\r\n", "+PONG\r\n");
+}
+
+#[test]
+fn wrong_passwords_are_slowed_down_and_counted() {
+    let gateway = Gateway::start(Options { acl: Acl::with_password(b"w"), ..options() }).unwrap();
+    let mut guesser = Raw::connect(gateway.local());
+    let began = std::time::Instant::now();
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    guesser.ask("AUTH guess\r\n".repeat(28), wrong.repeat(28));
+    // Twenty at once, and then five a second.
+    assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
+    let mut known = Raw::connect(gateway.local());
+    known.ask("AUTH w\r\n", "+OK\r\n");
+    assert_eq!(figure(&mut known, "stats", "acl_access_denied_auth"), 28);
+    // Many at once from there are not even looked at.
+    let mut crowd: Vec<Raw> = (0..80).map(|_| Raw::connect(gateway.local())).collect();
+    crowd.iter_mut().for_each(|guesser| guesser.send("AUTH guess\r\nQUIT\r\n"));
+    let refused = crowd.iter_mut().map(Raw::rest).filter(|text| text.contains("too many wrong"));
+    assert!(refused.count() > 40);
+}
+
+#[test]
+fn a_command_that_is_under_way_is_not_idle() {
+    let timeout = Duration::from_secs(1);
+    let gateway = Gateway::start(Options { idle_timeout: timeout, ..options() }).unwrap();
+    let mut client = Raw::connect(gateway.local());
+    client.ask("DEBUG SLEEP 4\r\nPING\r\n", "+OK\r\n+PONG\r\n");
+    assert_eq!(client.rest(), "", "and then it is");
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const METRICS: [Metric; 14] = [
+const METRICS: [Metric; 18] = [
     metric::GATEWAY_CONNECTIONS,
     metric::GATEWAY_CONNECTIONS_MAX,
     metric::GATEWAY_ACCEPTED,
@@ -25,6 +25,10 @@ const METRICS: [Metric; 14] = [
     metric::GATEWAY_RUNNING,
     metric::GATEWAY_BUFFERED_BYTES,
     metric::GATEWAY_HELD_BACK,
+    metric::GATEWAY_HELD_BYTES,
+    metric::GATEWAY_HELD_BYTES_MAX,
+    metric::GATEWAY_ENDED,
+    metric::GATEWAY_WRONG_PASSWORDS,
     metric::GATEWAY_RESIDENT_BYTES,
 ];
 
