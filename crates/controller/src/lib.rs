@@ -60,6 +60,6 @@ pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{
-    CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus,
-    Status, StayStatus, TripStatus,
+    AwaitedStatus, CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad,
+    PartitionStatus, Status, StayStatus, TripStatus,
 };

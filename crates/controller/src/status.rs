@@ -55,6 +55,9 @@ pub struct Status {
     pub members: Vec<MemberStatus>,
     /// Keyspaces, by id.
     pub keyspaces: Vec<KeyspaceStatus>,
+    /// Keyspaces of the configuration that are not there yet: the cluster is not ready before.
+    #[serde(default)]
+    pub awaited: Vec<AwaitedStatus>,
     /// Share of the load of each node, by id.
     pub load: Vec<NodeLoad>,
     /// The keys that clients ask for most, the hottest first; all hot and pinned ones, however
@@ -108,6 +111,15 @@ pub enum MemberState {
     Forgotten,
     /// It follows another controller, or belongs to another cluster.
     Foreign,
+}
+
+/// A keyspace that is to be created as soon as that is possible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitedStatus {
+    /// Its name.
+    pub name: String,
+    /// Why it is not there.
+    pub why: String,
 }
 
 /// One keyspace.

@@ -9,7 +9,6 @@ use crate::exit::{Failure, Verdict};
 use crate::{out, parse};
 use anyhow::Context;
 use bytes::Bytes;
-use client::{LookupError, NotDone};
 use controller::{HotStatus, Status};
 use gateway::{Acl, Gateway, HotKey, HotKeys, MAXCLIENTS, Options, StartError, TlsFiles};
 use runtime::admin::Admin as AdminServer;
@@ -90,7 +89,7 @@ impl Args {
             let status = admin.status().map_err(|failure| failure.message())?;
             Ok(hot_keys(&status, &keyspace))
         }));
-        let gateway = start(options)?;
+        let gateway = start(options, shared)?;
         let server = self.metrics.map(|at| serve_metrics(at, &gateway)).transpose()?;
         let listen = gateway.local();
         if shared.json {
@@ -206,17 +205,11 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 /// Starts a gateway; what goes wrong is told as by commands that read and write keys.
-pub(crate) fn start(options: Options) -> Result<Gateway, Failure> {
-    let services = options.services.clone();
+pub(crate) fn start(options: Options, shared: &Shared) -> Result<Gateway, Failure> {
     Gateway::start(options).map_err(|error| match error {
-        StartError::Lookup(LookupError::NoSuchKeyspace(name)) => connect::no_such_keyspace(&name),
-        StartError::Lookup(LookupError::NotDone(NotDone::Unknown(_))) => {
-            connect::no_answer(&services)
-        }
+        StartError::Lookup(why) => connect::no_keyspace(why, shared),
         StartError::Unprotected(_) | StartError::Tls(_) => Failure::usage(error.to_string()),
-        StartError::Bind { .. } | StartError::System(_) | StartError::Lookup(_) => {
-            Failure::Other(error.into())
-        }
+        StartError::Bind { .. } | StartError::System(_) => Failure::Other(error.into()),
     })
 }
 

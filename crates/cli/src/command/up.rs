@@ -110,7 +110,7 @@ impl Args {
                 Ok(gateway::hot_keys(&status, &keyspace))
             })
         });
-        let gateway = gateway::start(options)?;
+        let gateway = gateway::start(options, shared)?;
         roles.others.add(gateway.metrics());
         Ok(gateway)
     }

@@ -165,3 +165,32 @@ fn a_controller_that_stands_by_takes_over_when_the_first_is_killed() {
     processes.wait("the first one serves again", |status| status["ready"] == true);
     check(&space, "last");
 }
+
+#[test]
+fn keyspaces_of_the_configuration_are_created_however_the_nodes_come_and_go() {
+    let shape = Shape { nodes: 2, switches: 1, standby: false };
+    let mut cluster = Cluster::with(shape);
+    cluster.text = cluster.text.replace("partitions = 16\n", "partitions = 16\nreplicas = 2\n");
+    cluster.text = cluster.text.replace("partitions = 8\n", "partitions = 8\nreplicas = 2\n");
+    let mut processes = Processes::begin(cluster, &[1]);
+    let state = |status: &Value, id: u64| {
+        let id = serde_json::json!({ "node": id });
+        member(status, &id)["state"].as_str().unwrap_or_default().to_owned()
+    };
+    processes.wait("node 1 was heard", |it| state(it, 1) == "ready");
+    let ran = processes.ask("put a b").expect(3);
+    assert!(ran.stderr.contains("the cluster is starting: keyspace \"default\""), "{ran:#?}");
+    assert!(ran.stderr.contains("not heard of yet: node 2"), "{ran:#?}");
+    assert!(!ran.stderr.contains("to create it"), "{ran:#?}");
+    processes.kill(&node(1));
+    processes.wait("node 1 is silent", |it| state(it, 1) == "silent");
+    processes.run(&node(2));
+    // All nodes have been heard of now, and one of them does not answer.
+    let status = processes.wait("node 2 was heard", |it| state(it, 2) == "ready");
+    assert_eq!(status["ready"], false, "{status:#}");
+    assert_eq!(status["awaited"][0]["name"], "default", "{status:#}");
+    processes.run(&node(1));
+    let status = processes.wait("it is ready", |it| it["ready"] == true);
+    assert_eq!(status["keyspaces"].as_array().unwrap().len(), 2, "{status:#}");
+    processes.ask("put a b").expect(0);
+}

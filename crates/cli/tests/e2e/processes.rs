@@ -28,6 +28,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 impl Processes {
     /// Starts these nodes, all switches and the controller, and waits until all keys are served.
     pub(crate) fn start(cluster: Cluster, nodes: &[u16]) -> Self {
+        let processes = Self::begin(cluster, nodes);
+        processes.wait("all keys are served", |status| status["ready"] == true);
+        processes
+    }
+
+    /// Starts these nodes, all switches and the controller.
+    pub(crate) fn begin(cluster: Cluster, nodes: &[u16]) -> Self {
         let mut processes = Self::new(cluster);
         for id in nodes {
             processes.run(&node(*id));
@@ -36,7 +43,6 @@ impl Processes {
             processes.run(&format!("switch --index {index}"));
         }
         processes.run("controller");
-        processes.wait("all keys are served", |status| status["ready"] == true);
         processes
     }
 

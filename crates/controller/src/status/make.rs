@@ -57,6 +57,8 @@ pub(crate) fn make(view: &View<'_>) -> Status {
         copies: copies(view),
         decisions: view.decisions.iter().cloned().collect(),
         keyspaces,
+        // Whoever has the configuration knows.
+        awaited: Vec::new(),
         members,
     }
 }

@@ -7,8 +7,8 @@ use crate::driver::alert::Listener;
 use crate::driver::delivery::{Courier, Line, over_http};
 use cluster::{Member, NodeSpec, Report};
 use controller::{
-    CommandError, Controller, CreateError, Decision, HotEffect, HotNews, KeyspaceSpec, Saved,
-    Status,
+    AwaitedStatus, CommandError, Controller, CreateError, Decision, HotEffect, HotNews,
+    KeyspaceSpec, Saved, Status,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,9 +26,7 @@ pub(super) struct Thread {
     /// Where they put what they bring.
     answers: SyncSender<Mail>,
     /// Keyspaces of the configuration that may still have to be created.
-    wanted: Vec<KeyspaceSpec>,
-    /// What was last logged about one of them, so that it is logged once.
-    refused: Option<CreateError>,
+    wanted: Vec<Wanted>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
     waiting: Vec<SyncSender<()>>,
     /// What could not be saved because the disk is full, and when that is tried again.
@@ -42,6 +40,20 @@ pub(super) struct Thread {
     logged: u64,
     /// Why the last order to a member was not carried out, if it was not.
     failures: BTreeMap<Member, String>,
+}
+
+/// A keyspace of the configuration that is not there yet.
+struct Wanted {
+    spec: KeyspaceSpec,
+    /// Why it was refused last, so that it is logged once.
+    refused: Option<CreateError>,
+    is_there: bool,
+}
+
+impl Wanted {
+    fn new(spec: KeyspaceSpec) -> Self {
+        Self { spec, refused: None, is_there: false }
+    }
 }
 
 impl Thread {
@@ -62,9 +74,7 @@ impl Thread {
             couriers: BTreeMap::new(),
             listeners: BTreeMap::new(),
             answers,
-            // Taken from the end: the first is created first.
-            wanted: keyspaces.into_iter().rev().collect(),
-            refused: None,
+            wanted: keyspaces.into_iter().map(Wanted::new).collect(),
             waiting: Vec::new(),
             unsaved: None,
             save_at: Instant(0),
@@ -118,10 +128,7 @@ impl Thread {
         match mail {
             Mail::Answer(member, answer) => self.take_answer(member, *answer),
             Mail::Alert(node) => self.controller.handle_alert(self.clock.now(), node),
-            Mail::Status(sender) => {
-                let trouble = self.trouble.clone();
-                drop(sender.try_send(Status { trouble, ..self.controller.status(now) }));
-            }
+            Mail::Status(sender) => drop(sender.try_send(self.status(now))),
             Mail::Map(sender) => drop(sender.try_send(self.controller.map().clone())),
             Mail::Ready(sender) if self.waiting.len() < WAITING_MAX => self.waiting.push(sender),
             // The answer never comes, which who waits sees at once.
@@ -286,10 +293,11 @@ impl Thread {
     }
 
     fn answer_waiting(&mut self) {
-        if self.waiting.is_empty() || !self.wanted.is_empty() {
+        if self.waiting.is_empty() {
             return;
         }
-        if self.controller.status(self.clock.now()).ready {
+        let now = self.clock.now();
+        if self.status(now).ready {
             for sender in self.waiting.drain(..) {
                 // Whoever asked may have given up waiting.
                 let _ = sender.try_send(());
@@ -297,29 +305,76 @@ impl Thread {
         }
     }
 
-    /// Creates keyspaces of the configuration that are not there, once that is possible.
+    /// Creates keyspaces of the configuration that are not there, once that is possible. One that
+    /// is refused is asked for again: what was in its way may have gone.
     fn create_wanted(&mut self) {
-        while let Some(spec) = self.wanted.last() {
-            let name = spec.name.clone();
-            if self.controller.map().keyspace(&name).is_some() {
-                self.wanted.pop();
-                continue;
-            }
-            match self.controller.create_keyspace(self.clock.now(), spec.clone()) {
-                Ok(id) => tracing::info!(name, %id, "created a keyspace of the configuration"),
-                Err(why @ (CreateError::NodesUnknown(_) | CreateError::Foreign(_))) => {
-                    if self.refused.as_ref() != Some(&why) {
-                        tracing::info!(name, %why, "a keyspace of the configuration has to wait");
-                        self.refused = Some(why);
-                    }
-                    return;
+        for index in 0..self.wanted.len() {
+            let Some(Wanted { spec, .. }) = self.wanted.get(index) else { return };
+            let (spec, name, now) = (spec.clone(), spec.name.clone(), self.clock.now());
+            let is_there = self.controller.map().keyspace(&name).is_some();
+            let created = if is_there {
+                Err(CreateError::Exists)
+            } else {
+                self.controller.create_keyspace(now, spec)
+            };
+            let why = match created {
+                Ok(id) => {
+                    tracing::info!(name, %id, "created a keyspace of the configuration");
+                    None
                 }
-                Err(why) => {
+                // It was there before, or somebody else was faster.
+                Err(CreateError::Exists) => None,
+                Err(why) => Some(why),
+            };
+            let Some(wanted) = self.wanted.get_mut(index) else { return };
+            wanted.is_there = why.is_none();
+            let Some(why) = why else { continue };
+            let waits = is_in_the_way_for_now(&why);
+            if wanted.refused.as_ref() != Some(&why) {
+                if waits {
+                    tracing::info!(name, %why, "a keyspace of the configuration has to wait");
+                } else {
                     tracing::error!(name, %why, "cannot create a keyspace of the configuration");
                 }
+                wanted.refused = Some(why);
             }
-            self.wanted.pop();
+            if waits {
+                // The first is created first.
+                break;
+            }
         }
+        self.wanted.retain(|wanted| !wanted.is_there);
+    }
+
+    /// How everything stands; it is not ready before all keyspaces of the configuration are there.
+    fn status(&self, now: Instant) -> Status {
+        let mut status = self.controller.status(now);
+        status.ready &= self.wanted.is_empty();
+        let awaited = |it: &Wanted| AwaitedStatus {
+            name: it.spec.name.clone(),
+            why: it.refused.as_ref().map_or_else(String::new, ToString::to_string),
+        };
+        status.awaited = self.wanted.iter().map(awaited).collect();
+        status.trouble.clone_from(&self.trouble);
+        status
+    }
+}
+
+/// Whether a refusal is about the present state of members, and not about what was asked for.
+fn is_in_the_way_for_now(why: &CreateError) -> bool {
+    match why {
+        CreateError::NodesUnknown(_) | CreateError::Foreign(_) | CreateError::Replicas { .. } => {
+            true
+        }
+        CreateError::Name
+        | CreateError::Exists
+        | CreateError::Prefix
+        | CreateError::Partitions { .. }
+        | CreateError::Keyspaces
+        | CreateError::SplitsOfHash
+        | CreateError::SplitCount { .. }
+        | CreateError::Split { .. }
+        | CreateError::Unsound(_) => false,
     }
 }
 
