@@ -39,6 +39,13 @@ impl Admin {
         self.get("/v1/status")
     }
 
+    /// The metrics of the controller's process.
+    pub(crate) fn metrics(&self) -> Result<String, Failure> {
+        let mut answer = self.ask(|at| self.agent.get(url(at, "/metrics")).call())?;
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+        body.map_err(|error| Failure::Other(anyhow!("/metrics: {error}")))
+    }
+
     /// Creates a keyspace.
     pub(crate) fn create(&self, spec: &KeyspaceSpec) -> Result<(), Failure> {
         self.post("/v1/keyspaces", spec)

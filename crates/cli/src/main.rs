@@ -23,6 +23,7 @@ mod file;
 mod lab;
 mod netmc;
 mod parse;
+mod process;
 mod save;
 mod top;
 mod versus;

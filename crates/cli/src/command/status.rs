@@ -5,6 +5,7 @@ use crate::chart::{bar, grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::process::ProcessFigures;
 use cluster::{KeyspaceKind, Member, Resources};
 use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
 use std::time::Duration;
@@ -34,7 +35,7 @@ impl Args {
         let admin = Admin::new(&shared.admins, shared.timeout);
         if self.watch {
             loop {
-                let text = match admin.status().and_then(|status| self.text(&status, shared)) {
+                let text = match admin.status().and_then(|it| self.text(&it, &admin, shared)) {
                     Ok(text) => text,
                     // It may be back in a second, or another one may take over.
                     Err(failure) => format!("{}\n", failure.message()),
@@ -45,16 +46,23 @@ impl Args {
             }
         }
         let status = admin.status()?;
-        out::print(&self.text(&status, shared)?)?;
+        out::print(&self.text(&status, &admin, shared)?)?;
         Ok(if status.covered { Verdict::Yes } else { Verdict::No })
     }
 
-    fn text(&self, status: &Status, shared: &Shared) -> Result<String, Failure> {
+    fn text(&self, status: &Status, admin: &Admin, shared: &Shared) -> Result<String, Failure> {
+        // Who cannot tell it is no reason not to tell the rest.
+        let process = admin.metrics().ok().and_then(|text| ProcessFigures::read(&text));
         if !shared.json {
-            return Ok(describe(status, self.decisions));
+            return Ok(describe(status, process.as_ref(), self.decisions));
         }
-        let text = serde_json::to_string(status).map_err(|error| Failure::Other(error.into()))?;
-        Ok(format!("{text}\n"))
+        let failed = |error: serde_json::Error| Failure::Other(error.into());
+        let mut value = serde_json::to_value(status).map_err(failed)?;
+        if let Some(fields) = value.as_object_mut() {
+            let process = serde_json::to_value(process).map_err(failed)?;
+            fields.insert("process".to_owned(), process);
+        }
+        Ok(format!("{value}\n"))
     }
 }
 
@@ -66,10 +74,13 @@ fn watch_pause() {
     std::thread::sleep(Duration::from_secs(1));
 }
 
-fn describe(status: &Status, decisions: bool) -> String {
+fn describe(status: &Status, process: Option<&ProcessFigures>, decisions: bool) -> String {
     let mut text = format!("cluster   {} (map revision {})\n", state(status), status.revision);
     for line in exceptions(status) {
         text.push_str(&format!("          {line}\n"));
+    }
+    if let Some(process) = process {
+        text.push_str(&format!("process   {}\n", process.line()));
     }
     text.push('\n');
     text.push_str(&members(status));
@@ -95,6 +106,7 @@ fn state(status: &Status) -> &'static str {
     match (status.ready, status.covered, status.replicated) {
         (true, true, true) => "ready, fully replicated",
         (true, true, false) => "ready, replicas are being made",
+        (false, true, _) if !status.awaited.is_empty() => "not all keyspaces are there yet",
         (false, true, _) => "serving all keys, but not every member is ready",
         (_, false, _) => "not serving all keys",
     }
@@ -112,6 +124,9 @@ fn exceptions(status: &Status) -> Vec<String> {
     }
     lines.extend(status.trouble.iter().map(|why| format!("the controller {why}")));
     lines.extend(status.load.iter().filter_map(lack_of_room));
+    for awaited in &status.awaited {
+        lines.push(format!("keyspace {:?} is not there yet: {}", awaited.name, awaited.why));
+    }
     if status.paused {
         lines.push("copies are paused; to go on: keyway cluster resume-copies".to_owned());
     }
