@@ -1,8 +1,9 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, cluster, controller, coordinator, del, demo, doctor, explain, gateway, get, hot,
-    incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim, status, switch, top, up,
+    bench, cas, cluster, controller, coordinator, del, demo, doctor, explain, export, gateway, get,
+    hot, import, incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim, status,
+    switch, top, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::parse;
@@ -63,6 +64,8 @@ enum Command {
     Mset(mset::Args),
     Mdel(mdel::Args),
     Scan(scan::Args),
+    Export(export::Args),
+    Import(import::Args),
     Status(status::Args),
     Keyspace(keyspace::Args),
     Cluster(cluster::Args),
@@ -98,6 +101,8 @@ impl Cli {
             Command::Mset(args) => args.run(&shared),
             Command::Mdel(args) => args.run(&shared),
             Command::Scan(args) => args.run(&shared),
+            Command::Export(args) => args.run(&shared),
+            Command::Import(args) => args.run(&shared),
             Command::Status(args) => args.run(&shared),
             Command::Keyspace(args) => args.run(&shared),
             Command::Cluster(args) => args.run(&shared),

@@ -18,12 +18,14 @@ mod command;
 mod connect;
 mod doctor;
 mod exit;
+mod export;
 mod figure;
 mod file;
 mod lab;
 mod netmc;
 mod parse;
 mod process;
+mod progress;
 mod save;
 mod top;
 mod versus;
@@ -59,12 +61,12 @@ fn end(json: bool, failure: &Failure) -> ExitCode {
 
 /// Help, the version, or what is wrong with the command line.
 fn explain(error: &clap::Error) -> ExitCode {
-    let text = error.render();
+    let text = runtime::secret::scrub(&error.render().to_string());
     if error.use_stderr() {
         out::tell(format_args!("{text}"));
         return Failure::usage(String::new()).code();
     }
-    match out::print(&text.to_string()) {
+    match out::print(&text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => end(false, &failure),
     }

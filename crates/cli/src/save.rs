@@ -70,9 +70,15 @@ impl Save {
 
     /// What an error of a write means.
     pub(crate) fn failed(&self, error: io::Error) -> Failure {
-        match self.to {
-            To::Out(_) => out::failed(error),
-            To::InPlace(_) | To::Whole { .. } => failed(&self.named, error),
+        self.on_error()(error)
+    }
+
+    /// The same, for those who write through something else.
+    pub(crate) fn on_error(&self) -> impl Fn(io::Error) -> Failure + use<> {
+        let named = (!matches!(self.to, To::Out(_))).then(|| self.named.clone());
+        move |error| match &named {
+            Some(named) => failed(named, error),
+            None => out::failed(error),
         }
     }
 }

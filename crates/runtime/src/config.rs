@@ -7,6 +7,7 @@ mod tests;
 
 use crate::disk::MinFreeDisk;
 use crate::memory::MaxMemory;
+use crate::secret;
 use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, NodeId, NodeSpec, Selection};
 use controller::{ControllerConfig, KeyspaceSpec};
@@ -209,12 +210,14 @@ pub enum ConfigError {
         why: io::Error,
     },
     /// It is not TOML, or not of the right form.
-    #[error("{path} is not a configuration: {why}")]
+    #[error("{path} is not a configuration: {at}{why}")]
     Form {
         /// Which file.
         path: PathBuf,
-        /// Where and why.
-        why: Box<toml::de::Error>,
+        /// Line and column, if they are known.
+        at: String,
+        /// Why; no password is in it.
+        why: String,
     },
     /// It contradicts itself.
     #[error("{path} cannot be used:\n{problems}")]
@@ -246,8 +249,8 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let text =
             fs::read_to_string(path).map_err(|why| ConfigError::Read { path: path.into(), why })?;
-        let config: Self = toml::from_str(&text)
-            .map_err(|why| ConfigError::Form { path: path.into(), why: Box::new(why) })?;
+        let config: Self =
+            toml::from_str(&text).map_err(|error| form_error(path, &text, &error))?;
         let problems = config.check();
         if problems.0.is_empty() {
             return Ok(config);
@@ -289,6 +292,18 @@ impl Config {
     pub fn keyspace_specs(&self) -> Vec<KeyspaceSpec> {
         self.keyspaces.iter().map(KeyspaceSection::spec).collect()
     }
+}
+
+/// What is wrong, and where. The line itself is not shown: it may have a password.
+fn form_error(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let at = error.span().map(|span| {
+        let before = text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!("line {line}, column {column}: ")
+    });
+    let why = secret::scrub(error.message());
+    ConfigError::Form { path: path.into(), at: at.unwrap_or_default(), why }
 }
 
 impl NodeSection {

@@ -10,6 +10,7 @@ use crate::driver::{
 use crate::entropy;
 use crate::files::Reserve;
 use crate::net::Socket;
+use crate::private;
 use crate::roles::Roles;
 use crate::store::{
     BackendUrl, FileMapStore, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend,
@@ -17,9 +18,9 @@ use crate::store::{
 };
 use cluster::{ClusterId, Life, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
+use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// A running role. Dropping it ends the role in good order.
 #[derive(Debug)]
@@ -419,7 +420,7 @@ pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
 }
 
 fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
-    fs::create_dir_all(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
+    private::directory(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
     // The name of the first format, which was a database: backups and scripts know it.
     Ok(data.join("map.redb"))
 }

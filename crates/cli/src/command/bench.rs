@@ -196,7 +196,7 @@ impl Args {
     /// A cluster with a keyspace for this benchmark's keys: in order if it scans them.
     fn start(&self) -> Result<Embedded, Failure> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let embedded = up::start(&self.size.options(any, any))?;
+        let embedded = up::start(&self.size.options(any, any)?)?;
         let partitions = self.size.partitions;
         let (kind, splits) = if self.load.mix().scans() {
             let kind = KeyspaceKind::Range { prefix: PREFIX.as_bytes().to_vec() };

@@ -1,13 +1,17 @@
 //! The options of a cluster in one process.
 
+use crate::exit::Failure;
 use clap::ValueEnum;
 use runtime::config::EngineKind;
 use runtime::disk::MinFreeDisk;
 use runtime::memory::MaxMemory;
 use runtime::store::{BackendUrl, SyncPolicy};
 use runtime::up::UpOptions;
+use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// How large a cluster, and what it stores in.
 #[derive(Debug, clap::Args)]
@@ -35,9 +39,14 @@ pub(crate) struct ClusterSize {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// For --engine redis or memcached: what each node keeps its values in, one address per node
-    /// in order, as redis://127.0.0.1:6379 or memcached://127.0.0.1:11211.
+    /// in order, as redis://127.0.0.1:6379 or memcached://127.0.0.1:11211. Addresses with passwords
+    /// are not taken from the command line, which everybody on this machine can read.
     #[arg(long = "backend", value_name = "URL", value_delimiter = ',')]
-    backends: Vec<BackendUrl>,
+    #[arg(env = BACKEND_ENV, hide_env_values = true)]
+    backends: Vec<Address>,
+    /// File with these addresses, one a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "backends")]
+    backend_file: Option<PathBuf>,
     /// What a write is safe from when it is answered, with a durable engine.
     #[arg(long, value_enum, default_value_t = Sync::Always)]
     sync: Sync,
@@ -50,6 +59,26 @@ pub(crate) struct ClusterSize {
     #[arg(long, value_name = "BYTES", default_value_t = MinFreeDisk::Auto)]
     min_free_disk: MinFreeDisk,
 }
+
+/// An address as it was given. It is read later, by those who do not repeat it.
+#[derive(Clone)]
+struct Address(String);
+
+impl FromStr for Address {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an address")
+    }
+}
+
+const BACKEND_ENV: &str = "KEYWAY_BACKEND";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
@@ -74,8 +103,12 @@ enum Sync {
 }
 
 impl ClusterSize {
-    pub(crate) fn options(&self, service: SocketAddr, admin: SocketAddr) -> UpOptions {
-        UpOptions {
+    pub(crate) fn options(
+        &self,
+        service: SocketAddr,
+        admin: SocketAddr,
+    ) -> Result<UpOptions, Failure> {
+        Ok(UpOptions {
             nodes: self.nodes,
             replicas: self.replicas,
             partitions: self.partitions,
@@ -83,7 +116,7 @@ impl ClusterSize {
             switch_threads: self.switch_threads,
             engine: self.engine(),
             data: self.data.clone(),
-            backends: self.backends.clone(),
+            backends: self.backends()?,
             sync: match self.sync {
                 Sync::Always => SyncPolicy::Always,
                 Sync::Interval => SyncPolicy::Interval,
@@ -93,7 +126,35 @@ impl ClusterSize {
             min_free_disk: self.min_free_disk,
             service,
             admin,
+        })
+    }
+
+    fn backends(&self) -> Result<Vec<BackendUrl>, Failure> {
+        let parse = |text: &str, whose: &str, number: usize| {
+            let url = text.parse::<BackendUrl>();
+            url.map_err(|error| Failure::usage(format!("{whose}, number {number}: {error}")))
+        };
+        if let Some(path) = &self.backend_file {
+            let whose = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::usage(format!("cannot read {whose}: {error}")))?;
+            let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+            return lines.map(|(number, line)| parse(line.trim(), &whose, number)).collect();
         }
+        let given = (1..).zip(&self.backends);
+        let urls = given.map(|(number, Address(text))| parse(text, "--backend", number));
+        let urls: Vec<BackendUrl> = urls.collect::<Result<_, _>>()?;
+        let seen = |url: &BackendUrl| {
+            url.is_secret() && std::env::args().any(|argument| argument.contains(url.secret()))
+        };
+        if urls.iter().any(seen) {
+            return Err(Failure::usage(format!(
+                "a password on the command line can be read by everybody on this machine: write \
+                 the addresses into a file that is yours, and name it with --backend-file, or into \
+                 the environment, as {BACKEND_ENV}"
+            )));
+        }
+        Ok(urls)
     }
 
     /// What nodes store in.

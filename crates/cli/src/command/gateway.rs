@@ -4,6 +4,7 @@ use crate::admin::Admin;
 use crate::answer::Answer;
 use crate::cli::Shared;
 use crate::command::logs::Logs;
+use crate::command::role::warn_if_others_read;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::{out, parse};
@@ -199,7 +200,9 @@ fn serve_metrics(at: SocketAddr, gateway: &Gateway) -> Result<AdminServer, Failu
     server.with_context(|| format!("cannot serve metrics at {at}")).map_err(Failure::Other)
 }
 
+/// Reads a file that may have passwords in it.
 fn read(path: &Path) -> Result<String, Failure> {
+    warn_if_others_read(path);
     std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }

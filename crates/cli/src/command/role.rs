@@ -4,10 +4,13 @@ use crate::command::logs::Logs;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use anyhow::Context;
+use nix::sys::stat::{Mode, umask};
 use runtime::config::Config;
 use runtime::server::{Server, StartError};
 use runtime::signals::{RELOAD, Signals};
-use std::path::PathBuf;
+use runtime::store::BackendUrl;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// Which configuration, and what to do with it.
 #[derive(Debug, clap::Args)]
@@ -35,11 +38,16 @@ impl Role {
         let config =
             Config::load(&self.config).map_err(|error| Failure::usage(error.to_string()))?;
         check(&config)?;
+        if config.nodes.iter().any(|node| node.backend.as_ref().is_some_and(BackendUrl::is_secret))
+        {
+            warn_if_others_read(&self.config);
+        }
         if self.check {
             out::line(&format!("{}: fine for this {name}", self.config.display()))?;
             return Ok(Verdict::Yes);
         }
         self.logs.start("info")?;
+        private_files();
         let hold = if reloads { Signals::hold_with_reload } else { Signals::hold };
         let signals = hold().context("cannot hold signals back")?;
         let server = start(&config).map_err(|error| Failure::Other(error.into()))?;
@@ -54,5 +62,22 @@ impl Role {
         note!("keyway: {signal}: ending in good order");
         server.stop();
         Ok(Verdict::Yes)
+    }
+}
+
+/// Files that this process makes are for its owner only.
+pub(crate) fn private_files() {
+    umask(Mode::from_bits_truncate(0o077));
+}
+
+/// Says so if a file with passwords can be read by others.
+pub(crate) fn warn_if_others_read(path: &Path) {
+    let mode = std::fs::metadata(path).map(|found| found.permissions().mode());
+    if mode.is_ok_and(|mode| mode & 0o004 != 0) {
+        let path = path.display();
+        note!(
+            "keyway: everybody on this machine can read {path}, which may have a password: \
+             chmod o-r {path}"
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! `keyway scan`: read keys in order, or all keys of a hash keyspace in the order of their hashes.
 
 use crate::answer::Answer;
-use crate::bytes::{self, Style};
+use crate::bytes::Style;
 use crate::cli::Shared;
+use crate::command::pages::{Interval, Pages};
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out::{self, Out};
-use client::{PageStart, ScanOptions, Value};
-use std::ops::Bound;
+use client::{ScanOptions, Value};
 
 /// Read keys in order.
 ///
@@ -17,7 +17,8 @@ use std::ops::Bound;
 ///
 /// The switch cuts the interval at the partitions' bounds; the client puts the pieces together.
 /// Prints a line for each key: key, tab, value, what is not printable escaped. Of a value that fits
-/// no datagram it is said how long it is, in brackets (with --json under bytes).
+/// no datagram it is said how long it is, in brackets (with --json under bytes). Expiries are not
+/// printed: to copy keys as they are, use keyway export.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,21 +29,8 @@ Examples:
   keyway scan -k users --count
   keyway scan --keys-only                       all keys of a hash keyspace")]
 pub(crate) struct Args {
-    /// First key, itself included.
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["after", "prefix"])]
-    from: Option<String>,
-    /// First key, itself left out.
-    #[arg(long, value_name = "KEY", conflicts_with = "prefix")]
-    after: Option<String>,
-    /// Last key, itself included.
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["before", "prefix"])]
-    to: Option<String>,
-    /// Last key, itself left out.
-    #[arg(long, value_name = "KEY", conflicts_with = "prefix")]
-    before: Option<String>,
-    /// Only keys that begin so.
-    #[arg(long, value_name = "KEY")]
-    prefix: Option<String>,
+    #[command(flatten)]
+    interval: Interval,
     /// From the last key to the first.
     #[arg(long)]
     reverse: bool,
@@ -60,12 +48,10 @@ pub(crate) struct Args {
     hex: bool,
 }
 
-/// Keys asked for at a time: some megabytes, so that a scan of any length prints as it goes.
-const PAGE_KEYS: usize = 10_000;
-
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
-        let mut scan = self.options()?;
+        let all = ScanOptions { reverse: self.reverse, ..self.whole() };
+        let scan = self.interval.options(self.hex, all)?;
         let space = connect::space(shared)?;
         if self.count && scan == self.whole() {
             let most = self.limit.map_or(u64::MAX, |limit| limit as u64);
@@ -73,36 +59,20 @@ impl Args {
             return Ok(Verdict::Yes);
         }
         let mut out = Out::lock();
-        let mut left = self.limit.unwrap_or(usize::MAX);
-        let mut count = 0_u64;
-        let by_hash = !space.keyspace().is_ordered() && scan == self.whole();
-        let mut cursor = Some(PageStart::FIRST);
-        while left > 0 {
-            let page = left.min(PAGE_KEYS);
-            let entries = if by_hash {
-                let Some(from) = cursor else { break };
-                let mut page = space.page(&from, page, scan.keys_only).into_result()?;
-                cursor = page.next;
-                page.entries.truncate(left);
-                page.entries
-            } else {
-                scan.limit = Some(page);
-                space.scan(scan.clone()).into_result()?
-            };
-            for (key, value) in &entries {
-                count += 1;
-                if !self.count {
-                    out.line(&self.line(shared, key, value))?;
-                }
+        let mut pages = Pages::new(&space, scan);
+        let (mut left, mut count) = (self.limit.unwrap_or(usize::MAX), 0_u64);
+        loop {
+            let entries = pages.next(left)?;
+            if entries.is_empty() {
+                break;
             }
-            let full = entries.len() == page;
             left -= entries.len();
-            if by_hash {
-                continue;
+            count += entries.len() as u64;
+            if !self.count {
+                entries
+                    .iter()
+                    .try_for_each(|(key, value)| out.line(&self.line(shared, key, value)))?;
             }
-            let (true, Some((last, _))) = (full, entries.into_iter().next_back()) else { break };
-            let rest = if self.reverse { &mut scan.end } else { &mut scan.start };
-            *rest = Bound::Excluded(last);
         }
         out.end()?;
         if self.count {
@@ -141,53 +111,5 @@ impl Args {
     /// What is asked for where nothing says which keys.
     fn whole(&self) -> ScanOptions {
         ScanOptions { keys_only: self.keys_only || self.count, ..ScanOptions::default() }
-    }
-
-    fn options(&self) -> Result<ScanOptions, Failure> {
-        let options = ScanOptions { reverse: self.reverse, ..self.whole() };
-        if let Some(prefix) = &self.prefix {
-            let prefix = bytes::key(prefix, self.hex)?;
-            let end = after_all_with(&prefix).map_or(Bound::Unbounded, Bound::Excluded);
-            return Ok(ScanOptions { start: Bound::Included(prefix), end, ..options });
-        }
-        let start = self.bound(self.from.as_deref(), self.after.as_deref())?;
-        let end = self.bound(self.to.as_deref(), self.before.as_deref())?;
-        Ok(ScanOptions { start, end, ..options })
-    }
-
-    fn bound(
-        &self,
-        included: Option<&str>,
-        excluded: Option<&str>,
-    ) -> Result<Bound<Vec<u8>>, Failure> {
-        match (included, excluded) {
-            (Some(key), _) => Ok(Bound::Included(bytes::key(key, self.hex)?)),
-            (None, Some(key)) => Ok(Bound::Excluded(bytes::key(key, self.hex)?)),
-            (None, None) => Ok(Bound::Unbounded),
-        }
-    }
-}
-
-/// The first key after all that begin with `prefix`; `None` if there is none.
-fn after_all_with(prefix: &[u8]) -> Option<Vec<u8>> {
-    let mut next = prefix.to_vec();
-    while let Some(last) = next.pop() {
-        if last < u8::MAX {
-            next.push(last + 1);
-            return Some(next);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_ends_where_the_next_one_begins() {
-        assert_eq!(after_all_with(b"user"), Some(b"uses".to_vec()));
-        assert_eq!(after_all_with(b"a\xff\xff"), Some(b"b".to_vec()));
-        assert_eq!(after_all_with(b"\xff"), None);
     }
 }

@@ -5,6 +5,7 @@ use crate::cli::Shared;
 use crate::command::cluster_size::ClusterSize;
 use crate::command::gateway::{self, redis_cli};
 use crate::command::logs::Logs;
+use crate::command::role::private_files;
 use crate::command::status::kind;
 use crate::exit::{Failure, Verdict};
 use crate::{out, parse};
@@ -66,7 +67,10 @@ impl Args {
         let (service_wanted, admin) = shared.listen()?;
         // Before any thread is started, so that none of them takes the signal.
         let signals = Signals::hold().context("cannot hold signals back")?;
-        let embedded = start(&self.size.options(service_wanted, admin))?;
+        // What is kept is for its owner.
+        private_files();
+        let options = self.size.options(service_wanted, admin)?;
+        let embedded = start(&options)?;
         let controller = embedded.roles().controller.clone();
         let controller = controller.ok_or_else(|| anyhow!("the cluster has no controller"))?;
         let map = controller.map().context("cannot ask the controller")?;
@@ -79,7 +83,7 @@ impl Args {
         if shared.json {
             ready_line(service, admin, redis, &map).print()?;
         } else {
-            out::print(&self.ready_screen(service, admin, redis, &map))?;
+            out::print(&self.ready_screen(&options, service, admin, redis, &map))?;
         }
         let signal = signals.wait().context("cannot wait for signals")?;
         note!("keyway: {signal}: ending in good order");
@@ -117,13 +121,13 @@ impl Args {
 
     fn ready_screen(
         &self,
+        options: &UpOptions,
         service: SocketAddr,
         admin: SocketAddr,
         redis: Option<SocketAddr>,
         map: &Map,
     ) -> String {
         let size = &self.size;
-        let options = size.options(service, admin);
         let engine = options.engine.name();
         let backends: Vec<String> = options.backends.iter().map(ToString::to_string).collect();
         let keeps = match &options.data {

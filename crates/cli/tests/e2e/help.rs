@@ -16,6 +16,8 @@ fn every_command_explains_itself_and_gives_an_example() {
         "mset",
         "mdel",
         "scan",
+        "export",
+        "import",
         "status",
         "keyspace",
         "cluster",

@@ -14,6 +14,8 @@ mod crowds;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod export;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod full;
@@ -47,6 +49,8 @@ mod rivals;
 mod roles;
 #[cfg(test)]
 mod scan;
+#[cfg(test)]
+mod secrets;
 #[cfg(test)]
 #[path = "../../../runtime/tests/backend/servers.rs"]
 #[expect(dead_code, reason = "the engines' own tests use the rest")]

@@ -31,9 +31,14 @@ pub(super) fn apply(user: &mut User, rule: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What an error repeats of a rule: no password.
+/// What an error repeats of a rule: no password, and nothing that may be one whose mark was
+/// forgotten.
 pub(super) fn shown(rule: &str) -> &str {
-    if rule.starts_with(['>', '<', '#', '!']) { &rule[..1] } else { rule }
+    match rule.chars().next() {
+        Some('~' | '%' | '&' | '+' | '-' | '(') => rule,
+        Some('>' | '<' | '#' | '!') => &rule[..1],
+        _ => "a rule that begins with no mark",
+    }
 }
 
 /// A rule that begins with a mark of what it is about.

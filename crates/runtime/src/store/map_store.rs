@@ -10,6 +10,7 @@
 //! back to the commit before.
 
 use super::StoreError;
+use crate::private;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
@@ -47,6 +48,10 @@ impl FileMapStore {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let store = Self { path: path.to_path_buf(), lock: lock(path)? };
         store.read()?;
+        // Older versions let others read them.
+        for file in [path, &beside(path, ".lock"), &beside(path, ".unfinished")] {
+            private::tighten(file).map_err(|why| StoreError::io(file, why))?;
+        }
         Ok(store)
     }
 

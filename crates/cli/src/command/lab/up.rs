@@ -84,7 +84,7 @@ impl Args {
 
     /// What is asked for, if it can be had.
     fn cluster(&self) -> Result<Cluster, Failure> {
-        let mut size = self.size.options(service(), admin(Place::Controller));
+        let mut size = self.size.options(service(), admin(Place::Controller))?;
         if let Some(data) = &mut size.data {
             *data = std::path::absolute(&data).context("there is no present directory")?;
         }

@@ -1,5 +1,6 @@
 //! Where a backend is, as people write it.
 
+use crate::secret;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,10 +12,10 @@ pub struct BackendUrl(String);
 /// A text that is no address of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no address of a backend: write redis://HOST:PORT/DB, redis://:PASSWORD@HOST:PORT/DB, \
-     redis+unix:///PATH, or memcached://HOST:PORT"
+    "no address of a backend: write redis://HOST:PORT/DB, redis://:PASSWORD@HOST:PORT/DB, \
+     redis+unix:///PATH, or memcached://HOST:PORT (the text is not shown: it may have a password)"
 )]
-pub struct NoBackendUrl(String);
+pub struct NoBackendUrl;
 
 /// What addresses of memcached begin with.
 const MEMCACHED: &str = "memcached://";
@@ -30,6 +31,12 @@ impl BackendUrl {
     #[must_use]
     pub fn secret(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it has parts that others must not see.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        secret::scrub(&self.0) != self.0
     }
 
     /// Host and port of a memcached.
@@ -48,7 +55,7 @@ impl FromStr for BackendUrl {
             }),
             None => redis::Client::open(text).is_ok(),
         };
-        if is_known { Ok(Self(text.to_owned())) } else { Err(NoBackendUrl(text.to_owned())) }
+        if is_known { Ok(Self(text.to_owned())) } else { Err(NoBackendUrl) }
     }
 }
 
@@ -63,10 +70,7 @@ impl TryFrom<String> for BackendUrl {
 /// Without password: it goes into logs.
 impl fmt::Display for BackendUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.split_once("://").zip(self.0.rsplit_once('@')) {
-            Some(((scheme, _), (_, place))) => write!(f, "{scheme}://{place}"),
-            None => f.write_str(&self.0),
-        }
+        f.write_str(&secret::scrub(&self.0))
     }
 }
 
@@ -89,6 +93,11 @@ mod tests {
         assert_eq!(redis.to_string(), "redis://127.0.0.1:6379/2");
         assert_eq!(format!("{redis:?}"), "redis://127.0.0.1:6379/2");
         assert!(redis.secret().contains("s3cret"));
+        assert!(redis.is_secret() && !url("memcached://127.0.0.1:11211").unwrap().is_secret());
+        let unix = url("redis+unix:///run/it?db=1&pass=s3cret").unwrap();
+        assert_eq!(unix.to_string(), "redis+unix:///run/it");
+        let wrong = url("http://user:s3cret@a:1").unwrap_err();
+        assert!(!format!("{wrong} {wrong:?}").contains("s3cret"));
         for text in ["", "127.0.0.1:6379", "http://a:1", "memcached://", "memcached://a:b"] {
             assert!(url(text).is_err(), "{text}");
         }

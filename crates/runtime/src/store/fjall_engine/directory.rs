@@ -9,6 +9,7 @@
 //! `store` is made under another name and renamed when it is complete, so that a crash leaves no
 //! half of it.
 
+use crate::private;
 use crate::store::StoreError;
 use cluster::{NodeId, StoreId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -104,7 +105,7 @@ impl Directory {
         shard: ShardIdentity,
         fresh_id: StoreId,
     ) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(path).map_err(|source| StoreError::io(path, source))?;
+        private::directory(path).map_err(|source| StoreError::io(path, source))?;
         let lock = lock(path)?;
         let store = path.join("store");
         if !store.try_exists().map_err(|source| StoreError::io(&store, source))? {
@@ -118,6 +119,8 @@ impl Directory {
                 opened_for: shard.to_string(),
             });
         }
+        // It is ours: an older version has let others read it.
+        private::tighten_all(path).map_err(|source| StoreError::io(path, source))?;
         Ok(Self { path: path.to_path_buf(), store_id: about.store, lock })
     }
 
