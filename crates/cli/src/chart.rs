@@ -1,5 +1,7 @@
 //! Bars and tables of plain text.
 
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
 /// A bar of `width` columns at most, filled in proportion, in eighths of a column.
 pub(crate) fn bar(value: u64, most: u64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -15,23 +17,27 @@ pub(crate) fn bar(value: u64, most: u64, width: usize) -> String {
 
 /// Rows in columns: the first aligned left, the others right, two blanks between.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
+    columns(rows, CellAlignment::Right)
+}
+
+/// Rows in columns that are all aligned left.
+pub(crate) fn list(rows: &[Vec<String>]) -> String {
+    columns(rows, CellAlignment::Left)
+}
+
+fn columns(rows: &[Vec<String>], but_first: CellAlignment) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Disabled);
     for row in rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let padded =
-                if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
-            line.push_str(&padded);
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        table.add_row(row);
     }
-    text
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let first = index == 0;
+        column.set_padding((if first { 0 } else { 2 }, 0));
+        column.set_cell_alignment(if first { CellAlignment::Left } else { but_first });
+    }
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 /// A number with blanks between groups of three digits.
@@ -74,6 +80,11 @@ mod tests {
     fn columns_line_up() {
         let rows = [vec!["a".into(), "1".into()], vec!["long".into(), "µ200".into()]];
         assert_eq!(table(&rows), "a        1\nlong  µ200\n");
+        assert_eq!(list(&rows), "a     1\nlong  µ200\n");
+        // Columns of a terminal, not characters: wide ones take two, accents of their own none.
+        let rows = [vec!["鍵鍵".into(), "1".into()], vec!["e\u{301}".into(), "22".into()]];
+        assert_eq!(table(&rows), "鍵鍵   1\ne\u{301}     22\n");
+        assert_eq!(table(&[]), "");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The command line as a whole: what all commands share, and the list of them.
 
 use crate::command::{
-    bench, cas, cluster, controller, coordinator, del, demo, doctor, explain, export, gateway, get,
-    hot, import, incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim, status,
-    switch, top, up,
+    bench, cas, cluster, completion, controller, coordinator, del, demo, doctor, explain, export,
+    gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim,
+    status, switch, top, up,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
+use crate::out::Color;
 use crate::parse;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -42,13 +43,16 @@ pub(crate) struct Shared {
     #[arg(long, short = 'k', global = true, value_name = "NAME", env = "KEYWAY_KEYSPACE")]
     #[arg(default_value = "default")]
     pub(crate) keyspace: String,
-    /// How long an answer is waited for, such as 500ms or 5s.
+    /// How long an answer is waited for, such as 500ms, 5s or 1h30m.
     #[arg(long, global = true, value_name = "TIME", default_value = "5s")]
     #[arg(value_parser = parse::some_time)]
     pub(crate) timeout: Duration,
     /// Print JSON, one object per line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// When to use colours: on a terminal, unless NO_COLOR is set; always; or never.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: Color,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,6 +86,7 @@ enum Command {
     Controller(controller::Args),
     Coordinator(coordinator::Args),
     Gateway(gateway::Args),
+    Completion(completion::Args),
 }
 
 impl Cli {
@@ -114,11 +119,12 @@ impl Cli {
             Command::Paper(args) => args.run(&shared),
             Command::Lab(args) => args.run(&shared),
             Command::Doctor(args) => args.run(&shared),
-            Command::Switch(args) => args.run(),
-            Command::Node(args) => args.run(),
-            Command::Controller(args) => args.run(),
+            Command::Switch(args) => args.run(&shared),
+            Command::Node(args) => args.run(&shared),
+            Command::Controller(args) => args.run(&shared),
             Command::Coordinator(args) => args.run(&shared),
             Command::Gateway(args) => args.run(&shared),
+            Command::Completion(args) => args.run(),
         }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cas;
 pub(crate) mod cluster;
 pub(crate) mod cluster_size;
+pub(crate) mod completion;
 pub(crate) mod controller;
 pub(crate) mod coordinator;
 pub(crate) mod del;

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Err(error) => return explain(&error),
     };
     let json = cli.shared.json;
+    out::set_color(cli.shared.color);
     match cli.run() {
         Ok(verdict) => verdict.into(),
         Err(failure) => end(json, &failure),

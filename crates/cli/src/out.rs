@@ -2,7 +2,9 @@
 //! says that it did not: every write is flushed, and every error is a [`Failure`].
 
 use crate::exit::Failure;
+use anstyle::AnsiColor;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// Prints text as it is.
 ///
@@ -92,6 +94,55 @@ pub(crate) fn is_terminal() -> bool {
 #[expect(clippy::disallowed_methods, reason = "the one place where errors of it are looked at")]
 fn stdout() -> io::Stdout {
     io::stdout()
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// In pipes and files, too.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// What somebody has said about colours; it is said once, before anything is printed.
+static COLOR: OnceLock<Color> = OnceLock::new();
+
+/// Says when to use colours.
+pub(crate) fn set_color(color: Color) {
+    COLOR.get_or_init(|| color);
+}
+
+/// How good what is said is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Doubtful,
+    Bad,
+}
+
+/// Text for standard output in the colour of its tone, where there are colours.
+pub(crate) fn paint(tone: Tone, text: &str) -> String {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    let colored = match COLOR.get().copied().unwrap_or_default() {
+        // What a test compares is the same on a terminal.
+        Color::Auto => !plain && !cfg!(test) && is_terminal(),
+        Color::Always => true,
+        Color::Never => false,
+    };
+    if !colored {
+        return text.to_owned();
+    }
+    let color = match tone {
+        Tone::Good => AnsiColor::Green,
+        Tone::Doubtful => AnsiColor::Yellow,
+        Tone::Bad => AnsiColor::Red,
+    };
+    let style = color.on_default();
+    format!("{style}{text}{style:#}")
 }
 
 /// Says something on standard error. If nobody reads that, there is nobody to tell so.

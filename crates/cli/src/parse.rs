@@ -5,8 +5,13 @@ use std::num::NonZero;
 use std::time::Duration;
 use workload::Distribution;
 
-/// A duration: `250ms`, `5s`, `2m`, or seconds without a unit.
+/// A duration: `250ms`, `5s`, `2m`, `7d`, several of them in a row as `1h30m`, or seconds without a
+/// unit. One that stands alone may have decimals, as `1.5s`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    if text.contains(|c: char| c.is_ascii_alphabetic()) && !text.contains('.') {
+        return humantime::parse_duration(text)
+            .map_err(|why| format!("{why}; try 500ms, 5s, 1h30m or 7d"));
+    }
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text.get(digits.len()..).unwrap_or_default();
     let seconds = match unit {
@@ -15,10 +20,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("no unit {unit:?}; there are us, ms, s, m and h")),
+        "d" => 86_400.0,
+        "w" => 604_800.0,
+        _ => return Err(format!("no unit {unit:?}; there are us, ms, s, m, h, d and w")),
     };
-    let number: f64 =
-        digits.parse().map_err(|_| format!("{text:?} is no duration; try 500ms or 5s"))?;
+    let number: f64 = digits
+        .parse()
+        .map_err(|_| format!("{text:?} is no duration; try 500ms, 5s, 1h30m or 7d"))?;
     Duration::try_from_secs_f64(number * seconds)
         .map_err(|_| format!("{text:?} is not a duration that can be waited for"))
 }
@@ -75,10 +83,21 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        for (text, millis) in [("250ms", 250), ("5s", 5_000), ("1.5", 1_500), ("2m", 120_000)] {
+        for (text, millis) in [
+            ("250ms", 250),
+            ("5s", 5_000),
+            ("1.5", 1_500),
+            ("1.5s", 1_500),
+            ("0.5d", 43_200_000),
+            ("2m", 120_000),
+            ("7d", 604_800_000),
+            ("2w", 1_209_600_000),
+            ("1h30m", 5_400_000),
+            ("1d 2h 3m 4s 5ms", 93_784_005),
+        ] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "5d", "-1s", "1e300h", "nan"] {
+        for text in ["", "s", "5x", "-1s", "1e300h", "nan", "1h30", "1.5h30m"] {
             assert!(duration(text).is_err(), "{text:?}");
         }
         assert!(some_time("0s").is_err());

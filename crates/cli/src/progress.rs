@@ -34,6 +34,11 @@ impl Progress {
         self.0.inc(more);
     }
 
+    /// Prints something, so that neither writes over the other.
+    pub(crate) fn beside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     /// So many by now.
     pub(crate) fn set(&self, now: u64) {
         self.0.set_position(now);

@@ -42,8 +42,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     // Else a log that nobody reads any more would be a panic of whoever writes to it.
     let builder = builder.log_internal_errors(false);
-    // Colours are for people at a terminal; a file is searched.
-    let builder = builder.with_ansi(io::stderr().is_terminal());
+    // Colours are for people at a terminal who want them; a file is searched.
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    let builder = builder.with_ansi(io::stderr().is_terminal() && !plain);
     match format {
         LogFormat::Text => builder.finish().try_init()?,
         LogFormat::Json => builder.json().finish().try_init()?,

@@ -1,5 +1,6 @@
 //! `keyway controller`: the controller of a configured cluster.
 
+use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
 use runtime::config::Config;
@@ -26,9 +27,9 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let start = if self.standby { Server::start_standby } else { Server::start_controller };
-        self.role.run("controller", false, |config| self.check(config), start)
+        self.role.run(shared, "controller", false, |config| self.check(config), start)
     }
 
     fn check(&self, config: &Config) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! `keyway coordinator`: takes multigets apart in the switch's place, to compare with it.
 
 use crate::admin::Admin;
+use crate::answer::Answer;
 use crate::cli::Shared;
 use crate::command::logs::Logs;
 use crate::exit::{Failure, Verdict};
@@ -56,7 +57,12 @@ impl Args {
         let socket = Socket::bind(self.listen).context("cannot open a socket")?;
         let (want, wanted) = sync_channel(1);
         let (sender, maps) = channel();
-        out::line(&format!("coordinator ready at {}", socket.local()))?;
+        if shared.json {
+            let answer = Answer::new("ready").with("coordinator", socket.local());
+            answer.with("pid", std::process::id()).print()?;
+        } else {
+            out::line(&format!("coordinator ready at {}", socket.local()))?;
+        }
         thread::scope(|scope| {
             scope.spawn(|| fetch(&admin, wanted, sender));
             serve(&socket, &map, want, &maps)

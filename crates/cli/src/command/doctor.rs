@@ -6,7 +6,7 @@ use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
 use crate::doctor::{machine, port, read};
 use crate::exit::{Failure, Verdict};
-use crate::out;
+use crate::out::{self, Tone, paint};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -146,9 +146,14 @@ impl Report {
 /// A line for what was found, and one for what to do.
 fn add(text: &mut String, finding: &Finding) {
     let Finding { check, grade, found, remedy } = finding;
-    let word = grade.word();
+    let tone = match grade {
+        Grade::Ok => Tone::Good,
+        Grade::Warning => Tone::Doubtful,
+        Grade::Problem => Tone::Bad,
+    };
+    let word = paint(tone, &format!("{:<8}", grade.word()));
     let mut say = |line| writeln!(text, "{line}").expect("strings take everything");
-    say(format!("  {word:<8} {check:<16} {found}"));
+    say(format!("  {word} {check:<16} {found}"));
     if let Some(remedy) = remedy {
         say(format!("  {:<25} → {remedy}", ""));
     }

@@ -1,5 +1,6 @@
 //! `keyway node`: one storage node of a configured cluster.
 
+use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
 use cluster::NodeId;
@@ -20,9 +21,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let id = NodeId(self.id);
         self.role.run(
+            shared,
             &format!("node {id}"),
             false,
             |config| {

@@ -1,5 +1,7 @@
 //! What `switch`, `node` and `controller` have in common: one role of a configured cluster.
 
+use crate::answer::Answer;
+use crate::cli::Shared;
 use crate::command::logs::Logs;
 use crate::exit::{Failure, Verdict};
 use crate::out;
@@ -30,6 +32,7 @@ impl Role {
     /// not end but reload when the terminal hangs up.
     pub(crate) fn run(
         &self,
+        shared: &Shared,
         name: &str,
         reloads: bool,
         check: impl FnOnce(&Config) -> Result<(), Failure>,
@@ -43,7 +46,11 @@ impl Role {
             warn_if_others_read(&self.config);
         }
         if self.check {
-            out::line(&format!("{}: fine for this {name}", self.config.display()))?;
+            if shared.json {
+                Answer::new("done").with("role", name).print()?;
+            } else {
+                out::line(&format!("{}: fine for this {name}", self.config.display()))?;
+            }
             return Ok(Verdict::Yes);
         }
         self.logs.start("info")?;
@@ -51,8 +58,14 @@ impl Role {
         let hold = if reloads { Signals::hold_with_reload } else { Signals::hold };
         let signals = hold().context("cannot hold signals back")?;
         let server = start(&config).map_err(|error| Failure::Other(error.into()))?;
-        let state = if server.stands_by() { "stands by" } else { "ready" };
-        out::line(&format!("{name} {state}, admin server at http://{}", server.admin()))?;
+        if shared.json {
+            let outcome = if server.stands_by() { "stands_by" } else { "ready" };
+            let answer = Answer::new(outcome).with("role", name).with("admin", server.admin());
+            answer.with("pid", std::process::id()).print()?;
+        } else {
+            let state = if server.stands_by() { "stands by" } else { "ready" };
+            out::line(&format!("{name} {state}, admin server at http://{}", server.admin()))?;
+        }
         let signal = loop {
             match signals.wait().context("cannot wait for signals")? {
                 RELOAD => server.reload(),

@@ -4,6 +4,7 @@ use crate::chart::{grouped, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::progress::Progress;
 use crate::save::save;
 use cluster::Plant;
 use runtime::clock::Clock;
@@ -100,16 +101,19 @@ impl Args {
         let mut clock = Clock::new();
         let (began, mut total, mut broken) = (clock.now(), Stats::default(), 0u64);
         let mut pictures = Vec::new();
+        let progress = Progress::keys("worlds", worlds.len() as u64);
         let ran = sim::run_many(&worlds, |options, outcome| {
+            progress.add(1);
             broken += u64::from(!outcome.violations.is_empty());
             let journal = self.journal || (alone && !outcome.violations.is_empty());
             let told = if json {
-                out::line(&as_json(options, &outcome).to_string())
+                progress.beside(|| out::line(&as_json(options, &outcome).to_string()))
             } else {
                 let journal = journal.then(|| outcome.journal.join("\n") + "\n");
                 let shown = alone || self.journal || !outcome.violations.is_empty();
                 let text = shown.then(|| describe(options, &outcome));
-                out::print(&[journal, text].map(Option::unwrap_or_default).concat())
+                let text = [journal, text].map(Option::unwrap_or_default).concat();
+                if text.is_empty() { Ok(()) } else { progress.beside(|| out::print(&text)) }
             };
             if let Err(failure) = told {
                 return ControlFlow::Break(failure);
@@ -124,6 +128,7 @@ impl Args {
             }
             ControlFlow::Continue(())
         });
+        drop(progress);
         if let ControlFlow::Break(failure) = ran {
             return Err(failure);
         }

@@ -1,10 +1,11 @@
 //! `keyway status`: how the cluster stands.
 
 use crate::admin::Admin;
-use crate::chart::{bar, grouped, table};
+use crate::answer::Answer;
+use crate::chart::{bar, grouped, list, table};
 use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
-use crate::out;
+use crate::out::{self, Tone, paint};
 use crate::process::ProcessFigures;
 use cluster::{KeyspaceKind, Member, Resources};
 use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
@@ -38,6 +39,10 @@ impl Args {
                 let text = match admin.status().and_then(|it| self.text(&it, &admin, shared)) {
                     Ok(text) => text,
                     // It may be back in a second, or another one may take over.
+                    Err(failure) if shared.json => {
+                        let answer = Answer::new(failure.outcome());
+                        answer.with("error", failure.message()).line() + "\n"
+                    }
                     Err(failure) => format!("{}\n", failure.message()),
                 };
                 let screen = !shared.json && out::is_terminal();
@@ -102,14 +107,17 @@ fn describe(status: &Status, process: Option<&ProcessFigures>, decisions: bool) 
     text
 }
 
-fn state(status: &Status) -> &'static str {
-    match (status.ready, status.covered, status.replicated) {
-        (true, true, true) => "ready, fully replicated",
-        (true, true, false) => "ready, replicas are being made",
-        (false, true, _) if !status.awaited.is_empty() => "not all keyspaces are there yet",
-        (false, true, _) => "serving all keys, but not every member is ready",
-        (_, false, _) => "not serving all keys",
-    }
+fn state(status: &Status) -> String {
+    let (tone, text) = match (status.ready, status.covered, status.replicated) {
+        (true, true, true) => (Tone::Good, "ready, fully replicated"),
+        (true, true, false) => (Tone::Doubtful, "ready, replicas are being made"),
+        (false, true, _) if !status.awaited.is_empty() => {
+            (Tone::Doubtful, "not all keyspaces are there yet")
+        }
+        (false, true, _) => (Tone::Doubtful, "serving all keys, but not every member is ready"),
+        (_, false, _) => (Tone::Bad, "not serving all keys"),
+    };
+    paint(tone, text)
 }
 
 /// What is not as it is to be.
@@ -166,6 +174,7 @@ fn size(bytes: u64) -> String {
 
 fn members(status: &Status) -> String {
     let mut text = format!("members (a lease lasts {} ms)\n", status.lease_ms);
+    let mut rows = Vec::new();
     for member in &status.members {
         let name = member.member.to_string();
         let turn = match member.member {
@@ -179,9 +188,10 @@ fn members(status: &Status) -> String {
             left => format!("lease {left} ms"),
         };
         let detail = &member.detail;
-        text.push_str(&format!("  {name:<10} {:<22} ", member.endpoint));
-        text.push_str(&format!("{turn:<8} {lease:<13} {detail}\n"));
+        let endpoint = format!("{}", member.endpoint);
+        rows.push(vec![name, endpoint, turn.to_owned(), lease, detail.to_string()]);
     }
+    text.extend(list(&rows).lines().map(|line| format!("  {line}\n")));
     text
 }
 

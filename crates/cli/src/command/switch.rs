@@ -1,5 +1,6 @@
 //! `keyway switch`: a switch of a configured cluster.
 
+use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
 use runtime::config::Config;
@@ -43,9 +44,10 @@ pub(crate) enum Plane {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let index = self.index.unwrap_or(0);
         self.role.run(
+            shared,
             &format!("switch {index}"),
             self.plane == Plane::Xdp,
             |config| self.check(config),

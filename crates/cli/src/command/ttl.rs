@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub(crate) struct Ttl {
-    /// The value goes away after this time, such as 90s or 24h.
+    /// The value goes away after this time, such as 90s, 1h30m or 7d.
     #[arg(long, value_name = "TIME", value_parser = parse::some_time)]
     ttl: Option<Duration>,
     /// The value goes away at this time, in Unix milliseconds.

@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use controller::Status;
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
-use ratatui::layout::{Constraint, Layout};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize as _};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Row, Table};
+use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 use std::time::Duration;
 
 /// Shows what `look` sees, about once in every `interval`, until somebody presses `q`.
@@ -64,10 +64,18 @@ fn ends(key: KeyEvent) -> bool {
     interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
 }
 
-/// Columns of a node's row; the last is the bar.
-const NODE_WIDTHS: [u16; 8] = [10, 11, 6, 8, 12, 8, 8, 20];
-/// Columns of a key's row; the first takes what is left.
-const KEY_WIDTHS: [u16; 9] = [0, 12, 11, 11, 7, 11, 9, 10, 7];
+/// How a table is made to fit a narrow terminal.
+struct Columns<'a> {
+    /// The column that takes what is left, and what it needs of it before others have any.
+    grows: (usize, u16),
+    /// Columns that give way, the first one first.
+    give_way: &'a [usize],
+}
+
+/// Of a node's row; what grows is the bar, which may say that the node is not ready.
+const NODE_COLUMNS: Columns<'_> = Columns { grows: (7, 9), give_way: &[4, 6, 5] };
+/// Of a key's row; what grows is the key.
+const KEY_COLUMNS: Columns<'_> = Columns { grows: (0, 24), give_way: &[7, 6, 5, 8, 1, 4] };
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: Option<&View>, trouble: Option<&str>) {
     let node_lines = view.map_or(0, |view| view.nodes.len()) + 2;
@@ -85,31 +93,58 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: Option<&View>, trouble: Option<&
         (None, Some(view)) => Text::from(summary(view)).red(),
         (None, None) => Text::from("looking ..."),
     };
-    frame.render_widget(title, top);
+    frame.render_widget(Paragraph::new(title).wrap(Wrap { trim: true }), top);
     if let Some(view) = view {
-        let widths = NODE_WIDTHS.map(Constraint::Length);
-        frame.render_widget(rows(&NODES_HEAD, node_rows(view), widths), nodes);
-        let [_, rest @ ..] = KEY_WIDTHS.map(Constraint::Length);
-        let [a, b, c, d, e, f, g, h] = rest;
-        let widths = [Constraint::Fill(1), a, b, c, d, e, f, g, h];
-        frame.render_widget(rows(&KEYS_HEAD, key_rows(view), widths), keys);
+        let rows: Vec<_> = node_rows(view).collect();
+        frame.render_widget(table(&NODES_HEAD, &rows, nodes, &NODE_COLUMNS), nodes);
+        let rows: Vec<_> = key_rows(view).take(keys.height.into()).collect();
+        frame.render_widget(table(&KEYS_HEAD, &rows, keys, &KEY_COLUMNS), keys);
     }
     frame.render_widget(Text::from("q ends").dim(), bottom);
 }
 
-/// A table whose first column is aligned left, as is the last, and the others right.
-fn rows<const N: usize>(
-    head: &[&'static str; N],
-    rows: impl Iterator<Item = Vec<String>>,
-    widths: [Constraint; N],
+/// A table whose first column is aligned left, as is the last, and the others right. Columns are as
+/// wide as what is in them; some are left out where there is no room.
+fn table(
+    head: &[&'static str],
+    rows: &[Vec<String>],
+    area: Rect,
+    columns: &Columns<'_>,
 ) -> Table<'static> {
-    let line = |column: usize, cell: String| {
-        let line = Line::from(cell);
-        if column == 0 || column + 1 == N { line } else { line.right_aligned() }
+    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
+    let width = |column: usize| {
+        let head = head.get(column).map_or(0, |name| Line::from(*name).width());
+        let widest = cells(column).map(|cell| Line::from(cell.as_str()).width()).max();
+        u16::try_from(head.max(widest.unwrap_or(0))).unwrap_or(u16::MAX)
     };
-    let row = |cells: Vec<String>| {
-        Row::new(cells.into_iter().enumerate().map(move |(column, cell)| line(column, cell)))
+    let (grows, least) = columns.grows;
+    let mut shown: Vec<(usize, u16)> = (0..head.len()).map(|it| (it, width(it))).collect();
+    let needed = |shown: &[(usize, u16)]| {
+        let one = |(column, width): &(usize, u16)| {
+            // And a blank between it and the next.
+            u32::from(if *column == grows { least.min(*width) } else { *width }) + 1
+        };
+        shown.iter().map(one).sum::<u32>().saturating_sub(1)
     };
-    let head = row(head.iter().map(|it| (*it).to_owned()).collect()).style(Style::new().bold());
-    Table::new(rows.map(row), widths).header(head)
+    for column in columns.give_way {
+        if needed(&shown) <= u32::from(area.width) {
+            break;
+        }
+        shown.retain(|(it, _)| it != column);
+    }
+    let last = head.len().saturating_sub(1);
+    let line = |column: usize, cell: &str| {
+        let line = Line::from(cell.to_owned());
+        if column == 0 || column == last { line } else { line.right_aligned() }
+    };
+    let row = |cell: &dyn Fn(usize) -> String| {
+        Row::new(shown.iter().map(|(column, _)| line(*column, &cell(*column))).collect::<Vec<_>>())
+    };
+    let names = row(&|column| head.get(column).map_or_else(String::new, |it| (*it).to_owned()));
+    let rows: Vec<Row<'static>> =
+        rows.iter().map(|it| row(&|column| it.get(column).cloned().unwrap_or_default())).collect();
+    let widths = shown.iter().map(|(column, width)| {
+        if *column == grows { Constraint::Fill(1) } else { Constraint::Length(*width) }
+    });
+    Table::new(rows, widths.collect::<Vec<_>>()).header(names.style(Style::new().bold()))
 }

@@ -34,6 +34,7 @@ fn every_command_explains_itself_and_gives_an_example() {
         "controller",
         "coordinator",
         "gateway",
+        "completion",
     ];
     let overview = run(&["--help"]).expect(0).stdout;
     assert!(overview.contains("Exit codes:"), "{overview}");
@@ -64,4 +65,23 @@ fn every_command_explains_itself_and_gives_an_example() {
         let help = run(&["keyspace", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway keyspace {sub}")), "{help}");
     }
+}
+
+#[test]
+fn shells_complete_commands_and_options() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completion", shell]).expect(0).stdout;
+        assert!(script.contains("drain-node") && script.contains("if-absent"), "{shell}");
+    }
+    run(&["completion", "abacus"]).expect(2);
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let machine = |color: &str| {
+        let ran = run(&["doctor", "--color", color]);
+        ran.stdout
+    };
+    assert!(machine("always").contains("\u{1b}["));
+    assert!(!machine("never").contains("\u{1b}[") && !machine("auto").contains("\u{1b}["));
 }

@@ -1,0 +1,28 @@
+//! `keyway completion`: what a shell needs to complete command lines.
+
+use crate::cli::Cli;
+use crate::exit::{Failure, Verdict};
+use crate::out;
+use clap::CommandFactory as _;
+use clap_complete::{Shell, generate};
+
+/// Print a script with which a shell completes commands and options.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  keyway completion bash >~/.local/share/bash-completion/completions/keyway
+  keyway completion zsh >~/.zfunc/_keyway
+  keyway completion fish >~/.config/fish/completions/keyway.fish")]
+pub(crate) struct Args {
+    /// Which shell.
+    shell: Shell,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+        let mut script = Vec::new();
+        generate(self.shell, &mut Cli::command(), "keyway", &mut script);
+        out::raw(&script)?;
+        Ok(Verdict::Yes)
+    }
+}
