@@ -269,8 +269,8 @@ impl Space {
         all
     }
 
-    /// Looks the keyspace up again, unless somebody has just done so; whether it is another one than
-    /// the one that was used.
+    /// Looks the keyspace up again, unless somebody has just done so; whether it is another one
+    /// than the one that was used.
     fn renew(&self, used: &Arc<Keyspace>) -> bool {
         if self.keyspace.get() == *used {
             let name = used.name.clone();

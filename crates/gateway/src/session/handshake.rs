@@ -89,10 +89,10 @@ impl Peer {
             Ok(wishes) => wishes,
             Err(reply) => return reply,
         };
-        if let Some((name, password)) = wishes.credentials {
-            if !self.shows(shared, &name, &password) {
-                return WRONG_PASSWORD;
-            }
+        if let Some((name, password)) = wishes.credentials
+            && !self.shows(shared, &name, &password)
+        {
+            return WRONG_PASSWORD;
         }
         if self.user.is_none() {
             return NO_AUTH;

@@ -210,6 +210,7 @@ fn strangers_fill_no_memory_and_are_not_waited_for() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is looked at")]
 fn wrong_passwords_are_slowed_down_and_counted() {
     let gateway = Gateway::start(Options { acl: Acl::with_password(b"w"), ..options() }).unwrap();
     let mut guesser = Raw::connect(gateway.local());
