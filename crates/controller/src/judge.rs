@@ -74,9 +74,9 @@ pub(crate) fn judge_node(
 }
 
 /// What an operator does about a controller whose store is older than what members follow.
-const ADVICE: &str = "the controller's store is an old copy; stop the controller and put the \
-                      newest store back, or make the map anew from what all nodes have on record \
-                      (keyway controller rebuild)";
+const ADVICE: &str = "the controller's store is an old copy; stop the controller, put the newest \
+                      copy of its store back and start it: until then nothing is decided, and what \
+                      nodes hold stays as it is";
 
 fn foreign(why: String) -> Verdict {
     Verdict::Stands(Standing::Foreign(why))

@@ -238,7 +238,7 @@ fn a_controller_ahead_of_which_somebody_is_changes_no_chain() {
     world.kill(node(1));
     world.live_for(Duration::from_secs(3));
     assert_eq!(world.map(), map);
-    assert!(world.detail_of(node(0)).contains("rebuild"));
+    assert!(world.detail_of(node(0)).contains("newest"));
     world.member(node(0)).claims = None;
     world.live_until_replicated();
 }
