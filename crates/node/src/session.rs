@@ -302,8 +302,9 @@ const NOTE_LEN: usize = 2 + 3 * 8;
 /// heard within [`KEPT`] a new one is told *overloaded*.
 pub(crate) const SESSIONS_MAX: usize = 16_384;
 
-/// Outcomes kept of one client: four times what may be pending at once, so that a client whose oldest
-/// requests are late goes on for a while. A quarter of what a request can say of its low-water mark.
+/// Outcomes kept of one client: four times what may be pending at once, so that a client whose
+/// oldest requests are late goes on for a while. A quarter of what a request can say of its
+/// low-water mark.
 pub(crate) const OUTCOMES_MAX: usize = 4 * crate::replica::PENDING_MAX;
 
 /// Outcomes of all clients of a partition, at 40 bytes each 5 MiB of memory.

@@ -26,6 +26,9 @@ use wire::Endpoint;
 /// The hash keyspace and the range keyspace.
 pub(crate) type Keyspaces = [Arc<Keyspace>; 2];
 
+/// Sessions of a partition in worlds in which no client is forgotten for lack of room.
+pub(crate) const SESSIONS_USUAL: usize = 1_000;
+
 /// One client and what it is doing.
 pub(crate) struct Actor {
     pub(crate) machine: Client,
@@ -36,6 +39,8 @@ pub(crate) struct Actor {
     rng: Rng,
     /// How often it has gone away and come back as another.
     lives: u64,
+    /// Nodes remember fewer clients than there are.
+    forgotten_soon: bool,
     in_flight: usize,
     think: Duration,
     registers: u64,
@@ -148,6 +153,7 @@ impl Actor {
             in_flight: options.load.in_flight,
             think: options.load.think,
             registers: options.load.registers,
+            forgotten_soon: options.sessions_max < SESSIONS_USUAL,
             twins: options.load.twins,
             plain_percent: options.load.plain_percent,
             many_percent: options.load.many_percent,

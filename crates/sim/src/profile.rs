@@ -4,6 +4,7 @@
 
 mod hot;
 
+use crate::actor::SESSIONS_USUAL;
 use crate::options::{Faults, Links, Load, Options};
 use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy};
 use machine::Rng;
@@ -166,7 +167,7 @@ impl Draw {
             controllers: self.pick(&[1, 2]),
             lease: Duration::from_millis(500),
             poll: Duration::from_millis(100),
-            sessions_max: 1_000,
+            sessions_max: SESSIONS_USUAL,
             copy_bytes_per_s: self.pick(&[1 << 24, 1 << 24, 20_000]),
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
@@ -244,6 +245,8 @@ impl Draw {
         self.some_noise(options);
         options.span = self.ms(&[8_000, 12_000]);
         options.sessions_max = usize::from(self.small(3, 8));
+        // Longer than anybody is kept who was just heard: until then new ones find no room.
+        options.load.patience = self.ms(&[5_000]);
         options.load.clients = self.pick(&[2, 3]);
         options.links.stray_permille = self.pick(&[50, 150]);
         options.links.stray_max = self.ms(&[2_000, 8_000]);

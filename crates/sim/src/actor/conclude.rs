@@ -52,10 +52,12 @@ impl Actor {
         history: &mut History,
     ) {
         let unaware = self.may_be_uncertain(now, &asked);
-        let honest = unaware && outcome == Outcome::Unknown(UnknownReason::Uncertain);
-        let reply = match outcome {
-            Outcome::Done(reply) => Some(reply),
-            Outcome::Unknown(_) => None,
+        // Who waited for room longer than anybody is remembered cannot be told either.
+        let may_be = unaware || self.forgotten_soon;
+        let honest = may_be && outcome == Outcome::Unknown(UnknownReason::Uncertain);
+        let (reply, why) = match outcome {
+            Outcome::Done(reply) => (Some(reply), None),
+            Outcome::Unknown(why) => (None, Some(why)),
             Outcome::Refused(why) => return self.take_refusal(&asked.what, why, history),
         };
         if reply.is_some() {
@@ -63,7 +65,8 @@ impl Actor {
         } else {
             self.unknown += 1;
             if asked.sure && !honest {
-                history.violation(format!("client {}: unknown in a healed world", self.index));
+                let index = self.index;
+                history.violation(format!("client {index}: unknown in a healed world: {why:?}"));
             }
         }
         let returned = reply.is_some().then_some(now);
