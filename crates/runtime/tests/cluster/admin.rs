@@ -28,7 +28,7 @@ const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 27] = [
+const NODE_METRICS: [Metric; 28] = [
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -45,6 +45,7 @@ const NODE_METRICS: [Metric; 27] = [
     metric::NODE_UPLOADS,
     metric::NODE_PENDING,
     metric::NODE_SESSIONS,
+    metric::NODE_SESSIONS_FORGOTTEN,
     metric::NODE_SYNCS,
     metric::NODE_CPU_SECONDS,
     metric::NODE_WAITING,
