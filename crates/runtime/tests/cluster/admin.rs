@@ -28,7 +28,10 @@ const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 28] = [
+const NODE_METRICS: [Metric; 31] = [
+    metric::NODE_ROOM,
+    metric::NODE_MEMORY_BYTES,
+    metric::NODE_UPLOAD_BYTES,
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -83,8 +86,11 @@ const CONTROLLER_METRICS: [Metric; 8] = [
     metric::CONTROLLER_HOT_KEYS,
 ];
 
-/// These have samples only while something is copied, or keys are hot.
-const COPY_METRICS: [Metric; 4] = [
+/// These have samples only while something is copied, or keys are hot, or with a limit or a disk.
+const COPY_METRICS: [Metric; 7] = [
+    metric::NODE_MEMORY_MAX_BYTES,
+    metric::NODE_DISK_FREE_BYTES,
+    metric::NODE_DISK_FLOOR_BYTES,
     metric::CONTROLLER_COPY_RATIO,
     metric::CONTROLLER_COPY_BYTES,
     metric::SWITCH_HOT_READS,
