@@ -39,7 +39,14 @@ impl Answer {
             self.bytes(style, "value", &value.value)
         };
         let answer = answer.with("version", value.version);
-        if value.expiry_ms == 0 { answer } else { answer.with("expiry_ms", value.expiry_ms) }
+        let answer = match value.expiry_ms {
+            0 => answer,
+            expiry_ms => answer.with("expiry_ms", expiry_ms),
+        };
+        match value.ttl_ms() {
+            Some(ttl_ms) => answer.with("ttl_ms", ttl_ms),
+            None => answer,
+        }
     }
 
     /// The line, without its end.

@@ -14,7 +14,7 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "the faces drive the machine in real time")]
     pub(crate) fn new() -> Self {
         let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        // A clock set before 1970 makes relative expiries wrong, and nothing else.
+        // What it shows does not matter, only how it goes on.
         Self { started: std::time::Instant::now(), unix_at_start: unix.unwrap_or_default() }
     }
 

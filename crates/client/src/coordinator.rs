@@ -149,9 +149,9 @@ fn reply(out: &mut Outbox, asked: &Asked, outcomes: &[Outcome<Option<Value>>]) {
             },
             Outcome::Unknown(_) => continue,
         };
-        let Value { value, version, expiry_ms, big } = value;
+        let Value { value, version, expiry_ms, big, .. } = value;
         let big = if *big { wire::big::EXPIRY_BIG } else { 0 };
-        let entry = Entry { version: *version, expiry_ms: *expiry_ms | big, value };
+        let entry = Entry { version: *version, expiry_ms: *expiry_ms | big, now_ms: 0, value };
         let before = payload.len();
         wire::push_mget_entry(&mut payload, *index, code as u8, &entry);
         if HEADER_LEN + payload.len() > DATAGRAM_MAX {

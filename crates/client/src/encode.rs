@@ -4,9 +4,10 @@ use crate::interval::{Edge, Interval};
 use crate::scan::Shows;
 use crate::{Change, Condition, Expiry, Request, StartError, Step};
 use cluster::Keyspace;
-use machine::Instant;
 use std::borrow::Cow;
-use wire::big::{EXPIRY_BIG, time_of};
+use std::time::Duration;
+use wire::big::EXPIRY_BIG;
+use wire::expiry::TIME_MAX;
 use wire::{
     BATCH_BYTES_MAX, BATCH_STEPS_MAX, CasBody, DATAGRAM_MAX, ENTRY_MAX, Expect, HEADER_LEN, Header,
     IncrBody, KEY_MAX, NAME_MAX, New, Op, PartKey, PutBody, RANGE_PIECES_MAX, RangeBody, SinceBody,
@@ -16,7 +17,6 @@ use wire::{
 /// Appends the datagram of a request for one key.
 pub(crate) fn single(
     out: &mut Vec<u8>,
-    now: Instant,
     client: u64,
     keyspace: &Keyspace,
     request: &Request<'_>,
@@ -40,8 +40,7 @@ pub(crate) fn single(
         Request::Put { key, value, expiry } => {
             check_entry(key, value)?;
             let is_part = PartKey::parse(key).is_some();
-            let (expiry_ms, flags) =
-                if is_part { (EXPIRY_BIG, 0) } else { expiry_field(now, expiry) };
+            let (expiry_ms, flags) = if is_part { (EXPIRY_BIG, 0) } else { expiry_field(expiry) };
             let fixed = PutBody { expiry_ms }.to_bytes();
             wire::emit(out, &header(Op::Put, key, flags), &[&fixed, key, value]);
             Op::Put
@@ -57,7 +56,7 @@ pub(crate) fn single(
             }
             let (what, value) = new_fields(new);
             check_entry(key, value)?;
-            let (expiry_ms, keep) = expiry_field(now, expiry);
+            let (expiry_ms, keep) = expiry_field(expiry);
             let (by_value, fixed, expected) = cas_fields((key, expect, value), expiry_ms)?;
             let parts = [&fixed.to_bytes()[..], key, expected, value];
             wire::emit(out, &header(Op::Cas, key, keep | by_value | what), &parts);
@@ -75,7 +74,7 @@ pub(crate) fn single(
         }
         Request::Seal { key, manifest, expect, expiry } => {
             check_key(key)?;
-            let (expiry_ms, keep) = expiry_field(now, expiry);
+            let (expiry_ms, keep) = expiry_field(expiry);
             let seal = Seal { key, value: &manifest.to_bytes(), expiry_ms: expiry_ms | EXPIRY_BIG };
             seal.emit(out, expect, |op, flags| header(op, key, keep | flags))?
         }
@@ -292,14 +291,21 @@ fn check_batch<'a>(steps: &[Step<'a>]) -> Result<&'a [u8], StartError> {
     steps.first().map(|step| step.key).ok_or(StartError::BadBatch)
 }
 
-fn expiry_field(now: Instant, expiry: Expiry) -> (u64, u8) {
+fn expiry_field(expiry: Expiry) -> (u64, u8) {
     match expiry {
         Expiry::Never => (0, 0),
         // 0 would mean never; the first millisecond of 1970 is past either way.
-        Expiry::AtMs(at) => (at.clamp(1, time_of(u64::MAX)), 0),
-        Expiry::In(span) => ((now + span).unix_ms().max(1), 0),
+        Expiry::AtMs(at) => (at.clamp(1, TIME_MAX), 0),
+        // Only the cluster knows what time it is.
+        Expiry::In(after) => (span_of(after), 0),
         Expiry::Keep => (0, flag::KEEP_EXPIRY),
     }
+}
+
+/// The expiry of a step of a batch whose value is to live so long: see [`Change::Put`].
+#[must_use]
+pub fn span_of(after: Duration) -> u64 {
+    wire::expiry::span(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn short(len: usize) -> u16 {

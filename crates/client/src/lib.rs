@@ -82,6 +82,7 @@ pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBo
 pub use crate::coordination::{Coordination, Directory};
 pub use crate::coordinator::Coordinator;
 pub use crate::counters::Counters;
+pub use crate::encode::span_of;
 pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
 pub use crate::machine::Client;
 pub use crate::outcome::{

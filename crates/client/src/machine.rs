@@ -131,7 +131,7 @@ impl Client {
             | Request::Batch { .. } => {
                 let client = self.config.client_id;
                 self.start_single(now, Owner::Single, |out| {
-                    encode::single(out, now, client, keyspace, &request)
+                    encode::single(out, client, keyspace, &request)
                 })
             }
         }

@@ -57,7 +57,7 @@ pub(crate) struct Many {
 #[derive(Debug)]
 enum Work {
     Get(Vec<Outcome<Option<Value>>>),
-    Put { values: Values, expiry: Expiry, outcomes: Vec<Outcome<u64>> },
+    Put { values: Values, expiry: Expiry, began: Instant, outcomes: Vec<Outcome<u64>> },
     Del(Vec<Outcome<DelReply>>),
 }
 
@@ -173,13 +173,9 @@ impl Many {
         entries.iter().try_for_each(|(key, value)| encode::check_entry(key, value))?;
         let keys = Keys::new(keyspace, entries.iter().map(|(key, _)| *key));
         let values = Values::last(&keys, entries.iter().map(|(_, value)| *value));
-        // However late a key's turn comes, its time counts from the start of the request.
-        let expiry = match expiry {
-            Expiry::In(span) => Expiry::AtMs((limits.now + span).unix_ms()),
-            other => other,
-        };
         let outcomes = vec![Outcome::Refused(NOT_SENT); keys.len()];
-        Ok(Self::new(keyspace, keys, Work::Put { values, expiry, outcomes }, limits))
+        let work = Work::Put { values, expiry, began: limits.now, outcomes };
+        Ok(Self::new(keyspace, keys, work, limits))
     }
 
     fn new(keyspace: &Arc<Keyspace>, keys: Keys, work: Work, limits: Limits) -> Self {
@@ -226,7 +222,7 @@ impl Many {
         };
         let Self { keyspace, keys, work, next, .. } = self;
         let write = |out: &mut Vec<u8>, request: Request<'_>| {
-            let op = encode::single(out, now, client, keyspace, &request);
+            let op = encode::single(out, client, keyspace, &request);
             op.expect("keys and values were checked before the first was sent")
         };
         let op = match work {
@@ -239,8 +235,13 @@ impl Many {
                 wire::emit_mget(out, &header, named);
                 Op::Mget
             }
-            Work::Put { values, expiry, .. } => {
-                let (key, value, expiry) = (keys.key(first), values.get(first), *expiry);
+            Work::Put { values, expiry, began, .. } => {
+                let (key, value) = (keys.key(first), values.get(first));
+                // However late a key's turn comes, its time counts from the start of the request.
+                let expiry = match *expiry {
+                    Expiry::In(after) => Expiry::In(after.saturating_sub(now.since(*began))),
+                    other => other,
+                };
                 write(out, Request::Put { key, value, expiry })
             }
             Work::Del(_) => write(out, Request::Del { key: keys.key(first) }),

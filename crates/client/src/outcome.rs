@@ -262,14 +262,24 @@ pub struct Value {
     pub value: Vec<u8>,
     /// Version of the write that made it.
     pub version: u64,
-    /// Absolute expiry in Unix milliseconds; 0 for never.
+    /// Absolute expiry in Unix milliseconds, by the cluster's clock; 0 for never.
     pub expiry_ms: u64,
+    /// What time it was in the cluster, in Unix milliseconds, when a node answered; 0 where only
+    /// the key was asked for among others, and nobody said.
+    pub now_ms: u64,
     /// Whether the value does not fit a datagram. What scans and multigets find then is not the
     /// value in `value`, but what the client reads it by: see `Space::get` and `Space::download`.
     pub big: bool,
 }
 
 impl Value {
+    /// How many milliseconds it had left when a node answered; `None` if it stays, or nobody said.
+    #[must_use]
+    pub fn ttl_ms(&self) -> Option<u64> {
+        let said = self.expiry_ms != 0 && self.now_ms != 0;
+        said.then(|| self.expiry_ms.saturating_sub(self.now_ms))
+    }
+
     /// Bytes of the whole value of this key, also if it fits no datagram and they are not here;
     /// `None` if nobody can tell: what was found is not how such a value is kept.
     #[must_use]
@@ -283,9 +293,9 @@ impl Value {
 
 impl From<wire::Entry<'_>> for Value {
     fn from(entry: wire::Entry<'_>) -> Self {
-        let wire::Entry { version, expiry_ms, value } = entry;
+        let wire::Entry { version, expiry_ms, now_ms, value } = entry;
         let (big, expiry_ms) = (is_big(expiry_ms), time_of(expiry_ms));
-        Self { value: value.to_vec(), version, expiry_ms, big }
+        Self { value: value.to_vec(), version, expiry_ms, now_ms, big }
     }
 }
 

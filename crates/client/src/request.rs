@@ -186,9 +186,10 @@ pub enum Expiry {
     /// Not at all.
     #[default]
     Never,
-    /// At this time, in Unix milliseconds.
+    /// At this time, in Unix milliseconds, by the cluster's clock.
     AtMs(u64),
-    /// This long after the request is started, by the client's clock.
+    /// This long after the head of the key's partition has taken the request, whatever the client's
+    /// clock shows. Copies of the request do not make it longer.
     In(Duration),
     /// When the value that is there now would have; never if there is none.
     Keep,

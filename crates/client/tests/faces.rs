@@ -79,7 +79,7 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
         }
         Body::Describe { .. } => code = Code::UnknownKeyspace,
         Body::Get { key } => {
-            payload.extend([0; 8]);
+            payload.extend([0; 16]);
             match store.get(key) {
                 Some((version, value)) => {
                     reply.object_version = *version;
@@ -117,7 +117,7 @@ fn answer(store: &mut Store, version: &mut u64, datagram: &[u8]) -> Vec<u8> {
                 let entry = store.get(key.key);
                 let code = if entry.is_some() { Code::Ok } else { Code::NotFound };
                 let value = entry.map_or(&[][..], |(_, value)| value);
-                let entry = Entry { version: 1, expiry_ms: 0, value };
+                let entry = Entry { version: 1, expiry_ms: 0, now_ms: 0, value };
                 wire::push_mget_entry(&mut payload, index, code as u8, &entry);
             }
         }
@@ -139,7 +139,7 @@ fn scan(store: &Store, start: &[u8], reply: &mut Header, payload: &mut Vec<u8>) 
     let mut found = store.range((from, Bound::Unbounded)).peekable();
     while reply.count < 3 {
         let Some((key, (version, value))) = found.next() else { break };
-        let entry = Entry { version: *version, expiry_ms: 0, value };
+        let entry = Entry { version: *version, expiry_ms: 0, now_ms: 0, value };
         wire::push_range_entry(payload, key, Some(&entry));
         reply.count += 1;
     }

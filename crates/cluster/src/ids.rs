@@ -21,6 +21,26 @@ macro_rules! id {
     };
 }
 
+/// Ids that are drawn at random: all 64 bits matter, and numbers in JSON keep 53 of them. So they
+/// are written as text there; as numbers, which is how they were kept before, they are still read.
+macro_rules! random_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(#[serde(with = "crate::text::hex64")] pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
 id! {
     /// A storage node; below `wire::NODES_MAX`.
     NodeId(u16)
@@ -38,20 +58,20 @@ id! {
     /// Configuration number of a partition; grows with every change of its chain or bounds.
     Epoch(u32)
 }
-id! {
+random_id! {
     /// Identity of a cluster: drawn at random when its map is first made. A node keeps it beside
     /// its data, so that the data of one cluster is never taken for another's.
-    ClusterId(u64)
+    ClusterId
 }
-id! {
+random_id! {
     /// One life of a member's process: drawn at random when it starts. A lease given to one life is
     /// void for the next.
-    Life(u64)
+    Life
 }
-id! {
+random_id! {
     /// Identity of a node's *memory*: drawn at random when a data directory (or a memory engine)
     /// is created. A node that comes back with another one has forgotten what it knew.
-    StoreId(u64)
+    StoreId
 }
 
 /// A match value: what the partition table matches on. Big-endian on the wire, hex in text.

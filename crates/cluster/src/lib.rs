@@ -3,6 +3,7 @@
 //!
 //! Everything here is data with invariants; nothing sends or stores it.
 
+mod clock;
 mod hot;
 mod ids;
 mod keyspace;
@@ -15,6 +16,7 @@ mod range_table;
 mod resources;
 mod text;
 
+pub use clock::{ClockAhead, ToldClock};
 pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, Trip, window};
 pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};

@@ -4,8 +4,8 @@
 //! harm: members install the newest they have seen and report its revision.
 
 use crate::{
-    ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId, NodeSpec,
-    Partition, PartitionId, Resources, StoreId, text,
+    ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId,
+    NodeSpec, Partition, PartitionId, Resources, StoreId, ToldClock, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,10 @@ impl fmt::Display for Member {
 pub struct Order {
     /// Installed first, so that the lease that comes with it holds.
     pub install: Option<Install>,
+    /// What time it is, for a node: how far the cluster's clock is ahead of the node's. Taken
+    /// before the lease that comes with it.
+    #[serde(default)]
+    pub clock: Option<ToldClock>,
     /// Renews the member's lease.
     pub lease: Option<Lease>,
     /// The hot keys, if they have changed.
@@ -137,6 +141,7 @@ pub struct Report {
 /// How a member is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "there are a few in a second, and none is kept long")]
 pub enum MemberReport {
     /// From a switch.
     Switch(SwitchCounters),
@@ -213,6 +218,10 @@ pub struct NodeReport {
     /// What it takes of its machine.
     #[serde(default)]
     pub resources: Resources,
+    /// How far it takes the cluster's clock to be ahead of its own; `None` if it was not told in
+    /// this life.
+    #[serde(default)]
+    pub clock: Option<ClockAhead>,
 }
 
 impl NodeReport {
@@ -249,6 +258,7 @@ impl NodeReport {
             waiting: all().map(|it| it.waiting).sum(),
             busy_us: all().map(|it| it.busy_us).sum(),
             resources: Resources::of_shards(all().map(|it| it.resources)),
+            clock: all().find_map(|it| it.clock),
         }
     }
 }

@@ -129,6 +129,12 @@ pub enum Plant {
     FullUnrecorded,
     /// Node: there is no reserve: one that is full refuses deletes, too.
     NoReserve,
+    /// Node: values go by its own clock, whatever it was told.
+    OwnClock,
+    /// Node: a retransmission of a write makes its span a time anew.
+    ExtendSpans,
+    /// Controller: it takes its own clock for the cluster's.
+    TimeByController,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
     /// Controller: a trip goes on though a node of its row has gone or begun another life.
@@ -157,11 +163,13 @@ pub enum Plant {
     RepeatHints,
     /// Client: a multiget counts the entries it is sent, and takes keys without one for missing.
     CompleteByCount,
+    /// Client: it makes a time of a span, by its own clock.
+    SpanByClient,
 }
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 75] = [
+    pub const ALL: [Self; 79] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -223,6 +231,9 @@ impl Plant {
         Self::MembersRefuse,
         Self::FullUnrecorded,
         Self::NoReserve,
+        Self::OwnClock,
+        Self::ExtendSpans,
+        Self::TimeByController,
         Self::NodesBeforeSwitch,
         Self::KeepTripAfterLoss,
         Self::RepeatStays,
@@ -237,5 +248,6 @@ impl Plant {
         Self::StaleIsFinal,
         Self::RepeatHints,
         Self::CompleteByCount,
+        Self::SpanByClient,
     ];
 }

@@ -66,3 +66,55 @@ pub(crate) mod hex {
         HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).map_err(wrong)
     }
 }
+
+/// 64 bits as 16 hexadecimal digits; read from a number, too.
+pub(crate) mod hex64 {
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+    use std::fmt;
+
+    pub(crate) fn serialize<S: Serializer>(it: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{it:016x}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        from.deserialize_any(Either)
+    }
+
+    struct Either;
+
+    impl Visitor<'_> for Either {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("up to 16 hexadecimal digits as text, or a number")
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+            Ok(number)
+        }
+
+        fn visit_str<E: Error>(self, digits: &str) -> Result<u64, E> {
+            let sound = (1..=16).contains(&digits.len()) && !digits.starts_with('+');
+            let number = u64::from_str_radix(digits, 16).ok().filter(|_| sound);
+            number.ok_or_else(|| E::custom("not up to 16 hexadecimal digits"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ClusterId, Life, StoreId};
+
+    #[test]
+    fn random_ids_keep_all_their_bits_in_json() {
+        let id = StoreId(u64::MAX - 1);
+        let text = serde_json::to_string(&id).unwrap();
+        assert_eq!(text, "\"fffffffffffffffe\"");
+        assert_eq!(serde_json::from_str::<StoreId>(&text).unwrap(), id);
+        assert_eq!(serde_json::from_str::<Life>("12").unwrap(), Life(12), "as it was kept before");
+        for wrong in ["\"\"", "\"+1\"", "\"12345678123456781\"", "\"x\"", "-1"] {
+            assert!(serde_json::from_str::<ClusterId>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

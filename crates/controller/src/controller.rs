@@ -1,10 +1,11 @@
 //! The controller machine itself: what comes in, what goes out, and when.
 
 use crate::change::Plans;
+use crate::clock::ClusterClock;
 use crate::config::{ConfigError, ControllerConfig};
 use crate::decisions::{Decision, Decisions};
 use crate::hot::{self, Hot, HotNews};
-use crate::judge::{Verdict, judge_node, judge_switch};
+use crate::judge::{Verdict, bound, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
@@ -48,6 +49,7 @@ pub struct Controller {
     pub(crate) watches: Watches,
     pub(crate) decisions: Decisions,
     pub(crate) hot: Hot,
+    pub(crate) clock: ClusterClock,
     pub(crate) planted: Option<Plant>,
     orders: u64,
     pub(crate) now: Instant,
@@ -76,6 +78,7 @@ impl Controller {
         };
         let peers = switches.chain(nodes).map(|member| (member, peer(member))).collect();
         let hold_switches_until = now + config.poll_interval;
+        let clock = ClusterClock::new(now, config.poll_interval.saturating_mul(PATIENCE_POLLS));
         let mut decisions = Decisions::default();
         let saw = match (restored, changed) {
             (false, _) => "no saved state",
@@ -98,6 +101,7 @@ impl Controller {
             watches: Watches::default(),
             decisions,
             hot: Hot::default(),
+            clock,
             planted: None,
             orders: 0,
             now,
@@ -194,6 +198,7 @@ impl Controller {
         let given = install.as_ref().map(Install::revision);
         assert!(given.unwrap_or(0) <= self.durable, "no order leaves before its map is durable");
         let lease = self.lease_for(member, given);
+        let clock = self.clock_for(member);
         let hot = self.hot_for(member, given).map(Arc::clone);
         let pace = hot::pace(&self.state, self.config.poll_interval);
         let peer = self.peers.get_mut(&member)?;
@@ -202,7 +207,7 @@ impl Controller {
             peer.may_hold |= !assignment.partitions.is_empty();
         }
         peer.given = given;
-        peer.in_flight = Some(now);
+        (peer.in_flight, peer.asked) = (Some(now), Some(now));
         peer.due = now
             + match member {
                 Member::Switch(_) => peer.pace,
@@ -215,7 +220,7 @@ impl Controller {
             }
         }
         self.orders += 1;
-        Some((member, Order { install, lease, hot }))
+        Some((member, Order { install, clock, lease, hot }))
     }
 
     /// A node says that something should be heard of at once: its report is asked for, when what it
@@ -234,7 +239,7 @@ impl Controller {
         self.awake(now);
         let Some(peer) = self.peers.get_mut(&from) else {
             let saw = format!("a report of {from}, which is not configured");
-            return self.decisions.note(now, saw, "ignore it", "");
+            return self.decisions.note_seen(now, saw, "ignore it", true);
         };
         peer.in_flight = None;
         let life = report.life;
@@ -262,7 +267,7 @@ impl Controller {
                 peer.contact = Contact::Silent;
                 let saw = format!("{from} reports in the form of another role");
                 let did = "ignore it; check the configured control address";
-                return self.decisions.note(now, saw, did, "");
+                return self.decisions.note_seen(now, saw, did, true);
             }
         };
         let standing = match (from, &report.state, standing) {
@@ -290,6 +295,7 @@ impl Controller {
         for member in late {
             self.note_silence(member);
         }
+        self.look_at_clock();
         self.act();
     }
 
@@ -305,6 +311,7 @@ impl Controller {
             .chain(held)
             .chain([self.alone_at])
             .chain(self.hot.due())
+            .chain(self.clock.due(self.now))
             .filter(|at| *at > self.now);
         orders.chain(ends).min()
     }
@@ -338,6 +345,7 @@ impl Controller {
             watches: &self.watches,
             decisions: &self.decisions,
             hot: &self.hot,
+            clock: &self.clock,
             orders: self.orders,
             lease_ms: self.config.lease_ms(),
         })
@@ -406,6 +414,7 @@ impl Controller {
     /// Notes what a member said. A node that is behind is helped at once, unless it was given the
     /// present revision already and did not take it: that waits for its next turn.
     fn heard(&mut self, from: Member, report: Report, standing: Standing) {
+        self.hear_clock(from, &report);
         let (now, patience) = (self.now, self.patience());
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let reborn = peer.report.as_ref().is_some_and(|last| last.life != report.life);
@@ -429,7 +438,7 @@ impl Controller {
         peer.standing = standing;
         if changes {
             let (saw, did) = peer.standing.clone().explain(from, report.revision());
-            self.decisions.note(now, saw, did, "");
+            self.decisions.note_seen(now, saw, did, peer.standing.is_trouble());
         }
         if let (Member::Node(node), MemberReport::Node(it)) = (from, &report.state) {
             let pins = &self.state.pins;
@@ -456,10 +465,15 @@ impl Controller {
 
     fn note_silence(&mut self, from: Member) {
         let Some(peer) = self.peers.get_mut(&from) else { return };
-        (peer.in_flight, peer.given) = (None, None);
+        (peer.in_flight, peer.asked, peer.given) = (None, None, None);
         let before = std::mem::replace(&mut peer.contact, Contact::Silent);
         if before != Contact::Silent {
-            self.decisions.note(self.now, format!("{from} does not answer"), "ask again", "");
+            self.decisions.note_seen(
+                self.now,
+                format!("{from} does not answer"),
+                "ask again",
+                true,
+            );
         }
     }
 
@@ -473,21 +487,6 @@ impl Controller {
         self.help_the_late();
     }
 }
-
-/// A report is no longer than what it can be about, and in order, to be searched.
-fn bound(report: &mut NodeReport) {
-    report.past.truncate(PAST_MAX);
-    report.settled.truncate(wire::PARTITIONS_MAX);
-    report.settled.sort_unstable();
-    report.whole.truncate(wire::PARTITIONS_MAX);
-    report.whole.sort_unstable();
-    report.vacating.truncate(wire::PARTITIONS_MAX);
-    report.vacating.sort_unstable();
-    report.copies.truncate(wire::PARTITIONS_MAX);
-}
-
-/// Lives that a node is heard to tell of: more than one keeps on record.
-const PAST_MAX: usize = 256;
 
 /// Whether the last report said the same of what chains wait for.
 fn says_the_same(last: &Report, report: &NodeReport) -> bool {

@@ -19,6 +19,9 @@ pub struct Decision {
     pub did: String,
     /// What became different by that; empty if nothing did.
     pub changed: String,
+    /// Whether it is about somebody who was lost, or does what it should not.
+    #[serde(default)]
+    pub trouble: bool,
 }
 
 /// The last [`DECISIONS_MAX`] decisions, oldest first.
@@ -40,7 +43,19 @@ impl Decisions {
         changed: impl Into<String>,
     ) {
         let (saw, did, changed) = (saw.into(), did.into(), changed.into());
-        self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed });
+        self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble: false });
+    }
+
+    /// The same of what was seen in a member, which changes nothing by itself.
+    pub(crate) fn note_seen(
+        &mut self,
+        now: Instant,
+        saw: impl Into<String>,
+        did: impl Into<String>,
+        trouble: bool,
+    ) {
+        let (saw, did, changed) = (saw.into(), did.into(), String::new());
+        self.0.note(Decision { at_ms: now.unix_ms(), saw, did, changed, trouble });
     }
 
     pub(crate) fn noted(&self) -> u64 {

@@ -159,7 +159,8 @@ impl Hot {
         (self.refused_at, self.forgotten, self.news) = (Some(now), true, true);
         if again && !std::mem::replace(&mut self.refusal_noted, true) {
             let saw = format!("{member} does not take the hot keys that it is given");
-            let did = "leave their reads to the tails of their chains; its log may say why";
+            let did = "leave their reads to the tails of their chains; the log of its process, \
+                       which goes to its standard error, may say why";
             decisions.note(now, saw, did, "");
         }
     }

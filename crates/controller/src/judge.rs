@@ -81,3 +81,18 @@ const ADVICE: &str = "the controller's store is an old copy; stop the controller
 fn foreign(why: String) -> Verdict {
     Verdict::Stands(Standing::Foreign(why))
 }
+
+/// A report is no longer than what it can be about, and in order, to be searched.
+pub(crate) fn bound(report: &mut NodeReport) {
+    report.past.truncate(PAST_MAX);
+    report.settled.truncate(wire::PARTITIONS_MAX);
+    report.settled.sort_unstable();
+    report.whole.truncate(wire::PARTITIONS_MAX);
+    report.whole.sort_unstable();
+    report.vacating.truncate(wire::PARTITIONS_MAX);
+    report.vacating.sort_unstable();
+    report.copies.truncate(wire::PARTITIONS_MAX);
+}
+
+/// Lives that a node is heard to tell of: more than one keeps on record.
+const PAST_MAX: usize = 256;

@@ -29,6 +29,7 @@
 mod balance;
 mod capacity;
 mod change;
+mod clock;
 mod commands;
 mod compare;
 mod config;
@@ -61,5 +62,5 @@ pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{
     AwaitedStatus, CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad,
-    PartitionStatus, Status, StayStatus, TripStatus,
+    PartitionStatus, STATUS_SCHEMA, Status, StayStatus, TripStatus,
 };

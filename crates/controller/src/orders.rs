@@ -40,10 +40,13 @@ impl Controller {
             return None;
         }
         let active = Member::Switch(self.state.map.active_switch);
+        let known = self.knows_the_time();
         let (now, durable, is_durable) = (self.now, self.durable, self.is_durable());
         let peer = self.peers.get_mut(&member)?;
         let unbroken = is_durable || !peer.granted.is_over(now);
-        if peer.standing != Standing::Accepted || !unbroken {
+        // A node without a clock of the cluster would serve by its own.
+        let timely = known && peer.clock.is_some() || matches!(member, Member::Switch(_));
+        if peer.standing != Standing::Accepted || !unbroken || !timely {
             return None;
         }
         let installed = peer.revision();

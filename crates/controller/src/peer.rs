@@ -1,5 +1,6 @@
 //! What the controller knows of one member.
 
+use crate::clock::Sample;
 use crate::lease::Granted;
 use cluster::{Life, Member, Report};
 use machine::Instant;
@@ -21,6 +22,10 @@ pub(crate) struct Peer {
     pub(crate) heard: Option<Instant>,
     /// From when on nobody is taken to be silent only because this member answers and they do not.
     pub(crate) steady_at: Instant,
+    /// When the order was sent that it has not answered yet, whatever came in between.
+    pub(crate) asked: Option<Instant>,
+    /// How its clock differs from the controller's.
+    pub(crate) clock: Option<Sample>,
     /// What became of the last order to it.
     pub(crate) contact: Contact,
     /// What its last report makes of it; what was last said if it has fallen silent.
@@ -74,6 +79,14 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
+    /// Whether somebody has to look after it.
+    pub(crate) fn is_trouble(&self) -> bool {
+        match self {
+            Self::Unheard | Self::Accepted | Self::Returning => false,
+            Self::Waiting(_) | Self::Forgotten | Self::Foreign(_) | Self::Ahead(_) => true,
+        }
+    }
+
     /// What is seen in a member that says to have this revision, and what is done about it.
     pub(crate) fn explain(self, member: Member, revision: u64) -> (String, String) {
         match self {
@@ -109,6 +122,8 @@ impl Peer {
             given: None,
             heard: None,
             steady_at: now,
+            asked: None,
+            clock: None,
             contact: Contact::Untried,
             standing: Standing::Unheard,
             report: None,

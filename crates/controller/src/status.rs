@@ -18,9 +18,16 @@ use std::net::SocketAddr;
 pub(crate) use copies::Watches;
 pub(crate) use make::{View, make};
 
+/// Version of the form of [`Status`], which `docs/reference/json.md` describes. Raised when a field
+/// goes or means something else; fields may come at any time.
+pub const STATUS_SCHEMA: u32 = 1;
+
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
+    /// Version of this form: see [`STATUS_SCHEMA`].
+    #[serde(default)]
+    pub schema: u32,
     /// When this was made, in Unix milliseconds.
     pub at_ms: u64,
     /// Identity of the cluster.
@@ -95,6 +102,10 @@ pub struct MemberStatus {
     pub heard_ms_ago: Option<u64>,
     /// Milliseconds until its lease has certainly ended; 0: it has.
     pub lease_ms_left: u64,
+    /// Milliseconds by which a node's own clock is ahead of the cluster's, by which values expire,
+    /// or behind it if negative; `None` if that is not known, and for a switch.
+    #[serde(default)]
+    pub clock_ahead_ms: Option<i64>,
 }
 
 /// The state of a member in a word.

@@ -29,7 +29,7 @@ pub use atomic::{Queued, Ran, Watched};
 use bytes::Bytes;
 use client::asynchronous::Space;
 use errors::{Answer, arity};
-use expiry::When;
+use expiry::{ClusterClock, When};
 use keys::copy_replaces;
 pub use room::Room;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ pub struct Store {
     room: Room,
     hot: Option<HotKeys>,
     cursors: Arc<Cursors>,
+    clock: Arc<ClusterClock>,
 }
 
 impl Store {
@@ -51,8 +52,8 @@ impl Store {
     #[must_use]
     pub fn new(space: Space) -> Self {
         let room = Room::default();
-        let (turns, cursors) = (Arc::new(Turns::new()), Arc::default());
-        Self { space, turns, view: None, room, hot: None, cursors }
+        let (turns, cursors, clock) = (Arc::new(Turns::new()), Arc::default(), Arc::default());
+        Self { space, turns, view: None, room, hot: None, cursors, clock }
     }
 
     /// The same, which shares its room with others.

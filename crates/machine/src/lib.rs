@@ -22,5 +22,5 @@ pub use outbox::{Datagram, Outbox};
 pub use rng::{Rng, mix};
 pub use rtt::RttEstimator;
 pub use service::{Full, Served, Service, Work};
-pub use time::Instant;
+pub use time::{Instant, UnixMs};
 pub use twice::Twice;

@@ -30,6 +30,20 @@ impl Instant {
     }
 }
 
+/// Milliseconds since the Unix epoch by the clock of the cluster, which is that of no machine: the
+/// time by which values expire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixMs(pub u64);
+
+impl Add<Duration> for UnixMs {
+    type Output = Self;
+
+    fn add(self, later: Duration) -> Self {
+        let ms = u64::try_from(later.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(ms))
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
 

@@ -181,7 +181,7 @@ pub(crate) fn sweep<E: Engine>(
     ranges: &BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
 ) {
     let mut found: Vec<(KeyspaceId, Due)> = Vec::new();
-    ctx.engine.due(ctx.now.unix_ms(), |keyspace, key, record| {
+    ctx.engine.due(ctx.time.0, |keyspace, key, record| {
         let due = Due { key: key.to_vec(), version: record.version, tombstone: record.tombstone };
         found.push((keyspace, due));
         if found.len() < SWEEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -12,6 +12,7 @@ use crate::reply::{refuse, refuse_away};
 use crate::write::{State, TOMBSTONE_GRACE};
 use cluster::{Match, Plant};
 use wire::big::is_big;
+use wire::expiry::fixed_at;
 use wire::{
     BATCH_STEPS_MAX, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition, DropReason,
     Effect, Header, Op, PartKey, Step, Steps, hop_flag,
@@ -158,10 +159,11 @@ impl Replica {
         let on_top = || self.last_to_depend_on(key).unwrap_or(state.version);
         match step.change {
             Change::Put { value, expiry_ms } => {
+                let expiry_ms = fixed_at(expiry_ms, ctx.time.0);
                 ChainStep { key, effect: Effect::Put, base: on_top(), expiry_ms, value }
             }
             Change::Delete if state.value.is_some() => {
-                let expiry_ms = (ctx.now + TOMBSTONE_GRACE).unix_ms();
+                let expiry_ms = (ctx.time + TOMBSTONE_GRACE).0;
                 ChainStep { key, effect: Effect::Delete, base: on_top(), expiry_ms, value: &[] }
             }
             Change::Delete | Change::None => {

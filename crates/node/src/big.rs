@@ -12,6 +12,7 @@ mod uploads;
 pub(crate) use uploads::{Uploads, first_of_key, last_of_key};
 
 use crate::engine::{Engine, KeyRef, Record, Written};
+use crate::node::Node;
 use crate::replica::{Context, Replica, Write};
 use crate::totals::counts_as;
 use cluster::{Keyspace, Plant};
@@ -26,6 +27,13 @@ pub struct PartTimes {
     pub idle: Duration,
     /// For so long after a value was replaced, those who began to read it can go on.
     pub grace: Duration,
+}
+
+impl<E: Engine> Node<E> {
+    /// How long parts of big values stay that are those of none.
+    pub fn set_part_times(&mut self, times: PartTimes) {
+        self.part_times = times;
+    }
 }
 
 impl Default for PartTimes {

@@ -10,7 +10,7 @@ use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header};
 use crate::serve::matches_key;
 use cluster::{Keyspace, KeyspaceId, NodeId, Plant, is_plausible_version};
-use machine::{Instant, Outbox};
+use machine::{Outbox, UnixMs};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
 use wire::{
@@ -69,7 +69,7 @@ impl Copies {
     /// has come answers nothing: the tail has to see to it.
     fn answer(
         &mut self,
-        now: Instant,
+        now: UnixMs,
         place: Place,
         key: &[u8],
         versions: RangeInclusive<u64>,
@@ -145,7 +145,7 @@ impl Hot {
     /// has itself committed of a key that is on a trip.
     pub(crate) fn answer(
         &mut self,
-        now: Instant,
+        now: UnixMs,
         place: Place,
         key: &[u8],
         versions: RangeInclusive<u64>,
@@ -275,11 +275,12 @@ pub(crate) fn answer_copy<E: Engine>(
     floor: u64,
 ) -> bool {
     let header = reply_header(ctx, request, Op::Get, Code::Ok);
-    let Some((code, entry)) = ctx.hot.answer(ctx.now, place, key, floor..=u64::MAX) else {
+    let now_ms = ctx.time;
+    let Some((code, entry)) = ctx.hot.answer(ctx.time, place, key, floor..=u64::MAX) else {
         return false;
     };
     let header = Header { code: code as u8, object_version: entry.version, ..header };
-    let fixed = GetReplyBody { expiry_ms: entry.expiry_ms }.to_bytes();
+    let fixed = GetReplyBody { expiry_ms: entry.expiry_ms, now_ms: now_ms.0 }.to_bytes();
     ctx.out.push(ctx.directory.switch, |out| {
         wire::emit(out, &header, &[&fixed, entry.value]);
     });
@@ -302,7 +303,7 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     let lowest = if ctx.plant == Some(Plant::AnswerBelowFloor) { 0 } else { floor };
     let highest = if ctx.plant == Some(Plant::ShowUncovered) { u64::MAX } else { floor };
     let place = (keyspace, slot.keyhash);
-    let found = ctx.hot.answer(ctx.now, place, slot.key, lowest..=highest);
+    let found = ctx.hot.answer(ctx.time, place, slot.key, lowest..=highest);
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
     if !push(code, &entry) {
         return false;
@@ -343,7 +344,7 @@ mod tests {
         let mut copies = Copies::default();
         assert_eq!(keep(&mut copies, 7, b"a", 5, 10), 5);
         assert_eq!(keep(&mut copies, 7, b"a", 4, 1), 5);
-        let now = Instant::from_unix_ms(1);
+        let now = UnixMs(1);
         let seen = |copies: &mut Copies, key: &[u8], versions| {
             copies.answer(now, (SPACE, 7), key, versions).map(|(_, entry)| entry.version)
         };
@@ -358,7 +359,7 @@ mod tests {
     #[test]
     fn what_nobody_reads_goes_first() {
         let mut copies = Copies::default();
-        let (most, now) = (COPIES_MAX as u64, Instant::from_unix_ms(1));
+        let (most, now) = (COPIES_MAX as u64, UnixMs(1));
         let one = |copies: &mut Copies, number: u64| {
             assert_eq!(keep(copies, number, &number.to_be_bytes(), 1, 100), 1);
         };

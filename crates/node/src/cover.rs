@@ -261,7 +261,7 @@ pub(crate) fn tell_lost<E>(
     floor: u64,
 ) {
     let place = (keyspace, slot.keyhash);
-    if ctx.hot.answer(ctx.now, place, slot.key, floor..=u64::MAX).is_some() {
+    if ctx.hot.answer(ctx.time, place, slot.key, floor..=u64::MAX).is_some() {
         return;
     }
     let Some(entry) = ctx.hot.entry(keyspace, slot.key) else { return };

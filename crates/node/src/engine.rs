@@ -8,7 +8,7 @@
 pub mod conformance;
 pub mod memory;
 
-use cluster::{Keyspace, KeyspaceId, Match, PartitionId, StoreId};
+use cluster::{ClockAhead, Keyspace, KeyspaceId, Match, PartitionId, StoreId};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
@@ -176,6 +176,10 @@ pub trait Engine {
     /// Keys whose values are probably read before the next sync: one that has them elsewhere
     /// fetches them in one go.
     fn fetch_ahead(&mut self, _keys: &[KeyRef<'_>]) {}
+
+    /// What time it is: how far the cluster's clock is ahead of the node's. For an engine whose
+    /// store says of values how long they have left.
+    fn set_clock(&mut self, _ahead: ClockAhead) {}
 
     /// What a keyspace is called: said before any partition of it is used.
     fn name_keyspace(&mut self, _keyspace: KeyspaceId, _name: &str) {}

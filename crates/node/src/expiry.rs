@@ -1,9 +1,36 @@
 //! Housekeeping that time brings: values expire, tombstones are collected, idle sessions end.
 
 use crate::engine::Engine;
+use crate::node::Node;
 use crate::replica::{Context, PENDING_MAX, Replica};
+use cluster::{ClockAhead, Plant, ToldClock};
+use machine::{Instant, UnixMs};
 use wire::big::time_of;
 use wire::{ChainWriteBody, Effect, Header, Op, PartKey};
+
+/// What time it is in the cluster, of whose clock the node was told how far it is ahead. Nobody has
+/// a lease who was not told.
+pub(crate) fn time(told: Option<ClockAhead>, plant: Option<Plant>, now: Instant) -> UnixMs {
+    let own = plant == Some(Plant::OwnClock);
+    told.filter(|_| !own).unwrap_or_default().time(now)
+}
+
+impl<E: Engine> Node<E> {
+    /// Takes what time it is by the cluster's clock, which values expire by, if that is said to
+    /// this life.
+    pub fn set_clock(&mut self, told: &ToldClock) {
+        let ToldClock { life, ahead } = *told;
+        if life == self.tenure.life() {
+            self.ahead = Some(ahead);
+            self.engine.set_clock(ahead);
+        }
+    }
+
+    /// What it was told of that in this life.
+    pub fn clock(&self) -> Option<ClockAhead> {
+        self.ahead
+    }
+}
 
 /// A record whose time has come.
 pub(crate) struct Due {
@@ -48,7 +75,7 @@ impl Replica {
             self.handle_stray(ctx, part);
             return;
         }
-        let now_ms = ctx.now.unix_ms();
+        let now_ms = ctx.time.0;
         let over = ctx.engine.read(&self.key_ref(header, key), |record| {
             record.is_some_and(|r| {
                 r.version == header.object_version

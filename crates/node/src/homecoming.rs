@@ -266,7 +266,7 @@ impl Replica {
             return;
         }
         self.homecomings.told_at = ctx.now;
-        let now_ms = ctx.now.unix_ms();
+        let now_ms = ctx.time.0;
         let tell_ms = u64::try_from(TELL_FOR.as_millis()).expect("seconds");
         let lately = |trip: &&TripOverBody| trip.since_ms.saturating_add(tell_ms) > now_ms;
         let ended = |(key, trips): (&[u8], &crate::trips::Trips)| {

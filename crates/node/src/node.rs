@@ -19,7 +19,7 @@ use crate::serve::{describe, serve};
 use crate::session::SESSIONS_MAX;
 use crate::timers::{Timers, take_due};
 use crate::turn::Turn;
-use cluster::{KeyspaceId, Lease, Life, Match, PartitionId, Plant, RangeTable, Tenure};
+use cluster::{ClockAhead, KeyspaceId, Lease, Life, Match, PartitionId, Plant, RangeTable, Tenure};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub struct NodeConfig {
 pub struct Node<E: Engine> {
     pub(crate) config: NodeConfig,
     pub(crate) tenure: Tenure,
+    /// How far the cluster's clock is ahead of this node's; `None` until it was told.
+    pub(crate) ahead: Option<ClockAhead>,
     pub(crate) engine: E,
     pub(crate) seats: Seats,
     pub(crate) directory: Option<Directory>,
@@ -104,6 +106,7 @@ macro_rules! context {
         let room = $node.stock.room($node.engine.usage());
         Context {
             now: $now,
+            time: crate::expiry::time($node.ahead, $node.plant, $now),
             load: $load,
             rate: $node.config.rate,
             leased: $node.tenure.holds($now) || $node.plant == Some(cluster::Plant::IgnoreLease),
@@ -132,6 +135,7 @@ impl<E: Engine> Node<E> {
         Self {
             config,
             tenure: Tenure::new(config.life),
+            ahead: None,
             seats: Seats::begin(&mut engine, config.life),
             hot: Hot::new(now, Roaming::recall(now, &engine)),
             engine,
@@ -414,11 +418,6 @@ impl<E: Engine> Node<E> {
     /// How many clients a partition remembers.
     pub fn set_sessions_max(&mut self, sessions_max: usize) {
         self.sessions_max = sessions_max;
-    }
-
-    /// How long parts of big values stay that are those of none.
-    pub fn set_part_times(&mut self, times: PartTimes) {
-        self.part_times = times;
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.

@@ -8,7 +8,7 @@ use crate::reply::{refuse, reply_header, send};
 use crate::totals::SEEK_STEPS;
 use crate::turn::{Answer, Question};
 use cluster::{Keyspace, Match, Plant};
-use machine::Instant;
+use machine::UnixMs;
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
 use wire::{Code, Entry, Header, Op, PartKey, RangeCountBody, RangeEntryBody, flag};
@@ -65,7 +65,7 @@ impl Piece {
 
     /// Takes what fits of an interval. Parts of one key are passed by in one step, whatever values
     /// of it they are of.
-    pub(crate) fn fill<E: Engine>(&mut self, engine: &E, now: Instant, interval: Interval<'_>) {
+    pub(crate) fn fill<E: Engine>(&mut self, engine: &E, now: UnixMs, interval: Interval<'_>) {
         let mut edge: Option<Vec<u8>> = None;
         loop {
             let mut rest = interval;
@@ -101,7 +101,7 @@ impl Piece {
         }
     }
 
-    fn take(&mut self, now: Instant, key: &[u8], record: &Record<'_>) -> ControlFlow<()> {
+    fn take(&mut self, now: UnixMs, key: &[u8], record: &Record<'_>) -> ControlFlow<()> {
         let visible = !record.tombstone && !is_over(record, now);
         self.take_as(key, record, visible)
     }
@@ -183,7 +183,7 @@ impl Replica {
             piece.counted = totals;
         } else if interval.first <= interval.last {
             piece.skips = ctx.plant == Some(Plant::SkipBehindParts);
-            piece.fill(&*ctx.engine, now, interval);
+            piece.fill(&*ctx.engine, ctx.time, interval);
         }
         ctx.turn.spend(piece.examined);
         ctx.counters.scanned += piece.examined as u64;

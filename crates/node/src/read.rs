@@ -11,7 +11,7 @@ use crate::reply::{refuse, reply_endpoint, reply_header, send};
 use crate::serve::matches_key;
 use crate::withheld::Uncovered;
 use cluster::{Keyspace, KeyspaceId, Match, Plant};
-use machine::Instant;
+use machine::UnixMs;
 use wire::big::time_of;
 use wire::{
     Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
@@ -19,7 +19,7 @@ use wire::{
 };
 
 /// What a read of one key is told about its record.
-pub(crate) fn judge(key: &[u8], record: Option<&Record<'_>>, now: Instant) -> Code {
+pub(crate) fn judge(key: &[u8], record: Option<&Record<'_>>, now: UnixMs) -> Code {
     match record {
         None => Code::NotFound,
         Some(record) if record.tombstone => Code::NotFound,
@@ -37,12 +37,13 @@ pub(crate) fn is_too_large(key: &[u8], record: &Record<'_>) -> bool {
 }
 
 /// Whether the time of a value has come.
-pub(crate) fn is_over(record: &Record<'_>, now: Instant) -> bool {
-    (1..=now.unix_ms()).contains(&time_of(record.expiry_ms))
+pub(crate) fn is_over(record: &Record<'_>, now: UnixMs) -> bool {
+    (1..=now.0).contains(&time_of(record.expiry_ms))
 }
 
 pub(crate) fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
-    Entry { version: record.version, expiry_ms: record.expiry_ms, value: record.value }
+    let Record { version, expiry_ms, value, .. } = *record;
+    Entry { version, expiry_ms, value, ..Entry::default() }
 }
 
 impl Replica {
@@ -81,7 +82,7 @@ impl Replica {
             ctx.counters.count_drop(DropReason::BadReplyAddress);
             return;
         }
-        let (now, out, engine) = (ctx.now, &mut *ctx.out, &*ctx.engine);
+        let (now, out, engine) = (ctx.time, &mut *ctx.out, &*ctx.engine);
         let (code, version) = engine.read(&self.key_ref(request, key), |record| {
             let code = judge(key, record.as_ref(), now);
             let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);
@@ -89,7 +90,7 @@ impl Replica {
             let entry = found.as_ref().map(entry).unwrap_or_default();
             let header = Header { code: code as u8, object_version: version, ..header };
             if code.is_decided() {
-                let fixed = GetReplyBody { expiry_ms: entry.expiry_ms }.to_bytes();
+                let fixed = GetReplyBody { expiry_ms: entry.expiry_ms, now_ms: now.0 }.to_bytes();
                 out.push(to, |out| {
                     wire::emit(out, &header, &[&fixed, entry.value]);
                 });
@@ -126,7 +127,8 @@ impl Replica {
         }
         let header = reply_header(ctx, request, Op::Get, Code::Ok);
         let header = Header { object_version: write.version(), ..header };
-        let fixed = GetReplyBody { expiry_ms: write.fixed.expiry_ms }.to_bytes();
+        let fixed = GetReplyBody { expiry_ms: write.fixed.expiry_ms, now_ms: ctx.time.0 };
+        let fixed = fixed.to_bytes();
         send(ctx, &header, &[&fixed, write.value]);
         true
     }
@@ -138,7 +140,7 @@ impl Replica {
         at: &Header,
         key: &[u8],
     ) -> bool {
-        let now = ctx.now;
+        let now = ctx.time;
         let over = ctx.engine.read(&self.key_ref(at, key), |record| {
             record.filter(|r| !r.tombstone && is_over(r, now)).map(|r| r.version)
         });
@@ -288,7 +290,7 @@ impl Replica {
             return;
         }
         let place = (keyspace, slot.keyhash);
-        let held = ctx.hot.answer(ctx.now, place, slot.key, floor..=floor).is_some();
+        let held = ctx.hot.answer(ctx.time, place, slot.key, floor..=floor).is_some();
         if held {
             answer_from_copy(ctx, request, keyspace, index, slot, answer);
         } else if self.left_behind(ctx, &at, slot.key) == floor {
@@ -309,7 +311,7 @@ impl Replica {
         key: &[u8],
         answer: &mut MgetAnswer,
     ) {
-        let (now, place) = (ctx.now, self.key_ref(at, key));
+        let (now, place) = (ctx.time, self.key_ref(at, key));
         let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
             let code = judge(key, record.as_ref(), now);
             let version = record.map_or(0, |r| r.version);

@@ -19,14 +19,17 @@ use crate::totals::Totals;
 use crate::trips::TripTable;
 use crate::turn::Turn;
 use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
-use machine::{Instant, Outbox, RttEstimator, Twice};
+use machine::{Instant, Outbox, RttEstimator, Twice, UnixMs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::{ChainWriteBody, Code, Effect, Header, Op, Room};
 
 /// What a replica works with while it handles one packet: everything of the node but the replica.
 pub(crate) struct Context<'a, E> {
+    /// By the clock of this node, for all that takes some time.
     pub(crate) now: Instant,
+    /// By the clock of the cluster, for all that happens at some time.
+    pub(crate) time: UnixMs,
     /// Datagrams found waiting, for the load report.
     pub(crate) load: u16,
     /// Requests per second that the node can serve; 0 if that is not known.

@@ -37,6 +37,7 @@ impl<E: Engine> Node<E> {
             waiting: 0,
             busy_us: 0,
             resources: self.resources(),
+            clock: self.ahead,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bounds;
+mod clock;
 mod directory;
 mod hot;
 mod numbers;
@@ -267,7 +268,7 @@ impl Chain {
         self.send(&header, &[key]);
         let reply = self.replies.pop().unwrap();
         assert_eq!(reply.op, Op::GetReply);
-        (reply.code == Code::Ok).then(|| reply.payload[8..].to_vec())
+        (reply.code == Code::Ok).then(|| reply.payload[wire::GetReplyBody::LEN..].to_vec())
     }
 
     fn get_code(&mut self, key: &[u8]) -> Code {

@@ -297,7 +297,7 @@ impl Replica {
     pub(crate) fn commit_return<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
         let Some((fixed, value)) = ReturnBody::split(write.value) else { return };
         let ReturnBody { newest, ended, left, switch } = fixed;
-        let (number, since_ms) = (write.fixed.result, ctx.now.unix_ms());
+        let (number, since_ms) = (write.fixed.result, ctx.time.0);
         let over = TripOverBody { number, left, newest, ended, switch, since_ms };
         let news = self.change_trips(ctx, write, |trips| {
             trips.present = None;
@@ -361,7 +361,7 @@ impl Replica {
         if !self.whole || self.trips.table.is_empty() {
             return;
         }
-        let now_ms = ctx.now.unix_ms();
+        let now_ms = ctx.time.0;
         let idle_ms = u64::try_from(IDLE_MAX.as_millis()).expect("minutes");
         let recent = |trip: &TripOverBody| trip.since_ms.saturating_add(idle_ms) > now_ms;
         let (id, stable) = (self.id(), self.history.stable());

@@ -7,8 +7,10 @@ use crate::serve::key_of;
 use crate::session::{Outcome, Standing};
 use crate::trips::{Arrival, span_left};
 use cluster::Plant;
+use machine::UnixMs;
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
+use wire::expiry::{fixed_at, is_span};
 use wire::{
     Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, New, Op, Room, flag,
     hop_flag,
@@ -53,7 +55,9 @@ impl Replica {
             refuse(ctx, request, op, Code::NotHere);
             return Ok(());
         }
-        if !self.is_news(ctx, request, key)? {
+        let extends = ctx.plant == Some(Plant::ExtendSpans)
+            && matches!(*body, Body::Put { expiry_ms, .. } if is_span(expiry_ms));
+        if !extends && !self.is_news(ctx, request, key)? {
             return Ok(());
         }
         if !self.may_take(ctx, op, request, key, roams)? {
@@ -73,7 +77,7 @@ impl Replica {
         let keeps = request.flags & flag::KEEP_EXPIRY != 0 && matches!(op, Op::Put | Op::Cas);
         let ordered = op != Op::Put || keeps;
         let state = ordered.then(|| self.state_for_update(ctx, request, key));
-        let decided = |()| decide(body, keeps, state.as_ref(), ctx.plant);
+        let decided = |()| decide(ctx.time, body, keeps, state.as_ref(), ctx.plant);
         let decision = sealed.map_or_else(|code| Decision::none(code, 0), decided);
         let decision = self.in_room(ctx, request, key, state.as_ref(), decision);
         if key.len() + decision.value.len() > ENTRY_MAX {
@@ -203,8 +207,8 @@ impl Replica {
         self.last_version = version + if leaves { span_left(ctx.plant) } else { 0 };
         let leaves_tombstone = [Effect::Delete, Effect::Abandon].map(|it| it as u8);
         let fixed = if leaves_tombstone.contains(&fixed.effect) {
-            let collect_at = ctx.now + TOMBSTONE_GRACE;
-            ChainWriteBody { expiry_ms: collect_at.unix_ms(), ..fixed }
+            let collect_at = ctx.time + TOMBSTONE_GRACE;
+            ChainWriteBody { expiry_ms: collect_at.0, ..fixed }
         } else {
             fixed
         };
@@ -244,7 +248,7 @@ impl Replica {
         key: &[u8],
     ) -> State {
         let state = self.newest_state(ctx, request, key);
-        let now_ms = ctx.now.unix_ms();
+        let now_ms = ctx.time.0;
         let gone = state.value.is_some() && (1..=now_ms).contains(&time_of(state.expiry_ms));
         if !gone {
             return state;
@@ -272,8 +276,9 @@ impl Replica {
     }
 }
 
-/// What the write does to `state`; only a plain PUT is decided without one.
+/// What the write does to `state` at this time; only a plain PUT is decided without one.
 fn decide<'a>(
+    now: UnixMs,
     body: &Body<'a>,
     keeps_expiry: bool,
     state: Option<&State>,
@@ -283,7 +288,7 @@ fn decide<'a>(
     let state = state.unwrap_or(&absent);
     let kept = |expiry_ms: u64| {
         let kept = time_of(state.expiry_of_value()) | expiry_ms & EXPIRY_BIG;
-        if keeps_expiry { kept } else { expiry_ms }
+        if keeps_expiry { kept } else { fixed_at(expiry_ms, now.0) }
     };
     match *body {
         Body::Put { expiry_ms, value, .. } => Decision::put(value, kept(expiry_ms)),

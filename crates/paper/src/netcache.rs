@@ -160,7 +160,7 @@ impl NetCache {
             object_version: valid.version,
             ..Header::default()
         };
-        let fixed = GetReplyBody { expiry_ms: 0 }.to_bytes();
+        let fixed = GetReplyBody { expiry_ms: 0, now_ms: 0 }.to_bytes();
         out.push(from, |bytes| {
             wire::emit(bytes, &reply, &[&fixed, &valid.value]);
         });

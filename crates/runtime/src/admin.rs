@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /metrics` | everything counted, in the exposition format of Prometheus |
 //! | `GET /healthz` | `{"status":"ok"}` if every thread answers, else 503 |
+//! | `GET /readyz` | `{"status":"ready"}` if every switch and node also has a lease, else 503 |
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
 //! | `GET /v1/alerts?heard=N` | how many alerts a node has given, once that is not N (one node) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
@@ -136,7 +137,8 @@ fn router(roles: Roles) -> Router {
     }
     router
         .route("/metrics", get(show_metrics).with_state(roles.clone()))
-        .route("/healthz", get(check_health).with_state(roles))
+        .route("/healthz", get(check_health).with_state(roles.clone()))
+        .route("/readyz", get(check_ready).with_state(roles))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "no such page here") })
 }
 
@@ -159,15 +161,24 @@ fn controller_router(controller: ControllerHandle) -> Router {
 }
 
 async fn show_metrics(State(roles): State<Roles>) -> Response {
-    match blocking(move || metrics::expose(&roles)).await {
-        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
-        Err(error) => unreached(error),
-    }
+    let text = blocking(move || metrics::expose(&roles)).await;
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
 async fn check_health(State(roles): State<Roles>) -> Response {
     match blocking(move || roles.check_health()).await {
         Ok(()) => Json(json!({ "status": "ok" })).into_response(),
+        Err(error) => unreached(error),
+    }
+}
+
+async fn check_ready(State(roles): State<Roles>) -> Response {
+    match blocking(move || roles.unready()).await {
+        Ok(unready) if unready.is_empty() => Json(json!({ "status": "ready" })).into_response(),
+        Ok(unready) => {
+            let body = Json(json!({ "status": "not ready", "why": unready }));
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
         Err(error) => unreached(error),
     }
 }

@@ -1,11 +1,14 @@
 //! The clock that drivers hand to machines: it follows the wall clock, but never by a jump.
 //!
-//! Leases rest on the *rate* of clocks, expiry rests on the wall clock. So time goes on by the
-//! kernel's raw hardware clock, plus the time for which the machine was suspended, and is slewed
-//! towards the wall clock by at most half a percent: no two clocks of a cluster then differ in rate
-//! by more than about 1 %, within what [`cluster::CLOCK_RATE_MAX_PERCENT`] allows. When somebody
-//! sets the wall clock by a second, that is made up for in 200 seconds, and expiry is that much
-//! early or late meanwhile.
+//! Leases rest on the *rate* of clocks. So time goes on by the kernel's raw hardware clock, plus
+//! the
+//! time for which the machine was suspended, and is slewed towards the wall clock by at most half a
+//! percent: no two clocks of a cluster then differ in rate by more than about 1 %, within what
+//! [`cluster::CLOCK_RATE_MAX_PERCENT`] allows. A wall clock that is further away than
+//! [`FOLLOW_MAX`] was set by somebody, and is not followed at all.
+//!
+//! Values do not expire by this clock, but by that of the cluster: a node is told how far that is
+//! ahead of its own (`spec/protocol.md`, "Time").
 //!
 //! The raw clock is taken because daemons that set the time may slew the others, some of them by
 //! more than 8 %.
@@ -13,6 +16,7 @@
 use machine::Instant;
 use nix::time::{ClockId, clock_gettime};
 use std::sync::Once;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// A thread's own clock. The threads of one member are given clones of one clock, which agree but
@@ -40,7 +44,7 @@ impl Clock {
         self.slept = self.slept.max(slept);
         let awake = reading.raw.saturating_sub(self.started.raw);
         let now = self.anchor.advance(awake.saturating_add(self.slept), reading.wall);
-        if self.anchor.distance(reading.wall) > STEP_MIN {
+        if self.anchor.distance(reading.wall) > FOLLOW_MAX {
             say_that_the_wall_clock_was_set(now, reading.wall);
         }
         now
@@ -74,7 +78,7 @@ impl Reading {
         Self {
             raw: read(ClockId::CLOCK_MONOTONIC_RAW),
             asleep: boot.saturating_sub(awake),
-            wall: read(ClockId::CLOCK_REALTIME),
+            wall: read(ClockId::CLOCK_REALTIME).saturating_add_signed(SET.load(Ordering::Relaxed)),
         }
     }
 }
@@ -87,8 +91,19 @@ fn read(id: ClockId) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
-/// A wall clock that is further away than this was set, and not just corrected.
-const STEP_MIN: Duration = Duration::from_secs(1);
+/// A wall clock that is further away than this was set, and not just corrected: more than daemons
+/// that keep clocks right ever leave.
+pub const FOLLOW_MAX: Duration = Duration::from_secs(10);
+
+/// Nanoseconds by which the wall clock of this process is set, in tests.
+static SET: AtomicI64 = AtomicI64::new(0);
+
+/// Sets the wall clock forward or back for all clocks of this process, those that run and those to
+/// come: what no test can do to a machine.
+#[doc(hidden)]
+pub fn set_wall_clock_of_test(ahead_ms: i64) {
+    SET.store(ahead_ms.saturating_mul(1_000_000), Ordering::Relaxed);
+}
 
 /// Said once for a process, however many clocks it has.
 static STEP: Once = Once::new();
@@ -99,8 +114,8 @@ fn say_that_the_wall_clock_was_set(now: Instant, wall: u64) {
             Duration::from_nanos(now.0).as_secs_f64() - Duration::from_nanos(wall).as_secs_f64();
         tracing::warn!(
             ahead_s,
-            "the wall clock was set: this process follows it at half a percent, and until then \
-             values expire by its own time; restart it to follow at once"
+            "the wall clock was set: this process goes on by its own; values expire by the clock \
+             of the cluster, which does not follow either"
         );
     });
 }
@@ -121,10 +136,11 @@ impl Anchor {
         Self { steady: 0, shown: wall }
     }
 
-    /// Goes on to where the steady clock says `steady`.
+    /// Goes on to where the steady clock says `steady`, nearer to the wall clock if that is near.
     fn advance(&mut self, steady: u64, wall: u64) -> Instant {
         let elapsed = steady.saturating_sub(self.steady);
-        let slew = elapsed / SLEW_PART;
+        let is_near = self.shown.saturating_add(elapsed).abs_diff(wall) <= nanos(FOLLOW_MAX);
+        let slew = if is_near { elapsed / SLEW_PART } else { 0 };
         let slowest = self.shown.saturating_add(elapsed - slew);
         let fastest = self.shown.saturating_add(elapsed).saturating_add(slew);
         self.steady = self.steady.max(steady);
@@ -136,6 +152,10 @@ impl Anchor {
     fn distance(&self, wall: u64) -> Duration {
         Duration::from_nanos(self.shown.abs_diff(wall))
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -169,6 +189,20 @@ mod tests {
         let mut anchor = Anchor::new(100 * SECOND);
         assert_eq!(anchor.advance(SECOND, 100 * SECOND), Instant(101 * SECOND - SECOND / 200));
         assert_eq!(anchor.advance(200 * SECOND, 299 * SECOND), Instant(299 * SECOND));
+    }
+
+    #[test]
+    fn an_hour_is_no_correction_and_is_not_followed() {
+        for hour in [3_600_i64, -3_600] {
+            let mut anchor = Anchor::new(100_000 * SECOND);
+            let wall = |steady: u64| {
+                (100_000 * SECOND + steady).saturating_add_signed(hour * 1_000_000_000)
+            };
+            for steady in [SECOND, 60 * SECOND, 86_400 * SECOND] {
+                let shown = anchor.advance(steady, wall(steady));
+                assert_eq!(shown, Instant(100_000 * SECOND + steady));
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `/metrics`: what the roles of this process count, under the names of `spec/layout.toml`.
 
+mod process;
 mod samples;
 
 use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
-use crate::mailbox::MailError;
 use crate::roles::Roles;
 use cluster::{HotCount, Member, NodeId, Resources};
 use controller::{CopyStatus, MemberState, Status};
@@ -16,20 +16,25 @@ pub use samples::{Distribution, Sample, Samples, Source, Sources};
 /// The content type of what [`expose`] returns.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Asks every role for its counters and writes them in the exposition format.
-///
-/// # Errors
-///
-/// If a role does not answer.
-pub fn expose(roles: &Roles) -> Result<String, MailError> {
+/// Asks every role for its counters and writes them in the exposition format. Of a role that does
+/// not answer in time only that is said: it must not hide the others.
+#[must_use]
+pub fn expose(roles: &Roles) -> String {
     let mut samples = Samples::default();
+    let mut up: Vec<(String, bool)> = Vec::new();
     if let Some(switch) = &roles.switch {
-        samples.add_switch(&switch.snapshot()?);
+        let answered = switch.snapshot().map(|it| samples.add_switch(&it));
+        up.push(("switch".to_owned(), answered.is_ok()));
         samples.add(&metric::SWITCH_OVERFLOWED, [Sample::plain(switch.overflowed())]);
     }
     if !roles.nodes.is_empty() {
-        let snapshots = roles.nodes.iter().map(|node| Ok((node.spec().id, node.snapshot()?)));
-        samples.add_nodes(&snapshots.collect::<Result<Vec<_>, MailError>>()?);
+        let mut answered = Vec::new();
+        for node in &roles.nodes {
+            let (id, snapshot) = (node.spec().id, node.snapshot());
+            up.push((format!("node-{id}"), snapshot.is_ok()));
+            answered.extend(snapshot.ok().map(|it| (id, it)));
+        }
+        samples.add_nodes(&answered);
         let row =
             |node: &NodeHandle| Sample::labelled([node.spec().id.to_string()], node.overflowed());
         samples.add(&metric::NODE_OVERFLOWED, roles.nodes.iter().map(row));
@@ -37,15 +42,27 @@ pub fn expose(roles: &Roles) -> Result<String, MailError> {
     if let Some(controller) = &roles.controller {
         let active = controller.is_active();
         samples.add(&metric::CONTROLLER_ACTIVE, [Sample::plain(active.into())]);
-        if active {
-            samples.add_controller(&controller.status()?);
+        let status = active.then(|| controller.status());
+        up.push(("controller".to_owned(), !matches!(status, Some(Err(_)))));
+        if let Some(Ok(status)) = status {
+            samples.add_controller(&status);
         }
     }
     roles.others.fill(&mut samples);
-    Ok(samples.expose())
+    samples.add_program(up);
+    samples.expose()
 }
 
 impl Samples {
+    fn add_program(&mut self, up: Vec<(String, bool)>) {
+        let roles = up.iter().map(|(role, _)| role.as_str()).collect::<Vec<_>>().join(",");
+        let info = Sample::labelled([env!("CARGO_PKG_VERSION").to_owned(), roles], 1);
+        self.add(&metric::BUILD_INFO, [info]);
+        let rows = up.into_iter().map(|(role, up)| Sample::labelled([role], up.into()));
+        self.add(&metric::ROLE_UP, rows);
+        self.add_process();
+    }
+
     fn add_switch(&mut self, snapshot: &SwitchSnapshot) {
         let SwitchSnapshot { revision, counters, leased, unsent, in_kernel, .. } = snapshot;
         self.add_hot(snapshot);
@@ -123,7 +140,6 @@ impl Samples {
             shard.counters.sessions_forgotten
         });
         self.add_single(&metric::NODE_SYNCS, nodes, |shard| shard.counters.syncs);
-        self.add_single(&metric::NODE_BUSY_MICROS, nodes, |shard| shard.report.busy_us);
         self.add_single(&metric::NODE_WAITING, nodes, |shard| shard.report.waiting);
         self.add_single(&metric::NODE_PARTITIONS, nodes, |shard| shard.partitions as u64);
         self.add_single(&metric::NODE_HOT_KEYS, nodes, |shard| shard.hot_keys as u64);
@@ -134,6 +150,11 @@ impl Samples {
         self.add_single(&metric::NODE_HOT_COPIES_SENT, nodes, |shard| {
             shard.counters.hot_copies_sent
         });
+        let busy = |node: &NodeSnapshot| {
+            node.shards.iter().map(|shard| shard.report.busy_us as f64 / 1e6).sum()
+        };
+        let rows = nodes.iter().map(|(id, node)| Sample::real([id.to_string()], busy(node)));
+        self.add(&metric::NODE_CPU_SECONDS, rows);
         self.add_resources(nodes);
         let leased = |node: &NodeSnapshot| node.shards.iter().all(|shard| shard.leased);
         let rows =
@@ -218,8 +239,8 @@ impl Samples {
         let place =
             |copy: &CopyStatus| [copy.partition.0, copy.from.0.into(), copy.to.0.into()].map(text);
         let copies = || status.copies.iter();
-        let rows = copies().map(|copy| Sample::labelled(place(copy), copy.permille.into()));
-        self.add(&metric::CONTROLLER_COPY_PERMILLE, rows);
+        let rows = copies().map(|copy| Sample::real(place(copy), f64::from(copy.permille) / 1e3));
+        self.add(&metric::CONTROLLER_COPY_RATIO, rows);
         let rows = copies().map(|copy| Sample::labelled(place(copy), copy.bytes));
         self.add(&metric::CONTROLLER_COPY_BYTES, rows);
     }

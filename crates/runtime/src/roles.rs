@@ -28,6 +28,31 @@ impl Roles {
         }
     }
 
+    /// Why clients are not served by all that is here, a sentence for each role; empty if they are.
+    /// A switch or controller that stands by is as ready as it can be.
+    ///
+    /// # Errors
+    ///
+    /// If a role does not answer at all.
+    pub fn unready(&self) -> Result<Vec<String>, MailError> {
+        let mut unready = Vec::new();
+        if let Some(switch) = &self.switch
+            && !switch.snapshot()?.leased
+        {
+            unready.push("the switch has no lease from a controller".to_owned());
+        }
+        for node in &self.nodes {
+            if !node.snapshot()?.shards.iter().all(|shard| shard.leased) {
+                let id = node.spec().id;
+                unready.push(format!("node {id} has no lease from a controller"));
+            }
+        }
+        if let Some(controller) = self.controller.as_ref().filter(|it| it.is_active()) {
+            controller.status()?;
+        }
+        Ok(unready)
+    }
+
     /// Whether every thread answers.
     ///
     /// # Errors

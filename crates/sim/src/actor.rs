@@ -5,6 +5,7 @@ mod big;
 mod conclude;
 mod crowd;
 mod draw;
+mod lock;
 mod many;
 
 pub(crate) use draw::{focus, keys};
@@ -17,6 +18,7 @@ use client::{
     Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request, Ticket, UnknownReason,
 };
 use cluster::{Keyspace, Map, Plant};
+use lock::Lock;
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,6 +57,8 @@ pub(crate) struct Actor {
     reads_percent: u64,
     focus_percent: u64,
     fresh_percent: u64,
+    lock_percent: u64,
+    lock: Lock,
     agenda: Agenda,
     /// When it wants to start its next request.
     next_at: Instant,
@@ -113,6 +117,8 @@ struct Asked {
 enum What {
     One(Key, OpKind),
     Many(Vec<Key>),
+    /// A lock with a time limit.
+    Lock(lock::Step),
     /// A step of an operation on a big value.
     Big(big::Step),
     /// Each on its own.
@@ -164,6 +170,8 @@ impl Actor {
             reads_percent: options.load.reads_percent,
             focus_percent: options.load.focus_percent,
             fresh_percent: options.load.fresh_percent,
+            lock_percent: options.load.lock_percent,
+            lock: Lock::new(options.clock_skew_max),
             agenda: Agenda::Work,
             next_at: now + first,
             started: 0,
@@ -284,6 +292,10 @@ impl Actor {
         let Asked { at, sure, what } = asked;
         let went_on = match (what, outcome) {
             (What::Big(step), outcome) => self.go_on_with_big(ask, (at, sure), step, outcome),
+            (What::Lock(step), outcome) => {
+                self.conclude_lock((at, ask.now), step, outcome, history);
+                Ok(None)
+            }
             (What::One(key, OpKind::Read(_)), Outcome::Done(Reply::Get(Some(found))))
                 if found.big =>
             {
@@ -316,6 +328,7 @@ impl Actor {
             self.conclude(now, asked, outcome, history);
         }
         self.lives += 1;
+        self.lock.forget();
         self.config.client_id = client_id(self.index, self.lives);
         self.machine = Client::new(self.config.clone(), self.rng.fork("machine"));
         if let Some(plant) = self.plant {
@@ -339,6 +352,11 @@ impl Actor {
             let kind = OpKind::Put { value, expiry_ms: 0 };
             self.put(&ask, key, value, kind);
         }
+    }
+
+    /// From now on nobody knows what time it is in the cluster, so nothing is said of it any more.
+    pub(crate) fn lose_time(&mut self) {
+        self.lock.is_judged = false;
     }
 
     /// The keys of the range keyspace.

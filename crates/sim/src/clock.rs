@@ -1,4 +1,5 @@
-//! Clocks that disagree: each role's runs now fast, now slow, and is never far from the world's.
+//! Clocks that disagree: each role's runs now fast, now slow, and is never far from the world's,
+//! unless somebody has set it.
 
 use machine::{Instant, Rng};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     ahead_max: u64,
+    /// Nanoseconds by which somebody has set it, forward or back.
+    set: i64,
     /// How much a fast clock gains, and a slow one loses, in so many nanoseconds of the world.
     gain: u64,
     per: u64,
@@ -33,6 +36,7 @@ impl Clock {
         let ahead_max = nanos(ahead_max);
         let mut clock = Self {
             ahead_max,
+            set: 0,
             // Where there is no way to go, there is no drift.
             gain: if ahead_max == 0 { 0 } else { rate_max_percent - 100 },
             per: rate_max_percent + 100,
@@ -45,6 +49,12 @@ impl Clock {
         clock
     }
 
+    /// Somebody sets it so far ahead of the others, or behind them if negative. A process that runs
+    /// does not follow that: to be done before one starts.
+    pub(crate) fn set(&mut self, ahead_ms: i64) {
+        self.set = ahead_ms.saturating_mul(1_000_000);
+    }
+
     /// What it shows at `now`, which never goes back.
     pub(crate) fn read(&mut self, now: Instant) -> Instant {
         while now >= self.until {
@@ -55,11 +65,12 @@ impl Clock {
         }
         let drift = self.drift(nanos(now.since(self.since)));
         let ahead = if self.fast { self.ahead + drift } else { self.ahead.saturating_sub(drift) };
-        now + Duration::from_nanos(ahead)
+        Instant((now + Duration::from_nanos(ahead)).0.saturating_add_signed(self.set))
     }
 
     /// When it will show `local`, or earlier: it is worth looking again then.
     pub(crate) fn when(&self, local: Instant) -> Instant {
+        let local = Instant(local.0.saturating_sub_signed(self.set));
         let shown = self.since + Duration::from_nanos(self.ahead);
         let wait = u128::from(nanos(local.since(shown)));
         let (gain, per) = (u128::from(self.gain), u128::from(self.per));
@@ -118,6 +129,7 @@ mod tests {
     fn the_fastest_counts_two_percent_more_than_the_slowest() {
         let clock = |fast| Clock {
             ahead_max: 1_000_000_000,
+            set: 0,
             gain: 2,
             per: 202,
             since: START,

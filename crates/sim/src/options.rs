@@ -45,6 +45,8 @@ pub struct Options {
     /// What the fastest clock counts while the slowest counts 100. Beyond
     /// [`CLOCK_RATE_MAX_PERCENT`] nothing is promised.
     pub clock_rate_max_percent: u64,
+    /// Whether clocks are set by hours, in every role: whoever starts anew may find its clock so.
+    pub clock_steps: bool,
     /// What becomes of hot keys of the hash keyspace.
     pub hot: HotPolicy,
     /// What the clients do.
@@ -92,6 +94,9 @@ pub struct Load {
     pub fresh_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
+    /// Requests that are about a lock with a time limit, before all others; no other value has an
+    /// end then.
+    pub lock_percent: u64,
     /// Whether switches spread the reads of hot keys over all readers, whatever these said to hold:
     /// as if every hint were wrong.
     pub blind: bool,
@@ -215,8 +220,10 @@ impl fmt::Display for Options {
         )?;
         writeln!(
             f,
-            "  clocks: within {:?}, rates within {} %",
-            self.clock_skew_max, self.clock_rate_max_percent
+            "  clocks: within {:?}, rates within {} %{}",
+            self.clock_skew_max,
+            self.clock_rate_max_percent,
+            if self.clock_steps { ", set by hours" } else { "" },
         )?;
         writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
         match self.plant {
@@ -231,13 +238,15 @@ impl fmt::Display for Load {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
         let Self { plain_percent, many_percent, batch_percent, big_percent, .. } = self;
         let Self { reads_percent, focus_percent, crowd_percent, fresh_percent, .. } = self;
+        let Self { lock_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
              registers, patience {patience:?}, flood of {flood}, {plain_percent} % plain, \
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
              {focus_percent} % for two keys, {batch_percent} % of batches, {crowd_percent} % in a \
-             crowd, {fresh_percent} % of new keys{}{}{}{}",
+             crowd, {fresh_percent} % of new keys, {lock_percent} % about \
+             locks{}{}{}{}",
             if self.twins.is_some() { ", two of them with one keyhash" } else { "" },
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },

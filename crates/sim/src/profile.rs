@@ -2,6 +2,7 @@
 //! worlds with some faults on and others off, in different strength, covers more than one careful
 //! choice.
 
+mod clocks;
 mod hot;
 
 use crate::actor::SESSIONS_USUAL;
@@ -51,11 +52,13 @@ pub enum Profile {
     Restores,
     /// Nodes run out of memory and disk, and anything fails meanwhile.
     Full,
+    /// Clocks are set by hours while everybody starts anew, and values go some time from now.
+    Clocks,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -73,6 +76,7 @@ impl Profile {
         Self::Crowds,
         Self::Restores,
         Self::Full,
+        Self::Clocks,
     ];
 
     /// Its name, in one word.
@@ -96,6 +100,7 @@ impl Profile {
             Self::Crowds => "crowds",
             Self::Restores => "restores",
             Self::Full => "full",
+            Self::Clocks => "clocks",
         }
     }
 }
@@ -141,6 +146,7 @@ impl Options {
             Profile::Crowds => draw.crowds(&mut options),
             Profile::Restores => draw.restores(&mut options),
             Profile::Full => draw.full(&mut options),
+            Profile::Clocks => draw.clocks(&mut options),
         }
         options
     }
@@ -172,6 +178,7 @@ impl Draw {
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
             clock_rate_max_percent: self.pick(&[100, CLOCK_RATE_MAX_PERCENT.into()]),
+            clock_steps: false,
             hot: HotPolicy::Replicate,
             load: Load {
                 clients: self.pick(&[1, 2, 4]),
@@ -189,6 +196,7 @@ impl Draw {
                 reads_percent: 0,
                 focus_percent: 0,
                 fresh_percent: 0,
+                lock_percent: 0,
                 blind: false,
                 assisted: false,
                 by_hints: false,

@@ -374,6 +374,8 @@ impl World {
             ..self.stats
         };
         let skew_ms = u64::try_from(self.options.clock_skew_max.as_millis()).expect("short");
+        // Recorded expiries are the latest.
+        let skew_ms = skew_ms + 2 * TIME_ERROR_MS;
         let Judgement { violations, pictures, unchecked } = self.history.check(skew_ms);
         let stats = Stats { unchecked, ..stats };
         let (journal, fingerprint) = (self.journal, self.queue.fingerprint());
@@ -384,5 +386,10 @@ impl World {
 /// Steps at one instant: more than any machine takes for all that can wait for it.
 const BUSY_MAX: u32 = 200_000;
 
-/// Not zero, so that nothing works by accident only at the beginning of time.
-const START: Instant = Instant::from_unix_ms(1_000_000);
+/// Not zero, so that nothing works by accident only at the beginning of time, and so late that
+/// clocks can be set back by a day.
+const START: Instant = Instant::from_unix_ms(100_000_000);
+
+/// Milliseconds by which nodes may be wrong about the time, beyond what clocks are apart: half of
+/// the longest time from an order to its answer, and what is made up for of that.
+pub(crate) const TIME_ERROR_MS: u64 = 120;

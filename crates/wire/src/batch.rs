@@ -31,7 +31,7 @@ pub enum Change<'a> {
     Put {
         /// The bytes.
         value: &'a [u8],
-        /// Absolute expiry in Unix milliseconds; 0 for never.
+        /// Absolute expiry in Unix milliseconds, 0 for never; or a [span](crate::expiry::span).
         expiry_ms: u64,
     },
     /// No value.

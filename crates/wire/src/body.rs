@@ -175,6 +175,8 @@ pub struct Entry<'a> {
     pub version: u64,
     /// Absolute expiry in Unix milliseconds; 0 for never.
     pub expiry_ms: u64,
+    /// What time it was in the cluster when a GET was answered; 0 where nobody says.
+    pub now_ms: u64,
     /// The bytes.
     pub value: &'a [u8],
 }
@@ -287,7 +289,8 @@ impl<'a> Body<'a> {
             Op::GetReply => {
                 let (fixed, value) = GetReplyBody::split(payload)?;
                 let version = header.object_version();
-                Self::GetReply(Entry { version, expiry_ms: fixed.expiry_ms, value })
+                let GetReplyBody { expiry_ms, now_ms } = fixed;
+                Self::GetReply(Entry { version, expiry_ms, now_ms, value })
             }
             Op::PutReply => payload.is_empty().then_some(Self::PutReply)?,
             Op::DelReply => payload.is_empty().then_some(Self::DelReply)?,
@@ -444,7 +447,8 @@ impl<'a> MgetEntries<'a> {
             let (fixed, after) = MgetEntryBody::split(rest)?;
             let (value, after) = after.split_at_checked(fixed.value_len.into())?;
             rest = after;
-            let entry = Entry { version: fixed.version, expiry_ms: fixed.expiry_ms, value };
+            let (version, expiry_ms) = (fixed.version, fixed.expiry_ms);
+            let entry = Entry { version, expiry_ms, now_ms: 0, value };
             Some((fixed.index, fixed.code, entry))
         })
     }
@@ -487,7 +491,8 @@ impl<'a> RangeEntries<'a> {
                 return None;
             }
             rest = after;
-            let entry = Entry { version: fixed.version, expiry_ms: fixed.expiry_ms, value };
+            let (version, expiry_ms) = (fixed.version, fixed.expiry_ms);
+            let entry = Entry { version, expiry_ms, now_ms: 0, value };
             Some((key, (!hole).then_some(entry)))
         })
     }

@@ -24,6 +24,8 @@ pub const PART_ZEROS: usize = 16;
 pub const PART_MARK: usize = 21340093393195603;
 /// Bit of every expiry that says that the value is the manifest of a big value, or a part of one. The other bits are the time.
 pub const EXPIRY_BIG_BIT: usize = 63;
+/// Bit of a request's expiry that says that the bits below are no time but milliseconds from when the head takes the write. No record, chain message or reply has it.
+pub const EXPIRY_SPAN_BIT: usize = 62;
 /// Nodes in a chain; the header has room for as many.
 pub const CHAIN_MAX: usize = 8;
 /// Keys of one MGET datagram, one bit each in `bitmap`.
@@ -1333,7 +1335,7 @@ impl Fields for [u8; HEADER_LEN] {
     }
 }
 
-/// PUT: absolute expiry in Unix milliseconds, 0 for never. Then key, value.
+/// PUT: expiry, 0 for never. With EXPIRY_SPAN_BIT how many milliseconds the value lives from when the head takes the write, else when it goes in Unix milliseconds. Then key, value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PutBody {
     /// 8 bytes, big-endian on the wire.
@@ -1360,7 +1362,7 @@ impl PutBody {
     }
 }
 
-/// CAS: the version to find (0: no value), or with CAS_VALUE the length of the value to find. Then key, expected value, new value (none with CAS_DELETE and CAS_KEEP_VALUE).
+/// CAS: expiry as in a PUT; the version to find (0: no value), or with CAS_VALUE the length of the value to find. Then key, expected value, new value (none with CAS_DELETE and CAS_KEEP_VALUE).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CasBody {
     /// 8 bytes, big-endian on the wire.
@@ -1454,7 +1456,7 @@ impl RangeBody {
     }
 }
 
-/// BATCH: one step for each key, at most BATCH_STEPS_MAX, no key twice; the header is about the first. What must be there: condition 0 anything, 1 no value, 2 a value, 3 a value of this version (else `version` is 0). What is left there: effect None, Put (with an absolute expiry in Unix milliseconds, 0 for never) or Delete. Then key, value (only of a Put).
+/// BATCH: one step for each key, at most BATCH_STEPS_MAX, no key twice; the header is about the first. What must be there: condition 0 anything, 1 no value, 2 a value, 3 a value of this version (else `version` is 0). What is left there: effect None, Put (with an expiry as in a PUT) or Delete. Then key, value (only of a Put).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchStepBody {
     /// 1 bytes, big-endian on the wire.
@@ -1542,29 +1544,38 @@ impl SinceBody {
     }
 }
 
-/// GET reply: then the value.
+/// GET reply: when the value goes, 0 for never; what time it is, by the cluster's clock as the answering node knows it. Then the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GetReplyBody {
     /// 8 bytes, big-endian on the wire.
     pub expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub now_ms: u64,
 }
 
 impl GetReplyBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 8;
+    pub const LEN: usize = 16;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<8>()?;
-        Some((Self { expiry_ms: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+        let (fixed, rest) = bytes.split_first_chunk::<16>()?;
+        Some((
+            Self {
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                now_ms: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
+            },
+            rest,
+        ))
     }
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 8] {
-        let mut out = [0; 8];
-        crate::bytes::put::<0, 8, 8>(&mut out, self.expiry_ms.to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        crate::bytes::put::<0, 8, 16>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.now_ms.to_be_bytes());
         out
     }
 }
@@ -2707,6 +2718,7 @@ pub mod metric {
     pub const SWITCH_PACKETS: Metric = Metric {
         name: "keyway_switch_packets",
         kind: Kind::Counter,
+        unit: None,
         labels: &["op"],
         help: "Packets that entered the pipeline, by operation.",
     };
@@ -2714,6 +2726,7 @@ pub mod metric {
     pub const SWITCH_EMITTED: Metric = Metric {
         name: "keyway_switch_emitted",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Packets that left the pipeline: one per request or reply, one per piece of a split.",
     };
@@ -2721,6 +2734,7 @@ pub mod metric {
     pub const SWITCH_DROPPED: Metric = Metric {
         name: "keyway_switch_dropped",
         kind: Kind::Counter,
+        unit: None,
         labels: &["reason"],
         help: "Packets the switch dropped, by drop reason.",
     };
@@ -2728,6 +2742,7 @@ pub mod metric {
     pub const SWITCH_UNSENT: Metric = Metric {
         name: "keyway_switch_unsent",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Datagrams that the switch's kernel refused to send: to others they are lost.",
     };
@@ -2735,6 +2750,7 @@ pub mod metric {
     pub const SWITCH_OVERFLOWED: Metric = Metric {
         name: "keyway_switch_overflowed",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Datagrams that the switch's kernel dropped because a receive buffer was full.",
     };
@@ -2742,6 +2758,7 @@ pub mod metric {
     pub const SWITCH_IN_KERNEL: Metric = Metric {
         name: "keyway_switch_in_kernel",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Datagrams that the switch's program in the kernel dealt with; the others came to its sockets.",
     };
@@ -2749,6 +2766,7 @@ pub mod metric {
     pub const SWITCH_PARTITION_READS: Metric = Metric {
         name: "keyway_switch_partition_reads",
         kind: Kind::Counter,
+        unit: None,
         labels: &["keyspace", "partition"],
         help: "GETs, MGET keys and RANGE pieces that matched the partition.",
     };
@@ -2756,6 +2774,7 @@ pub mod metric {
     pub const SWITCH_PARTITION_WRITES: Metric = Metric {
         name: "keyway_switch_partition_writes",
         kind: Kind::Counter,
+        unit: None,
         labels: &["keyspace", "partition"],
         help: "PUT, DEL, CAS and INCR packets that matched the partition.",
     };
@@ -2763,6 +2782,7 @@ pub mod metric {
     pub const SWITCH_HOT_READS: Metric = Metric {
         name: "keyway_switch_hot_reads",
         kind: Kind::Counter,
+        unit: None,
         labels: &["keyspace", "keyhash", "to"],
         help: "GETs and MGET keys of each hot key in its present stay, by where they went: a copy, or home, to the tail.",
     };
@@ -2770,6 +2790,7 @@ pub mod metric {
     pub const SWITCH_HOT_WRITES: Metric = Metric {
         name: "keyway_switch_hot_writes",
         kind: Kind::Counter,
+        unit: None,
         labels: &["keyspace", "keyhash"],
         help: "PUT, DEL, CAS and INCR packets of each hot key in its present stay.",
     };
@@ -2777,6 +2798,7 @@ pub mod metric {
     pub const SWITCH_HOT_ROAMED: Metric = Metric {
         name: "keyway_switch_hot_roamed",
         kind: Kind::Counter,
+        unit: None,
         labels: &["stamp"],
         help: "PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.",
     };
@@ -2784,6 +2806,7 @@ pub mod metric {
     pub const SWITCH_HOT_DOUBTED: Metric = Metric {
         name: "keyway_switch_hot_doubted",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Replies about hot keys on trips whose version is above all that were given out there: sent on, and not believed.",
     };
@@ -2791,6 +2814,7 @@ pub mod metric {
     pub const SWITCH_HOT_MULTIGET_KEYS: Metric = Metric {
         name: "keyway_switch_hot_multiget_keys",
         kind: Kind::Counter,
+        unit: None,
         labels: &["to"],
         help: "Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.",
     };
@@ -2798,6 +2822,7 @@ pub mod metric {
     pub const SWITCH_HOT_REVISION: Metric = Metric {
         name: "keyway_switch_hot_revision",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Revision of the installed order of hot keys; 0: none is installed.",
     };
@@ -2805,6 +2830,7 @@ pub mod metric {
     pub const SWITCH_TABLE_REVISION: Metric = Metric {
         name: "keyway_switch_table_revision",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Revision of the installed tables.",
     };
@@ -2812,6 +2838,7 @@ pub mod metric {
     pub const SWITCH_LEASED: Metric = Metric {
         name: "keyway_switch_leased",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "1 while every thread of the switch has a lease, else 0: it then drops everything.",
     };
@@ -2819,6 +2846,7 @@ pub mod metric {
     pub const NODE_REQUESTS: Metric = Metric {
         name: "keyway_node_requests",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node", "op"],
         help: "Client requests and chain messages that the node took, by operation.",
     };
@@ -2826,6 +2854,7 @@ pub mod metric {
     pub const NODE_REPLIES: Metric = Metric {
         name: "keyway_node_replies",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node", "code"],
         help: "Replies that the node sent, by outcome code.",
     };
@@ -2833,6 +2862,7 @@ pub mod metric {
     pub const NODE_DROPPED: Metric = Metric {
         name: "keyway_node_dropped",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node", "reason"],
         help: "Packets the node dropped, by drop reason.",
     };
@@ -2840,6 +2870,7 @@ pub mod metric {
     pub const NODE_UNSENT: Metric = Metric {
         name: "keyway_node_unsent",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Datagrams that the node's kernel refused to send: to others they are lost.",
     };
@@ -2847,6 +2878,7 @@ pub mod metric {
     pub const NODE_OVERFLOWED: Metric = Metric {
         name: "keyway_node_overflowed",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Datagrams that the node's kernel dropped because a receive buffer was full.",
     };
@@ -2854,6 +2886,7 @@ pub mod metric {
     pub const NODE_RESENDS: Metric = Metric {
         name: "keyway_node_resends",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Chain writes sent again because the successor did not answer in time.",
     };
@@ -2861,6 +2894,7 @@ pub mod metric {
     pub const NODE_DUPLICATES: Metric = Metric {
         name: "keyway_node_duplicates",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Retried requests that were recognised and not applied again.",
     };
@@ -2868,6 +2902,7 @@ pub mod metric {
     pub const NODE_SUPERSEDED: Metric = Metric {
         name: "keyway_node_superseded",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Writes that arrived when a newer one of their key was committed already.",
     };
@@ -2875,6 +2910,7 @@ pub mod metric {
     pub const NODE_EXPIRED: Metric = Metric {
         name: "keyway_node_expired",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Values that the head turned into tombstones because their time had come.",
     };
@@ -2882,6 +2918,7 @@ pub mod metric {
     pub const NODE_COLLECTED: Metric = Metric {
         name: "keyway_node_collected",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Tombstones removed.",
     };
@@ -2889,6 +2926,7 @@ pub mod metric {
     pub const NODE_PARTS_DROPPED: Metric = Metric {
         name: "keyway_node_parts_dropped",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Parts of big values removed: of values that were replaced, and of uploads that were given up.",
     };
@@ -2896,6 +2934,7 @@ pub mod metric {
     pub const NODE_SCANNED: Metric = Metric {
         name: "keyway_node_scanned",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Records looked at for scans and counts. A count of whole partitions looks at none.",
     };
@@ -2903,6 +2942,7 @@ pub mod metric {
     pub const NODE_LONG_TURNS: Metric = Metric {
         name: "keyway_node_long_turns",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Times that a shard took longer over one batch than it should, while it serves nobody else and takes no lease. The log says how long, and how much of it was the disk.",
     };
@@ -2910,6 +2950,7 @@ pub mod metric {
     pub const NODE_UPLOADS: Metric = Metric {
         name: "keyway_node_uploads",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Uploads of big values of which parts are held and that are not values, or not any more.",
     };
@@ -2917,6 +2958,7 @@ pub mod metric {
     pub const NODE_UPLOAD_BYTES: Metric = Metric {
         name: "keyway_node_upload_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["node"],
         help: "Bytes of parts of big values that are not values yet, as of the last sweep.",
     };
@@ -2924,6 +2966,7 @@ pub mod metric {
     pub const NODE_MEMORY_BYTES: Metric = Metric {
         name: "keyway_node_memory_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["node"],
         help: "Memory that the node takes for keys, values, tombstones, sessions, pending writes and copies, about.",
     };
@@ -2931,6 +2974,7 @@ pub mod metric {
     pub const NODE_MEMORY_MAX_BYTES: Metric = Metric {
         name: "keyway_node_memory_max_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["node"],
         help: "The most that it may take (`max_memory`); not there without a limit.",
     };
@@ -2938,6 +2982,7 @@ pub mod metric {
     pub const NODE_DISK_FREE_BYTES: Metric = Metric {
         name: "keyway_node_disk_free_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["node"],
         help: "Bytes free on the disk that the node writes to; not there if it writes to none.",
     };
@@ -2945,6 +2990,7 @@ pub mod metric {
     pub const NODE_DISK_FLOOR_BYTES: Metric = Metric {
         name: "keyway_node_disk_floor_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["node"],
         help: "From how many free bytes on the node refuses new data (`min_free_disk`); not there if it writes to no disk.",
     };
@@ -2952,6 +2998,7 @@ pub mod metric {
     pub const NODE_ROOM: Metric = Metric {
         name: "keyway_node_room",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "What the node has room for: 0 everything, 1 nothing that can wait, 2 nothing that grows, 3 only deletes.",
     };
@@ -2959,6 +3006,7 @@ pub mod metric {
     pub const NODE_PENDING: Metric = Metric {
         name: "keyway_node_pending",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Writes recorded and not yet committed.",
     };
@@ -2966,6 +3014,7 @@ pub mod metric {
     pub const NODE_SESSIONS: Metric = Metric {
         name: "keyway_node_sessions",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Client sessions held, over all partitions.",
     };
@@ -2973,6 +3022,7 @@ pub mod metric {
     pub const NODE_SESSIONS_FORGOTTEN: Metric = Metric {
         name: "keyway_node_sessions_forgotten",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Client sessions that were forgotten before their time to make room for others.",
     };
@@ -2980,20 +3030,23 @@ pub mod metric {
     pub const NODE_SYNCS: Metric = Metric {
         name: "keyway_node_syncs",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Times the engine made a batch durable.",
     };
-    /// Microseconds of processor time that the threads of the node's shards have used.
-    pub const NODE_BUSY_MICROS: Metric = Metric {
-        name: "keyway_node_busy_micros",
+    /// Processor time that the threads of the node's shards have used.
+    pub const NODE_CPU_SECONDS: Metric = Metric {
+        name: "keyway_node_cpu_seconds",
         kind: Kind::Counter,
+        unit: Some("seconds"),
         labels: &["node"],
-        help: "Microseconds of processor time that the threads of the node's shards have used.",
+        help: "Processor time that the threads of the node's shards have used.",
     };
     /// Requests that wait in the node's queues, as of the last batch of each shard.
     pub const NODE_WAITING: Metric = Metric {
         name: "keyway_node_waiting",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Requests that wait in the node's queues, as of the last batch of each shard.",
     };
@@ -3001,6 +3054,7 @@ pub mod metric {
     pub const NODE_PARTITIONS: Metric = Metric {
         name: "keyway_node_partitions",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Partitions the node has a role in.",
     };
@@ -3008,6 +3062,7 @@ pub mod metric {
     pub const NODE_HOT_KEYS: Metric = Metric {
         name: "keyway_node_hot_keys",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Hot keys of the partitions that the node has a role in, as they are marked there.",
     };
@@ -3015,6 +3070,7 @@ pub mod metric {
     pub const NODE_HOT_COPIES: Metric = Metric {
         name: "keyway_node_hot_copies",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Copies of hot keys held, to answer reads from.",
     };
@@ -3022,6 +3078,7 @@ pub mod metric {
     pub const NODE_HOT_COPIES_SENT: Metric = Metric {
         name: "keyway_node_hot_copies_sent",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Copies of hot keys sent to other nodes, those sent again included.",
     };
@@ -3029,6 +3086,7 @@ pub mod metric {
     pub const NODE_HOT_ROAMING: Metric = Metric {
         name: "keyway_node_hot_roaming",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "Hot keys on trips of which the node holds a write, of whoever's partitions.",
     };
@@ -3036,6 +3094,7 @@ pub mod metric {
     pub const NODE_HOT_ROAMED: Metric = Metric {
         name: "keyway_node_hot_roamed",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "Writes that the node committed of hot keys on trips, of whoever's partitions.",
     };
@@ -3043,6 +3102,7 @@ pub mod metric {
     pub const NODE_HOT_READS: Metric = Metric {
         name: "keyway_node_hot_reads",
         kind: Kind::Counter,
+        unit: None,
         labels: &["node"],
         help: "GETs and MGET keys answered from a copy.",
     };
@@ -3050,6 +3110,7 @@ pub mod metric {
     pub const NODE_LEASED: Metric = Metric {
         name: "keyway_node_leased",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["node"],
         help: "1 while every shard of the node has a lease, else 0: it then drops everything.",
     };
@@ -3057,6 +3118,7 @@ pub mod metric {
     pub const CONTROLLER_MAP_REVISION: Metric = Metric {
         name: "keyway_controller_map_revision",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Revision of the cluster map.",
     };
@@ -3064,6 +3126,7 @@ pub mod metric {
     pub const CONTROLLER_MEMBERS_READY: Metric = Metric {
         name: "keyway_controller_members_ready",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["role"],
         help: "Switches and nodes that have acknowledged the present revision.",
     };
@@ -3071,6 +3134,7 @@ pub mod metric {
     pub const CONTROLLER_ORDERS: Metric = Metric {
         name: "keyway_controller_orders",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Orders sent to members.",
     };
@@ -3078,6 +3142,7 @@ pub mod metric {
     pub const CONTROLLER_ACTIVE: Metric = Metric {
         name: "keyway_controller_active",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "1 while this controller decides, 0 while it stands by.",
     };
@@ -3085,6 +3150,7 @@ pub mod metric {
     pub const CONTROLLER_ACTIVE_SWITCH: Metric = Metric {
         name: "keyway_controller_active_switch",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "The switch that forwards, by its position in the configuration.",
     };
@@ -3092,6 +3158,7 @@ pub mod metric {
     pub const CONTROLLER_EPOCHS: Metric = Metric {
         name: "keyway_controller_epochs",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Changes of chains and of their openness, over all partitions, since they were made.",
     };
@@ -3099,6 +3166,7 @@ pub mod metric {
     pub const CONTROLLER_PARTITIONS: Metric = Metric {
         name: "keyway_controller_partitions",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["state"],
         help: "Partitions that are open, closed because their chain changes, under_replicated, or joining (they take a node in).",
     };
@@ -3106,20 +3174,23 @@ pub mod metric {
     pub const CONTROLLER_HOT_KEYS: Metric = Metric {
         name: "keyway_controller_hot_keys",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["state"],
         help: "Keys by what the controller thinks of them: hot, or pinned by an operator.",
     };
-    /// Thousandths of the partition that its tail has copied to the node that is taken in.
-    pub const CONTROLLER_COPY_PERMILLE: Metric = Metric {
-        name: "keyway_controller_copy_permille",
+    /// Part of the partition that its tail has copied to the node that is taken in.
+    pub const CONTROLLER_COPY_RATIO: Metric = Metric {
+        name: "keyway_controller_copy_ratio",
         kind: Kind::Gauge,
+        unit: Some("ratio"),
         labels: &["partition", "from", "to"],
-        help: "Thousandths of the partition that its tail has copied to the node that is taken in.",
+        help: "Part of the partition that its tail has copied to the node that is taken in.",
     };
     /// Bytes of the partition that its tail has copied to the node that is taken in.
     pub const CONTROLLER_COPY_BYTES: Metric = Metric {
         name: "keyway_controller_copy_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["partition", "from", "to"],
         help: "Bytes of the partition that its tail has copied to the node that is taken in.",
     };
@@ -3127,6 +3198,7 @@ pub mod metric {
     pub const ADMIN_CONNECTIONS: Metric = Metric {
         name: "keyway_admin_connections",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["kind"],
         help: "Connections to the admin server: those by which a controller gives orders and hears alerts (control), and all others (other).",
     };
@@ -3134,6 +3206,7 @@ pub mod metric {
     pub const ADMIN_CONNECTIONS_MAX: Metric = Metric {
         name: "keyway_admin_connections_max",
         kind: Kind::Gauge,
+        unit: None,
         labels: &["kind"],
         help: "Connections that the admin server may have.",
     };
@@ -3141,6 +3214,7 @@ pub mod metric {
     pub const ADMIN_TURNED_AWAY: Metric = Metric {
         name: "keyway_admin_turned_away",
         kind: Kind::Counter,
+        unit: None,
         labels: &["why"],
         help: "Connections to the admin server that were refused, or ended to make way for others (full), and those that took too long with a request or without one (slow).",
     };
@@ -3148,6 +3222,7 @@ pub mod metric {
     pub const FILES_OPEN: Metric = Metric {
         name: "keyway_files_open",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Descriptors that the process has open: files, sockets and the like.",
     };
@@ -3155,6 +3230,7 @@ pub mod metric {
     pub const FILES_RESERVED: Metric = Metric {
         name: "keyway_files_reserved",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Descriptors that are kept for stores, threads, and the connections that were promised a place.",
     };
@@ -3162,6 +3238,7 @@ pub mod metric {
     pub const FILES_MAX: Metric = Metric {
         name: "keyway_files_max",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Descriptors that the process may have.",
     };
@@ -3169,6 +3246,7 @@ pub mod metric {
     pub const GATEWAY_CONNECTIONS: Metric = Metric {
         name: "keyway_gateway_connections",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Clients that are connected to the gateway.",
     };
@@ -3176,6 +3254,7 @@ pub mod metric {
     pub const GATEWAY_CONNECTIONS_MAX: Metric = Metric {
         name: "keyway_gateway_connections_max",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Clients that may be connected to the gateway at once.",
     };
@@ -3183,6 +3262,7 @@ pub mod metric {
     pub const GATEWAY_ACCEPTED: Metric = Metric {
         name: "keyway_gateway_accepted",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Connections that the gateway let in.",
     };
@@ -3190,6 +3270,7 @@ pub mod metric {
     pub const GATEWAY_REJECTED: Metric = Metric {
         name: "keyway_gateway_rejected",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Connections that the gateway turned away because it had too many.",
     };
@@ -3197,6 +3278,7 @@ pub mod metric {
     pub const GATEWAY_COMMANDS: Metric = Metric {
         name: "keyway_gateway_commands",
         kind: Kind::Counter,
+        unit: None,
         labels: &["command", "outcome"],
         help: "Commands of Redis clients, by outcome: ok, error (carried out, and answered with an error), or refused (not carried out).",
     };
@@ -3204,6 +3286,7 @@ pub mod metric {
     pub const GATEWAY_LATENCY_SECONDS: Metric = Metric {
         name: "keyway_gateway_latency_seconds",
         kind: Kind::Histogram,
+        unit: Some("seconds"),
         labels: &["command"],
         help: "Time from when a command of a Redis client was begun to its reply.",
     };
@@ -3211,6 +3294,7 @@ pub mod metric {
     pub const GATEWAY_ERRORS: Metric = Metric {
         name: "keyway_gateway_errors",
         kind: Kind::Counter,
+        unit: None,
         labels: &["code"],
         help: "Error replies, by their first word.",
     };
@@ -3218,6 +3302,7 @@ pub mod metric {
     pub const GATEWAY_PROTOCOL_ERRORS: Metric = Metric {
         name: "keyway_gateway_protocol_errors",
         kind: Kind::Counter,
+        unit: None,
         labels: &[],
         help: "Connections that the gateway ended because what they sent is no command.",
     };
@@ -3225,6 +3310,7 @@ pub mod metric {
     pub const GATEWAY_RECEIVED_BYTES: Metric = Metric {
         name: "keyway_gateway_received_bytes",
         kind: Kind::Counter,
+        unit: Some("bytes"),
         labels: &[],
         help: "Bytes that Redis clients sent, without what TLS adds.",
     };
@@ -3232,6 +3318,7 @@ pub mod metric {
     pub const GATEWAY_SENT_BYTES: Metric = Metric {
         name: "keyway_gateway_sent_bytes",
         kind: Kind::Counter,
+        unit: Some("bytes"),
         labels: &[],
         help: "Bytes sent to Redis clients, without what TLS adds.",
     };
@@ -3239,6 +3326,7 @@ pub mod metric {
     pub const GATEWAY_RUNNING: Metric = Metric {
         name: "keyway_gateway_running",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Commands that are under way.",
     };
@@ -3246,6 +3334,7 @@ pub mod metric {
     pub const GATEWAY_BUFFERED_BYTES: Metric = Metric {
         name: "keyway_gateway_buffered_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &["direction"],
         help: "Bytes that the gateway holds for its connections: in, read and not understood yet; out, replies not written yet.",
     };
@@ -3253,6 +3342,7 @@ pub mod metric {
     pub const GATEWAY_HELD_BACK: Metric = Metric {
         name: "keyway_gateway_held_back",
         kind: Kind::Counter,
+        unit: None,
         labels: &["why"],
         help: "Times that the gateway stopped reading from a client: a command waits for those before it (order), as many are under way as may be (overlap), it does not read its replies (replies), or CLIENT PAUSE.",
     };
@@ -3260,6 +3350,7 @@ pub mod metric {
     pub const GATEWAY_HELD_BYTES: Metric = Metric {
         name: "keyway_gateway_held_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &[],
         help: "Bytes that all connections of Redis clients hold: buffers, commands that are not whole, under way or queued, and replies that are not read.",
     };
@@ -3267,6 +3358,7 @@ pub mod metric {
     pub const GATEWAY_HELD_BYTES_MAX: Metric = Metric {
         name: "keyway_gateway_held_bytes_max",
         kind: Kind::Gauge,
+        unit: None,
         labels: &[],
         help: "Bytes that they may hold before those that hold most are ended: the parameter maxmemory-clients.",
     };
@@ -3274,6 +3366,7 @@ pub mod metric {
     pub const GATEWAY_ENDED: Metric = Metric {
         name: "keyway_gateway_ended",
         kind: Kind::Counter,
+        unit: None,
         labels: &["why"],
         help: "Connections that the gateway ended: no command came for the time that the parameter timeout says (idle), one came too slowly (slow), nobody showed in time who it is (stranger), or it held too much (memory).",
     };
@@ -3281,6 +3374,7 @@ pub mod metric {
     pub const GATEWAY_WRONG_PASSWORDS: Metric = Metric {
         name: "keyway_gateway_wrong_passwords",
         kind: Kind::Counter,
+        unit: None,
         labels: &["outcome"],
         help: "Passwords of Redis clients that were wrong, and those that were refused without a look because too many wrong ones had come from the same address.",
     };
@@ -3288,7 +3382,80 @@ pub mod metric {
     pub const GATEWAY_RESIDENT_BYTES: Metric = Metric {
         name: "keyway_gateway_resident_bytes",
         kind: Kind::Gauge,
+        unit: Some("bytes"),
         labels: &[],
         help: "Memory that the gateway's process has, as the kernel counts it.",
+    };
+    /// 1 if the threads of a role of this process answered in time, else 0: its other metrics are then missing.
+    pub const ROLE_UP: Metric = Metric {
+        name: "keyway_role_up",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["role"],
+        help: "1 if the threads of a role of this process answered in time, else 0: its other metrics are then missing.",
+    };
+    /// Always 1: what runs here.
+    pub const BUILD_INFO: Metric = Metric {
+        name: "keyway_build_info",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["version", "roles"],
+        help: "Always 1: what runs here.",
+    };
+    /// Processor time of the process, of the user and of the system.
+    pub const PROCESS_CPU_SECONDS: Metric = Metric {
+        name: "process_cpu_seconds",
+        kind: Kind::Counter,
+        unit: Some("seconds"),
+        labels: &[],
+        help: "Processor time of the process, of the user and of the system.",
+    };
+    /// Memory of the process that is in RAM.
+    pub const PROCESS_RESIDENT_MEMORY_BYTES: Metric = Metric {
+        name: "process_resident_memory_bytes",
+        kind: Kind::Gauge,
+        unit: Some("bytes"),
+        labels: &[],
+        help: "Memory of the process that is in RAM.",
+    };
+    /// Address space of the process.
+    pub const PROCESS_VIRTUAL_MEMORY_BYTES: Metric = Metric {
+        name: "process_virtual_memory_bytes",
+        kind: Kind::Gauge,
+        unit: Some("bytes"),
+        labels: &[],
+        help: "Address space of the process.",
+    };
+    /// Open file descriptors of the process.
+    pub const PROCESS_OPEN_FDS: Metric = Metric {
+        name: "process_open_fds",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &[],
+        help: "Open file descriptors of the process.",
+    };
+    /// Most file descriptors that the process may have open.
+    pub const PROCESS_MAX_FDS: Metric = Metric {
+        name: "process_max_fds",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &[],
+        help: "Most file descriptors that the process may have open.",
+    };
+    /// Threads of the process.
+    pub const PROCESS_THREADS: Metric = Metric {
+        name: "process_threads",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &[],
+        help: "Threads of the process.",
+    };
+    /// When the process started, since the Unix epoch.
+    pub const PROCESS_START_TIME_SECONDS: Metric = Metric {
+        name: "process_start_time_seconds",
+        kind: Kind::Gauge,
+        unit: Some("seconds"),
+        labels: &[],
+        help: "When the process started, since the Unix epoch.",
     };
 }

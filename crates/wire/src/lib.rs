@@ -18,6 +18,7 @@ mod body;
 mod bytes;
 mod copy;
 mod endpoint;
+pub mod expiry;
 pub mod layout;
 pub mod metric;
 mod packet;

@@ -7,6 +7,8 @@ pub struct Metric {
     pub name: &'static str,
     /// How its values are to be understood.
     pub kind: Kind,
+    /// The base unit that its values have and its name ends in, if it does not just count.
+    pub unit: Option<&'static str>,
     /// Label names, in order.
     pub labels: &'static [&'static str],
     /// One sentence for people.

@@ -163,7 +163,8 @@ proptest! {
     fn range_entries_round_trip(entries in any_entries()) {
         let mut payload = Vec::new();
         for (key, value) in &entries {
-            let entry = value.as_deref().map(|value| Entry { version: 4, expiry_ms: 5, value });
+            let dated = |value| Entry { version: 4, expiry_ms: 5, now_ms: 0, value };
+            let entry = value.as_deref().map(dated);
             push_range_entry(&mut payload, key, entry.as_ref());
         }
         let count = u8::try_from(entries.len()).unwrap();

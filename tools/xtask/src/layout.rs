@@ -112,8 +112,52 @@ pub(crate) struct Limit {
 pub(crate) struct Metric {
     pub(crate) name: String,
     pub(crate) kind: MetricKind,
+    #[serde(default)]
+    pub(crate) unit: Option<Unit>,
     pub(crate) labels: Vec<String>,
     pub(crate) doc: String,
+}
+
+/// What a metric is measured in, where it does not just count: the base units of Prometheus.
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    Seconds,
+    Bytes,
+    Ratio,
+}
+
+impl Unit {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Bytes => "bytes",
+            Self::Ratio => "ratio",
+        }
+    }
+
+    /// What a name that ends in this is measured in.
+    fn of_name(name: &str) -> Option<Self> {
+        let last = name.rsplit('_').next().unwrap_or_default();
+        [Self::Seconds, Self::Bytes, Self::Ratio].into_iter().find(|unit| unit.name() == last)
+    }
+}
+
+/// How names end that are measured in no base unit.
+const OTHER_UNITS: [&str; 9] =
+    ["ms", "us", "ns", "millis", "micros", "nanos", "permille", "percent", "kilobytes"];
+
+impl Metric {
+    /// By the conventions of Prometheus: the base unit ends the name, and `_total` is what the
+    /// exposition gives to counters.
+    fn check(&self) -> Result<()> {
+        let name = &self.name;
+        let last = name.rsplit('_').next().unwrap_or_default();
+        ensure!(!OTHER_UNITS.contains(&last), "metric {name}: use seconds, bytes or a ratio");
+        ensure!(Unit::of_name(name) == self.unit, "metric {name}: its unit ends its name");
+        ensure!(last != "total", "metric {name}: the exposition adds _total to counters");
+        Ok(())
+    }
 }
 
 /// A structure in a map of the kernel.
@@ -192,6 +236,7 @@ impl Layout {
         }
         let names: BTreeSet<&str> = self.metrics.iter().map(|m| m.name.as_str()).collect();
         ensure!(names.len() == self.metrics.len(), "a metric twice");
+        self.metrics.iter().try_for_each(Metric::check)?;
         Ok(())
     }
 }

@@ -140,7 +140,7 @@ fn redis_clients_are_told_the_hot_keys_of_the_whole_cluster() {
         let text = page(at);
         assert!(text.contains(object), "{text}");
     }
-    assert!(page(cluster.admin).contains("keyway_node_busy_micros_total{node=\"2\"} "));
+    assert!(page(cluster.admin).contains("keyway_node_cpu_seconds_total{node=\"2\"} "));
     assert!(!page(metrics).contains("keyway_node_"));
     assert_eq!(gateway.interrupt(), Some(0));
 }

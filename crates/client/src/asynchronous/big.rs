@@ -65,8 +65,8 @@ impl Space {
         while let Some(piece) = download.piece().await.into_result()? {
             value.extend_from_slice(&piece);
         }
-        let Download { version, expiry_ms, .. } = download;
-        Ok(Some(Value { value, version, expiry_ms, big: false }))
+        let Download { version, expiry_ms, now_ms, .. } = download;
+        Ok(Some(Value { value, version, expiry_ms, now_ms, big: false }))
     }
 
     /// Begins to read a value of any length piece by piece; `None` if there is none. What is read
@@ -97,12 +97,12 @@ impl Space {
         range: Range<u64>,
     ) -> Result<Download, NotDone> {
         let manifest = big::manifest(key, &found).map_err(NotDone::Refused)?;
-        let Value { value, version, expiry_ms, .. } = found;
+        let Value { value, version, expiry_ms, now_ms, .. } = found;
         let len = manifest.map_or(value.len() as u64, |manifest| manifest.len);
         let parts = manifest.map(|manifest| big::Download::new(key, manifest, 0..u64::MAX));
         let short = parts.is_none().then_some(value);
         let (space, left, waiting) = (self.clone(), len, VecDeque::new());
-        let all = Download { space, version, expiry_ms, len, left, short, parts, waiting };
+        let all = Download { space, version, expiry_ms, now_ms, len, left, short, parts, waiting };
         Ok(all.only(range))
     }
 
@@ -269,8 +269,10 @@ pub struct Download {
     space: Space,
     /// Version of the write that made the value.
     pub version: u64,
-    /// Its absolute expiry in Unix milliseconds; 0 for never.
+    /// Its absolute expiry in Unix milliseconds, by the cluster's clock; 0 for never.
     pub expiry_ms: u64,
+    /// What time it was in the cluster, in Unix milliseconds, when a node answered.
+    pub now_ms: u64,
     /// Bytes of the whole value.
     pub len: u64,
     /// Bytes that are still to come.

@@ -133,11 +133,14 @@ fn every_operation_ends_with_what_its_reply_says() {
         script.reply(&answer(&sent, code, version, payload));
         script.outcome().unwrap().done().unwrap()
     };
-    let Reply::Get(Some(value)) = done(GET, Code::Ok, 4, b"\0\0\0\0\0\0\0\x09value") else {
+    let Reply::Get(Some(value)) =
+        done(GET, Code::Ok, 4, b"\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x05value")
+    else {
         panic!()
     };
     assert_eq!((&value.value[..], value.version, value.expiry_ms), (&b"value"[..], 4, 9));
-    assert_eq!(done(GET, Code::NotFound, 4, &[0; 8]), Reply::Get(None));
+    assert_eq!(value.ttl_ms(), Some(4));
+    assert_eq!(done(GET, Code::NotFound, 4, &[0; 16]), Reply::Get(None));
     assert_eq!(done(PUT, Code::Ok, 4, b""), Reply::Put { version: 4 });
     let del = Request::Del { key: b"k" };
     let deleted = |existed| Reply::Del(DelReply { existed, version: 4 });
@@ -167,7 +170,7 @@ fn requests_say_on_the_wire_what_was_asked() {
     script.start(Request::Incr { key: b"k", delta: -5 }).unwrap();
     let sent = script.sent();
     let body = |n: usize| Packet::parse(&sent[n]).unwrap().body().unwrap();
-    assert_eq!(body(0), Body::Put { expiry_ms: 1_001_000, key: b"k", value: b"v" });
+    assert_eq!(body(0), Body::Put { expiry_ms: wire::expiry::span(1_000), key: b"k", value: b"v" });
     assert_eq!(body(1), Body::Cas { expiry_ms: 0, key: b"k", expect, new });
     assert_eq!(header(&sent[1]).flags, wire::flag::CAS_VALUE | wire::flag::KEEP_EXPIRY);
     assert_eq!(body(2), Body::Incr { delta: -5, key: b"k" });
@@ -206,7 +209,7 @@ fn a_request_is_sent_again_byte_for_byte_but_for_lag_and_tag() {
     let first = script.sent();
     assert_eq!((header(&first[0]).lag, header(&first[1]).lag), (0, 1));
     // The older one ends: the low-water mark moves, and the copy says so.
-    script.reply(&answer(&first[0], Code::NotFound, 0, &[0; 8]));
+    script.reply(&answer(&first[0], Code::NotFound, 0, &[0; 16]));
     script.next_timer();
     let copy = script.sent_one();
     assert_eq!(header(&copy), Header { lag: 0, ..header(&first[1]) });
@@ -257,14 +260,14 @@ fn doubled_damaged_and_foreign_replies_are_dropped_and_counted() {
     let mut script = Script::new();
     script.start(GET).unwrap();
     let get = script.sent_one();
-    let reply = answer(&get, Code::Ok, 5, b"\0\0\0\0\0\0\0\0v");
+    let reply = answer(&get, Code::Ok, 5, &[&[0; 16][..], b"v"].concat());
     let mut damaged = reply.clone();
     *damaged.last_mut().unwrap() ^= 1;
     script.reply(&damaged);
     script.reply(&answer_with(&get, &[], |header| header.op = Op::PutReply as u8));
-    script.reply(&answer_with(&get, &[0; 8], |header| header.client += 1));
-    script.reply(&answer_with(&get, &[0; 8], |header| header.seq += 1));
-    script.reply(&answer_with(&get, &[0; 8], |header| header.code = Code::CasMismatch as u8));
+    script.reply(&answer_with(&get, &[0; 16], |header| header.client += 1));
+    script.reply(&answer_with(&get, &[0; 16], |header| header.seq += 1));
+    script.reply(&answer_with(&get, &[0; 16], |header| header.code = Code::CasMismatch as u8));
     script.reply(&get);
     assert_eq!(script.outcome(), None);
     script.reply(&reply);
@@ -366,7 +369,7 @@ fn a_read_without_answer_does_not_hold_the_low_water_mark_back() {
     assert_eq!((script.client.in_flight(), copies), (1, 3));
     script.next_timer();
     let copy = script.sent_one();
-    script.reply(&answer(&copy, Code::NotFound, 0, &[0; 8]));
+    script.reply(&answer(&copy, Code::NotFound, 0, &[0; 16]));
     assert_eq!(script.outcome(), Some(Outcome::Done(Reply::Get(None))));
 }
 
@@ -378,7 +381,7 @@ fn a_write_without_answer_holds_the_window_and_says_busy() {
     let mut answered = 0u32;
     while script.start(GET).is_ok() {
         let sent = script.sent_one();
-        script.reply(&answer(&sent, Code::NotFound, 0, &[0; 8]));
+        script.reply(&answer(&sent, Code::NotFound, 0, &[0; 16]));
         assert!(script.outcome().unwrap().is_done());
         answered += 1;
     }

@@ -56,7 +56,7 @@ fn overload_slows_down_what_is_asked_next_and_answers_speed_it_up_again() {
         script.pass(MS * 300);
         script.start(GET).unwrap();
         let sent = script.sent_one();
-        script.reply(&answer(&sent, Code::NotFound, 0, &[0; 8]));
+        script.reply(&answer(&sent, Code::NotFound, 0, &[0; 16]));
         assert!(script.outcome().unwrap().is_done());
     }
 }
@@ -155,7 +155,7 @@ fn while_any_answer_comes_nothing_moves_however_long_one_request_waits() {
         for (to, request) in script.sent_to() {
             assert_eq!(to, 7700);
             if header(&request).seq != stuck {
-                script.reply(&answer(&request, Code::NotFound, 0, &[0; 8]));
+                script.reply(&answer(&request, Code::NotFound, 0, &[0; 16]));
             }
         }
         let until = script.now + MS * 10;

@@ -192,7 +192,8 @@ impl Cluster {
                 reply.flags |= flag::PARTIAL;
                 break;
             }
-            let entry = value.as_deref().map(|value| Entry { version: 3, expiry_ms: 0, value });
+            let entry =
+                value.as_deref().map(|value| Entry { version: 3, expiry_ms: 0, now_ms: 0, value });
             // A deleted key may be passed over, or be shown as a hole.
             if entry.is_none() && self.rng.chance(1, 2) {
                 continue;
@@ -285,7 +286,7 @@ impl Cluster {
                 reply.bitmap = 0;
                 payload.clear();
             }
-            let entry = Entry { version: 3, expiry_ms: 0, value: &value };
+            let entry = Entry { version: 3, expiry_ms: 0, now_ms: 0, value: &value };
             wire::push_mget_entry(&mut payload, *index, code as u8, &entry);
             reply.bitmap |= 1 << index;
         }

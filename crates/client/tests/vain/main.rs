@@ -16,7 +16,7 @@ fn not_found(request: &[u8]) -> Vec<u8> {
     let op = Op::from_wire(asked.op).expect("clients send sound packets").reply() as u8;
     let code = Code::NotFound as u8;
     let mut out = Vec::new();
-    wire::emit(&mut out, &Header { op, code, flags: 0, key_len: 0, ..asked }, &[&[0; 8]]);
+    wire::emit(&mut out, &Header { op, code, flags: 0, key_len: 0, ..asked }, &[&[0; 16]]);
     out
 }
 

@@ -3,7 +3,10 @@
 use super::copies::{Watches, copies};
 use super::hot::hot;
 use super::members::member_status;
-use super::{KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, Status};
+use super::{
+    KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, STATUS_SCHEMA, Status,
+};
+use crate::clock::ClusterClock;
 use crate::decisions::Decisions;
 use crate::hot::Hot;
 use crate::peer::Peer;
@@ -21,6 +24,7 @@ pub(crate) struct View<'a> {
     pub(crate) watches: &'a Watches,
     pub(crate) decisions: &'a Decisions,
     pub(crate) hot: &'a Hot,
+    pub(crate) clock: &'a ClusterClock,
     pub(crate) orders: u64,
     pub(crate) lease_ms: u64,
 }
@@ -36,6 +40,7 @@ pub(crate) fn make(view: &View<'_>) -> Status {
     let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
     let complete = |p: &PartitionStatus| p.open && p.joiner.is_none() && p.missing == 0;
     Status {
+        schema: STATUS_SCHEMA,
         trouble: None,
         at_ms: view.now.unix_ms(),
         cluster: map.cluster,

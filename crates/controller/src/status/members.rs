@@ -1,6 +1,7 @@
 //! What is said about each member, with what to do if something is to be done.
 
 use super::{MemberState, MemberStatus, View, ms_between};
+use crate::clock::{is_far, shown};
 use crate::peer::{Contact, Peer, Standing};
 use cluster::{Member, MemberReport, NodeId, Partition};
 
@@ -23,6 +24,14 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
             n => detail.push_str(&format!("; it still forgets what it held of {n} partitions")),
         }
     }
+    let clock = match member {
+        Member::Node(_) => peer.clock.as_ref().and_then(|sample| view.clock.behind(sample)),
+        Member::Switch(_) => None,
+    };
+    if let Some(off) = clock.filter(|off| is_far(*off)) {
+        let off = shown(off);
+        detail.push_str(&format!("; its clock is {off} the cluster's, which it goes by: set it"));
+    }
     Some(MemberStatus {
         member,
         endpoint,
@@ -32,6 +41,7 @@ pub(super) fn member_status(view: &View<'_>, member: Member, peer: &Peer) -> Opt
         revision: peer.revision(),
         heard_ms_ago: peer.heard.map(|at| ms_between(at, view.now)),
         lease_ms_left: ms_between(view.now, peer.granted.over_at()),
+        clock_ahead_ms: clock.map(|ahead| ahead.0 / 1_000_000),
     })
 }
 
@@ -79,7 +89,10 @@ fn describe(view: &View<'_>, member: Member, peer: &Peer) -> (MemberState, Strin
         Standing::Accepted => {
             let installed = peer.revision();
             let detail = if peer.stuck {
-                format!("it was given revision {revision} and reports {installed}: see its log")
+                format!(
+                    "it was given revision {revision} and reports {installed}: the log of \
+                     its process says why, which goes to its standard error"
+                )
             } else {
                 format!("it has revision {installed}, revision {revision} is on its way")
             };

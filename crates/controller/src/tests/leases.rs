@@ -208,7 +208,11 @@ fn a_node_that_cannot_install_what_it_is_given_loses_its_lease_and_then_its_seat
     let now = world.now;
     world.controller.create_keyspace(now, hash("b", 1, 1)).unwrap();
     world.live_for(Duration::from_secs(1));
-    assert!(world.detail_of(node(3)).contains("see its log"), "{}", world.detail_of(node(3)));
+    assert!(
+        world.detail_of(node(3)).contains("the log of its process"),
+        "{}",
+        world.detail_of(node(3))
+    );
     world.live_until_replicated();
     assert_eq!(world.seats()[3], 0);
     world.member(node(3)).stuck = false;
@@ -271,7 +275,7 @@ fn a_life_that_is_over_has_no_use_for_its_lease() {
     let lease = order.lease.unwrap();
     assert_ne!(lease.life, world.members[&node(0)].tenure.life());
     assert_ne!(lease.life, Life::default());
-    let silent = Order { install: None, lease: Some(lease), hot: None };
+    let silent = Order { lease: Some(lease), ..Order::default() };
     world.deliver(node(0), silent);
     assert!(!world.members[&node(0)].serves(world.now));
 }

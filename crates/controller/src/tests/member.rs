@@ -2,8 +2,9 @@
 //! and serves while its lease holds, by its own clock.
 
 use cluster::{
-    ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport, Order,
-    Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, SwitchCounters, Tenure,
+    ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport,
+    Order, Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, SwitchCounters,
+    Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,10 @@ pub(super) struct Obedient {
     pub(super) stuck: bool,
     /// Its clock goes this many thousandths of the controller's.
     pub(super) clock_permille: u64,
+    /// Milliseconds by which its clock was set forward (or back) since.
+    pub(super) clock_set_ms: i64,
+    /// How far it was told that the cluster's clock is ahead of its own, if it is a node.
+    pub(super) clock_told: Option<ClockAhead>,
     pub(super) store: StoreId,
     pub(super) cluster: Option<ClusterId>,
     pub(super) tenure: Tenure,
@@ -63,6 +68,8 @@ impl Obedient {
             cut_off: false,
             stuck: false,
             clock_permille: 1_000,
+            clock_set_ms: 0,
+            clock_told: None,
             store: StoreId(number),
             cluster: None,
             tenure: Tenure::new(Life(number * 1_000)),
@@ -88,7 +95,8 @@ impl Obedient {
 
     /// What its clock shows; it began long before the controller's.
     pub(super) fn clock(&self, now: Instant) -> Instant {
-        Instant(1_000_000_000_000 + now.0 / 1_000 * self.clock_permille)
+        let steady = 100_000_000_000_000 + now.0 / 1_000 * self.clock_permille;
+        Instant(steady.saturating_add_signed(self.clock_set_ms * 1_000_000))
     }
 
     /// Its process is started anew.
@@ -99,7 +107,7 @@ impl Obedient {
             self.cluster = None;
         }
         self.past.push(Life(life));
-        (self.installed, self.claims) = (None, None);
+        (self.installed, self.claims, self.clock_told) = (None, None, None);
         self.hot = HotOrder::default();
         self.entered.clear();
     }
@@ -125,6 +133,8 @@ impl Obedient {
             }
             self.installed = Some(install.clone());
         }
+        let mine = order.clock.filter(|told| told.life == self.tenure.life());
+        self.clock_told = mine.map(|told| told.ahead).or(self.clock_told);
         if let Some(lease) = &order.lease {
             self.tenure.renew(self.cluster, self.revision(), lease);
         }
@@ -270,6 +280,7 @@ impl Obedient {
             waiting: 0,
             busy_us: 0,
             resources: Resources::default(),
+            clock: self.clock_told,
         }
     }
 }

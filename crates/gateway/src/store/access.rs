@@ -7,8 +7,8 @@
 //! starts anew.
 //!
 //! What time it is, the cluster alone decides: a value whose time has come is there until its
-//! partition's head has ended it, and then it is not. The gateway's own clock makes absolute times
-//! out of relative ones and says how long a value still has, and no more.
+//! partition's head has ended it, and then it is not. Times from now on are sent as such, and what
+//! is said of times rests on what nodes say that it is.
 
 use super::errors::{Answer, not_read, not_written};
 use super::{Store, limits};

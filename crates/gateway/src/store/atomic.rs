@@ -9,7 +9,6 @@ use super::Store;
 use super::access::{CONTENDED, TRIES_MAX, pause};
 use super::big::Looked;
 use super::errors::{Answer, not_read, not_written};
-use super::expiry::now_ms;
 use super::limits;
 use crate::Reply;
 use crate::command::Keyed;
@@ -22,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use wire::expiry::{TIME_MAX, is_span};
 use wire::{BATCH_BYTES_MAX, BATCH_STEPS_MAX};
 
 /// Keys that a client watches, with the version that each had then; 0 if it had no value.
@@ -103,14 +103,12 @@ impl View {
     ) -> Answer<()> {
         let expiry_ms = match expiry {
             Expiry::Never => 0,
-            Expiry::AtMs(at) => at.max(1),
-            Expiry::In(span) => {
-                let span = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-                u64::try_from(now_ms()).unwrap_or(0).saturating_add(span)
-            }
+            Expiry::AtMs(at) => at.clamp(1, TIME_MAX),
+            // As the batch will say it: the cluster makes a time of it.
+            Expiry::In(after) => client::span_of(after),
             Expiry::Keep => self.get(space, key).await?.map_or(0, |found| found.expiry_ms),
         };
-        self.write(key, Some(Value { value: value.to_vec(), version: 0, expiry_ms, big: false }));
+        self.write(key, Some(Value { value: value.to_vec(), expiry_ms, ..Value::default() }));
         Ok(())
     }
 
@@ -124,7 +122,10 @@ impl View {
         let outcomes = space.mget(keys).await;
         let mut cells = self.cells();
         for (key, outcome) in keys.iter().zip(outcomes) {
-            let whole = |found: &Option<Value>| found.as_ref().is_none_or(|found| !found.big);
+            // Of one that goes some day it must be known what time it is.
+            let whole = |found: &Option<Value>| {
+                found.as_ref().is_none_or(|found| !found.big && found.expiry_ms == 0)
+            };
             if let Some(found) = outcome.done().filter(whole) {
                 cells.keys.entry(key.clone()).or_default().found = Some(found);
             }
@@ -317,7 +318,11 @@ fn does_something(step: &Step<'_>) -> bool {
 }
 
 fn expiry_of(value: &Value) -> Expiry {
-    if value.expiry_ms == 0 { Expiry::Never } else { Expiry::AtMs(value.expiry_ms) }
+    match value.expiry_ms {
+        0 => Expiry::Never,
+        span if is_span(span) => Expiry::In(Duration::from_millis(span & TIME_MAX)),
+        at_ms => Expiry::AtMs(at_ms),
+    }
 }
 
 /// Why a batch had no effect. Clients of Redis Cluster know the first word of one.

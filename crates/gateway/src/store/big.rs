@@ -58,14 +58,6 @@ impl Looked {
         }
     }
 
-    /// Absolute expiry in Unix milliseconds; 0 for never.
-    pub(super) fn expiry_ms(&self) -> u64 {
-        match self {
-            Self::Stored(found) => found.expiry_ms,
-            Self::Noted(found) => found.expiry_ms,
-        }
-    }
-
     /// Whether most of it is still to be read.
     pub(super) fn is_long(&self) -> bool {
         matches!(self, Self::Stored(found) if found.is_long())
@@ -77,10 +69,10 @@ impl Looked {
             Self::Stored(found) => found,
             Self::Noted(found) => return Ok(found),
         };
-        let Download { version, expiry_ms, .. } = found;
+        let Download { version, expiry_ms, now_ms, .. } = found;
         let big = found.is_long();
         let piece = if big { None } else { found.piece().await.into_result().map_err(not_read)? };
-        Ok(Value { value: piece.unwrap_or_default(), version, expiry_ms, big })
+        Ok(Value { value: piece.unwrap_or_default(), version, expiry_ms, now_ms, big })
     }
 }
 

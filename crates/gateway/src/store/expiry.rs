@@ -8,6 +8,9 @@ use crate::Reply;
 use crate::command::Keyed;
 use bytes::Bytes;
 use client::{Expiry, Value};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+use wire::expiry::{TIME_MAX, is_span};
 
 /// How an argument says a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,33 +21,87 @@ pub(super) struct When {
     pub(super) from_now: bool,
 }
 
+/// Later than any present: a span up to the end of 64 bits less this is one that Redis takes, too.
+const NOW_MAX: i64 = 1 << 43;
+
 impl When {
     pub(super) const EX: Self = Self { seconds: true, from_now: true };
     pub(super) const PX: Self = Self { seconds: false, from_now: true };
     pub(super) const EXAT: Self = Self { seconds: true, from_now: false };
     pub(super) const PXAT: Self = Self { seconds: false, from_now: false };
 
-    /// The time in Unix milliseconds, which may be long ago.
-    fn at(self, command: Keyed, argument: &[u8], now_ms: i64) -> Answer<i64> {
+    /// The milliseconds that it says, from now or from 1970; they may be negative.
+    fn ms(self, command: Keyed, argument: &[u8]) -> Answer<i64> {
         let number = integer(argument).ok_or(NOT_AN_INTEGER)?;
         let ms = if self.seconds { number.checked_mul(1000) } else { Some(number) };
-        let at = if self.from_now { ms.and_then(|ms| ms.checked_add(now_ms)) } else { ms };
-        at.ok_or_else(|| expire_time(command))
+        let most = if self.from_now { i64::MAX - NOW_MAX } else { i64::MAX };
+        ms.filter(|ms| *ms <= most).ok_or_else(|| expire_time(command))
     }
 
-    /// The expiry that SET and the like give a value: after 1970, and from now on after now.
-    pub(super) fn of_value(self, command: Keyed, argument: &[u8]) -> Answer<u64> {
-        let at = self.at(command, argument, now_ms())?;
-        let said = integer(argument).ok_or(NOT_AN_INTEGER)?;
-        u64::try_from(at).ok().filter(|at| *at > 0 && said > 0).ok_or_else(|| expire_time(command))
+    /// The expiry that SET and the like give a value: after 1970, or after now.
+    pub(super) fn of_value(self, command: Keyed, argument: &[u8]) -> Answer<Expiry> {
+        let ms = self.ms(command, argument)?;
+        let ms = u64::try_from(ms).ok().filter(|ms| *ms > 0);
+        ms.map(|ms| self.expiry(ms)).ok_or_else(|| expire_time(command))
+    }
+
+    fn expiry(self, ms: u64) -> Expiry {
+        if self.from_now { Expiry::In(Duration::from_millis(ms)) } else { Expiry::AtMs(ms) }
     }
 }
 
-/// The wall clock in Unix milliseconds.
-#[expect(clippy::disallowed_methods, reason = "the gateway is at the rim, and times are its own")]
-pub(super) fn now_ms() -> i64 {
+/// What is known of the cluster's clock. The gateway's own is only a way to go on from there.
+#[derive(Debug, Default)]
+pub(super) struct ClusterClock {
+    /// Milliseconds by which the cluster's is ahead; meaningless until it is known.
+    ahead_ms: AtomicI64,
+    is_known: AtomicBool,
+}
+
+/// Milliseconds by which clocks may differ before that is worth a warning.
+const OFF_MAX_MS: u64 = 10_000;
+
+impl ClusterClock {
+    /// A node has said what time it is; 0 if none has.
+    pub(super) fn hear(&self, now_ms: u64) {
+        let Ok(now_ms @ 1..) = i64::try_from(now_ms) else { return };
+        let ahead_ms = now_ms.saturating_sub(own_ms());
+        let before_ms = self.ahead_ms.swap(ahead_ms, Ordering::Relaxed);
+        let known = self.is_known.swap(true, Ordering::Relaxed);
+        let is_news = !known || ahead_ms.abs_diff(before_ms) > OFF_MAX_MS;
+        if is_news && ahead_ms.unsigned_abs() > OFF_MAX_MS {
+            let (own_ahead_s, unset) = (ahead_ms.saturating_neg() / 1000, "EXAT, PXAT, EXPIREAT");
+            tracing::warn!(
+                own_ahead_s,
+                "the clock of this machine is off the cluster's: times from now on are right, and \
+                 the absolute ones of {unset} and PEXPIREAT count by the cluster's clock"
+            );
+        }
+    }
+
+    /// What time it is; `None` as long as no node has said so.
+    fn now_ms(&self) -> Option<i64> {
+        let known = self.is_known.load(Ordering::Relaxed);
+        known.then(|| own_ms().saturating_add(self.ahead_ms.load(Ordering::Relaxed)))
+    }
+}
+
+/// This machine's wall clock in Unix milliseconds.
+#[expect(clippy::disallowed_methods, reason = "the gateway is at the rim, and counts on from it")]
+fn own_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The milliseconds that a value has left at that time; `None` for ever.
+fn left_ms(expiry_ms: u64, now_ms: i64) -> Option<i64> {
+    let ms = i64::try_from(expiry_ms & TIME_MAX).unwrap_or(i64::MAX);
+    match expiry_ms {
+        0 => None,
+        // What a transaction is about to write.
+        _ if is_span(expiry_ms) => Some(ms),
+        _ => Some(ms.saturating_sub(now_ms)),
+    }
 }
 
 /// What EXPIRE and its kin may demand of the expiry that is there.
@@ -83,18 +140,25 @@ impl Demands {
         Ok(demands)
     }
 
-    /// Whether they hold for a value with that expiry (0: none, which counts as later than any).
-    fn hold(&self, expiry_ms: u64, at: i64) -> bool {
-        let at = u64::try_from(at).unwrap_or(0);
-        let never = expiry_ms == 0;
-        !(self.none && !never
-            || self.some && never
-            || self.later && (never || at <= expiry_ms)
-            || self.earlier && !never && at >= expiry_ms)
+    /// Whether they hold for a value that has so many milliseconds left (`None`: it stays, which
+    /// counts as later than any), and would have `next` instead.
+    fn hold(&self, left: Option<i64>, next: i64) -> bool {
+        let stays = left.is_none();
+        !(self.none && !stays
+            || self.some && stays
+            || self.later && left.is_none_or(|left| next <= left)
+            || self.earlier && left.is_some_and(|left| next >= left))
     }
 }
 
 impl Store {
+    /// What time it is in the cluster, as far as this or an earlier answer said.
+    pub(super) fn now_ms(&self, found: &Value) -> Option<i64> {
+        self.clock.hear(found.now_ms);
+        let said = i64::try_from(found.now_ms).ok().filter(|now| *now > 0);
+        said.or_else(|| self.clock.now_ms())
+    }
+
     /// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
     pub(super) async fn expire(
         &self,
@@ -105,14 +169,19 @@ impl Store {
         options: &[Bytes],
     ) -> Answer {
         let demands = Demands::parse(options)?;
-        let now = now_ms();
-        let at = when.at(command, time, now)?;
+        let ms = when.ms(command, time)?;
         self.update_unread(key, |found| {
-            if !found.is_some_and(|found| demands.hold(found.expiry_ms, at)) {
+            let Some(found) = found else { return Ok((Change::None, Reply::Integer(0))) };
+            let known = if when.from_now { Some(0) } else { self.now_ms(found) };
+            let now_ms = self.now_ms(found).unwrap_or_else(own_ms);
+            let next = if when.from_now { ms } else { ms.saturating_sub(now_ms) };
+            if !demands.hold(left_ms(found.expiry_ms, now_ms), next) {
                 return Ok((Change::None, Reply::Integer(0)));
             }
-            let change = match u64::try_from(at) {
-                Ok(at_ms) if at > now => Change::Expire(Expiry::AtMs(at_ms)),
+            // Of a time that may be over, the cluster decides.
+            let is_over = known.is_some_and(|now_ms| ms <= now_ms);
+            let change = match u64::try_from(ms) {
+                Ok(ms) if !is_over => Change::Expire(when.expiry(ms)),
                 Ok(_) | Err(_) => Change::Delete,
             };
             Ok((change, Reply::Integer(1)))
@@ -135,13 +204,11 @@ impl Store {
 
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
     pub(super) async fn time_left(&self, key: &[u8], shown_as: When) -> Answer {
-        let Some(found) = self.look(key).await? else { return Ok(Reply::Integer(-2)) };
-        if found.expiry_ms() == 0 {
-            return Ok(Reply::Integer(-1));
-        }
-        let at = i64::try_from(found.expiry_ms()).unwrap_or(i64::MAX);
+        let Some(found) = self.look_at(key).await? else { return Ok(Reply::Integer(-2)) };
+        let now_ms = self.now_ms(&found).unwrap_or_else(own_ms);
+        let Some(left) = left_ms(found.expiry_ms, now_ms) else { return Ok(Reply::Integer(-1)) };
         // Still there, though its time has come: the cluster will say so in a moment.
-        let ms = if shown_as.from_now { at.saturating_sub(now_ms()).max(0) } else { at };
+        let ms = if shown_as.from_now { left.max(0) } else { left.saturating_add(now_ms) };
         Ok(Reply::Integer(if shown_as.seconds { ms.saturating_add(500) / 1000 } else { ms }))
     }
 }

@@ -3,7 +3,7 @@
 use super::access::Change;
 use super::big::WHOLE_MAX;
 use super::errors::{Answer, SYNTAX, not_read};
-use super::expiry::{When, now_ms};
+use super::expiry::When;
 use super::{Store, limits};
 use crate::Reply;
 use crate::command::Keyed;
@@ -132,7 +132,7 @@ pub(super) fn set_terms(options: &[Bytes]) -> Answer<(Condition<'_>, bool, Expir
     let expiry = match life {
         None | Some(Life::Persist) => Expiry::Never,
         Some(Life::Keep) => Expiry::Keep,
-        Some(Life::Until(when, time)) => Expiry::AtMs(when.of_value(Keyed::Set, time)?),
+        Some(Life::Until(when, time)) => when.of_value(Keyed::Set, time)?,
     };
     Ok((condition, get, expiry))
 }
@@ -202,7 +202,7 @@ impl Store {
         time: &[u8],
         value: &[u8],
     ) -> Answer {
-        let expiry = Expiry::AtMs(when.of_value(command, time)?);
+        let expiry = when.of_value(command, time)?;
         self.put(key, value, expiry).await.map(|()| Reply::OK)
     }
 
@@ -219,20 +219,21 @@ impl Store {
         let Some(life) = Options::parse(Keyed::GetEx, arguments)?.life else {
             return self.get_value(key).await;
         };
-        let now_ms = u64::try_from(now_ms()).unwrap_or(0);
         self.update(key, |found| {
-            let until_ms = match life {
+            let until = match life {
                 // Of a time that is wrong, Redis says nothing where there is no value.
                 Life::Until(when, time) if found.is_some() => {
                     Some(when.of_value(Keyed::GetEx, time)?)
                 }
                 Life::Keep | Life::Persist | Life::Until(..) => None,
             };
-            let change = match (found, until_ms) {
+            let now_ms = found.and_then(|found| self.now_ms(found));
+            let now_ms = now_ms.and_then(|now| u64::try_from(now).ok()).unwrap_or(0);
+            let change = match (found, until) {
                 (None, _) | (Some(Value { expiry_ms: 0, .. }), None) => Change::None,
                 (Some(_), None) => Change::Expire(Expiry::Never),
-                (Some(_), Some(at_ms)) if at_ms > now_ms => Change::Expire(Expiry::AtMs(at_ms)),
-                (Some(_), Some(_)) => Change::Delete,
+                (Some(_), Some(Expiry::AtMs(at_ms))) if at_ms <= now_ms => Change::Delete,
+                (Some(_), Some(until)) => Change::Expire(until),
             };
             Ok((change, value_or_null(found)))
         })

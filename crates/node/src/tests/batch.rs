@@ -18,7 +18,7 @@ fn check(key: &[u8], condition: Condition) -> Step<'_> {
 }
 
 impl Chain {
-    fn batch(&mut self, steps: &[Step<'_>]) -> u64 {
+    pub(super) fn batch(&mut self, steps: &[Step<'_>]) -> u64 {
         let seq = self.next();
         self.batch_again(seq, steps);
         seq
@@ -32,7 +32,7 @@ impl Chain {
     }
 
     /// The only reply: its code, its version, and the step that failed.
-    fn batch_reply(&mut self) -> (Code, u64, u8) {
+    pub(super) fn batch_reply(&mut self) -> (Code, u64, u8) {
         let reply = self.only_reply();
         assert_eq!(reply.op, Op::BatchReply);
         if !reply.code.is_decided() {

@@ -198,7 +198,7 @@ fn a_reader_answers_from_its_copy_no_older_than_the_switch_asks_for() {
     for reader in [0, READER] {
         let reply = chain.get_hot(reader, version, STAY);
         assert_eq!((reply.code, reply.version), (Code::Ok, version));
-        assert_eq!(reply.payload[8..], *b"2");
+        assert_eq!(reply.payload[wire::GetReplyBody::LEN..], *b"2");
         assert_eq!(reply.header.hop_flags & hop_flag::NEWEST, 0, "it vouches for nothing");
         let reply = chain.get_hot(reader, version + 1, STAY);
         assert_eq!((reply.code, reply.header.stay()), (Code::NotHere, STAY));

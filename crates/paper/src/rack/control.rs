@@ -86,7 +86,7 @@ impl Rack {
         self.pump_controller();
     }
 
-    fn order_switch(&mut self, Order { install, lease, hot }: &Order) {
+    fn order_switch(&mut self, Order { install, lease, hot, .. }: &Order) {
         if let Some(Install::Tables(tables)) = install {
             self.switch.install(tables).expect("tables of a sound map");
         }
@@ -101,7 +101,7 @@ impl Rack {
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
-    fn order_node(&mut self, node: NodeId, Order { install, lease, hot }: &Order) {
+    fn order_node(&mut self, node: NodeId, Order { install, clock, lease, hot }: &Order) {
         let now = self.now;
         let Some(server) = self.nodes.get_mut(usize::from(node.0)) else { return };
         let machine = &mut server.machine;
@@ -109,6 +109,9 @@ impl Rack {
             && machine.engine().store_id() == assignment.store
         {
             machine.install(now, assignment);
+        }
+        if let Some(clock) = clock {
+            machine.set_clock(clock);
         }
         if let Some(lease) = lease {
             machine.renew(lease);

@@ -13,12 +13,10 @@ use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_
 use crate::net::{Overflow, Received, Socket};
 use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{
-    Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, Resources, StoreId,
+    Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, Resources, StoreId, ToldClock,
 };
-use limits::Memory;
+use limits::{Memory, busy_us};
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike as _;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
@@ -96,6 +94,7 @@ pub struct ShardSnapshot {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) install: Option<Arc<Assignment>>,
+    pub(super) clock: Option<ToldClock>,
     pub(super) lease: Option<Lease>,
     pub(super) hot: Option<Arc<HotOrder>>,
 }
@@ -289,13 +288,6 @@ fn join(shards: Vec<ShardSnapshot>) -> Result<NodeSnapshot, MailError> {
     Ok(NodeSnapshot { at, report, shards })
 }
 
-/// Microseconds of processor time that this thread has used.
-fn busy_us() -> u64 {
-    let used = getrusage(UsageWho::RUSAGE_THREAD)
-        .map(|usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds());
-    used.ok().and_then(|micros| u64::try_from(micros).ok()).unwrap_or(0)
-}
-
 /// Identity of the memory of all shards together, so that one shard without its memory shows.
 fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
     StoreId(stores.fold(0, |hash, store| mix(hash ^ store.0)))
@@ -374,9 +366,12 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_command(&mut self, now: Instant, command: Command) {
         self.look(now);
-        let Command { wanted: Wanted { install, lease, hot }, answer } = command;
+        let Command { wanted: Wanted { install, clock, lease, hot }, answer } = command;
         if let Some(assignment) = install {
             self.node.install(now, &assignment);
+        }
+        if let Some(clock) = clock {
+            self.node.set_clock(&clock);
         }
         if let Some(lease) = lease {
             self.node.renew(&lease);

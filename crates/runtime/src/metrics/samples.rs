@@ -4,7 +4,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::metric::{Kind, Metric};
@@ -24,6 +24,7 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Number(u64),
+    Real(f64),
     Distribution(Distribution),
 }
 
@@ -96,6 +97,13 @@ impl Sample {
         Self { labels, value: Value::Number(value) }
     }
 
+    /// A value in a base unit, which need not be whole.
+    #[must_use]
+    pub fn real<const N: usize>(labels: [impl Into<String>; N], value: f64) -> Self {
+        let labels = labels.into_iter().map(Into::into).collect();
+        Self { labels, value: Value::Real(value) }
+    }
+
     /// What a histogram has counted, with its label values.
     #[must_use]
     pub fn distribution<const N: usize>(
@@ -111,7 +119,11 @@ impl Sample {
             (Kind::Counter, Value::Number(value)) => {
                 encoder.encode_counter::<NoLabelSet, _, u64>(value, None)
             }
+            (Kind::Counter, Value::Real(value)) => {
+                encoder.encode_counter::<NoLabelSet, f64, u64>(value, None)
+            }
             (Kind::Gauge, Value::Number(value)) => encoder.encode_gauge(value),
+            (Kind::Gauge, Value::Real(value)) => encoder.encode_gauge(value),
             (Kind::Histogram, Value::Distribution(Distribution { buckets, sum })) => {
                 let count = buckets.iter().map(|(_, count)| count).sum();
                 encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
@@ -131,7 +143,10 @@ impl Collector for Samples {
                 Kind::Gauge => MetricType::Gauge,
                 Kind::Histogram => MetricType::Histogram,
             };
-            let mut family = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            let unit = metric.unit.map(|unit| Unit::Other(unit.to_owned()));
+            let name = metric.unit.and_then(|unit| metric.name.strip_suffix(unit));
+            let name = name.and_then(|name| name.strip_suffix('_')).unwrap_or(metric.name);
+            let mut family = encoder.encode_descriptor(name, metric.help, unit.as_ref(), kind)?;
             for sample in samples {
                 let labels = metric.labels.iter().copied().zip(sample.labels.iter().cloned());
                 let labels: Vec<(&str, String)> = labels.collect();
@@ -149,6 +164,7 @@ mod tests {
     const TIMES: Metric = Metric {
         name: "keyway_times",
         kind: Kind::Histogram,
+        unit: None,
         labels: &["of"],
         help: "How long it took.",
     };

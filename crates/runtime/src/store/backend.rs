@@ -29,7 +29,7 @@ pub use redis::RedisBackend;
 pub use sight::{TRIES_MAX, TRY_EVERY};
 pub use url::{BackendUrl, NoBackendUrl};
 
-use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use cluster::{ClockAhead, KeyspaceId, Match, PartitionId, StoreId};
 use node::engine::memory::{Cursor, MemoryEngine};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
 use scan::Seen;
@@ -213,6 +213,10 @@ impl<B: Backend> Engine for BackendEngine<B> {
     fn fetch_ahead(&mut self, keys: &[KeyRef<'_>]) {
         let wanted = keys.iter().filter_map(|key| self.wanted(key)).collect();
         self.fetch(wanted);
+    }
+
+    fn set_clock(&mut self, ahead: ClockAhead) {
+        self.sight.get_mut().backend_mut().set_clock(ahead);
     }
 
     fn name_keyspace(&mut self, keyspace: KeyspaceId, name: &str) {

@@ -6,6 +6,7 @@ use runtime::admin::Admin;
 use runtime::driver::SwitchDriver;
 use runtime::roles::Roles;
 use runtime::up::Embedded;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
@@ -27,7 +28,10 @@ const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 27] = [
+const NODE_METRICS: [Metric; 31] = [
+    metric::NODE_ROOM,
+    metric::NODE_MEMORY_BYTES,
+    metric::NODE_UPLOAD_BYTES,
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -44,8 +48,9 @@ const NODE_METRICS: [Metric; 27] = [
     metric::NODE_UPLOADS,
     metric::NODE_PENDING,
     metric::NODE_SESSIONS,
+    metric::NODE_SESSIONS_FORGOTTEN,
     metric::NODE_SYNCS,
-    metric::NODE_BUSY_MICROS,
+    metric::NODE_CPU_SECONDS,
     metric::NODE_WAITING,
     metric::NODE_PARTITIONS,
     metric::NODE_HOT_KEYS,
@@ -55,6 +60,19 @@ const NODE_METRICS: [Metric; 27] = [
     metric::NODE_HOT_READS,
     metric::NODE_HOT_COPIES_SENT,
     metric::NODE_LEASED,
+];
+
+/// What every process tells.
+const PROGRAM_METRICS: [Metric; 9] = [
+    metric::BUILD_INFO,
+    metric::ROLE_UP,
+    metric::PROCESS_CPU_SECONDS,
+    metric::PROCESS_OPEN_FDS,
+    metric::PROCESS_MAX_FDS,
+    metric::PROCESS_THREADS,
+    metric::PROCESS_VIRTUAL_MEMORY_BYTES,
+    metric::PROCESS_RESIDENT_MEMORY_BYTES,
+    metric::PROCESS_START_TIME_SECONDS,
 ];
 
 const CONTROLLER_METRICS: [Metric; 8] = [
@@ -68,9 +86,12 @@ const CONTROLLER_METRICS: [Metric; 8] = [
     metric::CONTROLLER_HOT_KEYS,
 ];
 
-/// These have samples only while something is copied, or keys are hot.
-const COPY_METRICS: [Metric; 4] = [
-    metric::CONTROLLER_COPY_PERMILLE,
+/// These have samples only while something is copied, or keys are hot, or with a limit or a disk.
+const COPY_METRICS: [Metric; 7] = [
+    metric::NODE_MEMORY_MAX_BYTES,
+    metric::NODE_DISK_FREE_BYTES,
+    metric::NODE_DISK_FLOOR_BYTES,
+    metric::CONTROLLER_COPY_RATIO,
     metric::CONTROLLER_COPY_BYTES,
     metric::SWITCH_HOT_READS,
     metric::SWITCH_HOT_WRITES,
@@ -124,6 +145,7 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
     assert!(answer.body.ends_with("# EOF\n"));
     let all = SWITCH_METRICS.iter().chain(&NODE_METRICS).chain(&CONTROLLER_METRICS);
     let all = all.chain(&PROCESS_METRICS);
+    let all = all.chain(&PROGRAM_METRICS);
     all.clone().for_each(|metric| assert_exposed(&answer.body, metric));
     let copies = COPY_METRICS.iter().map(|metric| format!("# TYPE {} ", metric.name));
     copies.for_each(|header| assert!(answer.body.contains(&header), "{}", answer.body));
@@ -136,6 +158,80 @@ fn every_metric_of_every_role_is_exposed_and_no_other() {
     assert!(answer.body.contains("keyway_controller_members_ready{role=\"node\"} 3\n"));
     assert!(answer.body.contains("keyway_switch_leased{} 1\n"));
     assert!(answer.body.contains("keyway_node_leased{node=\"3\"} 1\n"));
+    for role in ["switch", "node-1", "node-3", "controller"] {
+        let sample = format!("keyway_role_up{{role=\"{role}\"}} 1\n");
+        assert!(answer.body.contains(&sample), "{sample} in {}", answer.body);
+    }
+    assert_eq!(complaints(&answer.body), Vec::<String>::new());
+}
+
+/// What `promtool check metrics` and the conventions of Prometheus have against a page.
+fn complaints(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut heads: BTreeMap<&str, (String, bool)> = BTreeMap::new();
+    for line in page.lines() {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|it| it.split_once(' ')) {
+            if heads.insert(name, (kind.to_owned(), false)).is_some() {
+                found.push(format!("{name} is there twice"));
+            }
+            if !page.contains(&format!("# HELP {name} ")) {
+                found.push(format!("{name} has no help"));
+            }
+            let base = ["seconds", "bytes", "ratio"].into_iter().find(|unit| name.ends_with(unit));
+            let unit = base.map(|unit| format!("# UNIT {name} {unit}"));
+            if unit.is_some_and(|unit| !page.lines().any(|line| line == unit)) {
+                found.push(format!("{name} does not say its unit"));
+            }
+            let last = name.rsplit('_').next().unwrap();
+            let wrong = ["total", "ms", "us", "micros", "millis", "permille", "percent", "count"];
+            if wrong.contains(&last) {
+                found.push(format!("{name} ends in {last}"));
+            }
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let suffixes = ["_total", "_bucket", "_sum", "_count"];
+            let base = suffixes.into_iter().find_map(|it| name.strip_suffix(it));
+            let family = [Some(name), base].into_iter().flatten().find(|it| heads.contains_key(it));
+            let Some(family) = family else {
+                found.push(format!("{name} has no type"));
+                continue;
+            };
+            let (kind, _) = heads.get_mut(family).unwrap();
+            if (kind == "counter") != name.ends_with("_total") {
+                found.push(format!("{name} is a {kind}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_lint_complains_of_what_promtool_complains_of() {
+    let page = "# HELP a_ms A.\n# TYPE a_ms gauge\na_ms{} 1\n# TYPE b counter\nb{} 1\nc 2\n\
+                # HELP d_seconds D.\n# TYPE d_seconds gauge\nd_seconds{} 1\n";
+    let found = complaints(page);
+    let expected = [
+        "a_ms ends in ms",
+        "b has no help",
+        "b is a counter",
+        "c has no type",
+        "d_seconds does not say its unit",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_process_is_ready_when_its_roles_have_leases() {
+    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1), None).unwrap();
+    let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
+    let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
+    assert_eq!(get(admin.local(), "/healthz").status, 200);
+    let answer = get(admin.local(), "/readyz");
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("the switch has no lease"), "{}", answer.body);
+    let cluster = Embedded::start(&in_memory()).unwrap();
+    let answer = get(cluster.admin(), "/readyz");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "{\"status\":\"ready\"}"));
 }
 
 #[test]

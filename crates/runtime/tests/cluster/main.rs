@@ -7,6 +7,8 @@ mod embedded;
 #[cfg(test)]
 mod hints;
 #[cfg(test)]
+mod json;
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod servers;

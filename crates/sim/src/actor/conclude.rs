@@ -17,7 +17,8 @@ impl What {
             | Self::Many(_)
             | Self::Scan { .. }
             | Self::Count { .. } => false,
-            Self::One(..) | Self::Big(_) | Self::Writes(_) | Self::Batch(_) => true,
+            Self::One(..) | Self::Big(_) | Self::Lock(_) => true,
+            Self::Writes(_) | Self::Batch(_) => true,
         }
     }
 }
@@ -103,7 +104,7 @@ impl Actor {
             // Only a client that went away does not go on. What became of its manifest is unknown.
             What::Big(Step::Seal { key, kind, .. }) => history.record(&key, op(kind, 0)),
             // How many keys there are the nodes are asked in the end, beside their disks.
-            What::Big(_) | What::Count => {}
+            What::Big(_) | What::Count | What::Lock(_) => {}
             What::Scan(scan) => {
                 let Some(Reply::Range(entries)) = reply else { return };
                 for (key, kind, version) in scan.reads(entries, history) {

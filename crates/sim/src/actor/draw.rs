@@ -6,6 +6,7 @@ use super::many::wide_keys;
 use super::{Actor, Ask, Asked, ORDERED_KEYS, What};
 use crate::check::{Key, OpKind, Scan};
 use crate::options::Load;
+use crate::world::TIME_ERROR_MS;
 use client::{Expect, Expiry, New, Request};
 use std::ops::Bound;
 
@@ -44,6 +45,9 @@ impl Actor {
     /// Starts a request, drawn from all kinds.
     pub(super) fn start(&mut self, ask: &mut Ask<'_>) {
         self.started += 1;
+        if self.lock_percent > 0 && self.rng.chance(self.lock_percent, 100) && self.lock(ask) {
+            return;
+        }
         if self.plain_percent > 0 && self.rng.chance(self.plain_percent, 100) {
             return self.plain(ask);
         }
@@ -207,6 +211,7 @@ impl Actor {
             | What::Writes(_)
             | What::Batch(_)
             | What::Big(_)
+            | What::Lock(_)
             | What::Scan(_)
             | What::Count => hashed,
         };
@@ -248,11 +253,13 @@ impl Actor {
     }
 
     /// Now and then a value that goes by itself; not where it would be scanned, since a scan leaves
-    /// out a value whose time has come without waiting for its tombstone.
+    /// out a value whose time has come without waiting for its tombstone. With the latest time at
+    /// which it may go.
     pub(super) fn draw_expiry(&mut self, ask: &Ask<'_>, key: &Key) -> (Expiry, u64) {
-        if !key.ordered && !is_crowded(key) && self.rng.chance(1, 5) {
+        let may = self.lock_percent == 0 && !key.ordered && !is_crowded(key);
+        if may && self.rng.chance(1, 5) {
             let at = ask.now.unix_ms() + 1 + self.rng.below(400);
-            (Expiry::AtMs(at), at)
+            (Expiry::AtMs(at), at + TIME_ERROR_MS)
         } else {
             (Expiry::Never, 0)
         }

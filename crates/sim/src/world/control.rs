@@ -191,7 +191,7 @@ impl World {
     /// A member carries an order out.
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
-        let Order { install, lease, hot } = &*mandate.order;
+        let Order { install, clock, lease, hot } = &*mandate.order;
         match role {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));
@@ -228,6 +228,9 @@ impl World {
                         && machine.engine().store_id() == assignment.store
                     {
                         machine.install(local, assignment);
+                    }
+                    if let Some(clock) = clock {
+                        machine.set_clock(clock);
                     }
                     if let Some(lease) = lease {
                         machine.renew(lease);

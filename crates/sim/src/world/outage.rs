@@ -110,6 +110,7 @@ fn options(seed: u64) -> Options {
         sync_delay_max: Duration::from_micros(200),
         clock_rate_max_percent: cluster::CLOCK_RATE_MAX_PERCENT.into(),
         clock_skew_max: Duration::from_millis(20),
+        clock_steps: false,
         load: Load {
             clients: 2,
             in_flight: 8,
@@ -124,6 +125,7 @@ fn options(seed: u64) -> Options {
             reads_percent: 0,
             focus_percent: 0,
             fresh_percent: 0,
+            lock_percent: 0,
             blind: false,
             assisted: false,
             by_hints: false,

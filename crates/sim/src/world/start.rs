@@ -89,6 +89,9 @@ impl World {
             return;
         }
         self.note(format_args!("{role} starts"));
+        if self.options.clock_steps {
+            self.set_clock(role);
+        }
         let life = Life(self.rng.next_u64());
         let process = self.process_mut(role);
         (process.state, process.life) = (State::Up, life);
@@ -123,6 +126,33 @@ impl World {
         }
         for unit in self.units_of(role) {
             self.pump(unit);
+        }
+    }
+
+    /// Somebody has set the clock of a machine whose process was down. Not before the cluster has a
+    /// time of its own: of what is said of it, most has to be right.
+    fn set_clock(&mut self, role: Role) {
+        let told = |shard: &&Shard| {
+            shard.machine.as_ref().is_some_and(|machine| machine.clock().is_some())
+        };
+        let told = self.shards.iter().filter(told).count();
+        let most = told * 2 > self.shards.len();
+        let known = self.controller().is_some_and(Controller::knows_the_time);
+        let may = match role {
+            Role::Client(_) | Role::Switch(_) => true,
+            Role::Node(_) => known || most,
+            Role::Controller(_) => most,
+        };
+        if matches!(role, Role::Controller(_)) && !most && self.now != START {
+            self.note("nobody knows what time it is");
+            self.actors.iter_mut().for_each(Actor::lose_time);
+        }
+        let hours = [0, 0, 1, -1, 5, -20];
+        let hours = self.rng.below(6).try_into().ok().and_then(|at: usize| hours.get(at).copied());
+        let hours = hours.filter(|_| may).unwrap_or(0);
+        self.process_mut(role).clock.set(hours * 3_600_000);
+        if hours != 0 {
+            self.note(format_args!("the clock of {role} is {hours} hours ahead"));
         }
     }
 

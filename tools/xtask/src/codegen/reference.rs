@@ -1,6 +1,6 @@
 //! The layout as reference pages for people.
 
-use crate::layout::{Layout, MetricKind};
+use crate::layout::{Layout, MetricKind, Unit};
 use anyhow::Result;
 use std::fmt::Write;
 
@@ -41,14 +41,17 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
     for limit in &layout.limits {
         writeln!(out, "| `{}` | {} | {} |", limit.name, limit.value, limit.doc)?;
     }
-    out.push_str("\n## Metrics\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n");
+    out.push_str(
+        "\n## Metrics\n\n| name | kind | unit | labels | meaning |\n|---|---|---|---|---|\n",
+    );
     for m in &layout.metrics {
         let (name, suffix) = match m.kind {
             MetricKind::Counter => ("counter", "_total"),
             MetricKind::Gauge => ("gauge", ""),
             MetricKind::Histogram => ("histogram", ""),
         };
-        writeln!(out, "| `{}{suffix}` | {name} | {} | {} |", m.name, m.labels.join(", "), m.doc)?;
+        let (unit, labels) = (m.unit.map_or("", Unit::name), m.labels.join(", "));
+        writeln!(out, "| `{}{suffix}` | {name} | {unit} | {labels} | {} |", m.name, m.doc)?;
     }
     Ok(out)
 }

@@ -1,6 +1,6 @@
 //! The layout as Rust: constants, enums, header accessors, bodies, metric names.
 
-use crate::layout::{Body, Family, Field, Flags, Layout, MetricKind};
+use crate::layout::{Body, Family, Field, Flags, Layout, MetricKind, Unit};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -184,7 +184,8 @@ fn metrics(out: &mut String, layout: &Layout) -> Result<()> {
     writeln!(out, "\n/// Names of everything that a role counts.\npub mod metric {{")?;
     writeln!(out, "use crate::metric::{{Kind, Metric}};")?;
     for m in &layout.metrics {
-        let short = m.name.strip_prefix("keyway_").context("metrics begin with keyway_")?;
+        // Those of any process have the names that everybody gives them.
+        let short = m.name.strip_prefix("keyway_").unwrap_or(&m.name);
         let kind = match m.kind {
             MetricKind::Counter => "Counter",
             MetricKind::Gauge => "Gauge",
@@ -193,8 +194,11 @@ fn metrics(out: &mut String, layout: &Layout) -> Result<()> {
         writeln!(out, "/// {}\npub const {}: Metric = Metric {{", m.doc, short.to_uppercase())?;
         writeln!(
             out,
-            "name: {:?}, kind: Kind::{kind}, labels: &{:?}, help: {:?} }};",
-            m.name, m.labels, m.doc
+            "name: {:?}, kind: Kind::{kind}, unit: {:?}, labels: &{:?}, help: {:?} }};",
+            m.name,
+            m.unit.map(Unit::name),
+            m.labels,
+            m.doc
         )?;
     }
     writeln!(out, "}}")?;

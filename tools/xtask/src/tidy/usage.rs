@@ -32,7 +32,7 @@ fn names(layout: &Layout) -> Vec<String> {
     for family in layout.families.iter().filter(|f| f.name == "drop" || f.name == "code") {
         names.extend(family.values.iter().map(|v| format!("{}::{}", family.type_name, v.name)));
     }
-    let metrics = layout.metrics.iter().filter_map(|m| m.name.strip_prefix("keyway_"));
+    let metrics = layout.metrics.iter().map(|m| m.name.strip_prefix("keyway_").unwrap_or(&m.name));
     names.extend(metrics.map(str::to_uppercase));
     names.extend(layout.limits.iter().map(|limit| limit.name.clone()));
     names

@@ -159,7 +159,7 @@ impl Thread {
             Err(why) => {
                 // Said once, for it is asked again many times a second.
                 if self.failures.get(&member) != Some(&why) {
-                    tracing::info!(%member, why, "an order was not carried out");
+                    tracing::debug!(%member, why, "an order was not carried out");
                     self.failures.insert(member, why);
                 }
                 self.controller.handle_silence(now, member);
@@ -189,8 +189,13 @@ impl Thread {
     }
 
     fn log_decisions(&mut self) {
-        for Decision { saw, did, changed, .. } in self.controller.decisions_since(self.logged) {
-            tracing::info!(saw, did, changed, "decided");
+        let decisions = self.controller.decisions_since(self.logged);
+        for Decision { saw, did, changed, trouble, .. } in decisions {
+            if *trouble {
+                tracing::warn!(saw, did, "decided");
+            } else {
+                tracing::info!(saw, did, changed, "decided");
+            }
         }
         self.logged = self.controller.decisions_noted();
         while let Some(news) = self.controller.poll_hot_news() {

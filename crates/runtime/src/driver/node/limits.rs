@@ -1,5 +1,7 @@
 //! What a node may take of its machine, and how its shards share it.
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use node::MemoryLimit;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,4 +51,11 @@ impl Memory {
         };
         self.0.iter().enumerate().map(held).fold(0, u64::saturating_add)
     }
+}
+
+/// Microseconds of processor time that this thread has used.
+pub(super) fn busy_us() -> u64 {
+    let used = getrusage(UsageWho::RUSAGE_THREAD)
+        .map(|usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds());
+    used.ok().and_then(|micros| u64::try_from(micros).ok()).unwrap_or(0)
 }

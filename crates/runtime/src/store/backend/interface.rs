@@ -1,7 +1,7 @@
 //! What an engine asks of a store that others made.
 
 use super::{Changes, Spaces};
-use cluster::{PartitionId, StoreId};
+use cluster::{ClockAhead, PartitionId, StoreId};
 use node::engine::Engine;
 use node::engine::memory::MemoryEngine;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,9 @@ pub trait Backend: Send + 'static {
     ///
     /// If that did not happen, or it is not known whether it did.
     fn apply(&mut self, changes: &Changes) -> Result<(), Trouble>;
+
+    /// What time it is: how far the cluster's clock is ahead of the node's.
+    fn set_clock(&mut self, _ahead: ClockAhead) {}
 
     /// Connects anew, and sees to it that nothing sent before is carried out after this.
     ///

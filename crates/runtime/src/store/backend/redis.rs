@@ -21,6 +21,8 @@ use super::names::OWN;
 use super::{Backend, Changes, Found, Listed, Trouble, Wanted};
 use crate::clock::Clock;
 use crate::store::ShardIdentity;
+use cluster::ClockAhead;
+use machine::UnixMs;
 use redis::{Client, Connection, Pipeline, RedisError, RedisResult, Value, cmd, from_redis_value};
 use std::time::Duration;
 
@@ -33,6 +35,9 @@ pub struct RedisBackend {
     owner: String,
     /// Syncs that Redis has acknowledged, in all lives.
     syncs: u64,
+    clock: Clock,
+    /// How far the cluster's clock is ahead of that.
+    ahead: ClockAhead,
 }
 
 /// What is in `about` besides names.
@@ -105,6 +110,11 @@ fn cut_others(connection: &mut Connection, shard: ShardIdentity) -> RedisResult<
 }
 
 impl RedisBackend {
+    /// What time it is in the cluster.
+    fn now(&mut self) -> UnixMs {
+        self.ahead.time(self.clock.now())
+    }
+
     fn hashes(&self) -> Hashes {
         Hashes::of(self.shard.shard)
     }
@@ -154,10 +164,11 @@ fn unreadable(why: impl std::fmt::Display) -> Trouble {
     Trouble::Lost(format!("redis: {why}"))
 }
 
-/// When a value expires that has so many milliseconds left, 0 for never; `None` if it is gone.
-fn expiry_ms(left_ms: i64) -> Option<u64> {
+/// When a value expires that has so many milliseconds left at `now`, 0 for never; `None` if it is
+/// gone.
+fn expiry_ms(now: UnixMs, left_ms: i64) -> Option<u64> {
     match u64::try_from(left_ms) {
-        Ok(left_ms) => Some(Clock::new().now().unix_ms().saturating_add(left_ms)),
+        Ok(left_ms) => Some((now + Duration::from_millis(left_ms)).0),
         Err(_) => (left_ms == FOR_EVER).then_some(0),
     }
 }
@@ -204,7 +215,7 @@ impl Backend for RedisBackend {
             pipe.cmd("PTTL").arg(&it.name);
         }
         let answers: Vec<Value> = pipe.query(&mut self.connection).map_err(trouble)?;
-        let mut answers = answers.into_iter();
+        let (mut answers, now) = (answers.into_iter(), self.now());
         let values = answers.next().unwrap_or(Value::Nil);
         let values: Vec<Option<Vec<u8>>> = from_redis_value(values).map_err(unreadable)?;
         if values.len() != wanted.len() {
@@ -214,7 +225,7 @@ impl Backend for RedisBackend {
         for (it, value) in wanted.iter().zip(values) {
             let expiry_ms = if it.with_expiry {
                 let left_ms = from_redis_value(answers.next().unwrap_or(Value::Nil));
-                expiry_ms(left_ms.map_err(unreadable)?)
+                expiry_ms(now, left_ms.map_err(unreadable)?)
             } else {
                 Some(0)
             };
@@ -253,8 +264,9 @@ impl Backend for RedisBackend {
             pipe.cmd("PTTL").arg(name);
         });
         let left_ms: Vec<i64> = pipe.query(&mut self.connection).map_err(trouble)?;
-        let all = names.into_iter().zip(left_ms);
-        Ok((next, all.filter_map(|(name, left)| Some((name, expiry_ms(left)?))).collect()))
+        let (all, now) = (names.into_iter().zip(left_ms), self.now());
+        let dated = all.filter_map(|(name, left)| Some((name, expiry_ms(now, left)?)));
+        Ok((next, dated.collect()))
     }
 
     fn apply(&mut self, changes: &Changes) -> Result<(), Trouble> {
@@ -262,6 +274,10 @@ impl Backend for RedisBackend {
         transaction.exec(&mut self.connection).map_err(trouble)?;
         self.syncs += 1;
         Ok(())
+    }
+
+    fn set_clock(&mut self, ahead: ClockAhead) {
+        self.ahead = ahead;
     }
 
     fn reconnect(&mut self) -> Result<(), Trouble> {

@@ -28,6 +28,10 @@ impl<B: Backend> Sight<B> {
         Self { backend, fetched: BTreeMap::new(), known: BTreeMap::new(), failed: None }
     }
 
+    pub(super) fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
     /// Forgets what was fetched.
     pub(super) fn forget(&mut self) {
         self.fetched.clear();

@@ -4,11 +4,12 @@ use super::{
     FORMAT, FORMAT_FIELD, Hashes, NODE, OWNER, RUN, RedisBackend, SCANNED_AT_ONCE, SHARDS, STORE,
     SYNCS, connect, cut_others,
 };
+use crate::clock::Clock;
 use crate::entropy;
 use crate::store::backend::changes::value_name;
 use crate::store::backend::{BackendEngine, BackendUrl, Kept};
 use crate::store::{ShardIdentity, StoreError, SyncPolicy};
-use cluster::StoreId;
+use cluster::{ClockAhead, StoreId};
 use redis::{Client, Connection, RedisError, RedisResult, cmd};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -64,7 +65,9 @@ impl RedisBackend {
         cmd("HSET").arg(&hashes.about).arg(fields).exec(&mut connection).map_err(io)?;
         let kept = load(&mut connection, &hashes, &about, url)?;
         let syncs = number(&about, SYNCS, url)?;
-        Ok(BackendEngine::new(Self { client, connection, shard, owner, syncs }, kept))
+        let (clock, ahead) = (Clock::new(), ClockAhead::default());
+        let backend = Self { client, connection, shard, owner, syncs, clock, ahead };
+        Ok(BackendEngine::new(backend, kept))
     }
 }
 

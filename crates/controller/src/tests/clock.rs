@@ -1,0 +1,139 @@
+//! What time it is, whoever sets a clock.
+
+use super::world::{POLL, World, node};
+use machine::Instant;
+use std::time::Duration;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// What time it is by a node, in milliseconds, as far as it was told.
+fn time_of(world: &World, id: u16) -> Option<u64> {
+    let it = &world.members[&node(id)];
+    Some(it.clock_told?.instant(it.clock(world.now)).unix_ms())
+}
+
+/// How far nodes are apart in what they take the time to be, and what it is by the first.
+fn times(world: &World, nodes: u16) -> (u64, u64) {
+    let times: Vec<u64> = (0..nodes).map(|id| time_of(world, id).unwrap()).collect();
+    (times.iter().max().unwrap() - times.iter().min().unwrap(), times[0])
+}
+
+/// What a clock shows that nobody has set.
+fn right(world: &World) -> u64 {
+    let mut it = world.members[&node(0)].clone();
+    it.clock_set_ms = 0;
+    it.clock(world.now).unix_ms()
+}
+
+/// A world whose nodes' clocks were set by so many hours before it began.
+fn world_with(set: &[i64]) -> World {
+    let mut world = World::new(u16::try_from(set.len()).unwrap(), 1);
+    for (id, hours) in (0..).zip(set) {
+        world.member(node(id)).clock_set_ms = hours * HOUR_MS;
+    }
+    world.live_for(Duration::from_secs(2));
+    world
+}
+
+#[test]
+fn a_node_that_begins_an_hour_off_goes_by_the_others_clocks() {
+    // The controller's clock is a day behind, too.
+    for set in [[1, 0, 0, 0], [0, -1, 0, 0], [0, 5, 0, 0], [-9, 0, 0, 0]] {
+        let world = world_with(&set);
+        let (apart, time) = times(&world, 4);
+        assert!(apart <= 1 && time.abs_diff(right(&world)) <= 1, "{set:?}: {apart} {time}");
+    }
+}
+
+#[test]
+fn a_node_that_starts_anew_an_hour_off_goes_on_where_the_cluster_is() {
+    let mut world = world_with(&[0, 0, 0]);
+    for hours in [1, -1] {
+        for id in 0..3 {
+            world.kill(node(id));
+            world.live_for(Duration::from_secs(1));
+            world.member(node(id)).clock_set_ms += hours * HOUR_MS;
+            world.revive(node(id));
+            world.live_for(Duration::from_secs(1));
+            let (apart, time) = times(&world, 3);
+            assert!(apart <= 1 && time.abs_diff(right(&world)) <= 2, "{hours} {id}: {time}");
+            let detail = world.detail_of(node(0));
+            let is_off = world.members[&node(0)].clock_set_ms != 0;
+            assert_eq!(detail.contains("set it"), is_off, "{detail}");
+        }
+    }
+}
+
+#[test]
+fn a_controller_that_starts_anew_an_hour_off_asks_the_nodes_what_time_it_is() {
+    let mut world = world_with(&[0, 2, 0]);
+    for hours in [1, -1] {
+        // All clocks go an hour on or back, as far as the controller can tell.
+        for id in 0..3 {
+            let it = world.member(node(id));
+            it.clock_set_ms -= hours * HOUR_MS;
+            let told = it.clock_told.as_mut().unwrap();
+            told.0 += hours * HOUR_MS * 1_000_000;
+        }
+        let config = world.config.clone();
+        world.restart(config);
+        world.live_for(Duration::from_secs(2));
+        let (apart, time) = times(&world, 3);
+        assert!(apart <= 1 && time.abs_diff(right(&world)) <= 2, "{hours}: {apart} {time}");
+    }
+}
+
+#[test]
+fn no_node_gets_a_lease_before_the_time_is_known() {
+    let mut world = World::new(3, 1);
+    world.kill(node(2));
+    world.settle();
+    // Nobody was told by an earlier controller, and one has not been heard.
+    let silent = world.live_until(|world| world.members[&node(0)].serves(world.now));
+    assert!(silent <= POLL * 4, "{silent:?}");
+    for (member, order) in &world.delivered {
+        let is_node = matches!(member, cluster::Member::Node(_));
+        assert!(!is_node || order.lease.is_none() || order.clock.is_some(), "{order:?}");
+    }
+    assert!(time_of(&world, 0).unwrap().abs_diff(right(&world)) <= 1);
+}
+
+#[test]
+fn clocks_that_drift_are_followed_and_steps_are_not() {
+    let mut world = world_with(&[0, 0, 0]);
+    let begin = right(&world);
+    let start = world.now;
+    for id in 0..3 {
+        world.member(node(id)).clock_set_ms = 2_000;
+    }
+    world.live_for(Duration::from_secs(600));
+    let passed = u64::try_from(world.now.since(start).as_millis()).unwrap();
+    let gained = times(&world, 3).1 - begin - passed;
+    assert!((290..=310).contains(&gained), "0.05 % of 600 s: {gained}");
+    for id in 0..3 {
+        world.member(node(id)).clock_set_ms = HOUR_MS;
+    }
+    let (before, then) = (times(&world, 3).1, world.now);
+    world.live_for(Duration::from_secs(600));
+    let passed = u64::try_from(world.now.since(then).as_millis()).unwrap();
+    let before = before - u64::try_from(HOUR_MS - 2_000).unwrap();
+    assert!(times(&world, 3).1.abs_diff(before + passed) <= 2, "an hour is no drift");
+    assert_eq!(world.status().members.iter().filter(|it| it.detail.contains("set it")).count(), 3);
+}
+
+#[test]
+fn what_time_it_is_overflows_nowhere() {
+    for (at, said) in [(u64::MAX, 0), (0, i64::MIN), (u64::MAX, i64::MAX), (1, i64::MIN)] {
+        let mut world = World::settled(2, 1);
+        let mut report = world.report_of(node(0));
+        report.at = Instant(at);
+        if let cluster::MemberReport::Node(report) = &mut report.state {
+            report.clock = Some(cluster::ClockAhead(said));
+        }
+        let config = world.config.clone();
+        world.restart(config);
+        world.controller.handle_report(world.now, node(0), report);
+        world.live_for(Duration::from_secs(1));
+        let _ = world.status();
+    }
+}
