@@ -77,6 +77,16 @@ const LEN: &[u8] = b"len";
 /// would no longer show.
 const CLEARED_MAX: usize = 1_024;
 
+/// What a shard's directory is, without taking it: whose it is, and whether its most important
+/// files are there. Whether all records can be read shows when they are.
+///
+/// # Errors
+///
+/// If something is missing, changed or cannot be read.
+pub fn inspect(dir: &Path) -> Result<String, StoreError> {
+    directory::inspect(dir)
+}
+
 /// How far a walk through a partition has come: the key to go on with, as it is in the tree of
 /// records. `None` if it is over.
 #[derive(Debug)]
