@@ -14,6 +14,7 @@ mod plant;
 mod range_table;
 mod resources;
 mod text;
+mod verify;
 
 pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, Trip, window};
 pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
@@ -28,3 +29,4 @@ pub use order::{
 pub use plant::Plant;
 pub use range_table::RangeTable;
 pub use resources::Resources;
+pub use verify::{DIFFERENCES_MAX, Difference, Verification, VerifyOrder};

@@ -8,7 +8,8 @@ use crate::judge::{Verdict, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
-use crate::status::{self, Status, Watches};
+use crate::status::{MissingKeyspace, Watches};
+use crate::verify::Verifying;
 use cluster::{
     Install, KeyspaceId, Lease, Map, Member, MemberReport, NodeId, NodeReport, Order, Plant, Report,
 };
@@ -46,10 +47,12 @@ pub struct Controller {
     pub(crate) peers: BTreeMap<Member, Peer>,
     pub(crate) plans: Plans,
     pub(crate) watches: Watches,
+    pub(crate) verifying: Verifying,
     pub(crate) decisions: Decisions,
     pub(crate) hot: Hot,
     pub(crate) planted: Option<Plant>,
-    orders: u64,
+    pub(crate) missing_keyspaces: Vec<MissingKeyspace>,
+    pub(crate) orders: u64,
     pub(crate) now: Instant,
 }
 
@@ -96,9 +99,11 @@ impl Controller {
             acquainted: false,
             peers,
             watches: Watches::default(),
+            verifying: Verifying::default(),
             decisions,
             hot: Hot::default(),
             planted: None,
+            missing_keyspaces: Vec::new(),
             orders: 0,
             now,
         })
@@ -215,7 +220,8 @@ impl Controller {
             }
         }
         self.orders += 1;
-        Some((member, Order { install, lease, hot }))
+        let verify = self.verify_for(member);
+        Some((member, Order { install, lease, hot, verify }))
     }
 
     /// A node says that something should be heard of at once: its report is asked for, when what it
@@ -327,22 +333,6 @@ impl Controller {
         self.durable
     }
 
-    /// How everything stands, for people and dashboards. O(partitions).
-    #[must_use]
-    pub fn status(&self, now: Instant) -> Status {
-        status::make(&status::View {
-            now,
-            state: &self.state,
-            durable: self.durable,
-            peers: &self.peers,
-            watches: &self.watches,
-            decisions: &self.decisions,
-            hot: &self.hot,
-            orders: self.orders,
-            lease_ms: self.config.lease_ms(),
-        })
-    }
-
     /// How many decisions were made since this controller began.
     #[must_use]
     pub fn decisions_noted(&self) -> u64 {
@@ -443,6 +433,9 @@ impl Controller {
         }
         if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
             self.watches.note(now, report);
+            if peer.standing == Standing::Accepted {
+                self.verifying.note(now, report);
+            }
             self.plans.note_whole(&self.state.map, node, report);
             let ours = peer.standing == Standing::Accepted;
             let news = ours && self.plans.leftovers.note_report(node, report);
@@ -484,6 +477,7 @@ fn bound(report: &mut NodeReport) {
     report.vacating.truncate(wire::PARTITIONS_MAX);
     report.vacating.sort_unstable();
     report.copies.truncate(wire::PARTITIONS_MAX);
+    report.verified.truncate(wire::PARTITIONS_MAX);
 }
 
 /// Lives that a node is heard to tell of: more than one keeps on record.

@@ -49,6 +49,7 @@ mod seats;
 mod status;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use commands::{CommandError, PINS_MAX};
 pub use config::{
@@ -60,6 +61,6 @@ pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{
-    CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus,
-    Status, StayStatus, TripStatus,
+    CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, MissingKeyspace, NodeLoad,
+    PartitionStatus, PartitionVerified, Status, StayStatus, TripStatus, VerifyStatus,
 };

@@ -19,6 +19,7 @@ use crate::serve::{describe, serve};
 use crate::session::SESSIONS_MAX;
 use crate::timers::{Timers, take_due};
 use crate::turn::Turn;
+use crate::verify::Verifier;
 use cluster::{KeyspaceId, Lease, Life, Match, PartitionId, Plant, RangeTable, Tenure};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
@@ -54,6 +55,7 @@ pub struct Node<E: Engine> {
     /// Copies that this shard gives, as a tail with a joiner behind it.
     pub(crate) copies: BTreeMap<PartitionId, Copy<E::Cursor>>,
     pub(crate) copy_budget: Budget,
+    pub(crate) verifier: Verifier,
     /// Where match values of this shard's partitions lie.
     pub(crate) ranges: BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
     pub(crate) timers: Timers,
@@ -139,6 +141,7 @@ impl<E: Engine> Node<E> {
             replicas: BTreeMap::new(),
             copies: BTreeMap::new(),
             copy_budget: Budget::new(now),
+            verifier: Verifier::default(),
             ranges: BTreeMap::new(),
             timers: Timers::new(),
             next_sweep: now + SWEEP_EVERY,
@@ -315,6 +318,7 @@ impl<E: Engine> Node<E> {
                     copy.go_on(&mut ctx, replica, &mut self.copy_budget);
                 }
             }
+            Body::ChainVerified { fixed, last } => self.take_verified(now, header, fixed, last)?,
             Body::ChainCopy(_) => self.seats.note_whole(&mut self.engine, replica),
             _ => {}
         }
@@ -370,6 +374,7 @@ impl<E: Engine> Node<E> {
             self.tidy_up(now);
         }
         self.vacate_on(now);
+        self.verify_on(now);
     }
 
     /// Makes durable whatever was handled since the last flush, and lets its answers go.
@@ -405,7 +410,8 @@ impl<E: Engine> Node<E> {
         let resend = self.timers.first().map(|(due, ..)| *due);
         let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet).min(self.next_tidy);
-        [resend, copies, self.hot.due(), self.vacating_due(), Some(housekeeping)]
+        let verifying = self.verifier.due();
+        [resend, copies, self.hot.due(), self.vacating_due(), verifying, Some(housekeeping)]
             .into_iter()
             .flatten()
             .min()

@@ -50,11 +50,13 @@ pub enum Profile {
     Restores,
     /// Nodes run out of memory and disk, and anything fails meanwhile.
     Full,
+    /// Stores go wrong by themselves, after nodes have crashed, and replicas are compared.
+    Rot,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -72,6 +74,7 @@ impl Profile {
         Self::Crowds,
         Self::Restores,
         Self::Full,
+        Self::Rot,
     ];
 
     /// Its name, in one word.
@@ -95,6 +98,7 @@ impl Profile {
             Self::Crowds => "crowds",
             Self::Restores => "restores",
             Self::Full => "full",
+            Self::Rot => "rot",
         }
     }
 }
@@ -140,6 +144,7 @@ impl Options {
             Profile::Crowds => draw.crowds(&mut options),
             Profile::Restores => draw.restores(&mut options),
             Profile::Full => draw.full(&mut options),
+            Profile::Rot => draw.rot(&mut options),
         }
         options
     }
@@ -198,8 +203,17 @@ impl Draw {
                 ..Links::default()
             },
             faults: Faults { length_max: self.ms(&[300, 1_500, 3_000]), ..Faults::default() },
+            rot: 0,
             plant: None,
         }
+    }
+
+    fn rot(&mut self, options: &mut Options) {
+        self.crashes(options);
+        options.nodes = options.nodes.max(3);
+        options.replicas = options.replicas.max(3);
+        options.load.registers = self.pick(&[2, 5, 10]);
+        options.rot = self.pick(&[1, 3, 6]);
     }
 
     fn network(&mut self, options: &mut Options) {

@@ -6,7 +6,9 @@ use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use cluster::{KeyspaceKind, Member, Resources};
-use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
+use controller::{
+    CopyStatus, Decision, KeyspaceStatus, MissingKeyspace, NodeLoad, Status, VerifyStatus,
+};
 use std::time::Duration;
 use wire::Room;
 
@@ -93,8 +95,8 @@ fn describe(status: &Status, decisions: bool) -> String {
 
 fn state(status: &Status) -> &'static str {
     match (status.ready, status.covered, status.replicated) {
-        (true, true, true) => "ready, fully replicated",
-        (true, true, false) => "ready, replicas are being made",
+        (true, true, true) => "ready, all replicas answer",
+        (true, true, false) => "ready, but not every replica is there",
         (false, true, _) => "serving all keys, but not every member is ready",
         (_, false, _) => "not serving all keys",
     }
@@ -112,6 +114,16 @@ fn exceptions(status: &Status) -> Vec<String> {
     }
     lines.extend(status.trouble.iter().map(|why| format!("the controller {why}")));
     lines.extend(status.load.iter().filter_map(lack_of_room));
+    if status.unheard > 0 {
+        let count = status.unheard;
+        lines.push(format!(
+            "{count} partitions have replicas on nodes that have not said what they hold"
+        ));
+    }
+    for MissingKeyspace { name, why } in &status.missing_keyspaces {
+        lines.push(format!("keyspace {name} of the configuration is not there: {why}"));
+    }
+    lines.push(compared(status));
     if status.paused {
         lines.push("copies are paused; to go on: keyway cluster resume-copies".to_owned());
     }
@@ -146,6 +158,33 @@ fn size(bytes: u64) -> String {
         format!("{} MiB", grouped(mib))
     } else {
         format!("{} KiB", grouped(bytes >> 10))
+    }
+}
+
+/// What is known of replicas holding the same.
+fn compared(status: &Status) -> String {
+    if let Some(running) = status.verify.as_ref().filter(|it| it.done < it.partitions) {
+        let VerifyStatus { done, partitions, permille, different, .. } = running;
+        let percent = permille / 10;
+        return format!(
+            "replicas are being compared: {percent} %, {done} of {partitions} partitions, \
+             {different} keys differ"
+        );
+    }
+    let partitions = || status.keyspaces.iter().flat_map(|keyspace| &keyspace.partitions);
+    let verified = || partitions().filter_map(|partition| partition.verified);
+    let left: u64 = verified().map(|it| it.left).sum();
+    let (all, known) = (partitions().count(), verified().count());
+    let oldest = verified().map(|it| it.ms_ago).max().unwrap_or(0) / 1_000;
+    match (known, left) {
+        (0, _) => "replicas were not compared since this controller began: whether they hold the \
+                   same is not known (keyway cluster verify)"
+            .to_owned(),
+        (_, 1..) => format!("{left} keys differ among replicas (keyway cluster verify --mend)"),
+        (_, 0) if known < all => {
+            format!("replicas of {known} of {all} partitions were compared, and agree")
+        }
+        (_, 0) => format!("all replicas agree, as compared up to {oldest} s ago"),
     }
 }
 

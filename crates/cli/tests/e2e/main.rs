@@ -55,4 +55,6 @@ mod servers;
 #[path = "../chaos/skip.rs"]
 mod skip;
 #[cfg(test)]
+mod verify;
+#[cfg(test)]
 mod versus;

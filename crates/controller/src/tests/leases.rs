@@ -271,7 +271,7 @@ fn a_life_that_is_over_has_no_use_for_its_lease() {
     let lease = order.lease.unwrap();
     assert_ne!(lease.life, world.members[&node(0)].tenure.life());
     assert_ne!(lease.life, Life::default());
-    let silent = Order { install: None, lease: Some(lease), hot: None };
+    let silent = Order { install: None, lease: Some(lease), hot: None, verify: None };
     world.deliver(node(0), silent);
     assert!(!world.members[&node(0)].serves(world.now));
 }

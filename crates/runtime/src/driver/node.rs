@@ -1,7 +1,9 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+mod engine;
 mod limits;
 
+pub use engine::ShardEngine;
 pub use limits::NodeLimits;
 
 use super::alert::{Bell, Ear};
@@ -11,15 +13,14 @@ use crate::disk::DiskRoom;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
-use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{
     Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, Resources, StoreId,
+    VerifyOrder,
 };
 use limits::Memory;
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
-use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
 use std::io;
@@ -98,6 +99,7 @@ pub(super) struct Wanted {
     pub(super) install: Option<Arc<Assignment>>,
     pub(super) lease: Option<Lease>,
     pub(super) hot: Option<Arc<HotOrder>>,
+    pub(super) verify: Option<VerifyOrder>,
 }
 
 /// What there is to do; then the answer.
@@ -301,43 +303,6 @@ fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
     StoreId(stores.fold(0, |hash, store| mix(hash ^ store.0)))
 }
 
-/// An engine as a shard's thread needs it.
-pub trait ShardEngine: Engine + Send + 'static {
-    /// Does what is due at the disk by now, and says when to call again; called after every batch.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Engine::sync`].
-    fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError>;
-
-    /// What there is room for on the disk, if it writes to one; asked before every batch.
-    fn disk_room(&mut self, _now: Instant) -> Option<DiskRoom> {
-        None
-    }
-}
-
-impl ShardEngine for MemoryEngine {
-    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
-        Ok(None)
-    }
-}
-
-impl<B: Backend> ShardEngine for BackendEngine<B> {
-    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
-        Ok(None)
-    }
-}
-
-impl ShardEngine for FjallEngine {
-    fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError> {
-        Self::persist_due(self, now)
-    }
-
-    fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
-        Self::disk_room(self, now)
-    }
-}
-
 /// The machine of one shard.
 struct Shard<E: Engine> {
     node: Node<E>,
@@ -374,7 +339,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_command(&mut self, now: Instant, command: Command) {
         self.look(now);
-        let Command { wanted: Wanted { install, lease, hot }, answer } = command;
+        let Command { wanted: Wanted { install, lease, hot, verify }, answer } = command;
         if let Some(assignment) = install {
             self.node.install(now, &assignment);
         }
@@ -383,6 +348,9 @@ impl<E: ShardEngine> Driven for Shard<E> {
         }
         if let Some(order) = hot {
             self.node.install_hot(now, order);
+        }
+        if let Some(order) = verify {
+            self.node.install_verify(now, &order);
         }
         self.asked.push(answer);
     }

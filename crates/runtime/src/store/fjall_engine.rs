@@ -16,7 +16,7 @@ mod tests;
 mod tree;
 
 pub(crate) use directory::OPEN_FILES_MAX;
-pub use directory::ShardIdentity;
+pub use directory::{ShardIdentity, inspect};
 pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 
 use super::StoreError;
@@ -76,16 +76,6 @@ const LEN: &[u8] = b"len";
 /// four times over, which is a few MiB for the longest; in a larger batch the cost of a commit
 /// would no longer show.
 const CLEARED_MAX: usize = 1_024;
-
-/// What a shard's directory is, without taking it: whose it is, and whether its most important
-/// files are there. Whether all records can be read shows when they are.
-///
-/// # Errors
-///
-/// If something is missing, changed or cannot be read.
-pub fn inspect(dir: &Path) -> Result<String, StoreError> {
-    directory::inspect(dir)
-}
 
 /// How far a walk through a partition has come: the key to go on with, as it is in the tree of
 /// records. `None` if it is over.

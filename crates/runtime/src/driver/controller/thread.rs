@@ -7,8 +7,8 @@ use crate::driver::alert::Listener;
 use crate::driver::delivery::{Courier, Line, over_http};
 use cluster::{Member, NodeSpec, Report};
 use controller::{
-    CommandError, Controller, CreateError, Decision, HotEffect, HotNews, KeyspaceSpec, Saved,
-    Status,
+    CommandError, Controller, CreateError, Decision, HotEffect, HotNews, KeyspaceSpec,
+    MissingKeyspace, Saved, Status,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +29,8 @@ pub(super) struct Thread {
     wanted: Vec<KeyspaceSpec>,
     /// What was last logged about one of them, so that it is logged once.
     refused: Option<CreateError>,
+    /// Those that cannot be.
+    impossible: Vec<MissingKeyspace>,
     /// Who waits for the cluster to be ready; at most `WAITING_MAX`.
     waiting: Vec<SyncSender<()>>,
     /// What could not be saved because the disk is full, and when that is tried again.
@@ -64,6 +66,7 @@ impl Thread {
             answers,
             // Taken from the end: the first is created first.
             wanted: keyspaces.into_iter().rev().collect(),
+            impossible: Vec::new(),
             refused: None,
             waiting: Vec::new(),
             unsaved: None,
@@ -170,6 +173,9 @@ impl Thread {
             Change::RemoveNode(id) => self.controller.remove_node(now, id),
             Change::PinKey(it) => self.controller.pin(now, &it.keyspace, &it.key),
             Change::UnpinKey(it) => self.controller.unpin(now, &it.keyspace, &it.key),
+            Change::Verify { partition, mend } => {
+                self.controller.verify(now, partition, mend).map(|_| ())
+            }
             Change::PauseCopies => {
                 self.controller.pause_copies(now);
                 Ok(())
@@ -297,8 +303,24 @@ impl Thread {
         }
     }
 
-    /// Creates keyspaces of the configuration that are not there, once that is possible.
+    /// Creates keyspaces of the configuration that are not there, once that is possible, and says
+    /// which are missing still.
     fn create_wanted(&mut self) {
+        self.try_to_create_wanted();
+        let waits = self.refused.as_ref().map_or_else(
+            || "it is about to be created".to_owned(),
+            |why| format!("it has to wait: {why}"),
+        );
+        let waiting = self
+            .wanted
+            .iter()
+            .rev()
+            .map(|spec| MissingKeyspace { name: spec.name.clone(), why: waits.clone() });
+        let missing = waiting.chain(self.impossible.iter().cloned()).collect();
+        self.controller.note_missing_keyspaces(missing);
+    }
+
+    fn try_to_create_wanted(&mut self) {
         while let Some(spec) = self.wanted.last() {
             let name = spec.name.clone();
             if self.controller.map().keyspace(&name).is_some() {
@@ -316,6 +338,8 @@ impl Thread {
                 }
                 Err(why) => {
                     tracing::error!(name, %why, "cannot create a keyspace of the configuration");
+                    let why = why.to_string();
+                    self.impossible.push(MissingKeyspace { name, why });
                 }
             }
             self.wanted.pop();

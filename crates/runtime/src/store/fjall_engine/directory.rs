@@ -172,8 +172,13 @@ impl Drop for Directory {
     }
 }
 
-/// What a directory is, without taking it.
-pub(super) fn inspect(path: &Path) -> Result<String, StoreError> {
+/// What a shard's directory is, without taking it: whose it is, and whether its most important
+/// files are there. Whether all records can be read shows when they are.
+///
+/// # Errors
+///
+/// If something is missing, changed or cannot be read.
+pub fn inspect(path: &Path) -> Result<String, StoreError> {
     let about = read_about(path)?;
     check_files(path)?;
     let StoreId(store) = about.store;
