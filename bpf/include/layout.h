@@ -73,6 +73,9 @@
 #define KW_COPY_RECORD_LEN	21
 #define KW_COPY_SESSION_LEN	43
 #define KW_COPY_END_LEN	33
+#define KW_CHAIN_VERIFY_LEN	29
+#define KW_CHAIN_VERIFIED_LEN	55
+#define KW_CHAIN_MEND_LEN	42
 #define KW_PART_LEN	28
 #define KW_UPLOAD_LEN	16
 #define KW_MANIFEST_LEN	30
@@ -103,6 +106,9 @@ enum kw_op {
 	KW_OP_ROAM_FOUND = 0x49,
 	KW_OP_ROAM_END = 0x4a,
 	KW_OP_ROAM_COMMIT = 0x4b,
+	KW_OP_CHAIN_VERIFY = 0x4c,
+	KW_OP_CHAIN_VERIFIED = 0x4d,
+	KW_OP_CHAIN_MEND = 0x4e,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -138,6 +144,9 @@ enum kw_op {
 	case 0x49: \
 	case 0x4a: \
 	case 0x4b: \
+	case 0x4c: \
+	case 0x4d: \
+	case 0x4e: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \
@@ -175,6 +184,13 @@ enum kw_code {
 	KW_CODE_BAD_MATCH = 0x22,
 	KW_CODE_UNKNOWN_KEYSPACE = 0x23,
 	KW_CODE_NOT_TOGETHER = 0x24,
+};
+
+/* What a member holds of a key. */
+enum kw_verify_state {
+	KW_VERIFY_STATE_NOTHING = 0x00,
+	KW_VERIFY_STATE_VALUE = 0x01,
+	KW_VERIFY_STATE_DELETED = 0x02,
 };
 
 /* Why a packet was dropped without an answer: the index of one counter in every switch and node. */

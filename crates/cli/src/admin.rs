@@ -71,6 +71,11 @@ impl Admin {
         self.ask(|at| self.agent.post(url(at, path)).send_empty()).map(|_| ())
     }
 
+    /// Asks for replicas to be compared.
+    pub(crate) fn verify(&self, wish: &runtime::admin::Verify) -> Result<(), Failure> {
+        self.post("/v1/verify", wish)
+    }
+
     /// Waits until all keys of the present map can be read and written.
     pub(crate) fn wait_covered(&self, timeout: Duration) -> Result<(), Failure> {
         self.wait_for(timeout, |status| {

@@ -1,8 +1,10 @@
-//! Whether this machine can switch packets in its kernel, and what to do if not.
+//! Whether this machine can switch packets in its kernel, whether data directories are sound, and
+//! what to do if not.
 //!
 //! [`read`] looks at the machine and its interfaces, [`machine`] and [`port`] judge what was read.
-//! The judges are functions of their arguments alone.
+//! The judges are functions of their arguments alone. [`data`] looks at directories.
 
+pub(crate) mod data;
 pub(crate) mod finding;
 pub(crate) mod link;
 pub(crate) mod machine;

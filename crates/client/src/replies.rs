@@ -65,6 +65,9 @@ impl Client {
             | Body::ChainExpire { .. }
             | Body::ChainCopy(_)
             | Body::ChainCopied
+            | Body::ChainVerify { .. }
+            | Body::ChainVerified { .. }
+            | Body::ChainMend { .. }
             | Body::HotCopy { .. }
             | Body::HotCopied
             | Body::HotCover

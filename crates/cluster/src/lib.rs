@@ -15,6 +15,7 @@ mod plant;
 mod range_table;
 mod resources;
 mod text;
+mod verify;
 
 pub use clock::{ClockAhead, ToldClock};
 pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, Trip, window};
@@ -30,3 +31,4 @@ pub use order::{
 pub use plant::Plant;
 pub use range_table::RangeTable;
 pub use resources::Resources;
+pub use verify::{DIFFERENCES_MAX, Difference, Verification, VerifyOrder};

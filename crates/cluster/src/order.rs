@@ -5,7 +5,8 @@
 
 use crate::{
     ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId,
-    NodeSpec, Partition, PartitionId, Resources, StoreId, ToldClock, text,
+    NodeSpec, Partition, PartitionId, Resources, StoreId, ToldClock, Verification, VerifyOrder,
+    text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -103,6 +104,9 @@ pub struct Order {
     /// The hot keys, if they have changed.
     #[serde(default)]
     pub hot: Option<Arc<HotOrder>>,
+    /// What replicas are to be compared, for a node that does not know.
+    #[serde(default)]
+    pub verify: Option<VerifyOrder>,
 }
 
 /// A desired state, whole.
@@ -146,7 +150,7 @@ pub enum MemberReport {
     /// From a switch.
     Switch(SwitchCounters),
     /// From a node.
-    Node(NodeReport),
+    Node(Box<NodeReport>),
 }
 
 impl Report {
@@ -186,6 +190,12 @@ pub struct NodeReport {
     /// Partitions that it has no seat in by the installed assignment, and of which it may still
     /// hold something.
     pub vacating: Vec<PartitionId>,
+    /// Number of the newest wish to compare replicas; 0 for none.
+    #[serde(default)]
+    pub verify: u64,
+    /// What has been compared, of the partitions whose tail this node is.
+    #[serde(default)]
+    pub verified: Vec<Verification>,
     /// The keys that clients ask for most, the hottest first.
     #[serde(default)]
     pub hot: Vec<HotKey>,
@@ -248,6 +258,8 @@ impl NodeReport {
             whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
             copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
             vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
+            verify: all().map(|it| it.verify).min().unwrap_or(0),
+            verified: all().flat_map(|it| it.verified.iter().cloned()).collect(),
             hot: HotKey::join(all().flat_map(|it| &it.hot), hot_max),
             hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
             hot_known: all().map(|it| it.hot_known).max().unwrap_or(0),

@@ -51,6 +51,10 @@ pub enum Plant {
     WholeTooSoon,
     /// Node: a newer commit of a key drops older pending writes of it, with their request ids.
     ForgetSuperseded,
+    /// Node: members that have deleted a key are not compared with those that hold it.
+    VerifyIgnoresDeletes,
+    /// Node: of members that hold different things most are made to hold what few do.
+    VerifyMendsMinority,
     /// Node: what an earlier stay in the chain left behind is kept when it joins again.
     KeepLeftovers,
     /// Node: a reader answers with any copy, however old.
@@ -169,7 +173,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 79] = [
+    pub const ALL: [Self; 81] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -192,6 +196,8 @@ impl Plant {
         Self::CollectAtOnce,
         Self::WholeTooSoon,
         Self::ForgetSuperseded,
+        Self::VerifyIgnoresDeletes,
+        Self::VerifyMendsMinority,
         Self::KeepLeftovers,
         Self::AnswerBelowFloor,
         Self::ShowUncovered,

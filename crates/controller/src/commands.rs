@@ -8,7 +8,7 @@ use crate::controller::Controller;
 use crate::hot::HotAction;
 use crate::peer::Peer;
 use crate::saved::Saved;
-use cluster::{HotPolicy, KeyName, Keyspace, Map, MapError, Member, NodeId, NodeSpec};
+use cluster::{HotPolicy, KeyName, Keyspace, Map, MapError, Member, NodeId, NodeSpec, PartitionId};
 use machine::Instant;
 use std::fmt;
 use std::net::SocketAddr;
@@ -44,6 +44,8 @@ pub enum CommandError {
         /// How many would be left.
         left: usize,
     },
+    /// There is no partition of this id.
+    NoPartition(PartitionId),
     /// There is no keyspace of this name.
     UnknownKeyspace(String),
     /// Hot keys of this keyspace have no copies.
@@ -94,6 +96,9 @@ impl fmt::Display for CommandError {
                 "keyspace {keyspace:?} wants {replicas} replicas and {left} nodes would be left: \
                  add a node first"
             ),
+            Self::NoPartition(id) => {
+                write!(f, "there is no partition {id}: the status names those that there are")
+            }
             Self::UnknownKeyspace(name) => write!(f, "there is no keyspace {name:?}"),
             Self::HotIsOff(keyspace) => write!(
                 f,

@@ -9,7 +9,8 @@ use crate::judge::{Verdict, bound, judge_node, judge_switch};
 use crate::keyspace::{self, CreateError, KeyspaceSpec};
 use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
-use crate::status::{self, Status, Watches};
+use crate::status::Watches;
+use crate::verify::Verifying;
 use cluster::{
     Install, KeyspaceId, Lease, Map, Member, MemberReport, NodeId, NodeReport, Order, Plant, Report,
 };
@@ -47,11 +48,12 @@ pub struct Controller {
     pub(crate) peers: BTreeMap<Member, Peer>,
     pub(crate) plans: Plans,
     pub(crate) watches: Watches,
+    pub(crate) verifying: Verifying,
     pub(crate) decisions: Decisions,
     pub(crate) hot: Hot,
     pub(crate) clock: ClusterClock,
     pub(crate) planted: Option<Plant>,
-    orders: u64,
+    pub(crate) orders: u64,
     pub(crate) now: Instant,
 }
 
@@ -99,6 +101,7 @@ impl Controller {
             acquainted: false,
             peers,
             watches: Watches::default(),
+            verifying: Verifying::default(),
             decisions,
             hot: Hot::default(),
             clock,
@@ -220,7 +223,8 @@ impl Controller {
             }
         }
         self.orders += 1;
-        Some((member, Order { install, clock, lease, hot }))
+        let verify = self.verify_for(member);
+        Some((member, Order { install, clock, lease, hot, verify }))
     }
 
     /// A node says that something should be heard of at once: its report is asked for, when what it
@@ -334,23 +338,6 @@ impl Controller {
         self.durable
     }
 
-    /// How everything stands, for people and dashboards. O(partitions).
-    #[must_use]
-    pub fn status(&self, now: Instant) -> Status {
-        status::make(&status::View {
-            now,
-            state: &self.state,
-            durable: self.durable,
-            peers: &self.peers,
-            watches: &self.watches,
-            decisions: &self.decisions,
-            hot: &self.hot,
-            clock: &self.clock,
-            orders: self.orders,
-            lease_ms: self.config.lease_ms(),
-        })
-    }
-
     /// How many decisions were made since this controller began.
     #[must_use]
     pub fn decisions_noted(&self) -> u64 {
@@ -452,6 +439,9 @@ impl Controller {
         }
         if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
             self.watches.note(now, report);
+            if peer.standing == Standing::Accepted {
+                self.verifying.note(now, report);
+            }
             self.plans.note_whole(&self.state.map, node, report);
             let ours = peer.standing == Standing::Accepted;
             let news = ours && self.plans.leftovers.note_report(node, report);

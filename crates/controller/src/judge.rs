@@ -92,6 +92,7 @@ pub(crate) fn bound(report: &mut NodeReport) {
     report.vacating.truncate(wire::PARTITIONS_MAX);
     report.vacating.sort_unstable();
     report.copies.truncate(wire::PARTITIONS_MAX);
+    report.verified.truncate(wire::PARTITIONS_MAX);
 }
 
 /// Lives that a node is heard to tell of: more than one keeps on record.

@@ -50,6 +50,7 @@ mod seats;
 mod status;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use commands::{CommandError, PINS_MAX};
 pub use config::{
@@ -62,5 +63,6 @@ pub use keyspace::{CreateError, KeyspaceSpec};
 pub use saved::{FORMAT, Saved};
 pub use status::{
     AwaitedStatus, CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad,
-    PartitionStatus, STATUS_SCHEMA, Status, StayStatus, TripStatus,
+    PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status, StayStatus, TripStatus,
+    VerifyStatus,
 };

@@ -4,6 +4,7 @@ mod copies;
 mod hot;
 mod make;
 mod members;
+mod verify;
 
 use crate::decisions::Decision;
 use crate::hot::HotDecision;
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 pub(crate) use copies::Watches;
-pub(crate) use make::{View, make};
+pub(crate) use make::View;
+pub use verify::{PartitionVerified, VerifyStatus};
 
 /// Version of the form of [`Status`], which `docs/reference/json.md` describes. Raised when a field
 /// goes or means something else; fields may come at any time.
@@ -42,10 +44,15 @@ pub struct Status {
     /// The active switch is ready, every partition is open, and every member of every chain is
     /// ready: all keys can be read and written.
     pub covered: bool,
-    /// The map is durable and every member is ready.
+    /// The map is durable, every member is ready, and every keyspace of the configuration is there.
     pub ready: bool,
-    /// Every partition is open, has as many members as its keyspace wants, and takes nobody in.
+    /// Every partition is open, has as many members as its keyspace wants, takes nobody in, and
+    /// every one of its members says, to this controller, that it has installed that. Whether they
+    /// hold the same is not said by it: see [`PartitionStatus::verified`].
     pub replicated: bool,
+    /// Partitions of which some member has not said so.
+    #[serde(default)]
+    pub unheard: usize,
     /// Partitions with fewer members than their keyspace wants.
     pub under_replicated: usize,
     /// Partitions that are closed for a moment, because their chain changes.
@@ -79,6 +86,9 @@ pub struct Status {
     pub hot_decisions: Vec<HotDecision>,
     /// Copies that run or are about to, by keyspace and first match value.
     pub copies: Vec<CopyStatus>,
+    /// The comparison of replicas that was asked for last, if one was since this controller began.
+    #[serde(default)]
+    pub verify: Option<VerifyStatus>,
     /// What the controller did lately, oldest first.
     pub decisions: Vec<Decision>,
 }
@@ -173,6 +183,12 @@ pub struct PartitionStatus {
     pub open: bool,
     /// How many nodes it lacks.
     pub missing: usize,
+    /// How many of its nodes have not said, to this controller, that they have installed this.
+    #[serde(default)]
+    pub unheard: usize,
+    /// When its replicas were last compared; `None`: not since this controller began.
+    #[serde(default)]
+    pub verified: Option<PartitionVerified>,
     /// GETs, MGET keys and RANGE pieces, summed over what each switch counted since it started.
     pub reads: u64,
     /// Writes, summed likewise.

@@ -15,4 +15,5 @@ mod properties;
 mod switches;
 mod trips;
 mod vacating;
+mod verify;
 mod world;

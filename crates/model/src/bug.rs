@@ -70,6 +70,11 @@ fn joining(kinds: &[Kind]) -> Scope {
     Scope { joining: true, ..quiet(kinds) }
 }
 
+/// A member is lost, and another one copied to.
+fn copied() -> Scope {
+    Scope { epochs: 5, faults: CUT, reorders: true, ..quiet(&[Put]) }
+}
+
 /// Its chain changes once.
 fn moving() -> Scope {
     Scope { epochs: 3, moves: true, ..quiet(&[Put]) }
@@ -84,9 +89,7 @@ fn scope_of(plant: Plant) -> Option<Scope> {
         Plant::IgnoreLease => Scope { epochs: 3, faults: CUT, ..quiet(&[Put]) },
         Plant::ReadPending => joining(&[Put, Put]),
         Plant::DropPending | Plant::StaleIsFinal => moving(),
-        Plant::DropSessions | Plant::WholeTooSoon => {
-            Scope { epochs: 5, faults: CUT, reorders: true, ..quiet(&[Put]) }
-        }
+        Plant::DropSessions | Plant::WholeTooSoon => copied(),
         Plant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
         Plant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
         Plant::KeepLeftovers => Scope { epochs: 5, faults: CUT, ..quiet(&[Put, Delete]) },

@@ -61,6 +61,7 @@ impl<E: Engine> Node<E> {
         self.directory = Some(directory);
         self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
         self.find_duties(now);
+        self.find_what_to_verify(now);
     }
 
     fn is_mine(&self, partition: &Partition) -> bool {

@@ -34,6 +34,9 @@ impl Replica {
             Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
                 self.successor().map(|(_, id)| id)
             }
+            Body::ChainVerify { .. } => self.partition.tail(),
+            Body::ChainVerified { .. } if self.is_tail() => self.member_named(header.node),
+            Body::ChainMend { .. } => self.member_named(header.node),
             Body::ChainStable { .. } if !self.is_head() => self.partition.head(),
             Body::ChainExpire { key } if self.is_head() && PartKey::parse(key).is_some() => {
                 let id = NodeId(header.node);
@@ -68,6 +71,10 @@ impl Replica {
                 self.handle_expire(ctx, header, key);
                 Ok(())
             }
+            Body::ChainVerify { ref fixed, key } => self.handle_verify(ctx, header, fixed, key),
+            // The node that compares goes on with it.
+            Body::ChainVerified { .. } => Ok(()),
+            Body::ChainMend { ref fixed, key, value } => self.handle_mend(ctx, fixed, key, value),
             Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
             Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
             Body::ChainStable { history } => {
@@ -75,6 +82,11 @@ impl Replica {
             }
             _ => Err(DropReason::NotFromMember),
         }
+    }
+
+    /// The member of this id.
+    fn member_named(&self, id: u16) -> Option<NodeId> {
+        self.partition.members().iter().copied().find(|member| member.0 == id)
     }
 
     fn handle_chain_write<E: Engine>(

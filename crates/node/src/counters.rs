@@ -1,5 +1,6 @@
 //! What a node counts. Plain numbers: a shard is one thread, and its driver publishes them.
 
+use cluster::Verification;
 use machine::Work;
 use wire::{Code, DropReason, Op};
 
@@ -27,6 +28,14 @@ pub struct Counters {
     pub scanned: u64,
     /// `keyway_node_syncs`.
     pub syncs: u64,
+    /// `keyway_node_verified`.
+    pub verified: u64,
+    /// `keyway_node_differences`.
+    pub differences: u64,
+    /// `keyway_node_absurd`.
+    pub absurd: u64,
+    /// `keyway_node_mended`.
+    pub mended: u64,
     /// `keyway_node_hot_reads`.
     pub hot_reads: u64,
     /// `keyway_node_hot_copies_sent`.
@@ -50,6 +59,10 @@ impl Default for Counters {
             sessions_forgotten: 0,
             scanned: 0,
             syncs: 0,
+            verified: 0,
+            differences: 0,
+            absurd: 0,
+            mended: 0,
             hot_reads: 0,
             hot_copies_sent: 0,
             hot_roamed: 0,
@@ -82,6 +95,13 @@ impl Counters {
     pub fn work_total(&self) -> u64 {
         let work = Op::ALL.into_iter().filter(|op| Work::of_op(*op).is_some());
         work.map(|op| self.requests(op)).sum()
+    }
+
+    /// The comparison of a partition has come to its end.
+    pub(crate) fn count_verified(&mut self, sum: &Verification) {
+        self.verified += sum.keys;
+        self.differences += sum.different;
+        self.absurd += sum.absurd;
     }
 
     pub(crate) fn count_request(&mut self, op: Op) {

@@ -55,6 +55,7 @@ mod timers;
 mod totals;
 mod trips;
 mod turn;
+mod verify;
 mod withheld;
 mod write;
 

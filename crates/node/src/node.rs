@@ -19,6 +19,7 @@ use crate::serve::{describe, serve};
 use crate::session::SESSIONS_MAX;
 use crate::timers::{Timers, take_due};
 use crate::turn::Turn;
+use crate::verify::Verifier;
 use cluster::{ClockAhead, KeyspaceId, Lease, Life, Match, PartitionId, Plant, RangeTable, Tenure};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ pub struct Node<E: Engine> {
     /// Copies that this shard gives, as a tail with a joiner behind it.
     pub(crate) copies: BTreeMap<PartitionId, Copy<E::Cursor>>,
     pub(crate) copy_budget: Budget,
+    pub(crate) verifier: Verifier,
     /// Where match values of this shard's partitions lie.
     pub(crate) ranges: BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
     pub(crate) timers: Timers,
@@ -143,6 +145,7 @@ impl<E: Engine> Node<E> {
             replicas: BTreeMap::new(),
             copies: BTreeMap::new(),
             copy_budget: Budget::new(now),
+            verifier: Verifier::default(),
             ranges: BTreeMap::new(),
             timers: Timers::new(),
             next_sweep: now + SWEEP_EVERY,
@@ -319,6 +322,7 @@ impl<E: Engine> Node<E> {
                     copy.go_on(&mut ctx, replica, &mut self.copy_budget);
                 }
             }
+            Body::ChainVerified { fixed, last } => self.take_verified(now, header, fixed, last)?,
             Body::ChainCopy(_) => self.seats.note_whole(&mut self.engine, replica),
             _ => {}
         }
@@ -374,6 +378,7 @@ impl<E: Engine> Node<E> {
             self.tidy_up(now);
         }
         self.vacate_on(now);
+        self.verify_on(now);
     }
 
     /// Makes durable whatever was handled since the last flush, and lets its answers go.
@@ -409,7 +414,8 @@ impl<E: Engine> Node<E> {
         let resend = self.timers.first().map(|(due, ..)| *due);
         let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet).min(self.next_tidy);
-        [resend, copies, self.hot.due(), self.vacating_due(), Some(housekeeping)]
+        let verifying = self.verifier.due();
+        [resend, copies, self.hot.due(), self.vacating_due(), verifying, Some(housekeeping)]
             .into_iter()
             .flatten()
             .min()

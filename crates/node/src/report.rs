@@ -27,6 +27,8 @@ impl<E: Engine> Node<E> {
             whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
             copies: self.copies.iter().filter_map(progress).collect(),
             vacating: self.seats.vacating(),
+            verify: self.verifier.number(),
+            verified: self.verifier.report(),
             hot: self.heat.hot(now),
             hot_revision: self.hot.revision(),
             hot_known: self.hot_known(),

@@ -13,6 +13,7 @@ mod sessions;
 mod trips;
 mod updates;
 mod vacating;
+mod verify;
 
 use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};

@@ -18,6 +18,7 @@
 //! | `POST /v1/nodes/{id}/keep` | cancel that (controller) |
 //! | `DELETE /v1/nodes/{id}` | forget a node that holds nothing (controller) |
 //! | `POST /v1/hot/pin`, `.../unpin` | a `driver::NamedKey`: keep it hot or not (controller) |
+//! | `POST /v1/verify` | a [`Verify`]: compare replicas, as the status shows (controller) |
 //! | `POST /v1/copies/pause`, `.../resume` | let copies stand still, or go on (controller) |
 //!
 //! A controller that stands by answers 503 to what is about the cluster.
@@ -43,7 +44,7 @@ use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
-use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, Order, Report};
+use cluster::{KeyspaceId, Map, Match, NodeId, NodeSpec, Order, PartitionId, Report};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
 use doors::Doors;
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,7 @@ fn controller_router(controller: ControllerHandle) -> Router {
         .route("/v1/nodes/{id}", delete(remove_node))
         .route("/v1/hot/pin", post(pin_key))
         .route("/v1/hot/unpin", post(unpin_key))
+        .route("/v1/verify", post(verify))
         .route("/v1/copies/pause", post(pause_copies))
         .route("/v1/copies/resume", post(resume_copies))
         .with_state(controller)
@@ -395,6 +397,30 @@ async fn resume_copies(State(controller): State<ControllerHandle>) -> Response {
     change(controller, Change::ResumeCopies).await
 }
 
+/// Replicas that are to be compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// Of this partition; of all if there is none.
+    #[serde(default)]
+    pub partition: Option<PartitionId>,
+    /// Whether what is certainly wrong is to be made right.
+    #[serde(default)]
+    pub mend: bool,
+}
+
+async fn verify(
+    State(controller): State<ControllerHandle>,
+    wish: Result<Json<Verify>, JsonRejection>,
+) -> Response {
+    match wish {
+        Ok(Json(Verify { partition, mend })) => {
+            change(controller, Change::Verify { partition, mend }).await
+        }
+        Err(rejection) => refuse(rejection.status(), rejection.body_text()),
+    }
+}
+
 type KeyBody = Result<Json<NamedKey>, JsonRejection>;
 
 async fn pin_key(State(controller): State<ControllerHandle>, name: KeyBody) -> Response {
@@ -440,6 +466,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::NodeOnTrips(_)
                 | CommandError::NothingToAccept(_)
                 | CommandError::TooFewNodes { .. }
+                | CommandError::NoPartition(_)
                 | CommandError::UnknownKeyspace(_)
                 | CommandError::HotIsOff(_)
                 | CommandError::PinsFull

@@ -126,6 +126,10 @@ impl Samples {
 
         self.add_single(&metric::NODE_UNSENT, nodes, |shard| shard.unsent);
         self.add_single(&metric::NODE_RESENDS, nodes, |shard| shard.counters.resends);
+        self.add_single(&metric::NODE_VERIFIED, nodes, |shard| shard.counters.verified);
+        self.add_single(&metric::NODE_DIFFERENCES, nodes, |shard| shard.counters.differences);
+        self.add_single(&metric::NODE_MENDED, nodes, |shard| shard.counters.mended);
+        self.add_single(&metric::NODE_ABSURD, nodes, |shard| shard.counters.absurd);
         self.add_single(&metric::NODE_DUPLICATES, nodes, |shard| shard.counters.duplicates);
         self.add_single(&metric::NODE_SUPERSEDED, nodes, |shard| shard.counters.superseded);
         self.add_single(&metric::NODE_EXPIRED, nodes, |shard| shard.counters.expired);
@@ -238,6 +242,11 @@ impl Samples {
         self.add(&metric::CONTROLLER_PARTITIONS, rows);
         let place =
             |copy: &CopyStatus| [copy.partition.0, copy.from.0.into(), copy.to.0.into()].map(text);
+        let rows = partitions().filter_map(|partition| {
+            let verified = partition.verified?;
+            Some(Sample::labelled([partition.id.to_string()], verified.ms_ago / 1_000))
+        });
+        self.add(&metric::CONTROLLER_VERIFIED_AGE_SECONDS, rows);
         let copies = || status.copies.iter();
         let rows = copies().map(|copy| Sample::real(place(copy), f64::from(copy.permille) / 1e3));
         self.add(&metric::CONTROLLER_COPY_RATIO, rows);

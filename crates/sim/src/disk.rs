@@ -1,9 +1,10 @@
 //! A storage engine that loses in a crash what it had not synced, and nothing else.
 
-use cluster::{KeyspaceId, Match, PartitionId, StoreId};
+use cluster::{KeyspaceId, Match, Partition, PartitionId, StoreId};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
+use wire::PartKey;
 use wire::big::{is_big, time_of};
 
 /// The store of one shard, on a disk of the simulated world.
@@ -32,7 +33,7 @@ const CLEARED_PART: usize = 8;
 /// What a record takes beside key and value.
 const ENTRY_BYTES: usize = 17;
 
-type RecordKey = (KeyspaceId, u128, Vec<u8>);
+pub(crate) type RecordKey = (KeyspaceId, u128, Vec<u8>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Contents {
@@ -118,6 +119,44 @@ impl Disk {
     pub(crate) fn values(&self) -> impl Iterator<Item = (&RecordKey, u64, &[u8])> {
         let values = self.live.records.iter().filter(|(_, stored)| !stored.tombstone);
         values.map(|(key, stored)| (key, stored.version, stored.value.as_slice()))
+    }
+
+    /// A record of a partition goes wrong, if it is the first time that this one does: it is lost,
+    /// or its bytes are others, or it is one from before, or a deleted one is there again. Parts of
+    /// big values, and what expires, are left alone. Says whether anything changed that a client
+    /// could see.
+    pub(crate) fn rot(
+        &mut self,
+        partition: &Partition,
+        which: u64,
+        how: u64,
+        first: impl FnOnce(RecordKey) -> bool,
+    ) -> bool {
+        let inside = |((keyspace, at, key), stored): &(&RecordKey, &Stored)| {
+            let mine = *keyspace == partition.keyspace && partition.holds(Match(*at));
+            // What expires meanwhile would not be found.
+            let plain = PartKey::parse(key).is_none();
+            mine && plain && (stored.tombstone || stored.expiry_ms == 0)
+        };
+        let records: Vec<_> = self.live.records.iter().filter(inside).collect();
+        let Some(place) = which.checked_rem(records.len() as u64) else { return false };
+        let place = usize::try_from(place).expect("below a length");
+        let Some((key, stored)) = records.get(place) else { return false };
+        let (key, stored) = ((*key).clone(), (*stored).clone());
+        if !first(key.clone()) {
+            return false;
+        }
+        let wrong = match how % 3 {
+            _ if stored.tombstone => {
+                let version = stored.version - 1;
+                Some(Stored { version, expiry_ms: 0, tombstone: false, value: b"7".to_vec() })
+            }
+            0 => None,
+            1 => Some(Stored { value: [&stored.value[..], b"0"].concat(), ..stored }),
+            _ => Some(Stored { version: stored.version - 1, value: b"8".to_vec(), ..stored }),
+        };
+        self.change(Change::Record(key, wrong));
+        true
     }
 
     /// Manifests and parts of big values.

@@ -55,6 +55,9 @@ pub struct Options {
     pub links: Links,
     /// What breaks, and how often.
     pub faults: Faults,
+    /// Records of each partition of three members or more that go wrong, in the healed world, each
+    /// at one of them.
+    pub rot: u16,
     /// The rule of the protocol that is broken on purpose.
     pub plant: Option<Plant>,
 }

@@ -54,11 +54,13 @@ pub enum Profile {
     Full,
     /// Clocks are set by hours while everybody starts anew, and values go some time from now.
     Clocks,
+    /// Stores go wrong by themselves, after nodes have crashed, and replicas are compared.
+    Rot,
 }
 
 impl Profile {
     /// Every profile.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Calm,
         Self::Network,
         Self::Partitions,
@@ -77,6 +79,7 @@ impl Profile {
         Self::Restores,
         Self::Full,
         Self::Clocks,
+        Self::Rot,
     ];
 
     /// Its name, in one word.
@@ -101,6 +104,7 @@ impl Profile {
             Self::Restores => "restores",
             Self::Full => "full",
             Self::Clocks => "clocks",
+            Self::Rot => "rot",
         }
     }
 }
@@ -147,6 +151,7 @@ impl Options {
             Profile::Restores => draw.restores(&mut options),
             Profile::Full => draw.full(&mut options),
             Profile::Clocks => draw.clocks(&mut options),
+            Profile::Rot => draw.rot(&mut options),
         }
         options
     }
@@ -207,8 +212,17 @@ impl Draw {
                 ..Links::default()
             },
             faults: Faults { length_max: self.ms(&[300, 1_500, 3_000]), ..Faults::default() },
+            rot: 0,
             plant: None,
         }
+    }
+
+    fn rot(&mut self, options: &mut Options) {
+        self.crashes(options);
+        options.nodes = options.nodes.max(3);
+        options.replicas = options.replicas.max(3);
+        options.load.registers = self.pick(&[2, 5, 10]);
+        options.rot = self.pick(&[1, 3, 6]);
     }
 
     fn network(&mut self, options: &mut Options) {

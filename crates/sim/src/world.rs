@@ -13,6 +13,7 @@ mod operator;
 mod outage;
 mod process;
 mod room;
+mod rot;
 mod start;
 mod strangers;
 mod traffic;
@@ -26,7 +27,7 @@ pub(crate) use start::PART_TIMES;
 
 use crate::actor::{Actor, Keyspaces};
 use crate::check::{History, Judgement};
-use crate::disk::Disk;
+use crate::disk::{Disk, RecordKey};
 use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
@@ -110,6 +111,8 @@ pub(crate) struct World {
     /// Trips of hot keys that last.
     trips: trips::Trips,
     stores: u64,
+    /// Records that have gone wrong by themselves.
+    spoiled: BTreeSet<RecordKey>,
     outbox: Outbox,
     /// Writes that a switch has sent on, where their retries are led astray.
     sent_on: BTreeSet<(u64, u64)>,

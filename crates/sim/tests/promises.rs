@@ -97,9 +97,12 @@ fn profiles_do_what_they_are_for() {
             Profile::Crowd => crashes > 50,
             Profile::Restores => disks_aged > 20 && maps_aged > 3 && epochs > 100,
             Profile::Full => total.filled > 200 && total.refused > 50 && crashes > 10,
-            Profile::Many | Profile::Batches | Profile::Big | Profile::Crowds | Profile::Clocks => {
-                crashes > 10 && disturbances > 10
-            }
+            Profile::Many
+            | Profile::Batches
+            | Profile::Big
+            | Profile::Crowds
+            | Profile::Clocks
+            | Profile::Rot => crashes > 10 && disturbances > 10,
         };
         assert!(needs, "{profile}: {total:?}");
     }

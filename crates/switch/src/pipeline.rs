@@ -176,6 +176,9 @@ impl Pipeline {
             | Op::ChainExpire
             | Op::ChainCopy
             | Op::ChainCopied
+            | Op::ChainVerify
+            | Op::ChainVerified
+            | Op::ChainMend
             | Op::HotCopy
             | Op::RoamFetch
             | Op::RoamFound

@@ -1,13 +1,14 @@
 //! Payloads as their operations mean them. Only nodes and clients look this deep.
 
 use crate::batch::{ChainSteps, Steps};
+use crate::between::Found;
 use crate::copy::CopyEntries;
 use crate::layout::{
-    BatchReplyBody, CasBody, ChainStableBody, ChainWriteBody, Code, DATAGRAM_MAX,
-    DescribeReplyBody, ENTRY_MAX, Effect, Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody,
-    IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody,
-    RangeCountBody, RangeEntryBody, ReturnBody, RoamCommitBody, RoamEndBody, RoamFetchBody,
-    RoamFoundBody, flag,
+    BatchReplyBody, CasBody, ChainMendBody, ChainStableBody, ChainVerifiedBody, ChainVerifyBody,
+    ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX, Effect, Fields, GetReplyBody,
+    HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody,
+    MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody, ReturnBody,
+    RoamFetchBody, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -63,6 +64,20 @@ pub enum Body<'a> {
     },
     ChainCopy(CopyEntries<'a>),
     ChainCopied,
+    /// The key is empty only where a piece begins with the partition.
+    ChainVerify {
+        fixed: ChainVerifyBody,
+        key: &'a [u8],
+    },
+    ChainVerified {
+        fixed: ChainVerifiedBody,
+        last: &'a [u8],
+    },
+    ChainMend {
+        fixed: ChainMendBody,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
     HotCopy {
         /// Whether the key has no value; `value` is empty then.
         absent: bool,
@@ -108,38 +123,6 @@ pub enum Body<'a> {
     },
     /// A reply that decides nothing or refuses: its code is 16 or above, and it has no payload.
     Refusal(Code),
-}
-
-/// What a node holds of a key from a trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// A write, with its value; its version is the header's `object_version`.
-    Value(&'a [u8]),
-    /// None, and there never was any.
-    Nothing,
-    /// None, but its store has not seen the whole trip.
-    Young,
-}
-
-impl<'a> Found<'a> {
-    fn parse(kind: u8, value: &'a [u8]) -> Option<Self> {
-        match (kind, value) {
-            (0, value) => Some(Self::Value(value)),
-            (1, []) => Some(Self::Nothing),
-            (2, []) => Some(Self::Young),
-            _ => None,
-        }
-    }
-
-    /// Kind and value, as they are written into a ROAM_FOUND.
-    #[must_use]
-    pub fn parts(self) -> (u8, &'a [u8]) {
-        match self {
-            Self::Value(value) => (0, value),
-            Self::Nothing => (1, &[]),
-            Self::Young => (2, &[]),
-        }
-    }
 }
 
 /// What a CAS must find.
@@ -245,6 +228,9 @@ impl<'a> Body<'a> {
             Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
             Op::ChainCopy => Self::ChainCopy(CopyEntries::parse(payload)?),
             Op::ChainCopied => payload.is_empty().then_some(Self::ChainCopied)?,
+            Op::ChainVerify | Op::ChainVerified | Op::ChainMend => {
+                Self::parse_verify(op, key_len, payload)?
+            }
             Op::HotCopy => {
                 let (HotCopyBody { kind, expiry_ms }, rest) = HotCopyBody::split(payload)?;
                 let (key, value) = key_and_value(rest, key_len)?;
@@ -258,29 +244,6 @@ impl<'a> Body<'a> {
                 Self::parse_roam(op, key_len, payload)?
             }
             reply => Self::parse_reply(reply, header, payload)?,
-        })
-    }
-
-    fn parse_roam(op: Op, key_len: usize, payload: &'a [u8]) -> Option<Self> {
-        Some(match op {
-            Op::RoamFetch => {
-                let (fixed, rest) = RoamFetchBody::split(payload)?;
-                Self::RoamFetch { fixed, key: whole_key(rest, key_len)? }
-            }
-            Op::RoamFound => {
-                let (RoamFoundBody { trip, kind }, rest) = RoamFoundBody::split(payload)?;
-                let (key, value) = key_and_value(rest, key_len)?;
-                Self::RoamFound { trip, found: Found::parse(kind, value)?, key }
-            }
-            Op::RoamEnd => {
-                let (RoamEndBody { trip }, rest) = RoamEndBody::split(payload)?;
-                Self::RoamEnd { trip, key: whole_key(rest, key_len)? }
-            }
-            Op::RoamCommit => {
-                let (RoamCommitBody { trip }, rest) = RoamCommitBody::split(payload)?;
-                Self::RoamCommit { trip, key: whole_key(rest, key_len)? }
-            }
-            _ => return None,
         })
     }
 
@@ -366,11 +329,11 @@ fn chain_stable(payload: &[u8]) -> Option<u64> {
     rest.is_empty().then_some(history)
 }
 
-fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {
+pub(crate) fn whole_key(payload: &[u8], key_len: usize) -> Option<&[u8]> {
     (key_len > 0 && payload.len() == key_len).then_some(payload)
 }
 
-fn key_and_value(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
+pub(crate) fn key_and_value(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
     let (key, value) = rest.split_at_checked(key_len)?;
     (key_len > 0 && rest.len() <= ENTRY_MAX).then_some((key, value))
 }

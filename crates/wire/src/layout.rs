@@ -121,6 +121,12 @@ pub enum Op {
     RoamEnd = 0x4a,
     /// Last of a chain on a trip to the others: the write of this version, which they keep, is committed.
     RoamCommit = 0x4b,
+    /// Tail to member: say what you hold of these keys, or give another member what you hold of this one.
+    ChainVerify = 0x4c,
+    /// Member to tail: what it holds of them.
+    ChainVerified = 0x4d,
+    /// Member to member: what you are to hold of this key, if you hold what was found to be wrong.
+    ChainMend = 0x4e,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -147,7 +153,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 35] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -169,6 +175,9 @@ impl Op {
         Self::RoamFound,
         Self::RoamEnd,
         Self::RoamCommit,
+        Self::ChainVerify,
+        Self::ChainVerified,
+        Self::ChainMend,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -207,6 +216,9 @@ impl Op {
             0x49 => Some(Self::RoamFound),
             0x4a => Some(Self::RoamEnd),
             0x4b => Some(Self::RoamCommit),
+            0x4c => Some(Self::ChainVerify),
+            0x4d => Some(Self::ChainVerified),
+            0x4e => Some(Self::ChainMend),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -247,6 +259,9 @@ impl Op {
             Self::RoamFound => "roam_found",
             Self::RoamEnd => "roam_end",
             Self::RoamCommit => "roam_commit",
+            Self::ChainVerify => "chain_verify",
+            Self::ChainVerified => "chain_verified",
+            Self::ChainMend => "chain_mend",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -400,6 +415,44 @@ impl Code {
             Self::BadMatch => "bad_match",
             Self::UnknownKeyspace => "unknown_keyspace",
             Self::NotTogether => "not_together",
+        }
+    }
+}
+
+/// What a member holds of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum VerifyState {
+    /// Nothing.
+    Nothing = 0x00,
+    /// A value.
+    Value = 0x01,
+    /// The mark of its deletion.
+    Deleted = 0x02,
+}
+
+impl VerifyState {
+    /// Every value, in the order of the specification.
+    pub const ALL: [Self; 3] = [Self::Nothing, Self::Value, Self::Deleted];
+
+    /// The value that this byte stands for, if any.
+    #[must_use]
+    pub const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0x00 => Some(Self::Nothing),
+            0x01 => Some(Self::Value),
+            0x02 => Some(Self::Deleted),
+            _ => None,
+        }
+    }
+
+    /// The name used in metrics, logs and documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Value => "value",
+            Self::Deleted => "deleted",
         }
     }
 }
@@ -2451,6 +2504,190 @@ impl CopyEndBody {
     }
 }
 
+/// CHAIN_VERIFY: kind 0: a piece, at most `count` values after the key, or from the beginning without one. Kind 1: this key. Kind 2: give what you hold of this key to the member at `place` of the chain, if that holds this: a `verify_state`, version, expiry, and XXH3-64 of the value. Then key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainVerifyBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 2 bytes, big-endian on the wire.
+    pub count: u16,
+    /// 1 bytes, big-endian on the wire.
+    pub place: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub state: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub digest: u64,
+}
+
+impl ChainVerifyBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 29;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<29>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 29>(fixed)),
+                count: u16::from_be_bytes(crate::bytes::get::<1, 2, 29>(fixed)),
+                place: u8::from_be_bytes(crate::bytes::get::<3, 1, 29>(fixed)),
+                state: u8::from_be_bytes(crate::bytes::get::<4, 1, 29>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<5, 8, 29>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<13, 8, 29>(fixed)),
+                digest: u64::from_be_bytes(crate::bytes::get::<21, 8, 29>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 29] {
+        let mut out = [0; 29];
+        crate::bytes::put::<0, 1, 29>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 2, 29>(&mut out, self.count.to_be_bytes());
+        crate::bytes::put::<3, 1, 29>(&mut out, self.place.to_be_bytes());
+        crate::bytes::put::<4, 1, 29>(&mut out, self.state.to_be_bytes());
+        crate::bytes::put::<5, 8, 29>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<13, 8, 29>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<21, 8, 29>(&mut out, self.digest.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_VERIFIED: kind 0: how many values there are in the piece, a digest of them, whether nothing follows, and how many records have versions above the newest that was seen; then the last key that was looked at. Kind 1: what is held of the key, with the collected floor, the newest and the stable version of the partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainVerifiedBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub state: u8,
+    /// 1 bytes, big-endian on the wire.
+    pub end: u8,
+    /// 2 bytes, big-endian on the wire.
+    pub count: u16,
+    /// 2 bytes, big-endian on the wire.
+    pub absurd: u16,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub digest: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub collected: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub newest: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub stable: u64,
+}
+
+impl ChainVerifiedBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 55;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<55>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 55>(fixed)),
+                state: u8::from_be_bytes(crate::bytes::get::<1, 1, 55>(fixed)),
+                end: u8::from_be_bytes(crate::bytes::get::<2, 1, 55>(fixed)),
+                count: u16::from_be_bytes(crate::bytes::get::<3, 2, 55>(fixed)),
+                absurd: u16::from_be_bytes(crate::bytes::get::<5, 2, 55>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<7, 8, 55>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<15, 8, 55>(fixed)),
+                digest: u64::from_be_bytes(crate::bytes::get::<23, 8, 55>(fixed)),
+                collected: u64::from_be_bytes(crate::bytes::get::<31, 8, 55>(fixed)),
+                newest: u64::from_be_bytes(crate::bytes::get::<39, 8, 55>(fixed)),
+                stable: u64::from_be_bytes(crate::bytes::get::<47, 8, 55>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 55] {
+        let mut out = [0; 55];
+        crate::bytes::put::<0, 1, 55>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 1, 55>(&mut out, self.state.to_be_bytes());
+        crate::bytes::put::<2, 1, 55>(&mut out, self.end.to_be_bytes());
+        crate::bytes::put::<3, 2, 55>(&mut out, self.count.to_be_bytes());
+        crate::bytes::put::<5, 2, 55>(&mut out, self.absurd.to_be_bytes());
+        crate::bytes::put::<7, 8, 55>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<15, 8, 55>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<23, 8, 55>(&mut out, self.digest.to_be_bytes());
+        crate::bytes::put::<31, 8, 55>(&mut out, self.collected.to_be_bytes());
+        crate::bytes::put::<39, 8, 55>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<47, 8, 55>(&mut out, self.stable.to_be_bytes());
+        out
+    }
+}
+
+/// CHAIN_MEND: what is right of a key, and what was found to be wrong. Then key, value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainMendBody {
+    /// 1 bytes, big-endian on the wire.
+    pub state: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub expiry_ms: u64,
+    /// 1 bytes, big-endian on the wire.
+    pub wrong_state: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub wrong_version: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub wrong_expiry_ms: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub wrong_digest: u64,
+}
+
+impl ChainMendBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 42;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<42>()?;
+        Some((
+            Self {
+                state: u8::from_be_bytes(crate::bytes::get::<0, 1, 42>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<1, 8, 42>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<9, 8, 42>(fixed)),
+                wrong_state: u8::from_be_bytes(crate::bytes::get::<17, 1, 42>(fixed)),
+                wrong_version: u64::from_be_bytes(crate::bytes::get::<18, 8, 42>(fixed)),
+                wrong_expiry_ms: u64::from_be_bytes(crate::bytes::get::<26, 8, 42>(fixed)),
+                wrong_digest: u64::from_be_bytes(crate::bytes::get::<34, 8, 42>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 42] {
+        let mut out = [0; 42];
+        crate::bytes::put::<0, 1, 42>(&mut out, self.state.to_be_bytes());
+        crate::bytes::put::<1, 8, 42>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<9, 8, 42>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<17, 1, 42>(&mut out, self.wrong_state.to_be_bytes());
+        crate::bytes::put::<18, 8, 42>(&mut out, self.wrong_version.to_be_bytes());
+        crate::bytes::put::<26, 8, 42>(&mut out, self.wrong_expiry_ms.to_be_bytes());
+        crate::bytes::put::<34, 8, 42>(&mut out, self.wrong_digest.to_be_bytes());
+        out
+    }
+}
+
 /// Last bytes of a part's key, after the key of its big value and PART_ZEROS zeros: PART_MARK; the upload, which is the id of a client and a number that this client gives to no other; the index of the part, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartBody {
@@ -2889,6 +3126,46 @@ pub mod metric {
         unit: None,
         labels: &["node"],
         help: "Chain writes sent again because the successor did not answer in time.",
+    };
+    /// Values that were compared with those of the other members of their chains, at the tail.
+    pub const NODE_VERIFIED: Metric = Metric {
+        name: "keyway_node_verified",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Values that were compared with those of the other members of their chains, at the tail.",
+    };
+    /// Keys of which members were found to hold different things, at the tail.
+    pub const NODE_DIFFERENCES: Metric = Metric {
+        name: "keyway_node_differences",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Keys of which members were found to hold different things, at the tail.",
+    };
+    /// Records of this node that were found to be wrong and made right.
+    pub const NODE_MENDED: Metric = Metric {
+        name: "keyway_node_mended",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Records of this node that were found to be wrong and made right.",
+    };
+    /// Records found with a version that nobody can have given out yet, in any member, at the tail.
+    pub const NODE_ABSURD: Metric = Metric {
+        name: "keyway_node_absurd",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &["node"],
+        help: "Records found with a version that nobody can have given out yet, in any member, at the tail.",
+    };
+    /// Time since the replicas of a partition were last compared; partitions that were not since the controller began are left out.
+    pub const CONTROLLER_VERIFIED_AGE_SECONDS: Metric = Metric {
+        name: "keyway_controller_verified_age_seconds",
+        kind: Kind::Gauge,
+        unit: Some("seconds"),
+        labels: &["partition"],
+        help: "Time since the replicas of a partition were last compared; partitions that were not since the controller began are left out.",
     };
     /// Retried requests that were recognised and not applied again.
     pub const NODE_DUPLICATES: Metric = Metric {

@@ -13,6 +13,7 @@ extern crate alloc;
 extern crate std;
 
 mod batch;
+mod between;
 pub mod big;
 mod body;
 mod bytes;
@@ -28,10 +29,9 @@ mod tag;
 mod tests;
 
 pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step};
+pub use between::Found;
 pub use big::PartKey;
-pub use body::{
-    Body, Entry, Expect, Found, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam,
-};
+pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam};
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;

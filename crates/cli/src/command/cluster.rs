@@ -1,4 +1,6 @@
-//! `keyway cluster`: nodes that come, go and stay, and when copies run.
+//! `keyway cluster`: nodes that come, go and stay, when copies run, and whether replicas agree.
+
+mod verify;
 
 use crate::admin::Admin;
 use crate::answer::Answer;
@@ -9,7 +11,7 @@ use crate::parse;
 use runtime::admin::NewNode;
 use std::net::SocketAddr;
 
-/// Add nodes to a cluster and take them out, and say when copies run.
+/// Add nodes to a cluster and take them out, say when copies run, and compare replicas.
 ///
 /// What is asked for is kept by the controller and carried out step by step, while clients go on:
 /// `keyway status --watch` shows how far it has come.
@@ -72,6 +74,7 @@ Examples:
     /// Go on copying after pause-copies.
     #[command(after_help = "Example:\n  keyway cluster resume-copies")]
     ResumeCopies,
+    Verify(verify::Args),
 }
 
 /// Make a node known, which is then given its share of the partitions.
@@ -101,6 +104,7 @@ impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let admin = Admin::new(&shared.admins, shared.timeout);
         let done = match self.command {
+            Command::Verify(args) => return args.run(&admin, shared),
             Command::AddNode(AddNode { id, listen, shards, control }) => {
                 admin.add_node(&NewNode { id, listen, shards, control })?;
                 format!("node {id} is known; it is given partitions once it answers at {control}")

@@ -1,16 +1,21 @@
-//! `keyway doctor`: whether this machine can switch packets in its kernel.
+//! `keyway doctor`: whether this machine can switch packets in its kernel, and data is sound.
 
 use crate::answer::Answer;
 use crate::cli::Shared;
 use crate::doctor::finding::{Finding, Grade};
 use crate::doctor::link::Link;
-use crate::doctor::{machine, port, read};
+use crate::doctor::{data, machine, port, read};
 use crate::exit::{Failure, Verdict};
 use crate::out::{self, Tone, paint};
 use serde_json::json;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// Check whether this machine can run `keyway switch --plane xdp`, and say what to do if not.
+///
+/// With --data it checks data directories instead: who gets in, whether there is room, and whether
+/// the stores in them, of controllers and nodes, are whole as far as that can be told while they
+/// may be in use.
 ///
 /// Run it where the switch will run: as root, in its network namespace. On each of the ports the
 /// program is attached for a moment, unless another one is there; it passes everything on, but some
@@ -20,20 +25,25 @@ use std::fmt::Write as _;
 Examples:
   sudo keyway doctor                                 the machine, and which interfaces there are
   sudo keyway doctor --ports eth1,eth2 --service 10.0.0.1:7700
+  keyway doctor --data /var/lib/keyway
   sudo ip netns exec keyway-lab-sw keyway doctor --ports p-c0,p-n1 --service 10.77.255.1:7700")]
 pub(crate) struct Args {
     /// Interfaces to which clients and nodes are connected, with commas.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     ports: Vec<String>,
+    /// Data directories, with commas: those of controllers and nodes, or that of `keyway up`.
+    #[arg(long, value_name = "DIR,..", value_delimiter = ',', conflicts_with = "ports")]
+    data: Vec<PathBuf>,
 }
 
 /// Everything that was found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Report {
     machine: Vec<Finding>,
     ports: Vec<(String, Vec<Finding>)>,
     /// Interfaces that could be ports, if none were named.
     candidates: Vec<Candidate>,
+    data: Vec<(String, Vec<Finding>)>,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -48,6 +58,11 @@ struct Candidate {
 
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+        if !self.data.is_empty() {
+            let check = |path: &PathBuf| (path.display().to_string(), data::check(path));
+            let data = self.data.iter().map(check).collect();
+            return Report { data, ..Report::default() }.print(shared);
+        }
         let links = read::links()?;
         let program = read::load();
         let machine = machine::check(&read::machine(&program, &links), &shared.services);
@@ -59,13 +74,7 @@ impl Args {
         let ports = self.ports.iter().map(check).collect();
         let wanted = links.iter().filter(|link| self.ports.is_empty() && link.is_candidate());
         let candidates = wanted.map(Candidate::of).collect();
-        let report = Report { machine, ports, candidates };
-        if shared.json {
-            report.json().print()?;
-        } else {
-            out::print(&report.text())?;
-        }
-        Ok(if report.count(Grade::Problem) == 0 { Verdict::Yes } else { Verdict::No })
+        Report { machine, ports, candidates, data: Vec::new() }.print(shared)
     }
 }
 
@@ -87,34 +96,50 @@ impl Candidate {
 }
 
 impl Report {
+    fn print(&self, shared: &Shared) -> Result<Verdict, Failure> {
+        if shared.json {
+            self.json().print()?;
+        } else {
+            out::print(&self.text())?;
+        }
+        Ok(if self.count(Grade::Problem) == 0 { Verdict::Yes } else { Verdict::No })
+    }
+
     fn count(&self, grade: Grade) -> usize {
-        let all = self.machine.iter().chain(self.ports.iter().flat_map(|(_, findings)| findings));
+        let parts = self.ports.iter().chain(&self.data);
+        let all = self.machine.iter().chain(parts.flat_map(|(_, findings)| findings));
         all.filter(|finding| finding.grade == grade).count()
     }
 
     fn json(&self) -> Answer {
-        let ports: Vec<serde_json::Value> = self
-            .ports
-            .iter()
-            .map(|(port, findings)| json!({ "port": port, "checks": findings }))
-            .collect();
+        let checks = |kind: &str, parts: &[(String, Vec<Finding>)]| -> Vec<serde_json::Value> {
+            let each = parts.iter().map(|(it, findings)| json!({ kind: it, "checks": findings }));
+            each.collect()
+        };
+        let (ports, data) = (checks("port", &self.ports), checks("directory", &self.data));
         let well = self.count(Grade::Problem) == 0;
         Answer::new(if well { "done" } else { "not_ready" })
             .with("problems", self.count(Grade::Problem))
             .with("warnings", self.count(Grade::Warning))
             .with("machine", &self.machine)
             .with("ports", ports)
+            .with("data", data)
             .with("candidates", &self.candidates)
     }
 
     fn text(&self) -> String {
-        let mut text = "this machine\n".to_owned();
+        let about_data = !self.data.is_empty();
+        let mut text = if about_data { String::new() } else { "this machine\n".to_owned() };
         self.machine.iter().for_each(|finding| add(&mut text, finding));
         for (port, findings) in &self.ports {
             text.push_str(&format!("\n{port}\n"));
             findings.iter().for_each(|finding| add(&mut text, finding));
         }
-        if self.ports.is_empty() {
+        for (directory, findings) in &self.data {
+            text.push_str(&format!("{directory}\n"));
+            findings.iter().for_each(|finding| add(&mut text, finding));
+        }
+        if self.ports.is_empty() && !about_data {
             text.push_str(&self.candidates());
         }
         let (problems, warnings) = (self.count(Grade::Problem), self.count(Grade::Warning));
@@ -172,7 +197,8 @@ mod tests {
             master: Some("br0".into()),
         };
         let candidates = if ports.is_empty() { vec![eth1] } else { Vec::new() };
-        Report { machine: vec![Finding::ok("jit", "on")], ports, candidates }
+        let machine = vec![Finding::ok("jit", "on")];
+        Report { machine, ports, candidates, data: Vec::new() }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::exit::{Failure, Verdict};
 use crate::out::{self, Tone, paint};
 use crate::process::ProcessFigures;
 use cluster::{KeyspaceKind, Member, Resources};
-use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status};
+use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, VerifyStatus};
 use std::time::Duration;
 use wire::Room;
 
@@ -109,8 +109,8 @@ fn describe(status: &Status, process: Option<&ProcessFigures>, decisions: bool) 
 
 fn state(status: &Status) -> String {
     let (tone, text) = match (status.ready, status.covered, status.replicated) {
-        (true, true, true) => (Tone::Good, "ready, fully replicated"),
-        (true, true, false) => (Tone::Doubtful, "ready, replicas are being made"),
+        (true, true, true) => (Tone::Good, "ready, all replicas answer"),
+        (true, true, false) => (Tone::Doubtful, "ready, but not every replica is there"),
         (false, true, _) if !status.awaited.is_empty() => {
             (Tone::Doubtful, "not all keyspaces are there yet")
         }
@@ -135,6 +135,13 @@ fn exceptions(status: &Status) -> Vec<String> {
     for awaited in &status.awaited {
         lines.push(format!("keyspace {:?} is not there yet: {}", awaited.name, awaited.why));
     }
+    if status.unheard > 0 {
+        let count = status.unheard;
+        lines.push(format!(
+            "{count} partitions have replicas on nodes that have not said what they hold"
+        ));
+    }
+    lines.push(compared(status));
     if status.paused {
         lines.push("copies are paused; to go on: keyway cluster resume-copies".to_owned());
     }
@@ -169,6 +176,33 @@ fn size(bytes: u64) -> String {
         format!("{} MiB", grouped(mib))
     } else {
         format!("{} KiB", grouped(bytes >> 10))
+    }
+}
+
+/// What is known of replicas holding the same.
+fn compared(status: &Status) -> String {
+    if let Some(running) = status.verify.as_ref().filter(|it| it.done < it.partitions) {
+        let VerifyStatus { done, partitions, permille, different, .. } = running;
+        let percent = permille / 10;
+        return format!(
+            "replicas are being compared: {percent} %, {done} of {partitions} partitions, \
+             {different} keys differ"
+        );
+    }
+    let partitions = || status.keyspaces.iter().flat_map(|keyspace| &keyspace.partitions);
+    let verified = || partitions().filter_map(|partition| partition.verified);
+    let left: u64 = verified().map(|it| it.left).sum();
+    let (all, known) = (partitions().count(), verified().count());
+    let oldest = verified().map(|it| it.ms_ago).max().unwrap_or(0) / 1_000;
+    match (known, left) {
+        (0, _) => "replicas were not compared since this controller began: whether they hold the \
+                   same is not known (keyway cluster verify)"
+            .to_owned(),
+        (_, 1..) => format!("{left} keys differ among replicas (keyway cluster verify --mend)"),
+        (_, 0) if known < all => {
+            format!("replicas of {known} of {all} partitions were compared, and agree")
+        }
+        (_, 0) => format!("all replicas agree, as compared up to {oldest} s ago"),
     }
 }
 

@@ -59,4 +59,6 @@ mod servers;
 #[path = "../chaos/skip.rs"]
 mod skip;
 #[cfg(test)]
+mod verify;
+#[cfg(test)]
 mod versus;

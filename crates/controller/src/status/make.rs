@@ -3,14 +3,17 @@
 use super::copies::{Watches, copies};
 use super::hot::hot;
 use super::members::member_status;
+use super::verify::{verified, verify};
 use super::{
     KeyspaceStatus, MemberState, MemberStatus, NodeLoad, PartitionStatus, STATUS_SCHEMA, Status,
 };
 use crate::clock::ClusterClock;
+use crate::controller::Controller;
 use crate::decisions::Decisions;
 use crate::hot::Hot;
 use crate::peer::Peer;
 use crate::saved::Saved;
+use crate::verify::Verifying;
 use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -22,6 +25,7 @@ pub(crate) struct View<'a> {
     pub(crate) durable: u64,
     pub(crate) peers: &'a BTreeMap<Member, Peer>,
     pub(crate) watches: &'a Watches,
+    pub(crate) verifying: &'a Verifying,
     pub(crate) decisions: &'a Decisions,
     pub(crate) hot: &'a Hot,
     pub(crate) clock: &'a ClusterClock,
@@ -29,7 +33,27 @@ pub(crate) struct View<'a> {
     pub(crate) lease_ms: u64,
 }
 
-pub(crate) fn make(view: &View<'_>) -> Status {
+impl Controller {
+    /// How everything stands, for people and dashboards. O(partitions).
+    #[must_use]
+    pub fn status(&self, now: Instant) -> Status {
+        make(&View {
+            now,
+            state: &self.state,
+            durable: self.durable,
+            peers: &self.peers,
+            watches: &self.watches,
+            verifying: &self.verifying,
+            decisions: &self.decisions,
+            hot: &self.hot,
+            clock: &self.clock,
+            orders: self.orders,
+            lease_ms: self.config.lease_ms(),
+        })
+    }
+}
+
+fn make(view: &View<'_>) -> Status {
     let map = &view.state.map;
     let members: Vec<MemberStatus> =
         view.peers.iter().filter_map(|(member, peer)| member_status(view, *member, peer)).collect();
@@ -38,7 +62,9 @@ pub(crate) fn make(view: &View<'_>) -> Status {
     let keyspaces: Vec<KeyspaceStatus> =
         map.keyspaces.iter().map(|k| keyspace_status(view, k, &counts)).collect();
     let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
-    let complete = |p: &PartitionStatus| p.open && p.joiner.is_none() && p.missing == 0;
+    let complete =
+        |p: &PartitionStatus| p.open && p.joiner.is_none() && p.missing == 0 && p.unheard == 0;
+    let all_ready = members.iter().all(|m| m.state == MemberState::Ready);
     Status {
         schema: STATUS_SCHEMA,
         trouble: None,
@@ -47,8 +73,9 @@ pub(crate) fn make(view: &View<'_>) -> Status {
         revision: map.revision,
         durable_revision: view.durable,
         covered: is_covered(view),
-        ready: durable && members.iter().all(|m| m.state == MemberState::Ready),
+        ready: durable && all_ready,
         replicated: partitions().all(complete),
+        unheard: partitions().filter(|p| p.unheard > 0).count(),
         under_replicated: partitions().filter(|p| p.missing > 0).count(),
         closed: partitions().filter(|p| !p.open).count(),
         paused: view.state.paused,
@@ -60,6 +87,7 @@ pub(crate) fn make(view: &View<'_>) -> Status {
         hot_revision: view.hot.revision(),
         hot_decisions: view.hot.log.iter().cloned().collect(),
         copies: copies(view),
+        verify: verify(view),
         decisions: view.decisions.iter().cloned().collect(),
         keyspaces,
         // Whoever has the configuration knows.
@@ -97,7 +125,7 @@ fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> Key
     let replicas = usize::from(keyspace.replicas);
     let partitions = view.state.map.partitions.iter().filter(|p| p.keyspace == keyspace.id);
     let mut partitions: Vec<PartitionStatus> =
-        partitions.map(|p| partition_status(p, replicas, counts)).collect();
+        partitions.map(|p| partition_status(view, p, replicas, counts)).collect();
     partitions.sort_by_key(|p| p.first);
     KeyspaceStatus {
         id: keyspace.id,
@@ -110,8 +138,18 @@ fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> Key
     }
 }
 
-fn partition_status(partition: &Partition, replicas: usize, counts: &Counts) -> PartitionStatus {
+fn partition_status(
+    view: &View<'_>,
+    partition: &Partition,
+    replicas: usize,
+    counts: &Counts,
+) -> PartitionStatus {
     let (reads, writes) = counts.get(&partition.id).copied().unwrap_or_default();
+    let changed = partition.since.iter().copied().max().unwrap_or(0);
+    let has = |id: &NodeId| {
+        let peer = view.peers.get(&Member::Node(*id));
+        peer.is_some_and(|peer| peer.follows() && peer.revision() >= changed)
+    };
     PartitionStatus {
         id: partition.id,
         first: partition.first,
@@ -121,6 +159,8 @@ fn partition_status(partition: &Partition, replicas: usize, counts: &Counts) -> 
         joiner: partition.joiner(),
         open: partition.open,
         missing: replicas.saturating_sub(partition.members().len()),
+        unheard: partition.chain.iter().filter(|id| !has(id)).count(),
+        verified: verified(view, partition),
         reads,
         writes,
     }
@@ -151,7 +191,7 @@ fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
     for node in load.values_mut() {
         let report = view.peers.get(&Member::Node(node.node)).and_then(|p| p.report.as_ref());
         if let Some(MemberReport::Node(report)) = report.map(|r| &r.state) {
-            let NodeReport { requests, pending, waiting, busy_us, resources, .. } = *report;
+            let NodeReport { requests, pending, waiting, busy_us, resources, .. } = **report;
             (node.requests, node.pending) = (requests, pending);
             (node.waiting, node.busy_us, node.resources) = (waiting, busy_us, resources);
         }

@@ -270,6 +270,8 @@ impl Obedient {
             whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),
+            verify: 0,
+            verified: Vec::new(),
             hot: self.told.clone(),
             homecoming: self.homecoming,
             hot_revision: self.hot.revision,

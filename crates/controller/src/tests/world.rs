@@ -180,7 +180,7 @@ impl World {
             Member::Node(id) => {
                 let mut report = it.report(self.now, id, [self.settling, self.forgetting]);
                 report.copies = self.copies_of(id);
-                MemberReport::Node(report)
+                MemberReport::Node(Box::new(report))
             }
         };
         Report { life: it.tenure.life(), at: it.clock(self.now), state }

@@ -101,7 +101,7 @@ impl Rack {
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
-    fn order_node(&mut self, node: NodeId, Order { install, clock, lease, hot }: &Order) {
+    fn order_node(&mut self, node: NodeId, Order { install, clock, lease, hot, .. }: &Order) {
         let now = self.now;
         let Some(server) = self.nodes.get_mut(usize::from(node.0)) else { return };
         let machine = &mut server.machine;
@@ -121,7 +121,7 @@ impl Rack {
         }
         server.pump(now, &mut self.net);
         let report = server.machine.report(now);
-        let state = MemberReport::Node(self.as_heard(report));
+        let state = MemberReport::Node(Box::new(self.as_heard(report)));
         let report = Report { life: node_life(node.0), at: now, state };
         self.mail(Mail::Report(Member::Node(node), report));
     }

@@ -1,7 +1,9 @@
 //! A storage node: one machine, one engine, one port and one thread per shard.
 
+mod engine;
 mod limits;
 
+pub use engine::ShardEngine;
 pub use limits::NodeLimits;
 
 use super::alert::{Bell, Ear};
@@ -11,13 +13,12 @@ use crate::disk::DiskRoom;
 use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
-use crate::store::{Backend, BackendEngine, FjallEngine};
 use cluster::{
     Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, Resources, StoreId, ToldClock,
+    VerifyOrder,
 };
 use limits::{Memory, busy_us};
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
-use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
 use std::io;
@@ -97,6 +98,7 @@ pub(super) struct Wanted {
     pub(super) clock: Option<ToldClock>,
     pub(super) lease: Option<Lease>,
     pub(super) hot: Option<Arc<HotOrder>>,
+    pub(super) verify: Option<VerifyOrder>,
 }
 
 /// What there is to do; then the answer.
@@ -293,43 +295,6 @@ fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
     StoreId(stores.fold(0, |hash, store| mix(hash ^ store.0)))
 }
 
-/// An engine as a shard's thread needs it.
-pub trait ShardEngine: Engine + Send + 'static {
-    /// Does what is due at the disk by now, and says when to call again; called after every batch.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Engine::sync`].
-    fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError>;
-
-    /// What there is room for on the disk, if it writes to one; asked before every batch.
-    fn disk_room(&mut self, _now: Instant) -> Option<DiskRoom> {
-        None
-    }
-}
-
-impl ShardEngine for MemoryEngine {
-    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
-        Ok(None)
-    }
-}
-
-impl<B: Backend> ShardEngine for BackendEngine<B> {
-    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
-        Ok(None)
-    }
-}
-
-impl ShardEngine for FjallEngine {
-    fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError> {
-        Self::persist_due(self, now)
-    }
-
-    fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
-        Self::disk_room(self, now)
-    }
-}
-
 /// The machine of one shard.
 struct Shard<E: Engine> {
     node: Node<E>,
@@ -366,7 +331,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn handle_command(&mut self, now: Instant, command: Command) {
         self.look(now);
-        let Command { wanted: Wanted { install, clock, lease, hot }, answer } = command;
+        let Command { wanted: Wanted { install, clock, lease, hot, verify }, answer } = command;
         if let Some(assignment) = install {
             self.node.install(now, &assignment);
         }
@@ -378,6 +343,9 @@ impl<E: ShardEngine> Driven for Shard<E> {
         }
         if let Some(order) = hot {
             self.node.install_hot(now, order);
+        }
+        if let Some(order) = verify {
+            self.node.install_verify(now, &order);
         }
         self.asked.push(answer);
     }

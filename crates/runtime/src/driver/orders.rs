@@ -67,7 +67,7 @@ impl MemberHandle {
     /// If the order was not carried out, or not by all threads in time.
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         let patience = patience(&order);
-        let Order { install, clock, lease, hot } = order;
+        let Order { install, clock, lease, hot, verify } = order;
         if let Some(hot) = &hot {
             hot.check().map_err(OrderError::UnsoundHot)?;
         }
@@ -98,7 +98,7 @@ impl MemberHandle {
                     }
                 };
                 let wanted = assignment.as_ref().map(|assignment| assignment.cluster);
-                let to_take = Wanted { install: assignment, clock, lease, hot };
+                let to_take = Wanted { install: assignment, clock, lease, hot, verify };
                 let snapshot = node.command(&to_take, patience).await?;
                 if let (Some(wanted), Some(held)) = (wanted, snapshot.report.cluster)
                     && wanted != held
@@ -111,7 +111,7 @@ impl MemberHandle {
                         held.0
                     );
                 }
-                let state = MemberReport::Node(snapshot.report);
+                let state = MemberReport::Node(Box::new(snapshot.report));
                 Ok(Report { life: node.life(), at: snapshot.at, state })
             }
         }

@@ -16,7 +16,7 @@ mod tests;
 mod tree;
 
 pub(crate) use directory::OPEN_FILES_MAX;
-pub use directory::ShardIdentity;
+pub use directory::{ShardIdentity, inspect};
 pub use policy::{PERSIST_INTERVAL, SyncPolicy, UnknownSyncPolicy};
 
 use super::StoreError;

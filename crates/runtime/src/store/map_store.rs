@@ -113,6 +113,17 @@ impl Drop for FileMapStore {
     }
 }
 
+/// What a file is, without taking it: for one who only wants to know whether it is whole.
+///
+/// # Errors
+///
+/// If it is not, or cannot be read.
+pub fn inspect(path: &Path) -> Result<String, StoreError> {
+    let file = std::fs::read(path).map_err(|why| StoreError::io(path, why))?;
+    check(path, &file)?;
+    Ok(format!("a controller's state, whole ({} bytes)", file.len()))
+}
+
 /// The lock is a file of its own, because the other one is replaced.
 fn lock(path: &Path) -> Result<File, StoreError> {
     let name = beside(path, ".lock");

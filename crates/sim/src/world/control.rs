@@ -191,7 +191,7 @@ impl World {
     /// A member carries an order out.
     pub(super) fn take_order(&mut self, role: Role, mandate: Mandate) {
         let local = self.local(role);
-        let Order { install, clock, lease, hot } = &*mandate.order;
+        let Order { install, clock, lease, hot, verify } = &*mandate.order;
         match role {
             Role::Switch(index) => {
                 let switch = self.switches.get_mut(usize::from(index));
@@ -238,6 +238,9 @@ impl World {
                     if let Some(hot) = hot {
                         machine.install_hot(local, Arc::clone(hot));
                     }
+                    if let Some(order) = verify {
+                        machine.install_verify(local, order);
+                    }
                     // Where there is no delay, the first must not answer before the last has it.
                     shard.flush_scheduled |= nanos(self.options.sync_delay_max) == 0;
                 }
@@ -264,7 +267,7 @@ impl World {
         let asked = std::mem::take(asked);
         let store = reports.first().map_or_else(Default::default, |it| it.store);
         let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
-        let state = MemberReport::Node(report);
+        let state = MemberReport::Node(Box::new(report));
         let report = Report { life: self.process(role).life, at: now, state };
         for mandate in asked {
             self.answer(role, &mandate, Some(report.clone()));

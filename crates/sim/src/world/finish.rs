@@ -42,6 +42,7 @@ impl World {
         self.keep_turning();
         self.read_all();
         self.come_to_rest();
+        self.rot_and_verify();
         // What came back from trips since is as it was there.
         self.read_all();
         self.come_to_rest();

@@ -93,6 +93,10 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
                 }
             }
         }
+        Body::ChainMend { key, value, .. } => entry_fits(key, value),
+        Body::ChainVerify { key, .. } | Body::ChainVerified { last: key, .. } => {
+            assert!(key.len() <= wire::KEY_MAX);
+        }
         Body::ChainAck | Body::ChainCommit | Body::ChainStable { .. } | Body::ChainCopied => {
             assert!(packet.op().is_chain());
         }

@@ -14,7 +14,7 @@ const FLOORS: [(&str, u32, Foreign); 18] = [
     ("net", 1, Foreign::Any),
     ("cluster", 2, Foreign::Only(&["data-encoding", "serde", "xxhash-rust"])),
     ("switch", 3, Foreign::Only(&["arrayvec", "hashbrown", "serde"])),
-    ("node", 3, Foreign::Only(&["arrayvec", "hashbrown"])),
+    ("node", 3, Foreign::Only(&["arrayvec", "hashbrown", "xxhash-rust"])),
     ("controller", 3, Foreign::Only(&["serde"])),
     // Its two faces open sockets; purity.rs says which files those are.
     ("client", 3, Foreign::Only(&["arrayvec", "hashbrown", "mio", "tokio"])),

@@ -1,7 +1,7 @@
 //! How others reach the controller's thread.
 
 use crate::mailbox::{MailError, answer};
-use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, Report};
+use cluster::{KeyspaceId, Map, Member, NodeId, NodeSpec, PartitionId, Report};
 use controller::{CommandError, CreateError, KeyspaceSpec, Status};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -55,6 +55,13 @@ pub enum Change {
     PinKey(NamedKey),
     /// Cancel that.
     UnpinKey(NamedKey),
+    /// Compare replicas while they serve.
+    Verify {
+        /// Of this partition; of all if there is none.
+        partition: Option<PartitionId>,
+        /// Whether what is certainly wrong is to be made right.
+        mend: bool,
+    },
 }
 
 /// Why something asked for was not done.

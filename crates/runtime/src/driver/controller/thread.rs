@@ -177,6 +177,9 @@ impl Thread {
             Change::RemoveNode(id) => self.controller.remove_node(now, id),
             Change::PinKey(it) => self.controller.pin(now, &it.keyspace, &it.key),
             Change::UnpinKey(it) => self.controller.unpin(now, &it.keyspace, &it.key),
+            Change::Verify { partition, mend } => {
+                self.controller.verify(now, partition, mend).map(|_| ())
+            }
             Change::PauseCopies => {
                 self.controller.pause_copies(now);
                 Ok(())

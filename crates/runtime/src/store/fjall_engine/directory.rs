@@ -18,6 +18,7 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Of everything on disk; raised when any of it changes.
 pub(super) const FORMAT: u32 = 2;
@@ -74,6 +75,17 @@ struct About {
     store: StoreId,
     #[serde(flatten)]
     shard: ShardIdentity,
+    /// Over all of the above: another identity would pass for another memory, which is emptied.
+    /// Stores that were made before there was one have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+impl About {
+    fn sum(&self) -> String {
+        let Self { format, store, shard, .. } = self;
+        format!("{:016x}", xxh3_64(format!("{format} {store} {shard}").as_bytes()))
+    }
 }
 
 /// The part of [`About`] that every format has.
@@ -134,12 +146,9 @@ impl Directory {
 
     /// Opens the database, which has all its keyspaces since it was created.
     pub(super) fn open_trees(&self) -> Result<Trees, StoreError> {
-        let fjall = self.path.join("store/fjall");
-        // Without this file fjall takes the place for an empty one and begins a new database.
-        if !fjall.join("version").is_file() {
-            return Err(StoreError::damaged(&self.path, "store/fjall/version is missing"));
-        }
-        let database = open_database(&fjall).map_err(|error| self.error(error))?;
+        check_files(&self.path)?;
+        let database =
+            open_database(&self.path.join("store/fjall")).map_err(|error| self.error(error))?;
         let open = |name: &str| {
             if !database.keyspace_exists(name) {
                 return Err(StoreError::damaged(&self.path, format!("{name} are missing")));
@@ -164,6 +173,28 @@ impl Drop for Directory {
         // It is closed anyway, and a failure would help nobody.
         let _ = self.lock.unlock();
     }
+}
+
+/// What a shard's directory is, without taking it: whose it is, and whether its most important
+/// files are there. Whether all records can be read shows when they are.
+///
+/// # Errors
+///
+/// If something is missing, changed or cannot be read.
+pub fn inspect(path: &Path) -> Result<String, StoreError> {
+    let about = read_about(path)?;
+    check_files(path)?;
+    let StoreId(store) = about.store;
+    Ok(format!("the store of {} (identity {store:016x})", about.shard))
+}
+
+/// Without this file fjall takes the place for an empty one and begins a new database.
+fn check_files(path: &Path) -> Result<(), StoreError> {
+    let fjall = path.join("store/fjall");
+    if !fjall.join("version").is_file() {
+        return Err(StoreError::damaged(path, "store/fjall/version is missing"));
+    }
+    Ok(())
 }
 
 fn lock(path: &Path) -> Result<File, StoreError> {
@@ -191,7 +222,8 @@ pub(super) fn create(
     }
     create_database(&unfinished.join("fjall"), records_memtable_bytes)
         .map_err(|error| store_error(path, error))?;
-    let about = About { format: FORMAT, store: fresh_id, shard };
+    let about = About { format: FORMAT, store: fresh_id, shard, checksum: None };
+    let about = About { checksum: Some(about.sum()), ..about };
     let about = serde_json::to_vec_pretty(&about)
         .map_err(|why| StoreError::Encode { path: path.to_path_buf(), why })?;
     let mut file = File::create(unfinished.join("about.json")).map_err(io)?;
@@ -222,7 +254,11 @@ fn read_about(path: &Path) -> Result<About, StoreError> {
         let path = path.to_path_buf();
         return Err(StoreError::Format { path, found: format.to_string(), known: FORMAT });
     }
-    serde_json::from_slice(&bytes).map_err(damaged)
+    let about: About = serde_json::from_slice(&bytes).map_err(damaged)?;
+    if about.checksum.as_ref().is_some_and(|sum| *sum != about.sum()) {
+        return Err(StoreError::damaged(&name, "its checksum is wrong"));
+    }
+    Ok(about)
 }
 
 fn open_database(path: &Path) -> fjall::Result<Database> {

@@ -155,6 +155,22 @@ fn a_store_with_a_part_missing_is_damaged() {
     }
 }
 
+/// A changed digit would pass for another memory, which is emptied.
+#[test]
+fn a_store_whose_identity_was_changed_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    let about = dir.path().join("store/about.json");
+    let ours = std::fs::read_to_string(&about).unwrap();
+    let changed = ours.replace("\"store\": 7", "\"store\": 6");
+    assert_ne!(changed, ours);
+    std::fs::write(&about, changed).unwrap();
+    let error = refusal(dir.path(), SHARD);
+    assert!(error.to_string().contains("its checksum is wrong"), "{error}");
+    std::fs::write(&about, ours).unwrap();
+    drop(open(dir.path()));
+}
+
 #[test]
 fn a_failed_read_makes_every_later_sync_fail() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,44 @@
+//! What the thread of a shard needs of its engine.
+
+use crate::disk::DiskRoom;
+use crate::store::{Backend, BackendEngine, FjallEngine};
+use machine::Instant;
+use node::engine::memory::MemoryEngine;
+use node::engine::{Engine, EngineError};
+
+/// An engine as a shard's thread needs it.
+pub trait ShardEngine: Engine + Send + 'static {
+    /// Does what is due at the disk by now, and says when to call again; called after every batch.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Engine::sync`].
+    fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError>;
+
+    /// What there is room for on the disk, if it writes to one; asked before every batch.
+    fn disk_room(&mut self, _now: Instant) -> Option<DiskRoom> {
+        None
+    }
+}
+
+impl ShardEngine for MemoryEngine {
+    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
+        Ok(None)
+    }
+}
+
+impl<B: Backend> ShardEngine for BackendEngine<B> {
+    fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
+        Ok(None)
+    }
+}
+
+impl ShardEngine for FjallEngine {
+    fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError> {
+        Self::persist_due(self, now)
+    }
+
+    fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
+        Self::disk_room(self, now)
+    }
+}
