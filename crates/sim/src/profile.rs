@@ -3,6 +3,7 @@
 //! choice.
 
 mod clocks;
+mod disks;
 mod hot;
 
 use crate::actor::SESSIONS_USUAL;
@@ -43,10 +44,10 @@ pub enum Profile {
     /// Values in parts, and anything fails meanwhile.
     Big,
     /// More clients than nodes remember, one after the other.
-    Crowd,
+    Sessions,
     /// Keys that share a match value, among them values in parts that are written again and again,
     /// with scans and counts, and anything fails meanwhile.
-    Crowds,
+    Tags,
     /// Older copies of disks and of the controller's store are put back, and disks lose what they
     /// said to have kept.
     Restores,
@@ -74,8 +75,8 @@ impl Profile {
         Self::Many,
         Self::Batches,
         Self::Big,
-        Self::Crowd,
-        Self::Crowds,
+        Self::Sessions,
+        Self::Tags,
         Self::Restores,
         Self::Full,
         Self::Clocks,
@@ -99,8 +100,8 @@ impl Profile {
             Self::Many => "many",
             Self::Batches => "batches",
             Self::Big => "big",
-            Self::Crowd => "crowd",
-            Self::Crowds => "crowds",
+            Self::Sessions => "sessions",
+            Self::Tags => "tags",
             Self::Restores => "restores",
             Self::Full => "full",
             Self::Clocks => "clocks",
@@ -146,8 +147,8 @@ impl Options {
             Profile::Many => draw.many(&mut options),
             Profile::Batches => draw.batches(&mut options),
             Profile::Big => draw.big(&mut options),
-            Profile::Crowd => draw.crowd(&mut options),
-            Profile::Crowds => draw.crowds(&mut options),
+            Profile::Sessions => draw.sessions(&mut options),
+            Profile::Tags => draw.tags(&mut options),
             Profile::Restores => draw.restores(&mut options),
             Profile::Full => draw.full(&mut options),
             Profile::Clocks => draw.clocks(&mut options),
@@ -217,14 +218,6 @@ impl Draw {
         }
     }
 
-    fn rot(&mut self, options: &mut Options) {
-        self.crashes(options);
-        options.nodes = options.nodes.max(3);
-        options.replicas = options.replicas.max(3);
-        options.load.registers = self.pick(&[2, 5, 10]);
-        options.rot = self.pick(&[1, 3, 6]);
-    }
-
     fn network(&mut self, options: &mut Options) {
         let links = &mut options.links;
         links.loss_permille = self.pick(&[0, 10, 50, 200]);
@@ -263,7 +256,7 @@ impl Draw {
 
     /// Clients come and go faster than they can all be remembered, and copies of what those have
     /// sent who are gone arrive when they are long forgotten.
-    fn crowd(&mut self, options: &mut Options) {
+    fn sessions(&mut self, options: &mut Options) {
         self.some_noise(options);
         options.span = self.ms(&[8_000, 12_000]);
         options.sessions_max = usize::from(self.small(3, 8));
@@ -286,17 +279,6 @@ impl Draw {
         options.faults.crash_every = self.ms(&[300, 600, 1_500]);
         options.faults.amnesia_percent = self.pick(&[30, 70, 100]);
         options.faults.clog_every = self.ms(&[0, 0, 400]);
-    }
-
-    fn restores(&mut self, options: &mut Options) {
-        self.amnesia(options);
-        options.faults.amnesia_percent = self.pick(&[0, 0, 20]);
-        options.faults.aged_percent = self.pick(&[0, 30, 60]);
-        options.faults.torn_percent = self.pick(&[0, 20, 40]);
-        options.faults.power_cut_every = self.ms(&[0, 1_000, 2_000]);
-        options.faults.old_map_every = self.ms(&[0, 1_500, 3_000]);
-        options.faults.clog_every = Duration::ZERO;
-        options.load.registers = self.pick(&[1, 2, 5, 20]);
     }
 
     fn pauses(&mut self, options: &mut Options) {
@@ -374,38 +356,13 @@ impl Draw {
     }
 
     /// Scans and counts begin and go on in the middle of one match value, past parts.
-    fn crowds(&mut self, options: &mut Options) {
+    fn tags(&mut self, options: &mut Options) {
         self.everything(options);
         options.load.crowd_percent = self.pick(&[60, 80, 100]);
         options.load.big_percent = self.pick(&[0, 20]);
         options.load.plain_percent = 0;
         options.load.think = self.ms(&[10, 20, 40]);
         options.faults.hot_every = self.ms(&[0, 0, 300]);
-    }
-
-    /// New keys, deletes and longer values, while there is room and none by turns.
-    fn full(&mut self, options: &mut Options) {
-        if self.0.chance(1, 2) {
-            self.network(options);
-        } else {
-            self.some_noise(options);
-        }
-        options.load.fresh_percent = self.pick(&[10, 30]);
-        options.load.batch_percent = self.pick(&[0, 0, 10]);
-        options.load.big_percent = self.pick(&[0, 0, 20]);
-        options.load.many_percent = self.pick(&[0, 10]);
-        options.load.think = self.ms(&[5, 10, 20]);
-        options.load.in_flight = 3;
-        options.span = self.ms(&[2_000, 4_000]);
-        options.faults.full_every = self.ms(&[50, 150, 400]);
-        options.faults.length_max = self.ms(&[300, 1_000]);
-        let every = &[0, 0, 600, 1_500];
-        options.faults.crash_every = self.ms(every);
-        options.faults.amnesia_percent = self.pick(&[0, 30]);
-        options.faults.operator_every = self.ms(every);
-        options.faults.cut_every = self.ms(every);
-        options.faults.hot_every = self.ms(&[0, 0, 300]);
-        options.faults.client_every = self.ms(&[0, 0, 500]);
     }
 
     /// Sub-requests and replies get lost, doubled and overtaken, while chains change.

@@ -94,13 +94,13 @@ fn profiles_do_what_they_are_for() {
                 spread > 30_000 && crashes > 300 && trips > 1_500 && meanwhile
             }
             Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
-            Profile::Crowd => crashes > 50,
+            Profile::Sessions => crashes > 50,
             Profile::Restores => disks_aged > 20 && maps_aged > 3 && epochs > 100,
             Profile::Full => total.filled > 200 && total.refused > 50 && crashes > 10,
             Profile::Many
             | Profile::Batches
             | Profile::Big
-            | Profile::Crowds
+            | Profile::Tags
             | Profile::Clocks
             | Profile::Rot => crashes > 10 && disturbances > 10,
         };

@@ -1,0 +1,53 @@
+//! Worlds whose disks fail: they are full, old or wrong.
+
+use super::Draw;
+use crate::options::Options;
+use std::time::Duration;
+
+impl Draw {
+    /// New keys, deletes and longer values, while there is room and none by turns.
+    pub(super) fn full(&mut self, options: &mut Options) {
+        if self.0.chance(1, 2) {
+            self.network(options);
+        } else {
+            self.some_noise(options);
+        }
+        options.load.fresh_percent = self.pick(&[10, 30]);
+        options.load.batch_percent = self.pick(&[0, 0, 10]);
+        options.load.big_percent = self.pick(&[0, 0, 20]);
+        options.load.many_percent = self.pick(&[0, 10]);
+        options.load.think = self.ms(&[5, 10, 20]);
+        options.load.in_flight = 3;
+        options.span = self.ms(&[2_000, 4_000]);
+        options.faults.full_every = self.ms(&[50, 150, 400]);
+        options.faults.length_max = self.ms(&[300, 1_000]);
+        let every = &[0, 0, 600, 1_500];
+        options.faults.crash_every = self.ms(every);
+        options.faults.amnesia_percent = self.pick(&[0, 30]);
+        options.faults.operator_every = self.ms(every);
+        options.faults.cut_every = self.ms(every);
+        options.faults.hot_every = self.ms(&[0, 0, 300]);
+        options.faults.client_every = self.ms(&[0, 0, 500]);
+    }
+
+    /// Disks come back as they were once, or lack what they said they had.
+    pub(super) fn restores(&mut self, options: &mut Options) {
+        self.amnesia(options);
+        options.faults.amnesia_percent = self.pick(&[0, 0, 20]);
+        options.faults.aged_percent = self.pick(&[0, 30, 60]);
+        options.faults.torn_percent = self.pick(&[0, 20, 40]);
+        options.faults.power_cut_every = self.ms(&[0, 1_000, 2_000]);
+        options.faults.old_map_every = self.ms(&[0, 1_500, 3_000]);
+        options.faults.clog_every = Duration::ZERO;
+        options.load.registers = self.pick(&[1, 2, 5, 20]);
+    }
+
+    /// Records go wrong by themselves, where three and more members can tell which are right.
+    pub(super) fn rot(&mut self, options: &mut Options) {
+        self.crashes(options);
+        options.nodes = options.nodes.max(3);
+        options.replicas = options.replicas.max(3);
+        options.load.registers = self.pick(&[2, 5, 10]);
+        options.rot = self.pick(&[1, 3, 6]);
+    }
+}
