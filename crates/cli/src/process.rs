@@ -80,7 +80,7 @@ keyway_admin_connections_max{kind=\"other\"} 24
 ";
         let figures = ProcessFigures::read(metrics).unwrap();
         let line =
-            "83 of 1,024 files open, 606 reserved; connections admin 1 of 24, control 2 of 16";
+            "83 of 1 024 files open, 606 reserved; connections admin 1 of 24, control 2 of 16";
         assert_eq!(figures.line(), line);
         let more = format!(
             "{metrics}keyway_gateway_connections{{}} 7\nkeyway_gateway_connections_max{{}} 142\n"

@@ -11,6 +11,7 @@ use gateway::store::{Queued, Store, Watched};
 use machine::Rng;
 use std::fmt::Write as _;
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Sequences at a time, each about keys of its own.
 const LANES: u64 = 8;
@@ -229,17 +230,30 @@ fn as_redis_has_it(args: &[Bytes]) -> Vec<Bytes> {
     vec!["eval".into(), script.into(), "1".into(), args[1].clone(), args[2].clone()]
 }
 
-/// Whether replies are the same, but that times to live were read a moment apart.
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_millis()).unwrap()
+}
+
+/// Whether replies are the same, but that times to live were read a moment apart, and that no time
+/// of ours is later than [`wire::expiry::TIME_MAX`].
 fn alike(args: &[Bytes], theirs: &Reply, ours: &Reply) -> bool {
     if args[0] == "delifeq" && args.len() != 3 {
         return matches!(ours, Reply::Error(_));
     }
-    let apart_max = match args[0].as_ref() {
-        b"pttl" | b"pexpiretime" => 60_000,
-        b"ttl" | b"expiretime" => 60,
-        _ => 0,
+    let latest = i64::try_from(wire::expiry::TIME_MAX).unwrap();
+    let (apart_max, latest) = match args[0].as_ref() {
+        b"pexpiretime" => (60_000, latest),
+        // As long as that from now.
+        b"pttl" => (60_000, latest - now_ms()),
+        b"expiretime" => (60, latest / 1_000),
+        b"ttl" => (60, (latest - now_ms()) / 1_000),
+        _ => (0, i64::MAX),
     };
     match (theirs, ours) {
+        (Reply::Integer(theirs), Reply::Integer(ours)) if *theirs > latest => {
+            latest.abs_diff(*ours) <= apart_max
+        }
         (Reply::Integer(theirs @ 1..), Reply::Integer(ours @ 1..)) => {
             theirs.abs_diff(*ours) <= apart_max
         }

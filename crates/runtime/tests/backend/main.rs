@@ -54,12 +54,18 @@ fn name(engine: &mut impl Engine) {
     }
 }
 
+fn keyspace() -> Keyspace {
+    let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
+    let (name, kind) = ("default".into(), KeyspaceKind::Hash);
+    Keyspace { id, name, kind, seed: 0, replicas: 1, hot }
+}
+
 fn key(bytes: &[u8]) -> KeyRef<'_> {
     KeyRef {
         keyspace: KeyspaceId(1),
         partition: PartitionId(1),
         ordered: false,
-        match_value: Match(u128::from(bytes.len() as u64)),
+        match_value: keyspace().match_value(bytes),
         keyhash: bytes.iter().map(|byte| u64::from(*byte)).sum(),
         key: bytes,
     }
@@ -276,9 +282,7 @@ fn keys_that_were_announced_come_with_one_round_trip() {
 
 /// Names and versions that a scan without values shows, tombstones left out.
 fn scan_keys(engine: &impl Engine) -> Vec<(String, u64)> {
-    let (id, hot) = (KeyspaceId(1), HotPolicy::Off);
-    let (name, kind) = ("default".into(), KeyspaceKind::Hash);
-    let keyspace = Keyspace { id, name, kind, seed: 0, replicas: 1, hot };
+    let keyspace = keyspace();
     let interval = Interval {
         keyspace: &keyspace,
         partition: PartitionId(1),

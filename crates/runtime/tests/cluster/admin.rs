@@ -28,7 +28,7 @@ const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 31] = [
+const NODE_METRICS: [Metric; 35] = [
     metric::NODE_ROOM,
     metric::NODE_MEMORY_BYTES,
     metric::NODE_UPLOAD_BYTES,
@@ -41,6 +41,10 @@ const NODE_METRICS: [Metric; 31] = [
     metric::NODE_DUPLICATES,
     metric::NODE_SUPERSEDED,
     metric::NODE_EXPIRED,
+    metric::NODE_VERIFIED,
+    metric::NODE_DIFFERENCES,
+    metric::NODE_MENDED,
+    metric::NODE_ABSURD,
     metric::NODE_COLLECTED,
     metric::NODE_PARTS_DROPPED,
     metric::NODE_SCANNED,
@@ -86,13 +90,15 @@ const CONTROLLER_METRICS: [Metric; 8] = [
     metric::CONTROLLER_HOT_KEYS,
 ];
 
-/// These have samples only while something is copied, or keys are hot, or with a limit or a disk.
-const COPY_METRICS: [Metric; 7] = [
+/// These have samples only while something is copied, or keys are hot, with a limit or a disk, or
+/// when replicas were compared.
+const COPY_METRICS: [Metric; 8] = [
     metric::NODE_MEMORY_MAX_BYTES,
     metric::NODE_DISK_FREE_BYTES,
     metric::NODE_DISK_FLOOR_BYTES,
     metric::CONTROLLER_COPY_RATIO,
     metric::CONTROLLER_COPY_BYTES,
+    metric::CONTROLLER_VERIFIED_AGE_SECONDS,
     metric::SWITCH_HOT_READS,
     metric::SWITCH_HOT_WRITES,
 ];

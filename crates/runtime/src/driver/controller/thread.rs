@@ -305,7 +305,8 @@ impl Thread {
             return;
         }
         let now = self.clock.now();
-        if self.status(now).ready {
+        let status = self.status(now);
+        if status.ready && status.covered {
             for sender in self.waiting.drain(..) {
                 // Whoever asked may have given up waiting.
                 let _ = sender.try_send(());

@@ -120,10 +120,10 @@ fn another_format_is_refused() {
     let about = dir.path().join("store/about.json");
     let ours = std::fs::read_to_string(&about).unwrap();
     // A later format may say other things than this one.
-    std::fs::write(&about, r#"{"format": 2, "shards": []}"#).unwrap();
+    std::fs::write(&about, r#"{"format": 3, "shards": []}"#).unwrap();
     let text = refusal(dir.path(), SHARD).to_string();
     assert!(
-        text.contains("has format 2, and this version of keyway knows format 1 only"),
+        text.contains("has format 3, and this version of keyway knows format 2 only"),
         "{text}"
     );
 
@@ -162,7 +162,7 @@ fn a_store_whose_identity_was_changed_is_damaged() {
     drop(open(dir.path()));
     let about = dir.path().join("store/about.json");
     let ours = std::fs::read_to_string(&about).unwrap();
-    let changed = ours.replace("\"store\": 7", "\"store\": 6");
+    let changed = ours.replace("0000000000000007", "0000000000000006");
     assert_ne!(changed, ours);
     std::fs::write(&about, changed).unwrap();
     let error = refusal(dir.path(), SHARD);
@@ -189,7 +189,8 @@ fn a_failed_read_makes_every_later_sync_fail() {
     };
     engine.records.put(&codec::record_key(&key), b"no record");
     assert!(engine.read(&key, |record| record.is_none()));
-    let failed = Err(EngineError("a record cannot be decoded".to_string()));
+    let store = engine.directory.path().display();
+    let failed = Err(EngineError(format!("{store}: a record cannot be decoded")));
     for _ in 0..2 {
         assert_eq!(engine.sync(), failed);
         assert_eq!(engine.persist_due(Instant(1)), failed.clone().map(|()| None));
