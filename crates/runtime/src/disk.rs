@@ -7,6 +7,7 @@
 //! written at all, and what is there is read, until there is room again.
 
 use crate::memory::parse_bytes;
+use crate::private;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use serde::de::{self, Deserialize, Deserializer};
@@ -120,7 +121,8 @@ impl Disk {
     ///
     /// If the directory cannot be made or looked at.
     pub fn open(dir: &Path, floor: MinFreeDisk) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
+        private::directory(dir)?;
+        private::tighten(&dir.join(RESERVE_NAME))?;
         let found = statvfs(dir)?;
         let size = found.fragment_size() * found.blocks();
         let floor = match floor {

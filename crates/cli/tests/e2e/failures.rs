@@ -183,7 +183,12 @@ fn keyspaces_of_the_configuration_are_created_however_the_nodes_come_and_go() {
     assert!(ran.stderr.contains("not heard of yet: node 2"), "{ran:#?}");
     assert!(!ran.stderr.contains("to create it"), "{ran:#?}");
     processes.kill(&node(1));
-    processes.wait("node 1 is silent", |it| state(it, 1) == "silent");
+    let lease_left = |status: &Value| {
+        let left = &member(status, &serde_json::json!({ "node": 1 }))["lease_ms_left"];
+        left.as_u64().unwrap_or(u64::MAX)
+    };
+    let gone = |it: &Value| state(it, 1) == "silent" && lease_left(it) == 0;
+    processes.wait("node 1 is gone, and its lease is over", gone);
     processes.run(&node(2));
     // All nodes have been heard of now, and one of them does not answer.
     let status = processes.wait("node 2 was heard", |it| state(it, 2) == "ready");
