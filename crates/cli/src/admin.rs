@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use cluster::{KeyspaceId, Map, Match};
+use cluster::{KeyspaceId, Map, Match, NodeId, NodeRecord};
 use controller::{KeyspaceSpec, MemberState, Status};
 use runtime::admin::NewNode;
 use runtime::clock::Clock;
@@ -154,6 +154,34 @@ pub(crate) fn metrics(
         agent.get(url(at, "/metrics")).call()?.body_mut().read_to_string()
     };
     roles.map(|at| ask(at).map_err(|why| Failure::Other(anyhow!("{at}: {why}")))).collect()
+}
+
+/// What nodes with these admin addresses have on record, or why one does not say so, in their
+/// order. All are asked at once.
+pub(crate) fn records(
+    nodes: &[(NodeId, SocketAddr)],
+    timeout: Duration,
+) -> Vec<(NodeId, Result<NodeRecord, String>)> {
+    let agent = agent(timeout);
+    let ask = |id: NodeId, at: SocketAddr| -> Result<NodeRecord, String> {
+        let answer = agent.get(url(at, "/v1/record")).call();
+        let mut answer = answer.map_err(|error| format!("no node answers at {at} ({error})"))?;
+        if !answer.status().is_success() {
+            return Err(format!("{at} does not say what it has on record: {}", why(answer)));
+        }
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
+        let record: NodeRecord = body.map_err(|error| format!("{at}: {error}"))?;
+        let other = record.node;
+        if other == id { Ok(record) } else { Err(format!("{at} is the address of node {other}")) }
+    };
+    std::thread::scope(|scope| {
+        let asked = nodes.iter().map(|(id, at)| (*id, scope.spawn(move || ask(*id, *at))));
+        let asked: Vec<_> = asked.collect();
+        let answers = asked.into_iter().map(|(id, answer)| {
+            (id, answer.join().unwrap_or_else(|_| Err("the question was not asked".to_owned())))
+        });
+        answers.collect()
+    })
 }
 
 /// What the program in the kernel of the switch with this admin address does with requests for a

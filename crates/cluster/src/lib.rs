@@ -13,6 +13,7 @@ mod numbers;
 mod order;
 mod plant;
 mod range_table;
+mod record;
 mod resources;
 mod text;
 mod verify;
@@ -30,5 +31,6 @@ pub use order::{
 };
 pub use plant::Plant;
 pub use range_table::RangeTable;
+pub use record::{NodeRecord, ShardRecord};
 pub use resources::Resources;
 pub use verify::{DIFFERENCES_MAX, Difference, Verification, VerifyOrder};

@@ -46,8 +46,7 @@ pub(crate) fn judge_node(
     let ours = state.map.cluster;
     if let Some(theirs) = report.cluster.filter(|cluster| *cluster != ours) {
         return foreign(format!(
-            "it holds data of cluster {:016x}, and this is cluster {:016x}: give it an empty data \
-             directory, or give this controller the store that belongs to that cluster",
+            "it holds data of cluster {:016x}, and this is cluster {:016x}: {STRANGE}",
             theirs.0, ours.0
         ));
     }
@@ -64,8 +63,7 @@ pub(crate) fn judge_node(
         )),
         Some(_) => Verdict::Stands(Standing::Accepted),
         None if report.revision > 0 && report.cluster.is_none() => foreign(format!(
-            "it serves revision {} of a controller that this one knows nothing of: restore that \
-             one's store, or give the node an empty data directory",
+            "it serves revision {} of a controller that this one knows nothing of: {STRANGE}",
             report.revision
         )),
         None if may_hold => Verdict::Stands(Standing::Forgotten),
@@ -74,9 +72,15 @@ pub(crate) fn judge_node(
 }
 
 /// What an operator does about a controller whose store is older than what members follow.
-const ADVICE: &str = "the controller's store is an old copy; stop the controller, put the newest \
-                      copy of its store back and start it: until then nothing is decided, and what \
-                      nodes hold stays as it is";
+const ADVICE: &str = "the controller's store is an old copy, and until that is mended nothing is \
+     decided, and what nodes hold stays as it is; stop the controller, and put the newest copy of \
+     its store back or, if there is none, make the map anew from what nodes have on record: keyway \
+     controller rebuild";
+
+/// The same about one that has no store, or that of another cluster.
+const STRANGE: &str = "if this controller has lost its store, stop it and make the map anew from \
+     what nodes have on record: keyway controller rebuild; else give it the store that belongs to \
+     that cluster, or give the node an empty data directory";
 
 fn foreign(why: String) -> Verdict {
     Verdict::Stands(Standing::Foreign(why))

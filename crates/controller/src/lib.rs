@@ -43,6 +43,7 @@ mod leftovers;
 mod orders;
 mod peer;
 mod plan;
+mod rebuild;
 mod returns;
 mod ring;
 mod saved;
@@ -60,6 +61,7 @@ pub use controller::Controller;
 pub use decisions::{DECISIONS_MAX, Decision};
 pub use hot::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 pub use keyspace::{CreateError, KeyspaceSpec};
+pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};
 pub use status::{
     AwaitedStatus, CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad,

@@ -12,6 +12,7 @@ mod membership;
 mod operators;
 mod orders;
 mod properties;
+mod rebuild;
 mod switches;
 mod trips;
 mod vacating;

@@ -32,15 +32,15 @@ impl<E: Engine> Node<E> {
         }
         self.dirty = true;
         self.seats.belong_to(&mut self.engine, assignment.cluster);
-        self.seats.follow(&mut self.engine, assignment.revision, self.config.life);
+        let mine: Vec<&Partition> =
+            assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
+        self.seats.follow(&mut self.engine, (assignment, &mine), self.config.life);
         self.hot.roaming.age(&mut self.engine, assignment.aged);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         for keyspace in &assignment.keyspaces {
             self.engine.name_keyspace(keyspace.id, &keyspace.name);
         }
         let directory = Directory::new(assignment, self.config.shard);
-        let mine: Vec<&Partition> =
-            assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
         self.forget_others(now, &directory, &mine);
         let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
         for partition in &mine {

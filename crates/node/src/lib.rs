@@ -64,3 +64,4 @@ pub use counters::Counters;
 pub use heat::{ALERT_REST, HOT_MAX};
 pub use node::{Node, NodeConfig};
 pub use room::MemoryLimit;
+pub use seats::on_record;

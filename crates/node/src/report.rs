@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::node::Node;
 use crate::replica::Replica;
-use cluster::{NodeReport, PartitionId};
+use cluster::{NodeReport, PartitionId, ShardRecord};
 use machine::Instant;
 
 impl<E: Engine> Node<E> {
@@ -41,6 +41,13 @@ impl<E: Engine> Node<E> {
             resources: self.resources(),
             clock: self.ahead,
         }
+    }
+
+    /// What it has on record of the map; of what was installed since the last flush it is not
+    /// durable yet.
+    #[must_use]
+    pub fn on_record(&self) -> ShardRecord {
+        self.seats.on_record()
     }
 
     /// How often there was something that the controller should hear of at once: when this has

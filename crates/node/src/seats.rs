@@ -8,8 +8,12 @@
 
 use crate::engine::{Area, Engine};
 use crate::replica::Replica;
-use cluster::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, Partition, PartitionId};
+use cluster::{
+    Assignment, ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, Partition, PartitionId,
+    ShardRecord,
+};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the engine holds of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,9 @@ pub(crate) struct Seats {
     /// The lives of the node since the last one that the controller has certainly heard of, the
     /// present one not among them. A copy that was taken of the store before lacks the later ones.
     past: Vec<Life>,
+    /// The assignment of that revision, with the partitions of this shard: what the map can be made
+    /// anew from.
+    assignment: Option<Arc<Assignment>>,
     seats: BTreeMap<PartitionId, Seat>,
     /// Seats that were given up, and of which something may be left in the engine.
     vacating: BTreeMap<PartitionId, Area>,
@@ -48,6 +55,7 @@ const SHARD: PartitionId = PartitionId(0);
 const CLUSTER: &[u8] = b"cluster";
 const REVISION: &[u8] = b"revision";
 const LIVES: &[u8] = b"lives";
+const ASSIGNMENT: &[u8] = b"assignment";
 
 /// Lives kept on record. The oldest always stays, for the controller knows that one; of those that
 /// follow it knows the latest that got as far as a report, so that a node may start this often in
@@ -74,6 +82,9 @@ impl Seats {
             _ if name == LIVES => {
                 let (lives, _) = note.as_chunks::<8>();
                 found.past = lives.iter().map(|id| Life(u64::from_be_bytes(*id))).collect();
+            }
+            _ if name == ASSIGNMENT => {
+                found.assignment = Assignment::from_record(note).map(Arc::new);
             }
             Some((id, [])) => {
                 let id = PartitionId(u32::from_be_bytes(*id));
@@ -108,10 +119,32 @@ impl Seats {
     }
 
     /// Follows an assignment, which the controller makes for a life that it has on record.
-    pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, revision: u64, life: Life) {
+    pub(crate) fn follow<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        (assignment, mine): (&Assignment, &[&Partition]),
+        life: Life,
+    ) {
+        let revision = assignment.revision;
         self.revision = revision;
         engine.note(SHARD, REVISION, Some(&revision.to_be_bytes()));
         note_lives(engine, [life].into_iter());
+        let Assignment { nodes, keyspaces, .. } = assignment;
+        let on_record = Assignment {
+            nodes: nodes.clone(),
+            keyspaces: keyspaces.clone(),
+            partitions: mine.iter().map(|partition| (*partition).clone()).collect(),
+            ..*assignment
+        };
+        engine.note(SHARD, ASSIGNMENT, Some(&on_record.to_record()));
+        self.assignment = Some(Arc::new(on_record));
+    }
+
+    /// What a map can be made anew from.
+    pub(crate) fn on_record(&self) -> ShardRecord {
+        let Self { cluster, revision, .. } = *self;
+        let (past, assignment) = (self.past.clone(), self.assignment.clone());
+        ShardRecord { cluster, past, revision, assignment }
     }
 
     pub(crate) fn get(&self, partition: PartitionId) -> Option<&Seat> {
@@ -249,6 +282,13 @@ impl Seat {
             base: (flags & 2 != 0).then_some(u64::from_be_bytes(*base)),
         })
     }
+}
+
+/// What an engine has on record of the map, for a node that does not run: its past lives are all
+/// that are on record, the last one among them.
+#[must_use]
+pub fn on_record<E: Engine>(engine: &E) -> ShardRecord {
+    Seats::recall(engine).on_record()
 }
 
 const NOTE_LEN: usize = 4 + 2 * 16 + 2 * 8 + 4;

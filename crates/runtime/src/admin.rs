@@ -7,6 +7,7 @@
 //! | `GET /readyz` | `{"status":"ready"}` if every switch and node also has a lease, else 503 |
 //! | `PUT /v1/order` | a `cluster::Order`, answered by a `cluster::Report` (one switch or node) |
 //! | `GET /v1/alerts?heard=N` | how many alerts a node has given, once that is not N (one node) |
+//! | `GET /v1/record` | a `cluster::NodeRecord`: what it has on record of the map (one node) |
 //! | `GET /v1/explain?keyspace=ID&match=HEX` | `driver::InKernel` (switch in the kernel) |
 //! | `GET /v1/explain/hot?keyspace=ID&keyhash=HEX` | `switch::HotExplanation`, or null (switch) |
 //! | `GET /v1/status` | `controller::Status` (controller) |
@@ -27,6 +28,7 @@
 //! be one that only operators and the controller reach. `doors` says how many are let in.
 
 mod doors;
+mod record;
 
 use crate::driver::{
     Change, ControllerHandle, MemberHandle, NamedKey, NodeHandle, OrderError, RequestError,
@@ -124,6 +126,7 @@ fn router(roles: Roles) -> Router {
         let limit = DefaultBodyLimit::max(ORDER_SIZE_MAX);
         if let MemberHandle::Node(node) = &member {
             router = router.route("/v1/alerts", get(listen).with_state(node.clone()));
+            router = router.route("/v1/record", get(record::show).with_state(node.clone()));
         }
         let state = Orders { member, refused: Arc::default() };
         let order = put(take_order).layer(limit).with_state(state);

@@ -16,6 +16,7 @@ pub use controller::{
 };
 pub use delivery::{Delivery, Line, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};
+pub(crate) use node::joint_store;
 pub use node::{NodeDriver, NodeHandle, NodeLimits, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};
 pub use switch::{SwitchDriver, SwitchHandle, SwitchSnapshot};

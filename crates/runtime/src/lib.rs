@@ -20,6 +20,7 @@ pub mod memory;
 pub mod metrics;
 pub use ::net;
 mod private;
+pub mod rebuild;
 pub mod roles;
 pub mod secret;
 pub mod server;

@@ -419,7 +419,7 @@ pub(crate) fn open_map_store(data: &Path) -> Result<MapStore, StartError> {
     Ok(MapStore::File(FileMapStore::open(&map_store_path(data)?)?))
 }
 
-fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
+pub(crate) fn map_store_path(data: &Path) -> Result<PathBuf, StartError> {
     private::directory(data).map_err(|why| StartError::Directory { path: data.into(), why })?;
     // The name of the first format, which was a database: backups and scripts know it.
     Ok(data.join("map.redb"))

@@ -9,6 +9,7 @@
 //! ```
 
 mod plan;
+mod recall;
 
 use crate::admin::Admin;
 use crate::config::EngineKind;
@@ -32,6 +33,7 @@ use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
 use plan::Plan;
+pub use recall::recall;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;

@@ -1,5 +1,7 @@
 //! `keyway controller`: the controller of a configured cluster.
 
+mod rebuild;
+
 use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
@@ -12,12 +14,16 @@ use runtime::server::Server;
 /// with --standby waits for the lock, on the same machine, and takes over when the first ends,
 /// however it ends.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
   keyway controller --config cluster.toml --check
   keyway controller --config cluster.toml
-  keyway controller --config cluster.toml --standby")]
+  keyway controller --config cluster.toml --standby
+  keyway controller rebuild --config cluster.toml      when its store is lost")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Wait until no other controller runs, then take over. Serves at `admin` of the configuration,
     /// or at `standby_admin` if that is taken.
     #[arg(long)]
@@ -26,8 +32,16 @@ pub(crate) struct Args {
     role: Role,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Rebuild(rebuild::Args),
+}
+
 impl Args {
-    pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
+    pub(crate) fn run(mut self, shared: &Shared) -> Result<Verdict, Failure> {
+        if let Some(Command::Rebuild(args)) = self.command.take() {
+            return args.run(shared);
+        }
         let start = if self.standby { Server::start_standby } else { Server::start_controller };
         self.role.run(shared, "controller", false, |config| self.check(config), start)
     }

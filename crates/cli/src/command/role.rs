@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Role {
     /// The cluster's configuration, the same file on every machine.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Option<PathBuf>,
     /// Check the configuration and end: exit code 2 and a list of everything wrong, or 0.
     #[arg(long)]
     check: bool,
@@ -38,18 +38,18 @@ impl Role {
         check: impl FnOnce(&Config) -> Result<(), Failure>,
         start: impl FnOnce(&Config) -> Result<Server, StartError>,
     ) -> Result<Verdict, Failure> {
-        let config =
-            Config::load(&self.config).map_err(|error| Failure::usage(error.to_string()))?;
+        let Some(path) = &self.config else { return Err(Failure::usage("say --config FILE")) };
+        let config = Config::load(path).map_err(|error| Failure::usage(error.to_string()))?;
         check(&config)?;
         if config.nodes.iter().any(|node| node.backend.as_ref().is_some_and(BackendUrl::is_secret))
         {
-            warn_if_others_read(&self.config);
+            warn_if_others_read(path);
         }
         if self.check {
             if shared.json {
                 Answer::new("done").with("role", name).print()?;
             } else {
-                out::line(&format!("{}: fine for this {name}", self.config.display()))?;
+                out::line(&format!("{}: fine for this {name}", path.display()))?;
             }
             return Ok(Verdict::Yes);
         }

@@ -42,6 +42,8 @@ mod paper;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod redis;
 
 mod rivals;

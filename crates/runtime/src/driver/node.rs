@@ -14,8 +14,8 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    Assignment, HotOrder, Lease, Life, NodeId, NodeReport, NodeSpec, Resources, StoreId, ToldClock,
-    VerifyOrder,
+    Assignment, HotOrder, Lease, Life, NodeId, NodeRecord, NodeReport, NodeSpec, Resources,
+    ShardRecord, StoreId, ToldClock, VerifyOrder,
 };
 use limits::{Memory, busy_us};
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
@@ -85,6 +85,8 @@ pub struct ShardSnapshot {
     pub upload_bytes: u64,
     /// Whether it has a lease.
     pub leased: bool,
+    /// What it has on record of the map.
+    pub record: ShardRecord,
     /// Datagrams that the kernel refused to send.
     pub unsent: u64,
     /// Turns that took longer than they should.
@@ -266,6 +268,18 @@ impl NodeHandle {
         join(ask_all(&self.mailboxes, ANSWER_WAIT_MAX, command)?)
     }
 
+    /// What the node has on record of the map, all of it durable.
+    ///
+    /// # Errors
+    ///
+    /// If a shard does not answer.
+    pub fn record(&self) -> Result<NodeRecord, MailError> {
+        let shards = self.snapshot()?.shards;
+        let leased = shards.iter().any(|shard| shard.leased);
+        let records: Vec<ShardRecord> = shards.into_iter().map(|shard| shard.record).collect();
+        Ok(NodeRecord::of_shards((self.spec.id, self.store, self.life), leased, &records))
+    }
+
     /// Gives every shard what there is to take. Says how the node is afterwards.
     ///
     /// # Errors
@@ -291,7 +305,7 @@ fn join(shards: Vec<ShardSnapshot>) -> Result<NodeSnapshot, MailError> {
 }
 
 /// Identity of the memory of all shards together, so that one shard without its memory shows.
-fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
+pub(crate) fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
     StoreId(stores.fold(0, |hash, store| mix(hash ^ store.0)))
 }
 
@@ -455,6 +469,7 @@ impl<E: ShardEngine> Shard<E> {
             hot_roaming: self.node.hot_roaming(),
             upload_bytes: self.node.upload_bytes(),
             leased: self.node.is_leased(now),
+            record: self.node.on_record(),
             unsent: self.unsent,
             long_turns: self.watch.long(),
         }

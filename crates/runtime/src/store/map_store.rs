@@ -23,6 +23,10 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Layout of the file; raised when it changes. The first one was a database.
 const FORMAT: u32 = 2;
 
+/// Stores that are kept aside beside the present one: a new one is seldom made, and who has made so
+/// many looks at what goes wrong.
+const ASIDE_MAX: u32 = 1_000;
+
 /// What every file begins with, in any format from the second on; the number follows.
 const MAGIC: &str = "keyway controller state ";
 
@@ -46,13 +50,54 @@ impl FileMapStore {
     ///
     /// If another process has it, it is damaged or of another format, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let store = Self { path: path.to_path_buf(), lock: lock(path)? };
+        let store = Self::take(path)?;
         store.read()?;
         // Older versions let others read them.
         for file in [path, &beside(path, ".lock"), &beside(path, ".unfinished")] {
             private::tighten(file).map_err(|why| StoreError::io(file, why))?;
         }
         Ok(store)
+    }
+
+    /// Takes the file for this process, whatever is in it.
+    ///
+    /// # Errors
+    ///
+    /// If another process has it.
+    pub fn take(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { path: path.to_path_buf(), lock: lock(path)? })
+    }
+
+    /// Saves a value where something else may be, which is kept under another name: that is given
+    /// back, if there was anything.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be done; what was there is then there still, under one name or the other.
+    pub fn replace<T: Serialize>(&self, value: &T) -> Result<Option<PathBuf>, StoreError> {
+        let kept = self.keep_aside()?;
+        self.save(value)?;
+        Ok(kept)
+    }
+
+    /// Gives what is there another name as well, that nothing else has.
+    fn keep_aside(&self) -> Result<Option<PathBuf>, StoreError> {
+        for number in 1..=ASIDE_MAX {
+            let aside = beside(&self.path, &format!(".replaced-{number}"));
+            match std::fs::hard_link(&self.path, &aside) {
+                Ok(()) => return Ok(Some(aside)),
+                Err(why) if why.kind() == ErrorKind::AlreadyExists => {}
+                Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(why) if aside.exists() => return Err(StoreError::io(&aside, why)),
+                // Not every file system has links.
+                Err(_) => {
+                    std::fs::rename(&self.path, &aside)
+                        .map_err(|why| StoreError::io(&aside, why))?;
+                    return Ok(Some(aside));
+                }
+            }
+        }
+        Err(StoreError::io(&beside(&self.path, ".replaced-1"), ErrorKind::AlreadyExists.into()))
     }
 
     /// The value last saved; `None` if there never was one.
@@ -310,6 +355,23 @@ mod tests {
         store.save(&"no map").unwrap();
         let error = store.load::<Value>().err().unwrap();
         assert!(matches!(error, StoreError::MapDamaged { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_is_replaced_is_kept_under_another_name_whatever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("map");
+        assert_eq!(FileMapStore::take(&path).unwrap().replace(&value(1)).unwrap(), None);
+        let whole = fs::read(&path).unwrap();
+        for (number, file) in [(1, whole.as_slice()), (2, b""), (3, b"rubbish")] {
+            fs::write(&path, file).unwrap();
+            let store = FileMapStore::take(&path).unwrap();
+            assert!(matches!(FileMapStore::take(&path), Err(StoreError::Locked { .. })));
+            let kept = store.replace(&value(number)).unwrap().unwrap();
+            assert_eq!(kept, dir.path().join(format!("map.replaced-{number}")));
+            assert_eq!(fs::read(kept).unwrap(), file);
+            assert_eq!(store.load::<Value>().unwrap(), Some(value(number)));
+        }
     }
 
     #[test]

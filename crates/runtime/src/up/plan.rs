@@ -16,8 +16,8 @@ pub(super) struct Plan {
     format: u32,
     /// Seed of all hashes over keys.
     pub(super) seed: u64,
-    nodes: u16,
-    shards: u16,
+    pub(super) nodes: u16,
+    pub(super) shards: u16,
     replicas: u8,
     partitions: u32,
     /// First port of each node when it last ran; 0 for any.
@@ -33,19 +33,21 @@ impl Plan {
     /// What the data directory says, or a new plan for an empty one.
     pub(super) fn load_or_make(options: &UpOptions) -> Result<Self, UpError> {
         let Some(data) = &options.data else { return Ok(Self::make(options)?) };
-        let path = data.join(NAME);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self::make(options)?);
+        match Self::read(data) {
+            Ok(plan) => plan.check(options, data).map(|()| plan),
+            Err(StoreError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
+                Ok(Self::make(options)?)
             }
-            Err(why) => return Err(StartError::from(StoreError::Io { path, why }).into()),
-        };
-        let plan: Self = serde_json::from_slice(&bytes).map_err(|error| {
-            StartError::from(StoreError::Damaged { path, detail: error.to_string() })
-        })?;
-        plan.check(options, data)?;
-        Ok(plan)
+            Err(error) => Err(StartError::from(error).into()),
+        }
+    }
+
+    /// What the data directory says.
+    pub(super) fn read(data: &Path) -> Result<Self, StoreError> {
+        let path = data.join(NAME);
+        let bytes = fs::read(&path).map_err(|why| StoreError::Io { path: path.clone(), why })?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| StoreError::Damaged { path, detail: error.to_string() })
     }
 
     fn make(options: &UpOptions) -> Result<Self, StartError> {

@@ -12,7 +12,7 @@ const FLOORS: [(&str, u32, Foreign); 18] = [
     ("wire", 0, Foreign::Only(&["crc32c"])),
     ("machine", 1, Foreign::Only(&[])),
     ("net", 1, Foreign::Any),
-    ("cluster", 2, Foreign::Only(&["data-encoding", "serde", "xxhash-rust"])),
+    ("cluster", 2, Foreign::Only(&["data-encoding", "serde", "serde_json", "xxhash-rust"])),
     ("switch", 3, Foreign::Only(&["arrayvec", "hashbrown", "serde"])),
     ("node", 3, Foreign::Only(&["arrayvec", "hashbrown", "xxhash-rust"])),
     ("controller", 3, Foreign::Only(&["serde"])),
