@@ -145,7 +145,6 @@ pub struct Report {
 /// How a member is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "there are a few in a second, and none is kept long")]
 pub enum MemberReport {
     /// From a switch.
     Switch(SwitchCounters),

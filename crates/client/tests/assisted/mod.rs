@@ -158,7 +158,7 @@ fn keys_of_a_node_are_not_divided_among_datagrams_if_one_holds_them() {
         world.start();
         let sent = world.sent();
         let groups: usize = sent.iter().map(|datagram| world.check_hints(datagram)).sum();
-        assert_eq!(groups, nodes.into(), "each node has one part of {keys} keys");
+        assert_eq!(groups, usize::from(nodes), "each node has one part of {keys} keys");
         sent.iter().for_each(|datagram| world.answer(datagram));
         world.check();
     }

@@ -230,6 +230,7 @@ fn as_redis_has_it(args: &[Bytes]) -> Vec<Bytes> {
     vec!["eval".into(), script.into(), "1".into(), args[1].clone(), args[2].clone()]
 }
 
+#[expect(clippy::disallowed_methods, reason = "commands are given times of the wall clock")]
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(now.as_millis()).unwrap()

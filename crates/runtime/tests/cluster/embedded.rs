@@ -48,8 +48,10 @@ fn a_cluster_comes_back_with_its_map_and_its_memory() {
     assert_eq!(self::stores(&second), stores);
 }
 
+type Kept<'a> = (PartitionId, KeyspaceId, Match, Match, &'a [NodeId], bool);
+
 /// What a restart leaves as it was of each partition: epochs go on.
-fn chains(map: &Map) -> Vec<(PartitionId, KeyspaceId, Match, Match, &[NodeId], bool)> {
+fn chains(map: &Map) -> Vec<Kept<'_>> {
     map.partitions
         .iter()
         .map(|p| (p.id, p.keyspace, p.first, p.last, p.chain.as_slice(), p.open))

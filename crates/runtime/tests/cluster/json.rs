@@ -89,7 +89,7 @@ fn the_page_says_what_a_status_is() {
         if !verify.is_null() && verify["done"] == verify["partitions"] {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::park_timeout(std::time::Duration::from_millis(50));
     }
     let mut check = Check { tables: tables(), seen: BTreeSet::new(), wrong: Vec::new() };
     check.value("status", &status, "`status`");
