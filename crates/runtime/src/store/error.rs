@@ -47,7 +47,9 @@ pub enum StoreError {
     },
     /// What is there cannot be made sense of.
     #[error(
-        "{} is damaged ({detail}); restore it from a copy, or move it away to start without data",
+        "{} is damaged ({detail}); it was left as it is. Move it away and start without data: what \
+         other nodes hold is copied from them. If they do not, restore it from a copy \
+         (docs/operating/recovery.md)",
         path.display()
     )]
     Damaged {

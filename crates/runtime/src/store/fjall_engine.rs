@@ -10,10 +10,12 @@
 
 mod codec;
 mod directory;
+mod failure;
 mod policy;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod whole;
 
 pub(crate) use directory::OPEN_FILES_MAX;
 pub use directory::{ShardIdentity, inspect};
@@ -96,8 +98,10 @@ impl FjallEngine {
         policy: SyncPolicy,
     ) -> Result<Self, StoreError> {
         let directory = Directory::open(dir, shard, fresh_id)?;
-        let Trees { database, records, due, notes, counts } = directory.open_trees()?;
-        let len = match counts.get(LEN).map_err(|error| directory.error(error))? {
+        let Trees { database, records, due, notes, counts } = directory.open_trees(policy)?;
+        let len = failure::caught(|| counts.get(LEN));
+        let len = len.map_err(|why| StoreError::damaged(dir, why))?;
+        let len = match len.map_err(|error| directory.error(error))? {
             None => 0,
             Some(bytes) => {
                 codec::decode_len(&bytes).ok_or_else(|| StoreError::damaged(dir, "no length"))?
@@ -161,47 +165,6 @@ impl FjallEngine {
         Some(need.look())
     }
 
-    fn health(&self) -> Result<(), EngineError> {
-        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
-    }
-
-    /// Does what may fail, unless something has failed already.
-    fn attempt(
-        &mut self,
-        what: impl FnOnce(&mut Self) -> fjall::Result<()>,
-    ) -> Result<(), EngineError> {
-        self.health()?;
-        if let Err(error) = what(self) {
-            self.fail_with(&error);
-        }
-        self.health()
-    }
-
-    fn fail(&self, error: impl ToString) {
-        let (dir, error) = (self.directory.path().display(), error.to_string());
-        let free = self.disk.as_ref().and_then(Need::free);
-        let free =
-            free.map_or_else(String::new, |free| format!("; its disk has {free} bytes free"));
-        // A second error changes nothing: the first is what went wrong.
-        let _ = self.failed.set(EngineError(format!("{dir}: {error}{free}")));
-    }
-
-    /// What fjall says, in words that help.
-    fn fail_with(&self, error: &fjall::Error) {
-        match error {
-            fjall::Error::Poisoned => self.fail(
-                "it cannot be written to any more, because what it does by itself (flushing, \
-                 compacting) has failed",
-            ),
-            other => self.fail(other),
-        }
-    }
-
-    /// The value of a fallible read, or `None` with the failure remembered.
-    fn ok<T>(&self, result: fjall::Result<T>) -> Option<T> {
-        result.inspect_err(|error| self.fail_with(error)).ok()
-    }
-
     fn decode<'a>(&self, bytes: &'a [u8]) -> Option<Record<'a>> {
         let record = codec::decode_record(bytes);
         if record.is_none() {
@@ -212,7 +175,7 @@ impl FjallEngine {
 
     /// Calls back with the record under an encoded key.
     fn with_record<R>(&self, at: &[u8], with: impl FnOnce(Option<Record<'_>>) -> R) -> R {
-        let bytes = self.ok(self.records.get(at)).flatten();
+        let bytes = self.ok(|| self.records.get(at)).flatten();
         with(bytes.as_ref().and_then(|bytes| self.decode(bytes)))
     }
 
@@ -259,16 +222,15 @@ impl FjallEngine {
         direction: Direction,
         mut visit: impl FnMut(&[u8], RecordKey<'_>, Record<'_>) -> ControlFlow<()>,
     ) {
-        let scanned = self.records.scan(start, end, direction, |at, bytes| {
-            match codec::parse_record_key(at).zip(self.decode(bytes)) {
+        let visit =
+            |at: &[u8], bytes: &[u8]| match codec::parse_record_key(at).zip(self.decode(bytes)) {
                 Some((key, record)) => visit(at, key, record),
                 None => {
                     self.fail("a key cannot be decoded");
                     ControlFlow::Break(())
                 }
-            }
-        });
-        self.ok(scanned);
+            };
+        self.ok(|| self.records.scan(start, end, direction, visit));
     }
 
     /// Removes a piece of a partition: any but the last by a batch of its own, so that no other
@@ -353,8 +315,7 @@ impl FjallEngine {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) {
         let (start, end) = codec::notes_of(partition);
-        let scanned = self.notes.scan(&start, &end, Direction::Forward, visit);
-        self.ok(scanned);
+        self.ok(|| self.notes.scan(&start, &end, Direction::Forward, visit));
     }
 }
 
@@ -399,7 +360,7 @@ impl Engine for FjallEngine {
         mut visit: impl FnMut(KeyspaceId, &[u8], Record<'_>) -> ControlFlow<()>,
     ) {
         let (start, end) = codec::due_until(until_ms);
-        let scanned = self.due.scan(&start, &end, Direction::Forward, |entry, _| {
+        let visit = |entry: &[u8], _: &[u8]| {
             let Some(DueKey { at, keyspace, key }) = codec::parse_due_key(entry) else {
                 self.fail("an entry of the due index cannot be decoded");
                 return ControlFlow::Break(());
@@ -411,8 +372,8 @@ impl Engine for FjallEngine {
                     ControlFlow::Break(())
                 }
             })
-        });
-        self.ok(scanned);
+        };
+        self.ok(|| self.due.scan(&start, &end, Direction::Forward, visit));
     }
 
     fn walk(&self, area: &Area) -> Cursor {

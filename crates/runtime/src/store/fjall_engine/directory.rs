@@ -9,10 +9,11 @@
 //! `store` is made under another name and renamed when it is complete, so that a crash leaves no
 //! half of it.
 
+use super::{SyncPolicy, failure, whole};
 use crate::private;
 use crate::store::StoreError;
 use cluster::{NodeId, StoreId};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -145,8 +146,27 @@ impl Directory {
     }
 
     /// Opens the database, which has all its keyspaces since it was created.
-    pub(super) fn open_trees(&self) -> Result<Trees, StoreError> {
-        check_files(&self.path)?;
+    pub(super) fn open_trees(&self, policy: SyncPolicy) -> Result<Trees, StoreError> {
+        let journaled = whole::check(&self.path, policy)?;
+        // Of files that are damaged in ways that it does not check fjall may make a panic.
+        let opened = failure::caught(|| self.open_checked());
+        let trees = opened.unwrap_or_else(|why| Err(StoreError::damaged(&self.path, why)))?;
+        let keyspaces = [&trees.records, &trees.due, &trees.notes, &trees.counts];
+        let in_tables = keyspaces.iter().filter_map(|it| it.tree.get_highest_persisted_seqno());
+        match in_tables.max().filter(|newest| !journaled.explains(*newest)) {
+            Some(_) if policy == SyncPolicy::Always => {
+                Err(StoreError::damaged(&self.path, "the end of the journal is missing"))
+            }
+            Some(_) => {
+                let dir = self.path.display();
+                tracing::warn!(%dir, "what was journaled last is lost, and in part in tables");
+                Ok(trees)
+            }
+            None => Ok(trees),
+        }
+    }
+
+    fn open_checked(&self) -> Result<Trees, StoreError> {
         let database =
             open_database(&self.path.join("store/fjall")).map_err(|error| self.error(error))?;
         let open = |name: &str| {
@@ -183,18 +203,9 @@ impl Drop for Directory {
 /// If something is missing, changed or cannot be read.
 pub fn inspect(path: &Path) -> Result<String, StoreError> {
     let about = read_about(path)?;
-    check_files(path)?;
+    let _ = whole::check(path, SyncPolicy::Always)?;
     let StoreId(store) = about.store;
     Ok(format!("the store of {} (identity {store:016x})", about.shard))
-}
-
-/// Without this file fjall takes the place for an empty one and begins a new database.
-fn check_files(path: &Path) -> Result<(), StoreError> {
-    let fjall = path.join("store/fjall");
-    if !fjall.join("version").is_file() {
-        return Err(StoreError::damaged(path, "store/fjall/version is missing"));
-    }
-    Ok(())
 }
 
 fn lock(path: &Path) -> Result<File, StoreError> {

@@ -2,6 +2,7 @@
 
 mod clear;
 mod crash;
+mod damage;
 
 use super::*;
 use cluster::NodeId;
