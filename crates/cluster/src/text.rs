@@ -94,6 +94,11 @@ pub(crate) mod hex64 {
             Ok(number)
         }
 
+        /// As the integers of TOML are, in which vectors are written.
+        fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+            u64::try_from(number).map_err(E::custom)
+        }
+
         fn visit_str<E: Error>(self, digits: &str) -> Result<u64, E> {
             let sound = (1..=16).contains(&digits.len()) && !digits.starts_with('+');
             let number = u64::from_str_radix(digits, 16).ok().filter(|_| sound);
