@@ -86,8 +86,8 @@ pub use crate::encode::span_of;
 pub use crate::face::{LookupError, Options, PutOptions, ScanOptions};
 pub use crate::machine::Client;
 pub use crate::outcome::{
-    BatchReply, CasReply, DelReply, IncrReply, KeyCount, NotDone, Outcome, Refusal, Reply, Ticket,
-    UnknownReason, Value,
+    BatchReply, CasReply, DelReply, IncrReply, KeyCount, NotDone, Outcome, Refusal, Reply,
+    StoreWords, Ticket, UnknownReason, Value,
 };
 pub use crate::page::{Page, PageStart};
 pub use crate::request::{Change, Condition, Expect, Expiry, New, Request, StartError, Step};

@@ -3,8 +3,8 @@
 use crate::StartError;
 use cluster::Keyspace;
 use std::fmt;
-use wire::Code;
 use wire::big::{is_big, time_of};
+use wire::{Code, STORE_WORDS_MAX};
 
 /// Which request: dense numbers, in the order of their start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,12 +75,46 @@ pub enum UnknownReason {
     NoAnswer,
     /// Nodes had no room for it as long as there was time. An earlier copy may have found some.
     Overloaded,
+    /// The store below a node takes no changes for now, and this is why. An earlier copy may have
+    /// been taken, or may be yet.
+    StoreRefuses(StoreWords),
     /// Whoever knew whether an earlier copy was taken has forgotten it: the key's writes went
     /// anywhere and the switch that knew where is another one now, or the head of the key's
     /// partition had to make room for other clients.
     Uncertain,
     /// The client was closed while the request was on its way.
     Closed,
+}
+
+/// What a store said that refuses changes, in its own words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct StoreWords {
+    bytes: [u8; STORE_WORDS_MAX],
+    len: u8,
+}
+
+impl StoreWords {
+    /// The words in the body of a reply.
+    pub(crate) fn new(words: &[u8]) -> Self {
+        let mut bytes = [0; STORE_WORDS_MAX];
+        bytes.iter_mut().zip(words).for_each(|(to, byte)| *to = *byte);
+        let len = words.len().min(STORE_WORDS_MAX);
+        Self { bytes, len: u8::try_from(len).expect("STORE_WORDS_MAX fits a byte") }
+    }
+}
+
+impl fmt::Display for StoreWords {
+    /// On one line, whatever bytes came.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = String::from_utf8_lossy(self.bytes.get(..self.len.into()).unwrap_or_default());
+        f.write_str(&words.replace(char::is_control, " "))
+    }
+}
+
+impl fmt::Debug for StoreWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
 }
 
 /// A request that is not known to be done, as an error for `?`.
@@ -176,6 +210,7 @@ impl Refusal {
             | Code::Away
             | Code::Uncertain
             | Code::Settling
+            | Code::StoreRefuses
             | Code::NoSession
             | Code::PartsMissing
             | Code::Full => return None,
@@ -234,6 +269,9 @@ impl std::error::Error for Refusal {}
 impl fmt::Display for UnknownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::StoreRefuses(words) => {
+                return write!(f, "the store of a node takes no changes for now: {words}");
+            }
             Self::NoAnswer => "no answer before the deadline",
             Self::Overloaded => "overloaded: no node had room for it before the deadline",
             Self::Uncertain => {

@@ -4,13 +4,17 @@ use crate::encode::{self, PIECES_ALL, RangeTerms};
 use crate::machine::Client;
 use crate::scan::{Ask, Piece};
 use crate::window::{Cause, Owner, Pending};
-use crate::{NotDone, Outcome, Refusal, Reply, Ticket, UnknownReason, answer};
+use crate::{NotDone, Outcome, Refusal, Reply, StoreWords, Ticket, UnknownReason, answer};
 use cluster::{Plant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
 use wire::{
     Body, Code, DropReason, Fields as _, HEADER_LEN, MOMENT_TRIPS_BITS, Op, Packet, RangeEntries,
 };
+
+/// Copies of a request that a store has refused after which it ends: a store that was only being
+/// started, or switched to another, takes one of the first.
+const STORE_REFUSALS: u32 = 4;
 
 /// For how long whoever forgets clients remembers one that it has heard.
 const SESSION_KEPT: Duration = Duration::from_millis(wire::SESSION_KEPT_MS as u64);
@@ -36,6 +40,9 @@ impl Client {
             self.told = self.told.max(header.told());
         }
         match body {
+            Body::Refusal(Code::StoreRefuses) => {
+                self.take_store_refuses(now, seq, header, packet.payload())
+            }
             Body::Refusal(code) => match self.refusal(op, code) {
                 None => self.take_ask_again(now, seq, code, header),
                 Some(refusal) => self.take_refusal(now, seq, header, refusal),
@@ -181,6 +188,7 @@ impl Client {
                 return self.take_no_session(now, seq, header.object_version());
             }
             pending.overloaded = overloaded;
+            pending.store_refuses = pending.store_refuses.filter(|_| code == Code::StoreRefuses);
             let from_copy = code == Code::NotHere && pending.ask_at_home();
             let from_home = code == Code::Away && pending.ask_away();
             self.ask_again_later(now, seq, overloaded, from_copy || from_home);
@@ -205,6 +213,47 @@ impl Client {
         }
         self.feed_scan(now, ticket);
         Ok(())
+    }
+
+    /// Changes are not taken for now. Whoever asks is not left waiting to the end for that: after
+    /// some tries he is told why.
+    fn take_store_refuses(
+        &mut self,
+        now: Instant,
+        seq: u64,
+        header: &[u8; HEADER_LEN],
+        words: &[u8],
+    ) -> Result<(), DropReason> {
+        let words = StoreWords::new(words);
+        let Some(pending) = self.window.get_mut(seq) else {
+            return Err(DropReason::UnknownRequest);
+        };
+        // Of several answers to one copy the first counts.
+        let is_first = pending.next == Cause::Silence;
+        let said = pending.store_refuses.map_or(0, |(_, said)| said) + u32::from(is_first);
+        if said < STORE_REFUSALS {
+            self.take_ask_again(now, seq, Code::StoreRefuses, header)?;
+            if let Some(pending) = self.window.get_mut(seq) {
+                pending.store_refuses = Some((words, said));
+            }
+            return Ok(());
+        }
+        let why = UnknownReason::StoreRefuses(words);
+        match &pending.owner {
+            Owner::Many(_, part) => {
+                let missing = part.missing;
+                self.fail_many(now, seq, missing, NotDone::Unknown(why))
+            }
+            Owner::Scan(ticket, _) => {
+                let ticket = *ticket;
+                self.end_scan(ticket, Some(Outcome::Unknown(why)));
+                Ok(())
+            }
+            Owner::Single(_) | Owner::Describe(..) => {
+                self.end_unknown(seq, why);
+                Ok(())
+            }
+        }
     }
 
     /// The head may have forgotten this client. Whom it has heard it remembers for a while, so
@@ -373,8 +422,12 @@ impl Client {
 
     /// Why nobody knows how a request ended whose time is up.
     pub(crate) fn why_unknown(&self, seq: u64) -> UnknownReason {
-        let overloaded = self.window.get(seq).is_some_and(|pending| pending.overloaded);
-        if overloaded { UnknownReason::Overloaded } else { UnknownReason::NoAnswer }
+        let Some(pending) = self.window.get(seq) else { return UnknownReason::NoAnswer };
+        match pending.store_refuses {
+            Some((words, _)) => UnknownReason::StoreRefuses(words),
+            None if pending.overloaded => UnknownReason::Overloaded,
+            None => UnknownReason::NoAnswer,
+        }
     }
 
     /// The write of this datagram may have been taken or not, and nobody can know any more.

@@ -7,7 +7,7 @@
 use crate::many::Part;
 use crate::pace::{Path, Region, Way};
 use crate::scan::Ask;
-use crate::{IN_FLIGHT_MAX, Ticket};
+use crate::{IN_FLIGHT_MAX, StoreWords, Ticket};
 use machine::Instant;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -32,6 +32,8 @@ pub(crate) struct Pending {
     pub(crate) next: Cause,
     /// Whether the last answer was that a node has too much to do.
     pub(crate) overloaded: bool,
+    /// What the last answer said of a store that refuses changes, and how often that was said.
+    pub(crate) store_refuses: Option<(StoreWords, u32)>,
     /// Whether it was told that its key is away, and asked again at once.
     asked_away: bool,
     /// Retries granted although the budget was empty.
@@ -83,6 +85,7 @@ impl Pending {
             agains: 0,
             next: Cause::Silence,
             overloaded: false,
+            store_refuses: None,
             asked_away: false,
             granted: 0,
             started_at: never,

@@ -274,6 +274,9 @@ pub trait Engine {
     ///
     /// After an I/O error, now and for ever: the owner must stop serving and start anew from what
     /// is on disk. Whether the changes since the last sync survived is then unknown.
+    ///
+    /// An engine may also refuse for now: until a later sync succeeds it keeps the changes, shows
+    /// what was there before them, and must not be given others.
     fn sync(&mut self) -> Result<(), EngineError>;
 
     /// Identity of this memory.

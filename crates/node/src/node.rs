@@ -74,7 +74,9 @@ pub struct Node<E: Engine> {
     /// Whether anything was handled since the last flush.
     pub(crate) dirty: bool,
     pub(crate) held: Outbox,
-    ready: Outbox,
+    pub(crate) ready: Outbox,
+    /// What rests on changes that the engine has refused so far.
+    pub(crate) put_off: Outbox,
     pub(crate) counters: Counters,
     pub(crate) heat: Heat,
     pub(crate) hot: Hot,
@@ -157,6 +159,7 @@ impl<E: Engine> Node<E> {
             dirty: true,
             held: Outbox::default(),
             ready: Outbox::default(),
+            put_off: Outbox::default(),
             counters: Counters::default(),
             heat: Heat::new(now, config.rate),
             part_times: PartTimes::default(),
@@ -220,14 +223,15 @@ impl<E: Engine> Node<E> {
         }
         ctx.counters.count_request(op);
         let body = match body {
-            Ok(body) => body,
             Err(DropReason::BadBody) if !op.is_chain() && !op.is_reply() => {
                 refuse(&mut ctx, &header, op, Code::BadRequest);
                 return Ok(());
             }
-            Err(reason) => return Err(reason),
+            body => body?,
         };
-        self.stock.admits(op)?;
+        if !self.stock.admits(op) {
+            return self.turn_away(now, from, &header, (op, &body));
+        }
         if let Body::Describe { name } = body {
             describe(&mut ctx, &header, name);
             return Ok(());
@@ -389,12 +393,13 @@ impl<E: Engine> Node<E> {
     /// in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         self.turn.end();
-        if std::mem::take(&mut self.dirty) {
+        if self.stock.is_refused() {
+            self.ready.append(&mut self.held);
+        } else if std::mem::take(&mut self.dirty) {
             if self.plant != Some(Plant::AnswerUnsynced) {
                 self.engine.sync()?;
             }
-            (self.unsynced_seats, self.counters.syncs) = (false, self.counters.syncs + 1);
-            self.seats.synced();
+            self.synced();
             self.ready.append(&mut self.held);
         }
         Ok(())

@@ -6,14 +6,15 @@
 //! and for deletes, is the reserve.
 
 use crate::engine::Engine;
-use crate::node::Node;
-use crate::replica::{Context, Pending, Replica};
+use crate::node::{Node, context};
+use crate::replica::{Context, Pending, Replica, Write};
+use crate::reply::{reply_header, send};
 use crate::write::State;
-use cluster::{Plant, Resources};
+use cluster::{PartitionId, Plant, Resources};
 use machine::Instant;
 use std::time::Duration;
 use wire::big::time_of;
-use wire::{DropReason, Op, Room};
+use wire::{Body, Code, DropReason, Endpoint, Header, Op, Room, STORE_WORDS_MAX};
 
 /// The most that a node may hold in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(crate) struct Stock {
     store: Room,
     /// Nothing can be written at all.
     frozen: bool,
+    /// What the store said that takes no changes, with those of an earlier turn still to be taken.
+    refusal: Option<Box<str>>,
     /// Bytes held besides what the engine holds, as of the last count.
     held: u64,
     /// Bytes of parts of unfinished uploads, as of the last count.
@@ -46,7 +49,8 @@ pub(crate) struct Stock {
 impl Default for Stock {
     fn default() -> Self {
         let (elsewhere, held, uploads) = (0, 0, 0);
-        Self { limit: None, elsewhere, store: Room::Plenty, frozen: false, held, uploads }
+        let (store, frozen, refusal) = (Room::Plenty, false, None);
+        Self { limit: None, elsewhere, store, frozen, refusal, held, uploads }
     }
 }
 
@@ -76,14 +80,24 @@ impl Stock {
     }
 
     /// Whether this can be dealt with though nothing may be written.
-    pub(crate) fn admits(&self, op: Op) -> Result<(), DropReason> {
-        let reads = matches!(op, Op::Get | Op::Mget | Op::Range | Op::Describe);
-        if self.frozen && !reads { Err(DropReason::NoRoom) } else { Ok(()) }
+    pub(crate) fn admits(&self, op: Op) -> bool {
+        !self.is_frozen() || matches!(op, Op::Get | Op::Mget | Op::Range | Op::Describe)
     }
 
     /// Whether nothing can be written at all.
     pub(crate) fn is_frozen(&self) -> bool {
-        self.frozen
+        self.frozen || self.refusal.is_some()
+    }
+
+    /// Whether changes of an earlier turn are still to be taken by the store.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// What clients are told whose writes are not taken.
+    fn words(&self) -> &str {
+        let words = self.refusal.as_deref().unwrap_or("there is no room on its disk");
+        words.get(..words.floor_char_boundary(STORE_WORDS_MAX)).unwrap_or_default()
     }
 }
 
@@ -170,8 +184,63 @@ impl<E: Engine> Node<E> {
         self.stock.elsewhere = bytes;
     }
 
+    /// The engine has refused what the turn has changed, and said why: what rests on that waits
+    /// until it takes it ([`take_up`](Self::take_up)). Meanwhile the node answers reads, and the
+    /// engine shows them what was so before.
+    pub fn put_off(&mut self, why: &str) {
+        if !self.stock.is_refused() {
+            self.put_off.append(&mut self.held);
+        }
+        self.stock.refusal = Some(why.into());
+    }
+
+    /// The engine has taken what it had refused.
+    pub fn take_up(&mut self) {
+        if self.stock.refusal.take().is_some() {
+            self.synced();
+            self.ready.append(&mut self.put_off);
+        }
+    }
+
+    /// All that was changed is durable.
+    pub(crate) fn synced(&mut self) {
+        (self.unsynced_seats, self.counters.syncs) = (false, self.counters.syncs + 1);
+        self.seats.synced();
+    }
+
+    /// What comes while nothing can be written and is no read: clients are told why, so that none
+    /// waits for nothing. What nodes say to each other they say again.
+    pub(crate) fn turn_away(
+        &mut self,
+        now: Instant,
+        from: Endpoint,
+        header: &Header,
+        (op, body): (Op, &Body<'_>),
+    ) -> Result<(), DropReason> {
+        let Some(directory) = &self.directory else { return Err(DropReason::NotServing) };
+        let asked = match *body {
+            Body::ChainWrite { fixed, key, value } => {
+                let write = Write { header: *header, fixed, key, value };
+                let replica = self.replicas.get(&PartitionId(header.partition));
+                let predecessor = replica.and_then(|replica| {
+                    let id = replica.predecessor().filter(|_| replica.epoch().0 == header.epoch);
+                    directory.endpoint(id?, replica.id())
+                });
+                let asked = write.outcome().filter(|_| header.client != 0);
+                asked.filter(|_| predecessor == Some(from)).map(|outcome| outcome.origin)
+            }
+            _ => (!op.is_chain() && !op.is_reply()).then_some(op),
+        };
+        if let Some(op) = asked {
+            let mut ctx = context!(self, directory, now, 0);
+            let header = reply_header(&ctx, header, op, Code::StoreRefuses);
+            send(&mut ctx, &header, &[self.stock.words().as_bytes()]);
+        }
+        Err(DropReason::NoRoom)
+    }
+
     /// What the store below has room for. If it is `frozen` nothing can be written at all: until
-    /// that is over the node answers reads, and drops everything else.
+    /// that is over the node answers reads, and turns everything else away.
     pub fn set_store_room(&mut self, room: Room, frozen: bool) {
         self.stock.store = room;
         self.stock.frozen = frozen;

@@ -8,7 +8,7 @@ use crate::layout::{
     ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX, Effect, Fields, GetReplyBody,
     HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody,
     MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody, ReturnBody,
-    RoamFetchBody, flag,
+    RoamFetchBody, STORE_WORDS_MAX, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -121,7 +121,8 @@ pub enum Body<'a> {
         /// The first step whose condition did not hold; 0 if all did.
         step: u8,
     },
-    /// A reply that decides nothing or refuses: its code is 16 or above, and it has no payload.
+    /// A reply that decides nothing or refuses: its code is 16 or above, and it has no payload, but
+    /// for the words of a store that refuses changes.
     Refusal(Code),
 }
 
@@ -181,7 +182,7 @@ impl<'a> Body<'a> {
         if op.is_reply() {
             let code = Code::from_wire(header.code())?;
             if !code.is_decided() {
-                return payload.is_empty().then_some(Self::Refusal(code));
+                return refusal(code, payload);
             }
         }
         Some(match op {
@@ -307,6 +308,11 @@ impl<'a> Body<'a> {
         };
         Some(Self::Cas { expiry_ms: fixed.expiry_ms, key, expect, new })
     }
+}
+
+fn refusal<'a>(code: Code, words: &[u8]) -> Option<Body<'a>> {
+    let words_max = if code == Code::StoreRefuses { STORE_WORDS_MAX } else { 0 };
+    (words.len() <= words_max).then_some(Body::Refusal(code))
 }
 
 // A RETURN carries the largest value there may be, and its own words.

@@ -16,6 +16,8 @@ pub const DATAGRAM_MAX: usize = 1472;
 pub const KEY_MAX: usize = 1024;
 /// Bytes of key and value together: the largest that fits a chain write (35 bytes of body) and a RANGE entry (21), with room for fields to come.
 pub const ENTRY_MAX: usize = 1280;
+/// Bytes of what a store said that refuses changes: a line of a log. What is longer is cut.
+pub const STORE_WORDS_MAX: usize = 88;
 /// Bytes of a big value.
 pub const VALUE_MAX: usize = 536870912;
 /// Zero bytes between the key of a big value and the rest of a part's key: with them the match value of a part in a range keyspace is that of the key, and the order of (match value, key) is the order of the keys.
@@ -317,6 +319,8 @@ pub enum Code {
     Settling = 0x19,
     /// Ask again, with `since`: the head has forgotten clients to make room, and cannot tell whether this is one of them. `object_version` is the version to name.
     NoSession = 0x1a,
+    /// Ask again, later: the store below a node reads, and takes no changes for now. Nothing was recorded here. The body is what the store said: text of up to STORE_WORDS_MAX bytes.
+    StoreRefuses = 0x1b,
     /// Refused: the body does not say what its operation needs.
     BadRequest = 0x20,
     /// Refused: key or value over the limit.
@@ -331,7 +335,7 @@ pub enum Code {
 
 impl Code {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Ok,
         Self::NotFound,
         Self::CasMismatch,
@@ -350,6 +354,7 @@ impl Code {
         Self::Uncertain,
         Self::Settling,
         Self::NoSession,
+        Self::StoreRefuses,
         Self::BadRequest,
         Self::TooLarge,
         Self::BadMatch,
@@ -379,6 +384,7 @@ impl Code {
             0x18 => Some(Self::Uncertain),
             0x19 => Some(Self::Settling),
             0x1a => Some(Self::NoSession),
+            0x1b => Some(Self::StoreRefuses),
             0x20 => Some(Self::BadRequest),
             0x21 => Some(Self::TooLarge),
             0x22 => Some(Self::BadMatch),
@@ -410,6 +416,7 @@ impl Code {
             Self::Uncertain => "uncertain",
             Self::Settling => "settling",
             Self::NoSession => "no_session",
+            Self::StoreRefuses => "store_refuses",
             Self::BadRequest => "bad_request",
             Self::TooLarge => "too_large",
             Self::BadMatch => "bad_match",
@@ -513,7 +520,7 @@ pub enum DropReason {
     Contended = 0x19,
     /// A number that cannot be: above what is known by more than may be new, or about what never was.
     Implausible = 0x1a,
-    /// A piece of a copy at a joiner that has little room, or something that would have to be written at a node whose disk is full.
+    /// A piece of a copy at a joiner that has little room, or something that would have to be written at a node whose disk is full or whose store refuses changes.
     NoRoom = 0x1b,
 }
 

@@ -168,3 +168,45 @@ fn up_says_what_is_missing_for_a_backend() {
     let ran = run(&["up", "--backend", "redis://127.0.0.1:6379"]).expect(2);
     assert!(ran.stderr.contains("no store for the engine"), "{ran:?}");
 }
+
+#[test]
+fn a_node_whose_redis_is_full_goes_on_reading_and_writes_again_when_there_is_room() {
+    let Some(servers) = servers("a node before a full Redis", 1) else { return };
+    let server = &servers[0];
+    let processes = start(&servers, 1);
+    let space = processes.space();
+    put(&space, "a", "before");
+    assert_eq!(server.redis_cli(&["CONFIG", "SET", "maxmemory", "1"]), "OK");
+    for key in ["a", "b", "a"] {
+        let ran = processes.ask(&format!("put {key} refused --timeout 60s")).expect(4);
+        assert!(ran.stderr.contains("OOM command not allowed"), "{ran:?}");
+        assert_eq!(get(&space, "a").as_deref(), Some("before"), "nobody was told otherwise");
+        check(&space, |_| false);
+    }
+    let status = processes.status().expect("a controller");
+    assert_eq!(status["covered"], true, "{status:#}");
+    assert_eq!(server.redis_cli(&["CONFIG", "SET", "maxmemory", "0"]), "OK");
+    processes.wait("the node writes", |_| processes.ask("put a after").code == Some(0));
+    assert_eq!(get(&space, "a").as_deref(), Some("after"));
+    assert_eq!(server.redis_cli(&["GET", "a"]), "after");
+    assert_eq!(server.redis_cli(&["GET", "b"]), "", "it was turned away");
+}
+
+#[test]
+fn a_chain_with_a_full_redis_in_it_tells_clients_why_nothing_is_written() {
+    let Some(servers) = servers("a chain with a full Redis", 2) else { return };
+    let processes = start(&servers, 2);
+    let space = processes.space();
+    put(&space, "a", "before");
+    assert_eq!(servers[1].redis_cli(&["CONFIG", "SET", "maxmemory", "1"]), "OK");
+    for key in 0..8 {
+        let ran = processes.ask(&format!("put full-{key} refused --timeout 60s")).expect(4);
+        assert!(ran.stderr.contains("OOM command not allowed"), "{ran:?}");
+    }
+    check(&space, |_| false);
+    assert_eq!(servers[1].redis_cli(&["CONFIG", "SET", "maxmemory", "0"]), "OK");
+    processes.wait("the chain writes", |_| processes.ask("put a after").code == Some(0));
+    for server in &servers {
+        assert_eq!(server.redis_cli(&["GET", "a"]), "after");
+    }
+}

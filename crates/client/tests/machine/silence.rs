@@ -183,3 +183,41 @@ fn an_idle_hour_is_no_silence() {
     let copies = play(&mut script, |now, _| now.since(asked_at) >= MS * 12);
     assert!(copies.len() >= 3 && copies.iter().all(|(_, to)| *to == 7700), "{copies:?}");
 }
+
+/// One that was answered so a few times in a row ends, with the words of the store.
+#[test]
+fn a_request_that_a_store_refuses_ends_soon_and_says_what_the_store_said() {
+    let mut script = Script::new();
+    script.start(PUT).unwrap();
+    let began = script.now;
+    let mut copies = 0;
+    let outcome = loop {
+        for sent in script.sent() {
+            copies += 1;
+            script.reply(&answer(&sent, Code::StoreRefuses, 0, b"OOM no\r\nroom"));
+            // A second answer to the same copy says nothing new.
+            if script.client.in_flight() > 0 {
+                script.reply(&answer(&sent, Code::StoreRefuses, 0, b"OOM no\r\nroom"));
+            }
+        }
+        if let Some(outcome) = script.outcome() {
+            break outcome;
+        }
+        script.next_timer();
+    };
+    assert_eq!(copies, 4);
+    assert!(script.now < began + MS * 500, "long before its deadline");
+    let Outcome::Unknown(why) = outcome else { panic!("{outcome:?}") };
+    assert!(why.to_string().ends_with("takes no changes for now: OOM no  room"), "{why}");
+    // One that is taken in the meantime is as any other.
+    script.start(PUT).unwrap();
+    let sent = script.sent_one();
+    script.reply(&answer(&sent, Code::StoreRefuses, 0, b"OOM"));
+    while script.client.in_flight() > 0 {
+        script.next_timer();
+        for sent in script.sent() {
+            script.reply(&answer(&sent, Code::Ok, 1, b""));
+        }
+    }
+    assert!(script.outcome().unwrap().is_done());
+}

@@ -140,14 +140,15 @@ fn a_joiner_with_little_room_takes_writes_and_no_pieces_of_the_copy() {
 }
 
 #[test]
-fn a_node_that_can_write_nothing_answers_reads_and_drops_all_else() {
+fn a_node_that_can_write_nothing_answers_reads_and_turns_all_else_away() {
     let mut chain = Chain::new(1);
     assert_eq!(chain.put_code(b"a", b"1"), Code::Ok);
     chain.nodes[0].set_store_room(Room::Shut, true);
     chain.del(b"a");
     chain.put(b"b", b"1");
     chain.pass(Duration::from_secs(5));
-    assert!(chain.replies.is_empty());
+    let codes: Vec<Code> = chain.replies.drain(..).map(|reply| reply.code).collect();
+    assert_eq!(codes, [Code::StoreRefuses; 2], "whoever writes is told so, and may ask again");
     assert_eq!(chain.nodes[0].counters().dropped(DropReason::NoRoom), 2);
     assert_eq!(chain.get(b"a").as_deref(), Some(&b"1"[..]));
     chain.nodes[0].set_store_room(Room::Shut, false);
@@ -156,4 +157,50 @@ fn a_node_that_can_write_nothing_answers_reads_and_drops_all_else() {
     assert_eq!(chain.only_reply().code, Code::Ok);
     chain.nodes[0].set_store_room(Room::Plenty, false);
     assert_eq!(chain.put_code(b"a", b"2"), Code::Ok);
+}
+
+/// The first member refuses what comes from clients, any other what comes down the chain.
+#[test]
+fn what_a_store_refuses_is_told_to_clients_in_its_words_and_answered_when_it_is_taken() {
+    for refusing in 0..3 {
+        let mut chain = Chain::new(3);
+        assert_eq!(chain.put_code(b"a", b"1"), Code::Ok);
+        chain.nodes[refusing].put_off(&"OOM no room ".repeat(50));
+        chain.put(b"a", b"2");
+        chain.settle();
+        let reply = chain.only_reply();
+        assert_eq!((reply.op, reply.code), (Op::PutReply, Code::StoreRefuses));
+        assert_eq!(reply.payload.len(), wire::STORE_WORDS_MAX);
+        assert!(reply.payload.starts_with(b"OOM no room"));
+        assert_eq!(chain.get(b"a").as_deref(), Some(&b"1"[..]), "reads go on");
+        chain.nodes[refusing].take_up();
+        if refusing == 0 {
+            assert_eq!(chain.put_code(b"a", b"3"), Code::Ok);
+        } else {
+            // What the head has taken goes down the chain by itself.
+            chain.pass(Duration::from_secs(5));
+            chain.settle();
+            assert!(chain.replies.drain(..).any(|reply| reply.code == Code::Ok));
+            assert_eq!(chain.get(b"a").as_deref(), Some(&b"2"[..]));
+        }
+    }
+}
+
+/// What was put off rests on changes that nobody has: it leaves when they are taken.
+#[test]
+fn nothing_that_was_put_off_leaves_before_the_store_has_taken_it() {
+    let mut chain = Chain::new(1);
+    let now = chain.now;
+    chain.put(b"a", b"1");
+    chain.replies.clear();
+    let header = chain.stamped(Op::Put, b"a", 9);
+    let mut datagram = Vec::new();
+    wire::emit(&mut datagram, &header, &[&PutBody { expiry_ms: 0 }.to_bytes(), b"a", b"2"]);
+    let node = &mut chain.nodes[0];
+    node.handle_packet(now, port(SWITCH), 0, &datagram);
+    node.put_off("OOM");
+    node.flush().unwrap();
+    assert!(node.poll_transmit().is_none());
+    node.take_up();
+    assert!(node.poll_transmit().is_some());
 }

@@ -2,6 +2,7 @@
 
 mod engine;
 mod limits;
+mod refusing;
 
 pub use engine::ShardEngine;
 pub use limits::NodeLimits;
@@ -21,6 +22,7 @@ use limits::{Memory, busy_us};
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use node::engine::{Engine, EngineError};
 use node::{Counters, Node, NodeConfig};
+use refusing::Refusing;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -164,6 +166,8 @@ impl NodeDriver {
                 persist_at: None,
                 unsent: 0,
                 watch: TurnWatch::new(id, shard),
+                refusing: None,
+                said: None,
                 waiting: 0,
             })?);
         }
@@ -330,6 +334,10 @@ struct Shard<E: Engine> {
     persist_at: Option<Instant>,
     unsent: u64,
     watch: TurnWatch,
+    /// While the store refuses changes.
+    refusing: Option<Refusing>,
+    /// What it said of itself last that was durable.
+    said: Option<ShardSnapshot>,
     /// Requests found waiting in the batch in hand.
     waiting: u16,
 }
@@ -415,7 +423,9 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let served_at = self.service.as_ref().and_then(Service::next_end);
-        self.node.poll_timeout().into_iter().chain(self.persist_at).chain(served_at).min()
+        let try_at = self.refusing.as_ref().map(|refusing| refusing.try_at);
+        let due = [self.node.poll_timeout(), self.persist_at, served_at, try_at];
+        due.into_iter().flatten().min()
     }
 }
 
@@ -435,9 +445,11 @@ impl<E: ShardEngine> Shard<E> {
 
     fn try_flush(&mut self, now: Instant) -> Result<(), EngineError> {
         self.looked = false;
-        self.node.flush()?;
+        self.settle(now)?;
         for answer in std::mem::take(&mut self.asked) {
-            answer.send(self.snapshot(now));
+            if let Some(said) = self.say(now) {
+                answer.send(said);
+            }
         }
         let alerts = self.node.alerts();
         if std::mem::replace(&mut self.alerts, alerts) != alerts {

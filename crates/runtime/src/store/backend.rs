@@ -10,7 +10,9 @@
 //! [`fetch_ahead`](Engine::fetch_ahead) comes with one round trip. Nothing fetched outlives a sync.
 //!
 //! A backend that goes away is waited for, as long as [`TRIES_MAX`] says; nobody is told anything
-//! meanwhile. After that the engine has failed for good, as after an I/O error.
+//! meanwhile. After that the engine has failed for good, as after an I/O error. One that answers
+//! and refuses changes is another thing: they stay here and are sent again with the next sync, and
+//! reads of all else go on ([`refusal`](BackendEngine::refusal)).
 
 mod changes;
 mod interface;
@@ -19,6 +21,7 @@ mod names;
 mod redis;
 mod scan;
 mod sight;
+mod undo;
 mod url;
 
 pub use changes::Changes;
@@ -37,6 +40,7 @@ use sight::Sight;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use undo::Undo;
 
 /// The store of one shard, with its values in a backend.
 pub struct BackendEngine<B> {
@@ -47,6 +51,10 @@ pub struct BackendEngine<B> {
     /// Partitions that are being cleared: they show nothing.
     clearing: BTreeSet<PartitionId>,
     changes: Changes,
+    /// What was in the index before them; while they are refused, what they make of it.
+    undo: Undo,
+    /// What the backend said when it refused the last changes.
+    refused: Option<String>,
     /// Reads fetch too.
     sight: RefCell<Sight<B>>,
 }
@@ -65,8 +73,32 @@ impl<B: Backend> BackendEngine<B> {
     pub fn new(backend: B, kept: Kept) -> Self {
         let Kept { index, notes, spaces, hidden } = kept;
         let sight = Sight::new(backend);
-        let (clearing, changes) = (BTreeSet::new(), Changes::default());
-        Self { index, notes, spaces, hidden, clearing, changes, sight: RefCell::new(sight) }
+        let (clearing, changes, refused) = (BTreeSet::new(), Changes::default(), None);
+        let (sight, undo) = (RefCell::new(sight), Undo::default());
+        Self { index, notes, spaces, hidden, clearing, changes, undo, refused, sight }
+    }
+
+    /// What the backend said that refuses changes, and is well otherwise: those of the last sync
+    /// are still here, and the next one sends them again.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Ends a turn in which nothing was changed, while what was changed before is refused.
+    ///
+    /// # Errors
+    ///
+    /// If the backend has failed for good.
+    pub fn end_reads(&mut self) -> Result<(), EngineError> {
+        let sight = self.sight.get_mut();
+        sight.forget();
+        sight.health()
+    }
+
+    /// What a change that is shown makes of the value under a name.
+    fn changed(&self, name: &[u8]) -> Option<&Option<Vec<u8>>> {
+        self.changes.values.get(name).filter(|_| self.refused.is_none())
     }
 
     /// Whether this partition shows what nobody here has written. Scans could not: what is not in
@@ -86,7 +118,7 @@ impl<B: Backend> BackendEngine<B> {
             None => return None,
         };
         let name = self.spaces.name(key.keyspace, key.key);
-        (!self.changes.values.contains_key(&name)).then_some(Wanted { name, with_expiry })
+        self.changed(&name).is_none().then_some(Wanted { name, with_expiry })
     }
 
     fn fetch(&self, wanted: Vec<Wanted>) {
@@ -95,7 +127,7 @@ impl<B: Backend> BackendEngine<B> {
 
     /// Calls back with the value under a name, which is in hand.
     fn with_found<R>(&self, name: &[u8], with: impl FnOnce(Option<&[u8]>, u64) -> R) -> R {
-        if let Some(changed) = self.changes.values.get(name) {
+        if let Some(changed) = self.changed(name) {
             return with(changed.as_deref(), 0);
         }
         let sight = self.sight.borrow();
@@ -144,7 +176,7 @@ impl<B: Backend> BackendEngine<B> {
     /// What is to be fetched for a record of the index.
     fn wanted_of(&self, keyspace: KeyspaceId, key: &[u8], record: &Record<'_>) -> Option<Wanted> {
         let name = self.spaces.name(keyspace, key);
-        let elsewhere = !record.tombstone && !self.changes.values.contains_key(&name);
+        let elsewhere = !record.tombstone && self.changed(&name).is_none();
         elsewhere.then(|| Wanted::value(name))
     }
 
@@ -167,10 +199,33 @@ impl<B: Backend> BackendEngine<B> {
         // What was fetched may be what these changes replace.
         sight.forget();
         sight.health()?;
-        if !changes.is_empty() && sight.attempt(|backend| backend.apply(changes)).is_some() {
-            self.changes = Changes::default();
+        if !changes.is_empty() {
+            match sight.change(|backend| backend.apply(changes)) {
+                Ok(Some(())) => {
+                    self.changes = Changes::default();
+                    if self.refused.take().is_some() {
+                        self.undo.swap(&mut self.index);
+                    }
+                    self.undo = Undo::default();
+                }
+                Ok(None) => {}
+                Err(words) => {
+                    if self.refused.replace(words.clone()).is_none() {
+                        self.undo.swap(&mut self.index);
+                    }
+                    return Err(EngineError(words));
+                }
+            }
         }
-        sight.health()
+        self.sight.get_mut().health()
+    }
+
+    /// Before a record is changed.
+    fn remember(&mut self, key: &KeyRef<'_>) {
+        assert!(self.refused.is_none(), "nothing is changed while earlier changes are refused");
+        if B::KEEPS {
+            self.undo.remember(&self.index, key);
+        }
     }
 }
 
@@ -264,6 +319,7 @@ impl<B: Backend> Engine for BackendEngine<B> {
     }
 
     fn write(&mut self, key: &KeyRef<'_>, record: &Record<'_>) {
+        self.remember(key);
         self.index.write(key, &Record { value: &[], ..*record });
         let name = self.spaces.name(key.keyspace, key.key);
         self.changes.write(key, name, record);
@@ -271,6 +327,7 @@ impl<B: Backend> Engine for BackendEngine<B> {
 
     fn remove(&mut self, key: &KeyRef<'_>) {
         if self.version_written(key).is_some() {
+            self.remember(key);
             self.index.remove(key);
             let name = self.spaces.name(key.keyspace, key.key);
             self.changes.remove(key.keyspace, key.partition, key.key, name);

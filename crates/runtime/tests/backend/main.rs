@@ -482,3 +482,86 @@ fn memcached_may_drop_values_and_names_that_it_does_not_take_are_no_hindrance() 
     engine.sync().unwrap();
     assert_eq!(read(&engine, b"plain"), found(3, "again"));
 }
+
+#[test]
+fn a_redis_that_refuses_changes_is_read_on_and_nothing_that_was_kept_is_lost() {
+    let Some(server) = redis("a Redis that refuses changes", &[]) else { return };
+    let mut engine = open(&server);
+    name(&mut engine);
+    engine.write(&key(b"a"), &value(2, b"first"));
+    engine.write(&key(b"c"), &value(2, b"other"));
+    engine.sync().unwrap();
+    let cases: [(&[&str], &[&str], &str); 4] = [
+        (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"], "OOM"),
+        (
+            &["CONFIG", "SET", "min-replicas-to-write", "1"],
+            &["CONFIG", "SET", "min-replicas-to-write", "0"],
+            "NOREPLICAS",
+        ),
+        (&["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"], "READONLY"),
+        (
+            &["ACL", "SETUSER", "default", "-mset", "-del", "-hset", "-hdel"],
+            &["ACL", "SETUSER", "default", "+@all"],
+            "NOPERM",
+        ),
+    ];
+    let notes = |engine: &BackendEngine<RedisBackend>| {
+        let mut notes = Vec::new();
+        engine.notes(PartitionId(1), |name, note| notes.push((name.to_vec(), note.to_vec())));
+        notes
+    };
+    for (version, (begin, end, word)) in (3..).zip(cases) {
+        let before = server.redis_cli(&["GET", "a"]);
+        assert_eq!(server.redis_cli(begin), "OK", "{word}");
+        engine.write(&key(b"a"), &value(version, word.as_bytes()));
+        engine.write(&key(word.as_bytes()), &value(version, b"new"));
+        engine.note(PartitionId(1), b"n", Some(word.as_bytes()));
+        let error = engine.sync().unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+        assert!(engine.refusal().is_some_and(|words| words.contains(word)));
+        assert_eq!(server.redis_cli(&["GET", "a"]), before, "{word}: all of it or nothing");
+        assert_eq!(read(&engine, b"c"), found(2, "other"), "{word}");
+        assert_eq!(read(&engine, b"a"), found(version - 1, &before), "{word}");
+        assert_eq!(read(&engine, word.as_bytes()), None, "{word}: nobody may be told of it yet");
+        engine.end_reads().unwrap();
+        engine.sync().unwrap_err();
+        assert_eq!(server.redis_cli(end), "OK", "{word}");
+        engine.sync().unwrap();
+        assert_eq!(engine.refusal(), None, "{word}");
+        assert_eq!(server.redis_cli(&["GET", "a"]), word);
+        assert_eq!(read(&engine, b"a"), found(version, word));
+        assert_eq!(read(&engine, word.as_bytes()), found(version, "new"));
+    }
+    assert_eq!(notes(&engine), [(b"n".to_vec(), b"NOPERM".to_vec())]);
+    engine.write(&key(b"a"), &value(9, b"second"));
+    engine.sync().unwrap();
+    assert_eq!(server.redis_cli(&["GET", "a"]), "second");
+    assert_eq!(read(&open(&server), b"a"), found(9, "second"));
+}
+
+#[test]
+fn a_memcached_without_room_drops_values_and_is_gone_on_with() {
+    // Two megabytes, and errors instead of values that make way.
+    let Some(server) = Server::memcached_with(&["-M", "-m", "2"]) else {
+        skip::report("a memcached without room", "there is none: apt-get install memcached");
+        return;
+    };
+    let mut engine = MemcachedBackend::open(&url(&server), StoreId(7)).unwrap();
+    name(&mut engine);
+    let large = "x".repeat(1_200);
+    engine.write(&key(b"small"), &value(2, b"first"));
+    engine.sync().unwrap();
+    let names: Vec<String> = (0..4_000).map(|index| format!("key-{index}")).collect();
+    for some in names.chunks(100) {
+        for name in some {
+            engine.write(&key(name.as_bytes()), &value(2, large.as_bytes()));
+        }
+        engine.sync().unwrap();
+    }
+    // There is room for a small one no more in the class of the large ones.
+    engine.write(&key(b"small"), &value(3, large.as_bytes()));
+    engine.sync().unwrap();
+    assert_eq!(read(&engine, b"small"), Some((3, None)), "it is dropped, not the one before");
+    let there = names.iter().filter(|name| read(&engine, name.as_bytes()) == found(2, &large));
+    assert!((100..4_000).contains(&there.count()), "some had room, and they are all right");
+}

@@ -68,7 +68,12 @@ impl Server {
 
     /// A memcached; `None` if there is no such program.
     pub(crate) fn memcached() -> Option<Self> {
-        Self::start(Kind::Memcached, &[])
+        Self::memcached_with(&[])
+    }
+
+    /// The same with options.
+    pub(crate) fn memcached_with(options: &[&str]) -> Option<Self> {
+        Self::start(Kind::Memcached, options)
     }
 
     fn start(kind: Kind, options: &[&str]) -> Option<Self> {

@@ -85,7 +85,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::RangeReply(entries) => {
             assert_eq!(entries.iter().count(), usize::from(packet.header().count()));
         }
-        Body::Refusal(code) => assert!(!code.is_decided() && packet.payload().is_empty()),
+        Body::Refusal(code) => refusal_fits(code, packet.payload()),
         Body::ChainCopy(entries) => {
             for entry in entries.iter() {
                 if let CopyEntry::Record { key, value, .. } = entry {
@@ -286,4 +286,9 @@ fn key(bytes: &mut Bytes<'_>, places: usize) -> HotEntry {
 
 fn endpoint(host: u8, port: u16) -> Endpoint {
     Endpoint::from(SocketAddr::from(([10, 0, 0, host], port)))
+}
+
+fn refusal_fits(code: wire::Code, words: &[u8]) {
+    let words_max = if code == wire::Code::StoreRefuses { wire::STORE_WORDS_MAX } else { 0 };
+    assert!(!code.is_decided() && words.len() <= words_max);
 }

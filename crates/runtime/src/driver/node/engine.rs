@@ -15,6 +15,21 @@ pub trait ShardEngine: Engine + Send + 'static {
     /// As for [`Engine::sync`].
     fn persist_due(&mut self, now: Instant) -> Result<Option<Instant>, EngineError>;
 
+    /// What the store said that refused the changes of the last sync, if it is well otherwise; they
+    /// are still here, and the next sync tries again.
+    fn refusal(&self) -> Option<&str> {
+        None
+    }
+
+    /// Ends a turn in which nothing was changed, while earlier changes are refused.
+    ///
+    /// # Errors
+    ///
+    /// If the store has failed for good.
+    fn end_reads(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// What there is room for on the disk, if it writes to one; asked before every batch.
     fn disk_room(&mut self, _now: Instant) -> Option<DiskRoom> {
         None
@@ -30,6 +45,14 @@ impl ShardEngine for MemoryEngine {
 impl<B: Backend> ShardEngine for BackendEngine<B> {
     fn persist_due(&mut self, _now: Instant) -> Result<Option<Instant>, EngineError> {
         Ok(None)
+    }
+
+    fn refusal(&self) -> Option<&str> {
+        Self::refusal(self)
+    }
+
+    fn end_reads(&mut self) -> Result<(), EngineError> {
+        Self::end_reads(self)
     }
 }
 

@@ -85,8 +85,14 @@ pub struct Found {
 /// Why a backend did not do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It may do so later.
+    /// Nobody answers there; somebody may later.
     Gone(String),
+    /// It answers, and does nothing for anybody yet: it loads its data, say. That lasts as long as
+    /// it says so.
+    Busy(String),
+    /// It answers, and changes nothing at the moment, for the reason that it says: its memory is
+    /// full, say. Nothing was changed.
+    Refuses(String),
     /// It never will, or what it does cannot be relied on.
     Lost(String),
 }

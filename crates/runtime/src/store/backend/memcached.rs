@@ -7,7 +7,7 @@
 use super::names::OWN;
 use super::{Backend, BackendEngine, BackendUrl, Changes, Found, Kept, Listed, Trouble, Wanted};
 use crate::store::StoreError;
-use async_memcached::{AsciiProtocol, Client, Error, MetaProtocol, Status};
+use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, MetaProtocol, Status};
 use cluster::StoreId;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,8 @@ pub struct MemcachedBackend {
     client: Client,
     /// Whether it has the meta commands, which leave values out.
     has_meta: bool,
+    /// Whether it did not take some value of the last changes.
+    drops: bool,
     address: String,
 }
 
@@ -43,10 +45,13 @@ impl MemcachedBackend {
         let runtime = runtime.map_err(|why| fail(why.to_string()))?;
         let address = format!("tcp://{}", url.memcached_address());
         let connected = within(&runtime, connect(&address)).map_err(|trouble| match trouble {
-            Trouble::Gone(why) | Trouble::Lost(why) => fail(why),
+            Trouble::Gone(why)
+            | Trouble::Busy(why)
+            | Trouble::Refuses(why)
+            | Trouble::Lost(why) => fail(why),
         });
         let (client, has_meta) = connected?;
-        let backend = Self { runtime, client, has_meta, address };
+        let backend = Self { runtime, client, has_meta, drops: false, address };
         Ok(BackendEngine::new(backend, Kept::nothing(fresh_id)))
     }
 }
@@ -71,8 +76,21 @@ fn within<T>(
     outcome: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Trouble> {
     match runtime.block_on(async { tokio::time::timeout(ANSWER_WAIT_MAX, outcome).await }) {
-        Ok(outcome) => outcome.map_err(|why| Trouble::Gone(format!("memcached: {why}"))),
+        Ok(outcome) => outcome.map_err(trouble),
         Err(_) => Err(Trouble::Lost("memcached: it does not answer".to_owned())),
+    }
+}
+
+/// What an error means. One that memcached itself says leaves the connection as it is.
+fn trouble(error: Error) -> Trouble {
+    let why = format!("memcached: {error}");
+    match error {
+        Error::Protocol(Status::Error(ErrorKind::Server(_))) => Trouble::Busy(why),
+        Error::Connect(_)
+        | Error::ConnectionClosed
+        | Error::Io(_)
+        | Error::Protocol(_)
+        | Error::ParseError(_) => Trouble::Gone(why),
     }
 }
 
@@ -105,7 +123,8 @@ fn value_in(name: &[u8], content: Vec<u8>) -> Option<Vec<u8>> {
     (said == name).then(|| value.to_vec())
 }
 
-async fn apply(client: &mut Client, changes: &Changes) -> Result<(), Error> {
+/// Says what memcached said of a value that it did not take, if there was one.
+async fn apply(client: &mut Client, changes: &Changes) -> Result<Option<String>, Error> {
     let gone = changes.values.iter().filter(|(_, value)| value.is_none());
     let gone: Vec<Cow<'_, [u8]>> = gone.map(|(name, _)| item(name).0).collect();
     if !gone.is_empty() {
@@ -116,19 +135,21 @@ async fn apply(client: &mut Client, changes: &Changes) -> Result<(), Error> {
     let set: Vec<(&[u8], &[u8])> = set.iter().map(|(name, value)| (&**name, &**value)).collect();
     // An answer to anything says that all deletes before it were carried out.
     if set.is_empty() {
-        return client.version().await.map(drop);
+        return client.version().await.map(|_| None);
     }
     let outcomes = client.set_multi(&set, None, None).await?;
     let refused = outcomes.into_iter().filter_map(|(name, outcome)| Some((name, outcome.err()?)));
+    let mut words = None;
     for (name, why) in refused.collect::<Vec<_>>() {
-        // There was no room. What was under its name must go, or it would be taken for the value.
-        tracing::debug!(%why, "memcached did not take a value");
+        // There was no room. What was under its name must go, or it would be taken for the value:
+        // so it is as if it had been taken and dropped.
+        words.get_or_insert_with(|| why.to_string());
         match client.delete(name).await {
             Ok(()) | Err(Error::Protocol(Status::NotFound)) => {}
             Err(why) => return Err(why),
         }
     }
-    Ok(())
+    Ok(words)
 }
 
 impl Backend for MemcachedBackend {
@@ -176,7 +197,15 @@ impl Backend for MemcachedBackend {
         if changes.values.is_empty() {
             return Ok(());
         }
-        within(&self.runtime, apply(&mut self.client, changes))
+        let words = within(&self.runtime, apply(&mut self.client, changes))?;
+        if let Some(why) = words.as_ref().filter(|_| !self.drops) {
+            tracing::warn!(
+                why,
+                "memcached takes no values, which is as if it dropped them at once: give it memory"
+            );
+        }
+        self.drops = words.is_some();
+        Ok(())
     }
 
     fn reconnect(&mut self) -> Result<(), Trouble> {

@@ -23,7 +23,10 @@ use crate::clock::Clock;
 use crate::store::ShardIdentity;
 use cluster::ClockAhead;
 use machine::UnixMs;
-use redis::{Client, Connection, Pipeline, RedisError, RedisResult, Value, cmd, from_redis_value};
+use redis::{
+    Client, Connection, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value, cmd,
+    from_redis_value,
+};
 use std::time::Duration;
 
 /// The values of a shard in Redis, and all that is kept about them.
@@ -76,10 +79,30 @@ impl Hashes {
     }
 }
 
+/// What an error means. Those that Redis itself says leave the connection as it is.
 fn trouble(error: RedisError) -> Trouble {
     let why = format!("redis: {error}");
-    if error.is_timeout() { Trouble::Lost(why) } else { Trouble::Gone(why) }
+    if error.is_timeout() {
+        return Trouble::Lost(why);
+    }
+    let said = error.into_server_errors();
+    let Some((_, first)) = said.as_ref().and_then(|said| said.first()) else {
+        return Trouble::Gone(why);
+    };
+    let (code, details) = (first.code(), first.details().unwrap_or_default());
+    let why = format!("redis: {code} {details}");
+    match code {
+        code if BUSY.contains(&code) => Trouble::Busy(why),
+        code if BROKEN.contains(&code) => Trouble::Lost(why),
+        _ => Trouble::Refuses(why),
+    }
 }
+
+/// What Redis says while it serves nobody, and goes on to later by itself.
+const BUSY: [&str; 5] = ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"];
+
+/// What it says of things that are not as they were left.
+const BROKEN: [&str; 3] = ["WRONGTYPE", "MOVED", "ASK"];
 
 /// A connection that others can tell is this shard's.
 fn connect(client: &Client, shard: ShardIdentity) -> RedisResult<Connection> {
@@ -271,7 +294,15 @@ impl Backend for RedisBackend {
 
     fn apply(&mut self, changes: &Changes) -> Result<(), Trouble> {
         let transaction = self.transaction(changes);
-        transaction.exec(&mut self.connection).map_err(trouble)?;
+        transaction.exec(&mut self.connection).map_err(|error| {
+            let refused = error.kind() == ErrorKind::Server(ServerErrorKind::ExecAbort);
+            // Of a transaction that was refused nothing was carried out. Of one that was not, some
+            // commands have failed, which none of ours does.
+            match trouble(error) {
+                Trouble::Refuses(why) if !refused => Trouble::Lost(why),
+                trouble => trouble,
+            }
+        })?;
         self.syncs += 1;
         Ok(())
     }

@@ -80,7 +80,7 @@ impl<B: Backend> BackendEngine<B> {
         record: Record<'r>,
     ) -> Record<'r> {
         let name = self.spaces.name(keyspace, key);
-        let there = match self.changes.values.get(&name) {
+        let there = match self.changed(&name) {
             Some(changed) => changed.is_some(),
             None => self.sight.borrow().is_there(&name),
         };

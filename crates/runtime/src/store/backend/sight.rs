@@ -47,33 +47,57 @@ impl<B: Backend> Sight<B> {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Does what may fail, again and again while the backend is gone.
+    /// Does what may fail, again and again while the backend does nothing.
     pub(super) fn attempt<T>(&mut self, what: impl Fn(&mut B) -> Result<T, Trouble>) -> Option<T> {
+        self.insist(what, false).ok().flatten()
+    }
+
+    /// Changes something, and does not wait if the backend refuses that: it says why.
+    pub(super) fn change(
+        &mut self,
+        what: impl Fn(&mut B) -> Result<(), Trouble>,
+    ) -> Result<Option<()>, String> {
+        self.insist(what, true)
+    }
+
+    fn insist<T>(
+        &mut self,
+        what: impl Fn(&mut B) -> Result<T, Trouble>,
+        yields: bool,
+    ) -> Result<Option<T>, String> {
         if self.failed.is_some() {
-            return None;
+            return Ok(None);
         }
-        let mut tries = 0;
-        let mut outcome = what(&mut self.backend);
+        let backend = &mut self.backend;
+        let (mut tries, mut waited) = (0, false);
+        let mut outcome = what(backend);
         loop {
-            let why = match outcome {
+            let (why, is_gone) = match outcome {
                 Ok(done) => {
-                    if tries > 0 {
-                        tracing::info!(tries, "the backend is back");
+                    if waited {
+                        tracing::info!("the backend is back");
                     }
-                    return Some(done);
+                    return Ok(Some(done));
                 }
-                Err(Trouble::Gone(why)) if tries < TRIES_MAX => why,
+                Err(Trouble::Refuses(why)) if yields => return Err(why),
+                Err(Trouble::Busy(why) | Trouble::Refuses(why)) => (why, false),
+                Err(Trouble::Gone(why)) if tries < TRIES_MAX => (why, true),
                 Err(Trouble::Gone(why) | Trouble::Lost(why)) => {
                     self.failed = Some(EngineError(why));
-                    return None;
+                    return Ok(None);
                 }
             };
-            if tries == 0 {
-                tracing::warn!(%why, "the backend is gone: waiting for it, and serving nobody");
+            if !waited {
+                tracing::warn!(%why, "the backend does nothing: waiting, and serving nobody");
             }
-            tries += 1;
+            waited = true;
             std::thread::park_timeout(TRY_EVERY);
-            outcome = self.backend.reconnect().and_then(|()| what(&mut self.backend));
+            outcome = if is_gone {
+                tries += 1;
+                backend.reconnect().and_then(|()| what(backend))
+            } else {
+                what(backend)
+            };
         }
     }
 
@@ -89,6 +113,7 @@ impl<B: Backend> Sight<B> {
             self.fetched.extend(wanted.into_iter().map(|it| it.name).zip(found));
         }
     }
+
     /// Asks which of these names have a value, if that is not known yet.
     pub(super) fn look_for(&mut self, mut names: Vec<Vec<u8>>) {
         names.retain(|name| !self.fetched.contains_key(name) && !self.known.contains_key(name));
