@@ -161,6 +161,9 @@ pub enum Plant {
     BelieveAnyPast,
     /// Controller: decides by a map although nodes have followed a newer one.
     BelieveAnyMap,
+    /// Controller: a map that is made anew from records has open chains, whose members nobody has
+    /// compared.
+    RebuildOpen,
     /// Client: a write that is told to ask again is given up as refused.
     StaleIsFinal,
     /// Client: hints go with what is asked for again.
@@ -173,7 +176,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 81] = [
+    pub const ALL: [Self; 82] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -251,6 +254,7 @@ impl Plant {
         Self::OpenUncompared,
         Self::BelieveAnyPast,
         Self::BelieveAnyMap,
+        Self::RebuildOpen,
         Self::StaleIsFinal,
         Self::RepeatHints,
         Self::CompleteByCount,

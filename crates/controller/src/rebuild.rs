@@ -16,7 +16,7 @@ use crate::config::ControllerConfig;
 use crate::saved::{FORMAT, Saved};
 use chains::Chains;
 use cluster::{
-    Assignment, Map, NodeId, NodeRecord, NodeSpec, Partition, StoreId, is_plausible_revision,
+    Assignment, Map, NodeId, NodeRecord, NodeSpec, Partition, Plant, StoreId, is_plausible_revision,
 };
 use machine::Instant;
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub struct Basis<'a> {
     /// What can still be read of the store that is to be replaced. It may be of any age, and of
     /// another cluster: taken from it is only what no node knows.
     pub older: Option<&'a Saved>,
+    /// Breaks a rule on purpose, to know that the simulator would see it.
+    pub planted: Option<Plant>,
 }
 
 /// A map made anew, and what it rests on.
@@ -98,7 +100,10 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let all = without.is_empty() && counted.iter().all(|it| !it.is_blank());
     let takers: Vec<NodeId> = newest.nodes.iter().map(|it| it.id).filter(|_| all).collect();
     chains.fill_gaps(&newest.keyspaces, &takers)?;
-    let (partitions, parts, next_partition) = chains.finish()?;
+    let (mut partitions, parts, next_partition) = chains.finish()?;
+    if basis.planted == Some(Plant::RebuildOpen) {
+        partitions.iter_mut().for_each(open_uncompared);
+    }
     let paused = newest.copy_bytes_per_s == 0;
     let map = Map {
         revision,
@@ -141,6 +146,11 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         map,
     };
     Ok(Rebuilt { saved, nodes, partitions: parts })
+}
+
+fn open_uncompared(partition: &mut Partition) {
+    (partition.open, partition.opened) = (true, partition.epoch);
+    partition.returned.clear();
 }
 
 /// What an older store has of a set.

@@ -151,7 +151,8 @@ pub struct Faults {
     pub aged_percent: u64,
     /// How many have lost the last syncs.
     pub torn_percent: u64,
-    /// The controller's store is replaced by an older copy, until somebody notices.
+    /// The controller's store is lost or replaced by an older copy, until somebody notices. In half
+    /// of the worlds the map is then made anew from what nodes have on record.
     pub old_map_every: Duration,
     /// All nodes crash at once, and keep their disks.
     pub power_cut_every: Duration,

@@ -39,8 +39,10 @@ pub struct Stats {
     pub disks_lost: u64,
     /// Nodes that came back with an older copy of their disk, or without its end.
     pub disks_aged: u64,
-    /// Older copies of the controller's store that were put back.
+    /// Stores of the controller that were lost, or replaced by older copies.
     pub maps_aged: u64,
+    /// Maps that were made anew from what nodes have on record.
+    pub maps_rebuilt: u64,
     /// Other faults: pauses, slow processes, partitions, clogged links.
     pub disturbances: u64,
     /// Nodes that ran out of room.
@@ -83,6 +85,7 @@ impl Stats {
             disks_lost: self.disks_lost + other.disks_lost,
             disks_aged: self.disks_aged + other.disks_aged,
             maps_aged: self.maps_aged + other.maps_aged,
+            maps_rebuilt: self.maps_rebuilt + other.maps_rebuilt,
             disturbances: self.disturbances + other.disturbances,
             filled: self.filled + other.filled,
             refused: self.refused + other.refused,

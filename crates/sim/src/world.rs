@@ -9,6 +9,7 @@ mod control;
 mod faults;
 mod finish;
 mod hints;
+mod lost_map;
 mod operator;
 mod outage;
 mod process;
@@ -96,7 +97,7 @@ pub(crate) struct World {
     saved: Option<Saved>,
     /// What it held before, the oldest first.
     old_maps: VecDeque<Saved>,
-    /// What it held before an older copy was put back, which somebody will notice.
+    /// What it held before it was lost or an older copy was put back, which somebody will notice.
     newest_map: Option<Saved>,
     /// Nodes whose disks were harmed, the life that ended then, and how; until their chains have
     /// gone on with or without them.

@@ -77,7 +77,7 @@ fn profiles_do_what_they_are_for() {
         });
         assert!(all.is_continue());
         let Stats { crashes, disks_lost, disturbances, interventions, epochs, .. } = total;
-        let Stats { disks_aged, maps_aged, .. } = total;
+        let Stats { disks_aged, maps_aged, maps_rebuilt, .. } = total;
         let Stats { spread, trips_begun, trips_ended, crashes_on_trips, .. } = total;
         let trips = trips_begun.min(trips_ended);
         assert!(total.done > 2_000, "{profile}: {total:?}");
@@ -95,7 +95,9 @@ fn profiles_do_what_they_are_for() {
             }
             Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
             Profile::Sessions => crashes > 50,
-            Profile::Restores => disks_aged > 20 && maps_aged > 3 && epochs > 100,
+            Profile::Restores => {
+                disks_aged > 20 && maps_aged > 3 && maps_rebuilt > 2 && epochs > 100
+            }
             Profile::Full => total.filled > 200 && total.refused > 50 && crashes > 10,
             Profile::Many
             | Profile::Batches

@@ -10,6 +10,7 @@ use client::blocking::Space;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const KEYS: u32 = 60;
 
@@ -254,4 +255,76 @@ fn the_map_of_a_cluster_in_one_process_is_made_anew_from_its_directory() {
     assert_eq!(up.run(&["incr", "visits", "--json"]).expect(0).json()["sum"], 42);
     let nothing = run(&["controller", "rebuild", "--data", "/nowhere/at/all"]).expect(2);
     assert!(nothing.stderr.contains("no data directory"), "{nothing:?}");
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("there is a cp");
+    assert!(copied.success());
+}
+
+#[test]
+fn a_node_whose_disk_is_lost_is_copied_to_anew() {
+    let (cluster, directory) = durable(3);
+    let mut processes = Processes::start(cluster, &[1, 2, 3]);
+    write(&processes.space(), "kept");
+    processes.kill(&node(2));
+    fs::rename(directory.join("node-2"), directory.join("node-2.bad")).unwrap();
+    write(&processes.space(), "later");
+    processes.run(&node(2));
+    processes.wait("it has seats again", |status| status["ready"] == true);
+    processes.wait_replicated();
+    check(&processes.space(), "later");
+    processes.ask("cluster verify").expect(0);
+}
+
+#[test]
+fn an_older_directory_of_a_node_is_found_out_and_a_lone_one_needs_a_word() {
+    let (cluster, directory) = durable(3);
+    let mut processes = Processes::start(cluster, &[1, 2, 3]);
+    write(&processes.space(), "old");
+    kill_all(&mut processes, 3);
+    let place = |id: u16, ending: &str| directory.join(format!("node-{id}{ending}"));
+    (1..=3).for_each(|id| copy_directory(&place(id, ""), &place(id, ".copy")));
+    let put_back = |id: u16| {
+        fs::remove_dir_all(place(id, "")).unwrap();
+        copy_directory(&place(id, ".copy"), &place(id, ""));
+    };
+    start_members(&mut processes, 3);
+    processes.run("controller");
+    write(&processes.space(), "new");
+    kill_all(&mut processes, 3);
+    put_back(2);
+    start_members(&mut processes, 3);
+    processes.run("controller");
+    processes.wait_replicated();
+    check(&processes.space(), "new");
+    // All of them: nobody knows better, and only the operator can say that it is to be so.
+    kill_all(&mut processes, 3);
+    (1..=3).for_each(put_back);
+    start_members(&mut processes, 3);
+    processes.run("controller");
+    processes.wait("they are found out", |status| {
+        status["members"].to_string().contains("accept-loss") && status["covered"] == false
+    });
+    processes.ask("cluster accept-loss 2").expect(0);
+    processes.wait_replicated();
+    check(&processes.space(), "old");
+}
+
+#[test]
+fn a_rack_that_is_lost_waits_for_one_that_holds_everything() {
+    let (cluster, _directory) = durable(3);
+    let mut processes = Processes::start(cluster, &[1, 2, 3]);
+    write(&processes.space(), "kept");
+    (1..=3).for_each(|id| processes.kill(&node(id)));
+    processes.wait("nobody is there", |status| status["ready"] == false);
+    processes.run(&node(2));
+    // Every key is served by the one that is back.
+    processes.wait("its keys are served", |status| status["covered"] == true);
+    check(&processes.space(), "kept");
+    write(&processes.space(), "later");
+    processes.run(&node(1));
+    processes.run(&node(3));
+    processes.wait_replicated();
+    check(&processes.space(), "later");
 }

@@ -89,9 +89,17 @@ impl<'a> Chains<'a> {
         };
         // Nobody opens a chain before all of it have settled in the epoch before.
         let is_aged = |node: NodeId| epoch_of(node).0.saturating_add(1) < newest.opened.0;
-        let answers = |node: NodeId| self.records.iter().any(|it| it.node == node);
-        let stays =
-            |node: NodeId| answers(node) && (newest.joiner() != Some(node) || !is_aged(node));
+        // Who has a newer map than the one that took it in, without the partition, was let go again
+        // and has forgotten it.
+        let has_left = |record: &NodeRecord| {
+            let since = newest.since(record.node).unwrap_or(0);
+            epoch_of(record.node) == Epoch(0) && record.revision >= since
+        };
+        let holds = |node: NodeId| {
+            let record = self.records.iter().find(|it| it.node == node);
+            record.is_some_and(|record| !has_left(record))
+        };
+        let stays = |node: NodeId| holds(node) && (newest.joiner() != Some(node) || !is_aged(node));
         let seats = newest.chain.iter().zip(&newest.since).filter(|(node, _)| stays(**node));
         let (chain, since): (Vec<NodeId>, Vec<u64>) =
             seats.map(|(node, since)| (*node, *since)).unzip();

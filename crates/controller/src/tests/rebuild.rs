@@ -104,7 +104,7 @@ fn records() -> Vec<NodeRecord> {
 fn try_with(records: &[NodeRecord], without: &[u16]) -> Result<Rebuilt, RebuildError> {
     let without: BTreeSet<NodeId> = without.iter().copied().map(NodeId).collect();
     let config = config();
-    let basis = Basis { config: &config, records, without: &without, older: None };
+    let basis = Basis { config: &config, records, without: &without, older: None, planted: None };
     rebuild(&basis, NOW)
 }
 
@@ -202,6 +202,25 @@ fn a_member_that_did_not_hear_of_the_last_epoch_is_compared_and_one_with_an_old_
         let remembers = Returned { node: NodeId(2), remembers: aged == 0 };
         assert!(found.saved.map.partitions[0].returned.contains(&remembers), "epoch {epoch}");
         assert_eq!(found.saved.aged.contains_key(&NodeId(2)), aged > 0);
+    }
+}
+
+/// Nobody else has heard yet that it was let go, and it holds nothing any more: it must not count
+/// as a member, least of all of a partition that was never closed before.
+#[test]
+fn who_follows_a_newer_map_without_the_partition_is_no_member_of_it() {
+    for epoch in [1, 5] {
+        let all = [partition(1, epoch, &[1, 2, 3]), partition(2, 3, &[2, 3])];
+        let usual = (1..=3).map(|id| record(id, REVISION, &all));
+        let mut records: Vec<NodeRecord> = usual.collect();
+        records[1] = record(2, REVISION + 1, &all[1..]);
+        let found = with(&records, &[]);
+        assert_eq!((chain(&found, 1), chain(&found, 2)), (vec![1, 3], vec![2, 3]), "{epoch}");
+        assert_eq!(found.partitions[0].lost, [NodeId(2)]);
+        // One that was not told yet that it was taken in lacks nothing.
+        records[1] = record(2, 499, &[]);
+        let found = with(&records, &[]);
+        assert_eq!(chain(&found, 1), [1, 2, 3], "{epoch}");
     }
 }
 
@@ -343,8 +362,13 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     for record in &mut records {
         record.assignment.as_mut().unwrap().copy_bytes_per_s = 0;
     }
-    let basis =
-        Basis { config: &config, records: &records, without: &without, older: Some(&older) };
+    let basis = Basis {
+        config: &config,
+        records: &records,
+        without: &without,
+        older: Some(&older),
+        planted: None,
+    };
     let saved = rebuild(&basis, NOW).unwrap().saved;
     assert!(saved.map.revision > older.map.revision);
     assert_eq!((saved.next_keyspace, saved.next_partition, saved.lease_ms), (9, 90, 4_000));
@@ -353,8 +377,13 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     assert_eq!(saved.controls[&NodeId(3)], config.controls[&NodeId(3)], "as it is configured now");
     // One of another cluster says nothing, but its revisions may be known to somebody.
     older.map.cluster = ClusterId(5);
-    let basis =
-        Basis { config: &config, records: &records, without: &without, older: Some(&older) };
+    let basis = Basis {
+        config: &config,
+        records: &records,
+        without: &without,
+        older: Some(&older),
+        planted: None,
+    };
     let saved = rebuild(&basis, NOW).unwrap().saved;
     assert!(saved.departing.is_empty() && saved.next_keyspace == 2);
     assert!(saved.map.revision > older.map.revision);

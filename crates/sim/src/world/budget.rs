@@ -52,7 +52,7 @@ impl World {
         self.aged.values().any(|(_, harm)| *harm == Harm::Torn)
     }
 
-    fn forget_the_healed(&mut self) {
+    pub(super) fn forget_the_healed(&mut self) {
         let Some(saved) = &self.saved else { return };
         // Its chains have been closed in a later life, and opened again.
         self.aged.retain(|id, (ended, _)| {
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// The memory that a node has, up or down.
-    fn store(&self, node: u16) -> Option<StoreId> {
+    pub(super) fn store(&self, node: u16) -> Option<StoreId> {
         let shard = self.shards.get(self.shards_of(node).start)?;
         let running = shard.machine.as_ref().map(|machine| machine.engine().store_id());
         running.or_else(|| Some(shard.disk.as_ref()?.store_id()))

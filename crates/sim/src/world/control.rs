@@ -153,7 +153,7 @@ impl World {
     }
 
     /// Writes down which chains a saved map changes.
-    fn note_changes(&mut self, saved: &Saved) {
+    pub(super) fn note_changes(&mut self, saved: &Saved) {
         let before = self.saved.iter().flat_map(|it| &it.map.partitions);
         let before: BTreeSet<(PartitionId, Epoch)> = before.map(|it| (it.id, it.epoch)).collect();
         for it in saved.map.partitions.iter().filter(|it| !before.contains(&(it.id, it.epoch))) {

@@ -39,8 +39,8 @@ pub(crate) enum Relief {
     GoOn(Role, u64),
     /// These can reach those again.
     Mend(Vec<(Role, Role)>),
-    /// The newest store of the controller is put back.
-    NewestMap,
+    /// The controller has its newest map again, or one made anew.
+    Map,
     /// A node has room again.
     Room(u16),
 }
@@ -149,7 +149,7 @@ impl World {
                     self.crash_for_a_while(Role::Node(node), harm);
                 }
             }
-            Fault::OldMap => self.put_old_map_back(),
+            Fault::OldMap => self.lose_map(),
             Fault::ClientCrash => {
                 let index = self.below(self.cast.clients);
                 self.crash_for_a_while(Role::Client(index), Harm::None);
@@ -190,7 +190,7 @@ impl World {
                     self.go_on(role);
                 }
             }
-            Relief::NewestMap => self.put_newest_map_back(),
+            Relief::Map => self.mend_map(),
             Relief::Room(node) if !self.healed => self.make_room(node),
             Relief::Room(_) => {}
             Relief::Mend(links) => {
@@ -216,31 +216,6 @@ impl World {
         } else {
             Harm::None
         }
-    }
-
-    /// Stops the controller and puts an older copy of its store back. Somebody notices after a
-    /// while and puts the newest back.
-    fn put_old_map_back(&mut self) {
-        let role = Role::Controller(self.leader);
-        let nodes = (0..self.cast.nodes).map(Role::Node);
-        let all_up = nodes.chain([role]).all(|role| self.process(role).state == State::Up);
-        let Some(old) = self.old_maps.front().cloned().filter(|_| all_up) else { return };
-        self.note(format_args!("an old map is put back: revision {}", old.map.revision));
-        self.stats.maps_aged += 1;
-        self.crash(role, Harm::None);
-        self.newest_map = self.saved.replace(old);
-        let until = self.now + Duration::from_secs(1) + self.length();
-        self.queue.schedule(until, Event::Relief(Relief::NewestMap));
-    }
-
-    pub(super) fn put_newest_map_back(&mut self) {
-        let Some(newest) = self.newest_map.take() else { return };
-        self.note(format_args!("the newest map is put back: revision {}", newest.map.revision));
-        let role = Role::Controller(self.leader);
-        if self.process(role).is_up() {
-            self.crash(role, Harm::None);
-        }
-        self.saved = Some(newest);
     }
 
     /// Ends a process that is up, and schedules its return. A node whose disk is to be harmed comes

@@ -86,7 +86,8 @@ impl World {
         if self.process(role).is_up() {
             return;
         }
-        if matches!(role, Role::Controller(index) if index != self.leader) {
+        let waits = |index| index != self.leader || self.has_no_map();
+        if matches!(role, Role::Controller(index) if waits(index)) {
             return;
         }
         self.note(format_args!("{role} starts"));
@@ -174,8 +175,8 @@ impl World {
         self.apply_room(node);
     }
 
-    fn start_controller(&mut self, index: u16, local: Instant) {
-        let config = ControllerConfig {
+    pub(super) fn controller_config(&self) -> ControllerConfig {
+        ControllerConfig {
             seed: self.options.seed,
             switches: (0..self.options.switches).map(service).collect(),
             nodes: (0..self.options.nodes).map(|id| node_spec(id, self.options.shards)).collect(),
@@ -185,8 +186,11 @@ impl World {
             lease: self.options.lease,
             copy_bytes_per_s: self.options.copy_bytes_per_s,
             hot_selection: Selection::default(),
-        };
-        let controller = Controller::new(config, self.saved.clone(), local);
+        }
+    }
+
+    fn start_controller(&mut self, index: u16, local: Instant) {
+        let controller = Controller::new(self.controller_config(), self.saved.clone(), local);
         let mut machine = controller.expect("a sound configuration");
         if let Some(plant) = self.options.plant {
             machine.plant(plant);

@@ -81,6 +81,7 @@ impl Args {
             records: &found.records,
             without: &without,
             older: found.store.older(),
+            planted: None,
         };
         let rebuilt = controller::rebuild(&basis, Clock::new().now())
             .map_err(|error| Failure::Refused(explain(&error, &found.silent)))?;
