@@ -8,7 +8,9 @@ use std::process::Command;
 mod addresses;
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    // Asked now: what this script was compiled with may be of another checkout.
+    let here = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let root = Path::new(&here).join("../../bpf");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     // Set by the build of libbpf, whose helpers' declarations these are.
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
