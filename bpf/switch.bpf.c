@@ -141,6 +141,8 @@ int roam(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	KW_U64(&kw->object_version) = w.stamp.version;
+	kw->hop_flags = w.crowded ? KW_HOP_FLAG_CROWDED : 0;
+	own->totals.crowded += w.crowded;
 	if (!w.stamp.chain_len)
 		return XDP_PASS;
 	kw_stamp_trip(kw, &w, own);

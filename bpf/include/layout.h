@@ -270,6 +270,7 @@ enum kw_effect {
 #define KW_HOP_FLAG_NEWEST	(1 << 3)
 #define KW_HOP_FLAG_ROAM	(1 << 4)
 #define KW_HOP_FLAG_OLD	(1 << 5)
+#define KW_HOP_FLAG_CROWDED	(1 << 6)
 #define KW_HOP_FLAG_CUT	(1 << 1)
 
 /* The header of every packet. */
@@ -447,7 +448,7 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of MGETs that were hot and went home, or to a copy, and replies of versions that were never given out. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, and PUTs that a stamp had no room for. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
@@ -457,8 +458,9 @@ struct kw_totals {
 	__u64 roamed[2];
 	__u64 hot_keys[2];
 	__u64 doubted;
+	__u64 crowded;
 };
-_Static_assert(sizeof(struct kw_totals) == 6200, "no padding");
+_Static_assert(sizeof(struct kw_totals) == 6208, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_totals, forwarded) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
@@ -467,6 +469,7 @@ _Static_assert(__builtin_offsetof(struct kw_totals, parts) == 6152, "as in Rust"
 _Static_assert(__builtin_offsetof(struct kw_totals, roamed) == 6160, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, hot_keys) == 6176, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, doubted) == 6192, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, crowded) == 6200, "as in Rust");
 
 /* The service address, fixed when the program is loaded. */
 struct kw_service {

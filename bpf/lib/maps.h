@@ -186,7 +186,7 @@ struct {
 	__type(value, struct kw_trip);
 } trips SEC(".maps");
 
-/* Stamps that are kept. A write that finds no room goes home, where it is told to ask again. */
+/* Stamps that are kept. A write that finds no room goes home with the word that it did. */
 #define KW_STAMPS_MAX	(1 << 18)
 
 /* Clients that are remembered. */
@@ -210,9 +210,14 @@ struct {
 	__type(value, struct kw_roamer);
 } roamers SEC(".maps");
 
-/* How many clients are in `roamers`: if none, nothing need be looked for. */
+/*
+ * How many clients are in `roamers`: if none, nothing need be looked for. And the pass in which one
+ * last found no room there, and a stamp in `stamps`: until the next one there is none.
+ */
 struct {
 	__u64 clients;
+	__u64 clients_full;
+	__u64 stamps_full;
 } roaming SEC(".data.roaming");
 
 struct kw_hot_load_page {

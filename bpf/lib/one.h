@@ -137,6 +137,7 @@ struct kw_homeward {
 	bool	write;
 	__u64	moment;		/* Of a write: the switch's, before a stamp was looked for. */
 	__be64	version;	/* Of a write: what it was stamped with on a trip, or 0. */
+	bool	crowded;	/* Of a write: its key is away, and there is no room for a stamp. */
 };
 
 /* A read to its tail, a write to its head with the chain it will walk. */
@@ -166,6 +167,10 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 	if (write) {
 		kw_stamp_chain(p->kw, row);
 		kw_stamp_home(p->kw, first_sent, way.moment, way.version);
+		if (way.crowded) {
+			p->kw->hop_flags |= KW_HOP_FLAG_CROWDED;
+			own->totals.crowded++;
+		}
 		kw_sent_along(own, row);
 	} else {
 		kw_stamp_chain_of_one(p->kw, id);
@@ -278,7 +283,7 @@ static __noinline int kw_roaming_put(struct ethhdr *eth, struct kw_own *own,
 	} else if (!fate && w.stamp.chain_len) {
 		fate = kw_depart(&p, own, row, &w, ifindex);
 	} else if (!fate) {
-		struct kw_homeward way = { true, w.moment, w.stamp.version };
+		struct kw_homeward way = { true, w.moment, w.stamp.version, w.crowded };
 
 		fate = kw_home(&p, own, row, way, ifindex);
 	}

@@ -30,6 +30,8 @@
 /* Times that a word is tried to be raised: each time somebody else has changed it meanwhile. */
 #define KW_RAISE_MAX	16
 
+#define KW_EEXIST	17
+
 enum kw_found {
 	KW_NO_STAMP	= 0,
 	KW_STAMPED	= 1,
@@ -98,6 +100,21 @@ static __always_inline void kw_let_go(struct kw_roamer *roamer, __be64 client)
 	}
 }
 
+/* There is no room for something, in this pass. */
+static __always_inline void kw_note_full(__u64 *full)
+{
+	*(volatile __u64 *)full = *(const volatile __u64 *)&rule.pass;
+}
+
+/* Whether there is no room for a stamp of this client, as far as was noticed. */
+static __always_inline bool kw_crowded(bool known)
+{
+	__u64 pass = *(const volatile __u64 *)&rule.pass;
+
+	return *(const volatile __u64 *)&roaming.stamps_full == pass ||
+	       (!known && *(const volatile __u64 *)&roaming.clients_full == pass);
+}
+
 /* A client is there, and all its requests below `low` have ended: whether that was noted. */
 static __noinline bool kw_hear(struct kw_roamer *roamer, __be64 client, __u64 low)
 {
@@ -150,13 +167,17 @@ static __noinline struct kw_roamer *kw_roamer_made(const struct kw_request *who)
 {
 	struct kw_roamer fresh = { .client = who->client, .gone = bpf_be64_to_cpu(who->seq) };
 	struct kw_roamer *roamer = kw_roamer(fresh.client);
+	int failed;
 
 	if (roamer)
 		return kw_is_there(roamer, fresh.client) ? roamer : NULL;
 	/* Before whoever gives the stamp looks whether its order is still the present one. */
 	__sync_fetch_and_add(&roaming.clients, 1);
-	if (bpf_map_update_elem(&roamers, &fresh.client, &fresh, BPF_NOEXIST)) {
+	failed = bpf_map_update_elem(&roamers, &fresh.client, &fresh, BPF_NOEXIST);
+	if (failed) {
 		__sync_fetch_and_sub(&roaming.clients, 1);
+		if (failed != -KW_EEXIST)
+			kw_note_full(&roaming.clients_full);
 		return NULL;
 	}
 	roamer = kw_roamer(fresh.client);

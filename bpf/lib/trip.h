@@ -16,8 +16,6 @@
 #include "rewrite.h"
 #include "stamps.h"
 
-#define KW_EEXIST	17
-
 /* A write, and what it is given. */
 struct kw_write {
 	struct kw_request	who;
@@ -29,6 +27,7 @@ struct kw_write {
 	__u32			lag;
 	bool			must_reach;	/* A way has to be known to the first of the chain. */
 	bool			again;		/* The stamp is not new. */
+	bool			crowded;	/* There is no room for a stamp of it. */
 };
 
 /* The switch's moment. To be read before a stamp is looked for. */
@@ -154,8 +153,12 @@ __noinline int kw_give(struct kw_write *w, const struct kw_hot *hot, struct kw_t
 	if (!kw_give_version(w, trip))
 		return KW_NOT_GIVEN;
 	fate = bpf_map_update_elem(&stamps, &w->who, &w->stamp, BPF_NOEXIST);
-	if (fate)
-		return fate == -KW_EEXIST ? KW_DROP_CONTENDED : KW_NOT_GIVEN;
+	if (fate == -KW_EEXIST)
+		return KW_DROP_CONTENDED;
+	if (fate) {
+		kw_note_full(&roaming.stamps_full);
+		return KW_NOT_GIVEN;
+	}
 	/* If it had one before that was let go, the mark is above it. */
 	kw_fence(own);
 	return bpf_be64_to_cpu(w->who.seq) < kw_low(roamer) ? KW_DROP_STALE_REQUEST : 0;
@@ -208,6 +211,7 @@ __noinline int kw_roam(const struct kw_hot *hot, struct kw_own *own, struct kw_w
 		if (begun && bpf_be64_to_cpu(w->first_sent) >= begun)
 			fate = kw_give(w, hot, trip, own);
 		if (fate == KW_NOT_GIVEN) {
+			w->crowded = begun && kw_crowded(roamer != NULL);
 			w->stamp.version = 0;
 			w->stamp.chain_len = 0;
 			return 0;

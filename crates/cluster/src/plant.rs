@@ -91,6 +91,8 @@ pub enum Plant {
     TrustKeyhashes,
     /// Switch: a retry of a write on a trip is stamped anew.
     ForgetStamps,
+    /// Switch: whoever writes a key on a trip has room among the stamps: another client goes.
+    EvictStamps,
     /// Switch: a write is stamped though it may have been applied before the trip began.
     StampUnborn,
     /// Switch: a reader of a key on a trip is taken at its mark: what it is asked carries no floor.
@@ -176,7 +178,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 82] = [
+    pub const ALL: [Self; 83] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -219,6 +221,7 @@ impl Plant {
         Self::KeepDirectory,
         Self::TrustKeyhashes,
         Self::ForgetStamps,
+        Self::EvictStamps,
         Self::StampUnborn,
         Self::TrustMarks,
         Self::CopyUncommitted,

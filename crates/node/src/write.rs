@@ -174,6 +174,11 @@ impl Replica {
             Arrival::New if !self.is_away(key) || self.serves_too_soon(ctx, key) => {
                 return Ok(true);
             }
+            // Home cannot take it, and the switch could not keep apart its copies.
+            Arrival::New if roams && request.hop_flags & hop_flag::CROWDED != 0 => {
+                ctx.heat.see_bound(self.partition.keyspace, key);
+                refuse(ctx, request, op, Code::Overloaded);
+            }
             Arrival::New => {
                 let trip = self.settled_trip(key).filter(|_| roams);
                 refuse_away(ctx, request, op, trip.map_or((0, 0), |it| (it.number, it.left)));

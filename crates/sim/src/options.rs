@@ -36,6 +36,8 @@ pub struct Options {
     pub poll: Duration,
     /// Clients that each partition remembers.
     pub sessions_max: usize,
+    /// Clients whose writes of keys on trips a switch remembers, if they are fewer than usual.
+    pub stamped_clients_max: Option<usize>,
     /// What each shard may send to joiners in a second.
     pub copy_bytes_per_s: u64,
     /// How long a node may let answers wait for a sync.
@@ -138,6 +140,8 @@ pub struct Links {
     pub forged_permille: u64,
     /// Chain messages that a stranger sends once more, of a version that cannot be.
     pub forged_chain_permille: u64,
+    /// Writes that a stranger sends once more to a switch, as those of a client that is not there.
+    pub made_up_permille: u64,
 }
 
 /// Mean times between the faults of each kind; none of it if zero.
@@ -230,6 +234,9 @@ impl fmt::Display for Options {
             if self.clock_steps { ", set by hours" } else { "" },
         )?;
         writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
+        if let Some(clients) = self.stamped_clients_max {
+            writeln!(f, "  switches remember {clients} clients that write keys on trips")?;
+        }
         match self.plant {
             Some(plant) => writeln!(f, "  planted: {plant:?}"),
             None => Ok(()),
@@ -273,11 +280,11 @@ impl fmt::Display for Links {
         if !burst_every.is_zero() {
             write!(f, ", {burst_loss_permille}/1000 for {burst_length:?} each {burst_every:?}")?;
         }
-        let forged_chain = self.forged_chain_permille;
+        let (forged_chain, made_up) = (self.forged_chain_permille, self.made_up_permille);
         write!(
             f,
             "; duplicates {duplicate_permille}/1000, forged {forged_permille}/1000, of chains \
-             {forged_chain}/1000"
+             {forged_chain}/1000, of clients that are not there {made_up}/1000"
         )
     }
 }

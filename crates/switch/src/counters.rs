@@ -24,6 +24,7 @@ pub struct Counters {
     hot_keys: [u64; 2],
     /// Replies of versions that were never given out.
     doubted: u64,
+    crowded: u64,
     /// Whether they are of a switch that can let writes go anywhere.
     roams: bool,
 }
@@ -65,6 +66,7 @@ impl Default for Counters {
             roamed: [0; 2],
             hot_keys: [0; 2],
             doubted: 0,
+            crowded: 0,
             roams: false,
         }
     }
@@ -87,11 +89,11 @@ impl Counters {
     }
 
     /// The same of a switch that can let writes of hot keys go anywhere: PUTs that it has sent on
-    /// trips with a stamp that was new, and with one that the request had been given before, and
-    /// replies of versions that were never given out there.
+    /// trips with a stamp that was new, and with one that the request had been given before,
+    /// replies of versions that were never given out there, and PUTs that a stamp had no room for.
     #[must_use]
-    pub fn with_roamed(self, roamed: [u64; 2], doubted: u64) -> Self {
-        Self { roamed, doubted, roams: true, ..self }
+    pub fn with_roamed(self, roamed: [u64; 2], doubted: u64, crowded: u64) -> Self {
+        Self { roamed, doubted, crowded, roams: true, ..self }
     }
 
     /// The same of a switch that has sent so many hot keys of MGETs home, and to copies.
@@ -118,6 +120,12 @@ impl Counters {
         self.doubted
     }
 
+    /// PUTs of keys on trips that a stamp had no room for.
+    #[must_use]
+    pub fn crowded(&self) -> u64 {
+        self.crowded
+    }
+
     /// Keys of MGETs that were hot and went home, and to a copy.
     #[must_use]
     pub fn hot_keys(&self) -> [u64; 2] {
@@ -134,6 +142,11 @@ impl Counters {
     pub(crate) fn count_roamed(&mut self, is_new: bool) {
         let [new, again] = &mut self.roamed;
         *if is_new { new } else { again } += 1;
+    }
+
+    /// Counts a PUT that there is no room to remember a stamp for.
+    pub(crate) fn count_crowded(&mut self) {
+        self.crowded += 1;
     }
 
     /// Counts a reply that the directory does not believe.
@@ -186,6 +199,7 @@ impl Counters {
         self.unparsed += other.unparsed;
         self.emitted += other.emitted;
         self.doubted += other.doubted;
+        self.crowded += other.crowded;
         self.roams |= other.roams;
         for (mine, theirs) in
             [(&mut self.roamed, other.roamed), (&mut self.hot_keys, other.hot_keys)]

@@ -47,8 +47,18 @@ impl Directory {
     /// Without any key, for a switch in this life.
     #[must_use]
     pub fn new(life: Life) -> Self {
+        Self::with(life, Stamps::default())
+    }
+
+    /// The same that remembers what so many clients were given for their writes of keys on trips.
+    #[must_use]
+    pub fn remembering(life: Life, clients_max: usize) -> Self {
+        Self::with(life, Stamps::remembering(clients_max))
+    }
+
+    fn with(life: Life, stamps: Stamps) -> Self {
         let present = Present { table: Arc::default(), judge: Judge::new(life) };
-        let (moments, stamps, reports) = Default::default();
+        let (moments, reports) = Default::default();
         Self { number: AtomicU64::new(0), present: Mutex::new(present), moments, stamps, reports }
     }
 

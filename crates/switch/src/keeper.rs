@@ -51,6 +51,8 @@ pub enum Roamed {
     Home {
         /// That version.
         version: u64,
+        /// Its key is on a trip, and there is no room to remember a stamp for it. That is counted.
+        crowded: bool,
     },
     /// On the trip that its header names.
     Away,
@@ -99,7 +101,7 @@ mod tests {
             true
         }
 
-        /// Request 1 is on trip 3, request 2 was, request 3 has ended.
+        /// Request 1 is on trip 3, request 2 was, request 3 has ended, request 4 finds no room.
         fn roam(&self, header: &mut [u8; HEADER_LEN]) -> Result<Roamed, DropReason> {
             match header.seq() {
                 1 => {
@@ -111,9 +113,10 @@ mod tests {
                     header.set_chain_len(len);
                     Ok(Roamed::Away)
                 }
-                2 => Ok(Roamed::Home { version: 9 }),
+                2 => Ok(Roamed::Home { version: 9, crowded: false }),
                 3 => Err(DropReason::StaleRequest),
-                _ => Ok(Roamed::Home { version: 0 }),
+                4 => Ok(Roamed::Home { version: 0, crowded: true }),
+                _ => Ok(Roamed::Home { version: 0, crowded: false }),
             }
         }
     }
@@ -238,6 +241,7 @@ mod tests {
         let home = sent(2, false).expect("it is sent");
         assert_eq!((home.object_version(), home.moment(), home.hop_flags()), (9, 7, 0));
         assert_eq!(sent(3, false), Err(DropReason::StaleRequest));
+        assert_eq!(sent(4, false).expect("it is sent").hop_flags(), hop_flag::CROWDED);
         let other = sent(3, true).expect("it may not roam");
         assert_eq!((other.object_version(), other.moment()), (0, 7));
     }

@@ -42,7 +42,14 @@ impl Pass<'_> {
             Met::Stamped(stamp) if self.plant != Some(Plant::ForgetStamps) => Some(stamp),
             Met::Stamped(_) | Met::New => row.and_then(|row| self.stamp_new(row, who)),
         };
-        let Some(stamp) = stamp else { return Ok(self.go_home(header, action, 0)) };
+        let Some(stamp) = stamp else {
+            let exit = self.go_home(header, action, 0);
+            let away = row.and_then(|row| row.trip.as_deref()?.begun()).is_some();
+            if away && exit.is_some() && !self.view.directory().stamps().has_room(who.client) {
+                self.say_crowded(header);
+            }
+            return Ok(exit);
+        };
         if row.and_then(|row| row.trip(stamp.trip)).is_none() {
             return Ok(self.go_home(header, action, stamp.version));
         }
@@ -56,6 +63,12 @@ impl Pass<'_> {
         Ok(exit)
     }
 
+    /// A write goes home whose key is away, and which there is no room to remember a stamp for.
+    fn say_crowded(&mut self, header: &mut [u8; HEADER_LEN]) {
+        header.set_hop_flags(header.hop_flags() | hop_flag::CROWDED);
+        self.counters.count_crowded();
+    }
+
     /// The same for what is left by a switch that has the table of stamps.
     fn roam_behind(
         &mut self,
@@ -64,8 +77,12 @@ impl Pass<'_> {
         action: &Action,
     ) -> Result<Option<Endpoint>, DropReason> {
         header.set_moment(self.first_sent);
-        if let Roamed::Home { version } = keeper.roam(header)? {
-            return Ok(self.go_home(header, action, version));
+        if let Roamed::Home { version, crowded } = keeper.roam(header)? {
+            let exit = self.go_home(header, action, version);
+            if crowded {
+                header.set_hop_flags(header.hop_flags() | hop_flag::CROWDED);
+            }
+            return Ok(exit);
         }
         let trip = header.trip();
         stamp_partition(header, action);
@@ -135,7 +152,11 @@ impl Pass<'_> {
         let chain = wire::roaming_chain(nodes.iter().map(|node| node.0));
         let chain_len = trip.replicas;
         let make = || Some(Stamp { trip: trip.number, version: trip.version()?, chain, chain_len });
-        self.view.directory().stamps().note(self.now, who, outdated, make)
+        let stamps = self.view.directory().stamps();
+        if self.plant == Some(Plant::EvictStamps) {
+            stamps.evict(who.client);
+        }
+        stamps.note(self.now, who, outdated, make)
     }
 
     /// Nodes of a window of the key's row of places that have little to do: those of the chain of a

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::CHAIN_MAX;
 
-/// Stamps that are kept, over all clients: 64 MiB of them. A write that finds no room goes home,
-/// where it is told to ask again, until clients have heard of what they wrote before.
+/// Stamps that are kept, over all clients: 64 MiB of them. A write that finds no room goes home
+/// with the word that it did.
 const STAMPS_MAX: usize = 1 << 20;
 
 /// Clients that are remembered: more than write the hot keys of one rack, and with a few stamps
@@ -68,6 +68,8 @@ pub(crate) struct Stamps {
     stamps: AtomicUsize,
     /// Clients in all parts.
     clients: AtomicUsize,
+    /// How many those may be.
+    clients_max: usize,
     /// When silent clients were looked for last, in nanoseconds.
     swept: AtomicU64,
 }
@@ -86,13 +88,19 @@ struct Client {
 
 impl Default for Stamps {
     fn default() -> Self {
-        let count = || AtomicUsize::new(0);
-        let parts = std::array::from_fn(|_| Mutex::default());
-        Self { parts, stamps: count(), clients: count(), swept: AtomicU64::new(0) }
+        Self::remembering(CLIENTS_MAX)
     }
 }
 
 impl Stamps {
+    /// One that remembers so many clients.
+    pub(crate) fn remembering(clients_max: usize) -> Self {
+        let count = || AtomicUsize::new(0);
+        let parts = std::array::from_fn(|_| Mutex::default());
+        let swept = AtomicU64::new(0);
+        Self { parts, stamps: count(), clients: count(), clients_max, swept }
+    }
+
     /// Whether anything is remembered of any client: if not, nothing need be looked for. Must be
     /// asked after the switch's moment was read.
     #[inline]
@@ -115,6 +123,13 @@ impl Stamps {
         })
     }
 
+    /// Whether a request of this client that has no stamp could be given one.
+    pub(crate) fn has_room(&self, client: u64) -> bool {
+        self.stamps.load(Ordering::Relaxed) < STAMPS_MAX
+            && (self.clients.load(Ordering::Relaxed) < self.clients_max
+                || self.part(client).contains_key(&client))
+    }
+
     /// The stamp of a request that has not ended.
     pub(crate) fn of(&self, client: u64, seq: u64) -> Option<Stamp> {
         let part = self.part(client);
@@ -134,7 +149,7 @@ impl Stamps {
     ) -> Option<Stamp> {
         let mut part = self.part(who.client);
         let is_new = !part.contains_key(&who.client);
-        if is_new && self.clients.load(Ordering::Relaxed) >= CLIENTS_MAX {
+        if is_new && self.clients.load(Ordering::Relaxed) >= self.clients_max {
             return None;
         }
         if let Some(client) = part.get_mut(&who.client) {
@@ -182,6 +197,18 @@ impl Stamps {
                 }
                 stays
             });
+        }
+    }
+
+    /// Forgets a client for one that has no room, whatever that one had: a bug.
+    pub(crate) fn evict(&self, for_client: u64) {
+        if self.has_room(for_client) {
+            return;
+        }
+        let gone = self.parts.iter().find_map(|part| lock(part).pop_first());
+        if let Some((_, gone)) = gone {
+            self.stamps.fetch_sub(gone.stamps.len(), Ordering::Relaxed);
+            self.clients.fetch_sub(1, Ordering::SeqCst);
         }
     }
 

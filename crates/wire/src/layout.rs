@@ -786,6 +786,8 @@ pub mod hop_flag {
     pub const ROAM: u8 = 1 << 4;
     /// PUT to the head: first sent before this switch's directory began; another may have stamped it.
     pub const OLD: u8 = 1 << 5;
+    /// PUT to the head: its key is on a trip, and the switch has no room to remember a stamp for it.
+    pub const CROWDED: u8 = 1 << 6;
     /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
     pub const CUT: u8 = 1 << 1;
 }
@@ -3054,6 +3056,14 @@ pub mod metric {
         labels: &[],
         help: "Replies about hot keys on trips whose version is above all that were given out there: sent on, and not believed.",
     };
+    /// PUTs of hot keys on trips that were sent home, where they are told to come later, because the table of stamps has no room for them.
+    pub const SWITCH_HOT_CROWDED: Metric = Metric {
+        name: "keyway_switch_hot_crowded",
+        kind: Kind::Counter,
+        unit: None,
+        labels: &[],
+        help: "PUTs of hot keys on trips that were sent home, where they are told to come later, because the table of stamps has no room for them.",
+    };
     /// Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.
     pub const SWITCH_HOT_MULTIGET_KEYS: Metric = Metric {
         name: "keyway_switch_hot_multiget_keys",
@@ -3278,6 +3288,38 @@ pub mod metric {
         labels: &["node"],
         help: "From how many free bytes on the node refuses new data (`min_free_disk`); not there if it writes to no disk.",
     };
+    /// Bytes of the files of the node's store; not there if it writes to no disk.
+    pub const NODE_DISK_USED_BYTES: Metric = Metric {
+        name: "keyway_node_disk_used_bytes",
+        kind: Kind::Gauge,
+        unit: Some("bytes"),
+        labels: &["node"],
+        help: "Bytes of the files of the node's store; not there if it writes to no disk.",
+    };
+    /// Keys that have a value at the node, whatever its part in their chains.
+    pub const NODE_STORED_KEYS: Metric = Metric {
+        name: "keyway_node_stored_keys",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["node", "keyspace"],
+        help: "Keys that have a value at the node, whatever its part in their chains.",
+    };
+    /// Bytes of these keys and their values, as clients wrote them.
+    pub const NODE_STORED_BYTES: Metric = Metric {
+        name: "keyway_node_stored_bytes",
+        kind: Kind::Gauge,
+        unit: Some("bytes"),
+        labels: &["node", "keyspace"],
+        help: "Bytes of these keys and their values, as clients wrote them.",
+    };
+    /// How long packets were at the node, by operation: from when they were received until what they led to was durable and sent, with their wait for a node of limited rate.
+    pub const NODE_LATENCY_SECONDS: Metric = Metric {
+        name: "keyway_node_latency_seconds",
+        kind: Kind::Histogram,
+        unit: Some("seconds"),
+        labels: &["node", "op"],
+        help: "How long packets were at the node, by operation: from when they were received until what they led to was durable and sent, with their wait for a node of limited rate.",
+    };
     /// What the node has room for: 0 everything, 1 nothing that can wait, 2 nothing that grows, 3 only deletes.
     pub const NODE_ROOM: Metric = Metric {
         name: "keyway_node_room",
@@ -3461,6 +3503,22 @@ pub mod metric {
         unit: None,
         labels: &["state"],
         help: "Keys by what the controller thinks of them: hot, or pinned by an operator.",
+    };
+    /// Keys of the keyspace that have a value, each counted once; not there while some are not counted.
+    pub const CONTROLLER_STORED_KEYS: Metric = Metric {
+        name: "keyway_controller_stored_keys",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["keyspace"],
+        help: "Keys of the keyspace that have a value, each counted once; not there while some are not counted.",
+    };
+    /// Bytes of these keys and their values, as clients wrote them, each counted once.
+    pub const CONTROLLER_STORED_BYTES: Metric = Metric {
+        name: "keyway_controller_stored_bytes",
+        kind: Kind::Gauge,
+        unit: Some("bytes"),
+        labels: &["keyspace"],
+        help: "Bytes of these keys and their values, as clients wrote them, each counted once.",
     };
     /// Part of the partition that its tail has copied to the node that is taken in.
     pub const CONTROLLER_COPY_RATIO: Metric = Metric {

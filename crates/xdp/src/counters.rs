@@ -181,7 +181,7 @@ impl Counted {
     pub(crate) fn read(&self, hot: Vec<switch::HotLoad>) -> Result<Counters, Error> {
         let mut packets = [0; 256];
         let mut dropped = [0; 256];
-        let (mut unparsed, mut emitted, mut doubted) = (0, 0, 0);
+        let (mut unparsed, mut emitted, mut doubted, mut crowded) = (0, 0, 0, 0);
         let (mut roamed, mut hot_keys) = ([0; 2], [0; 2]);
         for value in maps::per_processor(&self.totals, 0)? {
             let Some(totals) = Totals::from_bytes(&value) else { continue };
@@ -190,6 +190,7 @@ impl Counted {
             add(&mut dropped, &totals.dropped);
             unparsed += totals.unparsed;
             doubted += totals.doubted;
+            crowded += totals.crowded;
             add(&mut roamed, &totals.roamed);
             add(&mut hot_keys, &totals.hot_keys);
             emitted += totals.forwarded.iter().sum::<u64>() + totals.parts;
@@ -200,7 +201,7 @@ impl Counted {
         });
         let counters =
             Counters::from_totals(packets, dropped, unparsed, emitted, loads.collect(), hot);
-        Ok(counters.with_roamed(roamed, doubted).with_hot_keys(hot_keys))
+        Ok(counters.with_roamed(roamed, doubted, crowded).with_hot_keys(hot_keys))
     }
 }
 

@@ -10,7 +10,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use switch::{HotRead, Moment, Moments, Roamed};
-use wire::{DropReason, Fields as _, HEADER_LEN, Header, flag};
+use wire::{DropReason, Fields as _, HEADER_LEN, Header, flag, hop_flag};
 
 /// Has the kernel take note of replies that come to a socket of the switch and not to the program,
 /// and stamp writes of keys on trips. Every version that the switch lets through is counted, and
@@ -105,7 +105,10 @@ impl switch::Keeper for Keeper {
         };
         let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
         match verdict.action {
-            PASS => Ok(Roamed::Home { version: given.object_version() }),
+            PASS => Ok(Roamed::Home {
+                version: given.object_version(),
+                crowded: given.hop_flags() & hop_flag::CROWDED != 0,
+            }),
             TX => {
                 *header = *given;
                 Ok(Roamed::Away)

@@ -356,8 +356,8 @@ impl Load {
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
 /// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
 /// an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of
-/// MGETs that were hot and went home, or to a copy, and replies of versions that were never given
-/// out.
+/// MGETs that were hot and went home, or to a copy, replies of versions that were never given out,
+/// and PUTs that a stamp had no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -376,16 +376,18 @@ pub struct Totals {
     pub hot_keys: [u64; 2],
     /// 8 bytes, as the machine has it.
     pub doubted: u64,
+    /// 8 bytes, as the machine has it.
+    pub crowded: u64,
 }
 
 impl Totals {
     /// Bytes in the map.
-    pub const LEN: usize = 6200;
+    pub const LEN: usize = 6208;
 
     /// The bytes of the map's value.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 6200] {
-        let mut out = [0; 6200];
+    pub fn to_bytes(&self) -> [u8; 6208] {
+        let mut out = [0; 6208];
         let mut at = 0;
         for (i, one) in self.forwarded.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
@@ -412,6 +414,8 @@ impl Totals {
         }
         at += 16;
         crate::bytes::put(&mut out, at, &self.doubted.to_ne_bytes());
+        at += 8;
+        crate::bytes::put(&mut out, at, &self.crowded.to_ne_bytes());
         at += 8;
         debug_assert_eq!(at, Self::LEN);
         out
@@ -464,6 +468,7 @@ impl Totals {
                 all
             },
             doubted: u64::from_ne_bytes(crate::bytes::get(bytes, 6192)?),
+            crowded: u64::from_ne_bytes(crate::bytes::get(bytes, 6200)?),
         })
     }
 }

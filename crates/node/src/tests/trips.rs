@@ -110,13 +110,18 @@ impl Chain {
     /// A write that the switch sends home, with the version it was stamped with (0: none), at a
     /// moment in the order of this revision.
     fn put_home(&mut self, seq: u64, version: u64, revision: u64, hop_flags: u8) -> Reply {
+        self.send_home(seq, version, revision, hop_flags);
+        self.run();
+        self.only_reply()
+    }
+
+    /// The same without waiting for anything.
+    fn send_home(&mut self, seq: u64, version: u64, revision: u64, hop_flags: u8) {
         let mut header = self.stamped(Op::Put, HOT, seq);
         header.hop_flags = hop_flags;
         header.object_version = version;
         header.set_moment(revision << wire::MOMENT_TRIPS_BITS);
         self.send(&header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, b"home"]);
-        self.run();
-        self.only_reply()
     }
 
     fn read_hot(&mut self, at: u16, floor: u64) -> (Code, u64, bool) {
@@ -421,4 +426,24 @@ fn which_orders_it_was_given_a_store_keeps_on_record() {
     roaming.follow(&mut engine, &order(OVER));
     let again = Roaming::recall(Instant::from_unix_ms(1_000_000), &engine);
     assert!(again.admits(&order(OVER)) && !again.admits(&order(OVER - 1)));
+}
+
+#[test]
+fn a_write_that_the_switch_has_no_room_for_hears_overloaded_and_the_key_is_asked_back() {
+    let (mut chain, _) = Chain::on_trip(2, 0);
+    let bound = |chain: &Chain| {
+        let reports = chain.nodes.iter().map(|node| node.report(chain.now));
+        reports.flat_map(|it| it.hot).any(|it| it.key == HOT && it.bound > 0)
+    };
+    assert_eq!(chain.put_home(50, 0, TRIP, 0).code, Code::Away);
+    assert!(!bound(&chain));
+    chain.send_home(51, 0, TRIP, hop_flag::CROWDED);
+    assert_eq!(chain.only_reply().code, Code::Overloaded);
+    // For this the controller ends the trip; then home takes it.
+    assert!(bound(&chain));
+    assert_eq!(chain.put_home(51, 0, TRIP, hop_flag::CROWDED).code, Code::Overloaded);
+    chain.order_trip(OVER, None);
+    chain.come_home();
+    chain.replies.clear();
+    assert_eq!(chain.put_home(51, 0, OVER, 0).code, Code::Ok);
 }

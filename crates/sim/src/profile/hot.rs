@@ -74,6 +74,17 @@ impl Draw {
         options.links.stray_max = self.ms(&[50, 150, 500]);
         options.links.duplicate_permille = self.pick(&[0, 50, 200]);
         options.links.loss_permille = self.pick(&[0, 10, 50]);
+        self.made_up_ids(options);
+    }
+
+    /// In a third of the worlds strangers fill what switches remember of clients.
+    fn made_up_ids(&mut self, options: &mut Options) {
+        // By a generator of its own: what else is drawn stays what it was.
+        let mut rng = self.0.fork("made-up ids");
+        if rng.chance(1, 3) {
+            options.links.made_up_permille = 20 + rng.below(480);
+            options.stamped_clients_max = usize::try_from(2 + rng.below(30)).ok();
+        }
     }
 
     /// Replies that stray, so that nodes have shown what the switch does not know of; orders that

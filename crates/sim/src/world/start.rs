@@ -108,7 +108,12 @@ impl World {
                 }
             }
             Role::Switch(index) => {
-                let directory = Arc::new(Directory::new(life));
+                let remembers = self.options.stamped_clients_max;
+                let directory = remembers.map_or_else(
+                    || Directory::new(life),
+                    |clients| Directory::remembering(life, clients),
+                );
+                let directory = Arc::new(directory);
                 let mut pipeline = Pipeline::sharing(life, Arc::clone(&directory));
                 if let Some(plant) = self.options.plant {
                     pipeline.plant(plant);

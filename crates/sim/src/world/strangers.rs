@@ -25,6 +25,22 @@ impl World {
         self.queue.schedule(self.now + delay, Event::Datagram { from, to, bytes });
     }
 
+    /// Whoever has seen a write on its way to a switch may send that one like it, as if another
+    /// client had. No node takes it, for its tag is wrong; a switch does not look at tags.
+    pub(super) fn make_up(&mut self, from: Endpoint, to: Endpoint, datagram: &[u8]) {
+        let permille = self.options.links.made_up_permille;
+        if permille == 0 || !self.rng.chance(permille, 1_000) {
+            return;
+        }
+        let mut bytes = datagram.to_vec();
+        let Some(header) = bytes.first_chunk_mut::<HEADER_LEN>() else { return };
+        if header.op() == Op::Put as u8 {
+            header.set_client(self.rng.next_u64());
+            let delay = Duration::from_micros(self.rng.below(FORGED_WITHIN_US));
+            self.queue.schedule(self.now + delay, Event::Datagram { from, to, bytes });
+        }
+    }
+
     /// Whoever has seen a message between members may send that one like it, in the name of its
     /// sender, with a version that cannot be.
     pub(super) fn forge_chain(&mut self, (from, to): (Endpoint, Endpoint), datagram: &[u8]) {

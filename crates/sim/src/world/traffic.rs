@@ -34,6 +34,8 @@ impl World {
             Role::Switch(index) => {
                 if matches!(role_of(from), (Role::Node(_), _)) {
                     self.forge(to, &bytes);
+                } else {
+                    self.make_up(from, to, &bytes);
                 }
                 self.forward(index, local, from, &mut bytes);
             }

@@ -29,12 +29,14 @@ struct Ask {
     op: Op,
     flags: u8,
     expiry_ms: u64,
+    client: u64,
     seq: u64,
     lag: u16,
     moment: u64,
 }
 
-const PUT: Ask = Ask { op: Op::Put, flags: 0, expiry_ms: 0, seq: 9, lag: 0, moment: 0 };
+const PUT: Ask =
+    Ask { op: Op::Put, flags: 0, expiry_ms: 0, client: CLIENT, seq: 9, lag: 0, moment: 0 };
 
 /// One whose client says nothing of those before.
 const LATE: Ask = Ask { lag: u16::MAX, ..PUT };
@@ -42,13 +44,23 @@ const LATE: Ask = Ask { lag: u16::MAX, ..PUT };
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Went {
-    Home { version: u64, moment: u64, old: bool },
-    Trip { trip: u64, version: u64, chain: Vec<u16> },
+    Home {
+        version: u64,
+        moment: u64,
+        old: bool,
+    },
+    /// Home, because there is no room to remember it.
+    Crowded,
+    Trip {
+        trip: u64,
+        version: u64,
+        chain: Vec<u16>,
+    },
     Dropped(DropReason),
 }
 
 fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
-    let Ask { op, flags, expiry_ms, seq, lag, moment } = ask;
+    let Ask { op, flags, expiry_ms, client, seq, lag, moment } = ask;
     let mut header = [0; HEADER_LEN];
     let fields = Header {
         op: op as u8,
@@ -56,7 +68,7 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
         keyspace: KEYSPACE.0,
         keyhash: KEYHASH,
         key_len: 3,
-        client: CLIENT,
+        client,
         seq,
         lag,
         object_version: 1234,
@@ -82,6 +94,10 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
     let version = header.object_version();
     match header.hop_flags() {
         hop_flag::ROAM => Went::Trip { trip: header.trip(), version, chain },
+        hop_flag::CROWDED => {
+            assert_eq!((version, chain[0]), (0, TAIL));
+            Went::Crowded
+        }
         flags => {
             assert_eq!((flags & !hop_flag::OLD, chain[0]), (0, TAIL));
             Went::Home { version, moment: header.moment(), old: flags != 0 }
@@ -440,6 +456,34 @@ fn planted_bugs_break_what_they_say() {
 #[test]
 fn reports_say_that_writes_may_go_anywhere() {
     assert!(on_trip(None).counters().roams);
+}
+
+/// Clients that a switch remembers.
+const CLIENTS_MAX: u64 = 1 << 16;
+
+#[test]
+fn who_finds_no_room_among_the_stamps_is_sent_home_with_that_word_and_nobody_is_forgotten() {
+    let mut pipeline = on_trip(None);
+    away(&mut pipeline, 1, 2);
+    let of = |client, seq, moment| Ask { client, seq, moment, ..PUT };
+    let made_up = |n| 1_000 + n;
+    // One of them is the client that has heard that the key is away.
+    for n in 1..CLIENTS_MAX {
+        let went = ask(&mut pipeline, at(0), of(made_up(n), 1, BEGUN));
+        assert_eq!(trip_of(&went), (2, 41 + n));
+    }
+    for moment in [BEGUN, BEFORE] {
+        let went = ask(&mut pipeline, at(0), of(made_up(CLIENTS_MAX), 1, moment));
+        assert_eq!(went, Went::Crowded, "first sent at {moment}");
+    }
+    assert_eq!(pipeline.counters_ref().crowded(), 2);
+    let again = ask(&mut pipeline, at(0), of(made_up(1), 1, BEGUN));
+    assert_eq!(trip_of(&again), (2, 42), "what it was given before");
+    let next = ask(&mut pipeline, at(0), of(made_up(1), 2, BEGUN));
+    assert_eq!(trip_of(&next), (2, 41 + CLIENTS_MAX), "who is known has room");
+    pipeline.install_hot(&order_on(3, None, 4)).unwrap();
+    let home = ask(&mut pipeline, at(0), of(made_up(CLIENTS_MAX), 1, BEFORE));
+    assert!(matches!(home, Went::Home { version: 0, .. }), "the key is at home: {home:?}");
 }
 
 /// Requests of each of the threads.

@@ -309,6 +309,30 @@ fn silent_clients_are_forgotten_and_others_are_not() {
     assert_eq!(both.puts(&late(7)).map(|it| it.0), Some(ROAM), "nothing is known of it");
 }
 
+/// Clients that the kernel remembers.
+const CLIENTS_MAX: u64 = 1 << 16;
+
+#[test]
+fn who_finds_no_room_in_the_kernel_is_sent_home_with_that_word_and_nobody_is_forgotten() {
+    let Some((stand, program)) = ready("more clients than there is room for") else { return };
+    let mut both = Both::new(hot_switch(&stand, program));
+    both.switch.plane.install_hot(&on_trip(2, Some(2))).unwrap();
+    both.socket(addr(HOME), &away(1, 2, 40)).unwrap();
+    let made_up = |n, moment| put(1_000 + n, 1, moment, 0);
+    for n in 1..CLIENTS_MAX {
+        let sent = both.kernel(&made_up(n, moment(2, 1))).unwrap().1;
+        assert_eq!(stamps(&sent), (ROAM, 41 + n, 2));
+    }
+    let crowded = Some((hop_flag::CROWDED, 0, moment(2, 1)));
+    let one_more = made_up(CLIENTS_MAX, moment(2, 1));
+    assert_eq!(both.puts(&one_more), crowded);
+    assert_eq!(both.puts(&made_up(CLIENTS_MAX, moment(2, 0))), crowded, "too old besides");
+    assert_eq!(both.switch.plane.read_counters().unwrap().crowded(), 4);
+    assert_eq!(both.puts(&made_up(1, moment(2, 1))), Some((ROAM, 42, 2)), "it is known");
+    let next = put(1_001, 2, moment(2, 1), 0);
+    assert_eq!(both.puts(&next), Some((ROAM, 41 + CLIENTS_MAX, 2)), "who is known has room");
+}
+
 /// Copies of each request come by both processors, and the low-water mark follows.
 #[test]
 fn each_request_has_one_stamp_among_processors() {
