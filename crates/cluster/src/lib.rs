@@ -32,5 +32,5 @@ pub use order::{
 pub use plant::Plant;
 pub use range_table::RangeTable;
 pub use record::{NodeRecord, ShardRecord};
-pub use resources::Resources;
+pub use resources::{Resources, Stored, Volume};
 pub use verify::{DIFFERENCES_MAX, Difference, Verification, VerifyOrder};

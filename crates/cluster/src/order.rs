@@ -5,8 +5,8 @@
 
 use crate::{
     ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId,
-    NodeSpec, Partition, PartitionId, Resources, StoreId, ToldClock, Verification, VerifyOrder,
-    text,
+    NodeSpec, Partition, PartitionId, Resources, StoreId, Stored, ToldClock, Verification,
+    VerifyOrder, text,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -227,6 +227,9 @@ pub struct NodeReport {
     /// What it takes of its machine.
     #[serde(default)]
     pub resources: Resources,
+    /// What it holds of each keyspace; none of one whose values are another store's.
+    #[serde(default)]
+    pub stored: Vec<Stored>,
     /// How far it takes the cluster's clock to be ahead of its own; `None` if it was not told in
     /// this life.
     #[serde(default)]
@@ -269,6 +272,7 @@ impl NodeReport {
             waiting: all().map(|it| it.waiting).sum(),
             busy_us: all().map(|it| it.busy_us).sum(),
             resources: Resources::of_shards(all().map(|it| it.resources)),
+            stored: Stored::join(all().flat_map(|it| it.stored.iter().copied())),
             clock: all().find_map(|it| it.clock),
         }
     }

@@ -1,6 +1,9 @@
-//! What a node takes of its machine, and what it has room for.
+//! What a node takes of its machine, what it has room for, and what it holds.
 
+use crate::ids::KeyspaceId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::iter::Sum;
 use wire::Room;
 
 /// Memory and disk of a node.
@@ -17,12 +20,80 @@ pub struct Resources {
     pub disk_free: Option<u64>,
     /// From how many of these on new data is refused.
     pub disk_floor: Option<u64>,
+    /// Bytes of the files of its store, if it has any.
+    #[serde(default)]
+    pub disk_used: Option<u64>,
+}
+
+/// Keys that have a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// How many.
+    pub keys: u64,
+    /// Bytes of them and of their values, as clients wrote them.
+    pub bytes: u64,
+}
+
+/// What a node holds of a keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// Which.
+    pub keyspace: KeyspaceId,
+    /// All that it holds of it.
+    pub held: Volume,
+    /// What of that lies in partitions of which the node is tail: with the same of the other nodes,
+    /// each key of the keyspace once.
+    pub as_tail: Volume,
+    /// Whether nothing is left out that is yet to be counted.
+    pub counted: bool,
+}
+
+impl Volume {
+    /// Both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let keys = self.keys.saturating_add(other.keys);
+        Self { keys, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+impl Sum for Volume {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Self::plus)
+    }
+}
+
+impl Stored {
+    /// Those of a node, by keyspace, of which parts say this.
+    #[must_use]
+    pub fn join(parts: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut all: BTreeMap<KeyspaceId, Self> = BTreeMap::new();
+        for part in parts {
+            let sum = all.entry(part.keyspace).or_insert(Self {
+                keyspace: part.keyspace,
+                held: Volume::default(),
+                as_tail: Volume::default(),
+                counted: true,
+            });
+            sum.held = sum.held.plus(part.held);
+            sum.as_tail = sum.as_tail.plus(part.as_tail);
+            sum.counted &= part.counted;
+        }
+        all.into_values().collect()
+    }
 }
 
 impl Default for Resources {
     fn default() -> Self {
         let (memory, memory_max) = (0, None);
-        Self { room: Room::Plenty, memory, memory_max, disk_free: None, disk_floor: None }
+        Self {
+            room: Room::Plenty,
+            memory,
+            memory_max,
+            disk_free: None,
+            disk_floor: None,
+            disk_used: None,
+        }
     }
 }
 
@@ -36,6 +107,7 @@ impl Resources {
             memory_max: all().find_map(|it| it.memory_max),
             disk_free: all().filter_map(|it| it.disk_free).min(),
             disk_floor: all().find_map(|it| it.disk_floor),
+            disk_used: all().filter_map(|it| it.disk_used).reduce(u64::saturating_add),
         }
     }
 }

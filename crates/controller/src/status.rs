@@ -10,7 +10,7 @@ use crate::decisions::Decision;
 use crate::hot::HotDecision;
 use cluster::{
     ClusterId, Epoch, HotKey, HotPolicy, KeyspaceId, KeyspaceKind, Match, Member, NodeId,
-    PartitionId, Resources,
+    PartitionId, Resources, Volume,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -160,6 +160,10 @@ pub struct KeyspaceStatus {
     pub replicas: usize,
     /// How many hold the keys of its weakest partition.
     pub replicas_min: usize,
+    /// Its keys that have a value, each counted once; `None` if some are not counted, or lie in a
+    /// store that does not say.
+    #[serde(default)]
+    pub stored: Option<Volume>,
     /// Its partitions, by first match value.
     pub partitions: Vec<PartitionStatus>,
 }
@@ -287,6 +291,10 @@ pub struct NodeLoad {
     /// What it says it takes of its machine.
     #[serde(default)]
     pub resources: Resources,
+    /// Keys that have a value there, as far as they are counted, of all keyspaces; `None` if none
+    /// are, or lie in a store that does not say.
+    #[serde(default)]
+    pub stored: Option<Volume>,
 }
 
 fn ms_between(from: Instant, to: Instant) -> u64 {

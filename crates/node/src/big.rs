@@ -55,7 +55,7 @@ fn name(key: &[u8], upload: UploadBody) -> Box<[u8]> {
 }
 
 /// The manifest that a record is.
-fn manifest_in(key: &[u8], record: &Record<'_>) -> Option<ManifestBody> {
+pub(crate) fn manifest_in(key: &[u8], record: &Record<'_>) -> Option<ManifestBody> {
     let may_be = !record.tombstone && is_big(record.expiry_ms);
     may_be.then(|| ManifestBody::parse(key, record.value)).flatten()
 }
@@ -241,7 +241,7 @@ impl Replica {
         if PartKey::parse(at.key).is_none() {
             let (written, counts, before) = if E::OWNS {
                 ctx.engine.read(at, |found| {
-                    let counts = counts_as(found.as_ref());
+                    let counts = counts_as(at.key, found.as_ref());
                     let manifest = found.and_then(|it| manifest_in(at.key, &it));
                     (found.map(Written::from), counts, manifest)
                 })
@@ -251,7 +251,7 @@ impl Replica {
             self.digest.change::<E>(at, written, record);
             if E::OWNS {
                 if ctx.plant != Some(Plant::MiscountKeys) || !record.tombstone {
-                    self.totals.replace(at, counts, counts_as(Some(record)));
+                    self.totals.replace(at, counts, counts_as(at.key, Some(record)));
                 }
                 self.replace_parts(ctx, at, record, before);
             }

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::node::Node;
 use crate::replica::Replica;
-use cluster::{NodeReport, PartitionId, ShardRecord};
+use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
 use machine::Instant;
 
 impl<E: Engine> Node<E> {
@@ -39,6 +39,7 @@ impl<E: Engine> Node<E> {
             waiting: 0,
             busy_us: 0,
             resources: self.resources(),
+            stored: self.stored(),
             clock: self.ahead,
         }
     }
@@ -62,6 +63,18 @@ impl<E: Engine> Node<E> {
     fn hot_known(&self) -> u64 {
         let of_trips = self.replicas.values().map(|replica| replica.trips.newest_order());
         of_trips.max().unwrap_or(0).max(self.hot.roaming.newest())
+    }
+
+    /// What is held of each keyspace, if this engine holds values.
+    fn stored(&self) -> Vec<Stored> {
+        let of = |replica: &Replica| {
+            let volume = replica.totals.volume();
+            let held = volume.unwrap_or_default();
+            let as_tail = if replica.is_tail() { held } else { Volume::default() };
+            let keyspace = replica.partition.keyspace;
+            Stored { keyspace, held, as_tail, counted: volume.is_some() }
+        };
+        Stored::join(self.replicas.values().filter(|_| E::OWNS).map(of))
     }
 
     /// Keys that are away without the order's wish; what is not durable yet counts as well.

@@ -158,9 +158,8 @@ impl Replica {
 
     /// Bytes that it holds besides what is in the engine, about.
     fn held_bytes(&self) -> u64 {
-        let sessions = self.sessions.len() as u64 * SESSION_BYTES;
         let uploads = self.strays_of_uploads() as u64 * UPLOAD_BYTES;
-        self.pending_bytes + sessions + uploads
+        self.pending_bytes + self.sessions.bytes() + uploads
     }
 }
 
@@ -298,9 +297,6 @@ const TIGHT_SHARE: u64 = 16;
 /// How long the word of a successor counts. While writes are refused for it each one brings it
 /// anew, as an outcome that goes down the chain; after that the next write finds out.
 const HEED: Duration = Duration::from_secs(1);
-
-/// What a session takes in memory, with one outcome.
-const SESSION_BYTES: u64 = 200;
 
 /// What is known of an unfinished upload.
 const UPLOAD_BYTES: u64 = 250;

@@ -258,6 +258,11 @@ impl Sessions {
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
     }
+
+    /// What they take in memory, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.clients.len() as u64 * SESSION_BYTES + self.outcomes as u64 * OUTCOME_BYTES
+    }
 }
 
 impl Session {
@@ -306,6 +311,13 @@ pub(crate) const SESSIONS_MAX: usize = 16_384;
 /// oldest requests are late goes on for a while. A quarter of what a request can say of its
 /// low-water mark.
 pub(crate) const OUTCOMES_MAX: usize = 4 * crate::replica::PENDING_MAX;
+
+/// What a session takes in memory without its outcomes: 64 bytes, its place in both orders, which
+/// are on average two thirds full, and what the queue of its outcomes takes by itself.
+const SESSION_BYTES: u64 = 160;
+
+/// What an outcome takes.
+const OUTCOME_BYTES: u64 = 40;
 
 /// Outcomes of all clients of a partition, at 40 bytes each 5 MiB of memory.
 pub(crate) const OUTCOMES_ALL_MAX: usize = 131_072;
@@ -394,6 +406,15 @@ mod tests {
         }
         assert!(!sessions.has_room(7, 2) && sessions.is_laden(7));
         assert!(sessions.has_room(8, 2));
+    }
+
+    #[test]
+    fn a_client_is_counted_with_all_its_outcomes() {
+        let mut sessions = Sessions::default();
+        (1..=1_000).for_each(|client| drop(record(&mut sessions, Instant(0), client, 1, 1)));
+        assert_eq!(sessions.bytes(), 200_000, "one outcome each");
+        (2..=1_001).for_each(|seq| drop(record(&mut sessions, Instant(0), 1, seq, 1)));
+        assert_eq!(sessions.bytes(), 240_000, "one client with a thousand more");
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! How many keys of a partition have a value: kept as they change, so that a count of all of it
-//! looks at none.
+//! How many keys of a partition have a value, and how many bytes they are: kept as they change, so
+//! that a count of all of it looks at none.
 //!
 //! What an earlier life has left in the store is gone through once, a bounded number of records at
 //! a time, in the order of a scan. What changes meanwhile behind the place that was come to changes
 //! the number; what lies ahead is counted when its turn comes. Until it is through, the number is
 //! not known. That way goes past parts of big values, too, of which this member has no list yet.
 
+use crate::big::manifest_in;
 use crate::engine::{Engine, Interval, KeyRef, Record};
 use crate::replica::{Context, Replica};
-use cluster::Match;
+use cluster::{Match, Volume};
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
 use wire::{PartKey, RangeCountBody};
@@ -18,13 +19,27 @@ use wire::{PartKey, RangeCountBody};
 pub(crate) struct Totals {
     keys: u64,
     expiring: u64,
+    /// Of keys and values.
+    bytes: u64,
     /// The place up to which, inclusive, what an earlier life has left is counted; `None`: all is.
     counted_to: Option<(Match, Vec<u8>)>,
 }
 
-/// What a record counts as that is a value: whether it goes by itself some day.
-pub(crate) fn counts_as(record: Option<&Record<'_>>) -> Option<bool> {
-    record.filter(|it| !it.tombstone).map(|it| time_of(it.expiry_ms) != 0)
+/// What a key counts as that has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// It goes by itself some day.
+    pub(crate) expires: bool,
+    /// Of the key and its value; of a big one, of the value that its parts are.
+    pub(crate) bytes: u64,
+}
+
+/// What a key counts as that has this record.
+pub(crate) fn counts_as(key: &[u8], record: Option<&Record<'_>>) -> Option<Counted> {
+    let record = record.filter(|it| !it.tombstone)?;
+    let len = manifest_in(key, record).map_or(record.value.len() as u64, |it| it.len);
+    let bytes = (key.len() as u64).saturating_add(len);
+    Some(Counted { expires: time_of(record.expiry_ms) != 0, bytes })
 }
 
 impl Totals {
@@ -39,21 +54,35 @@ impl Totals {
         self.counted_to.is_none().then_some(RangeCountBody { keys, expiring })
     }
 
+    /// How much there is, if all is counted.
+    pub(crate) fn volume(&self) -> Option<Volume> {
+        let Self { keys, bytes, .. } = *self;
+        self.counted_to.is_none().then_some(Volume { keys, bytes })
+    }
+
     /// A key's record is replaced; it is not one of a part.
-    pub(crate) fn replace(&mut self, at: &KeyRef<'_>, before: Option<bool>, after: Option<bool>) {
+    pub(crate) fn replace(
+        &mut self,
+        at: &KeyRef<'_>,
+        before: Option<Counted>,
+        after: Option<Counted>,
+    ) {
         let here = (at.match_value, at.key);
         if self.counted_to.as_ref().is_some_and(|(to, key)| here > (*to, key)) {
             return;
         }
-        let number = |counts: Option<bool>| u64::from(counts.is_some());
-        let expiring = |counts: Option<bool>| u64::from(counts == Some(true));
-        self.keys = self.keys + number(after) - number(before);
-        self.expiring = self.expiring + expiring(after) - expiring(before);
+        self.count(after);
+        let Some(Counted { expires, bytes }) = before else { return };
+        self.keys -= 1;
+        self.expiring -= u64::from(expires);
+        self.bytes -= bytes;
     }
 
-    fn count(&mut self, counts: Option<bool>) {
-        self.keys += u64::from(counts.is_some());
-        self.expiring += u64::from(counts == Some(true));
+    fn count(&mut self, counts: Option<Counted>) {
+        let Some(Counted { expires, bytes }) = counts else { return };
+        self.keys += 1;
+        self.expiring += u64::from(expires);
+        self.bytes += bytes;
     }
 }
 
@@ -80,11 +109,11 @@ impl Replica {
                 reverse: false,
             };
             let (mut stopped_at, totals) = (None, &mut self.totals);
-            ctx.engine.scan_keys(&interval, |key, record| {
+            ctx.engine.scan(&interval, |key, record| {
                 *left -= 1;
                 let is_part = PartKey::parse(key).is_some();
                 if !is_part {
-                    totals.count(counts_as(Some(&record)));
+                    totals.count(counts_as(key, Some(&record)));
                 }
                 let stray = is_part && !record.tombstone;
                 if stray || *left == 0 {

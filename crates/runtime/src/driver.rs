@@ -4,6 +4,7 @@ mod alert;
 mod controller;
 mod delivery;
 mod fast_path;
+mod latency;
 mod node;
 mod orders;
 mod switch;
@@ -16,6 +17,7 @@ pub use controller::{
 };
 pub use delivery::{Delivery, Line, in_process, over_http};
 pub use fast_path::{FastPath, FastPathError, InKernel};
+pub use latency::Latency;
 pub(crate) use node::joint_store;
 pub use node::{NodeDriver, NodeHandle, NodeLimits, NodeSnapshot, ShardEngine, ShardSnapshot};
 pub use orders::{MemberHandle, OrderError};

@@ -3,10 +3,11 @@
 mod process;
 mod samples;
 
-use crate::driver::{NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
+use crate::driver::{Latency, NodeHandle, NodeSnapshot, ShardSnapshot as Shard, SwitchSnapshot};
 use crate::roles::Roles;
-use cluster::{HotCount, Member, NodeId, Resources};
+use cluster::{HotCount, Member, NodeId, Resources, Stored, Volume};
 use controller::{CopyStatus, MemberState, Status};
+use std::collections::BTreeMap;
 use wire::layout::metric;
 use wire::metric::Metric;
 use wire::{Code, DropReason, Op};
@@ -106,6 +107,7 @@ impl Samples {
             roamed.map(|(stamp, value)| Sample::labelled([stamp], value)),
         );
         self.add(&metric::SWITCH_HOT_DOUBTED, [Sample::plain(snapshot.counters.doubted())]);
+        self.add(&metric::SWITCH_HOT_CROWDED, [Sample::plain(snapshot.counters.crowded())]);
         let keys = ["home", "copy"].into_iter().zip(snapshot.counters.hot_keys());
         self.add(
             &metric::SWITCH_HOT_MULTIGET_KEYS,
@@ -160,6 +162,8 @@ impl Samples {
         let rows = nodes.iter().map(|(id, node)| Sample::real([id.to_string()], busy(node)));
         self.add(&metric::NODE_CPU_SECONDS, rows);
         self.add_resources(nodes);
+        self.add_stored(nodes);
+        self.add_latencies(nodes);
         let leased = |node: &NodeSnapshot| node.shards.iter().all(|shard| shard.leased);
         let rows =
             nodes.iter().map(|(id, node)| Sample::labelled([id.to_string()], leased(node).into()));
@@ -179,7 +183,35 @@ impl Samples {
         add(&metric::NODE_MEMORY_MAX_BYTES, |it| it.memory_max);
         add(&metric::NODE_DISK_FREE_BYTES, |it| it.disk_free);
         add(&metric::NODE_DISK_FLOOR_BYTES, |it| it.disk_floor);
+        add(&metric::NODE_DISK_USED_BYTES, |it| it.disk_used);
         add(&metric::NODE_ROOM, |it| Some(it.room as u64));
+    }
+
+    fn add_stored(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
+        let rows = |value: fn(&Stored) -> u64| {
+            nodes.iter().flat_map(move |(id, node)| {
+                let row = move |it: &Stored| {
+                    Sample::labelled([id.to_string(), it.keyspace.to_string()], value(it))
+                };
+                node.report.stored.iter().map(row)
+            })
+        };
+        self.add(&metric::NODE_STORED_KEYS, rows(|it| it.held.keys));
+        self.add(&metric::NODE_STORED_BYTES, rows(|it| it.held.bytes));
+    }
+
+    fn add_latencies(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
+        let rows = nodes.iter().flat_map(|(id, node)| {
+            let mut by_op: BTreeMap<Op, Latency> = BTreeMap::new();
+            for (op, latency) in node.shards.iter().flat_map(|shard| &shard.latencies) {
+                by_op.entry(*op).or_default().merge(latency);
+            }
+            by_op.into_iter().map(move |(op, it)| {
+                let distribution = Distribution { buckets: it.buckets(), sum: it.seconds() };
+                Sample::distribution([id.to_string(), op.name().to_owned()], distribution)
+            })
+        });
+        self.add(&metric::NODE_LATENCY_SECONDS, rows);
     }
 
     /// A metric of nodes with a label of its own besides the node's.
@@ -229,6 +261,14 @@ impl Samples {
     }
 
     fn add_partitions(&mut self, status: &Status) {
+        let rows = |value: fn(&Volume) -> u64| {
+            status.keyspaces.iter().filter_map(move |keyspace| {
+                let stored = keyspace.stored.as_ref()?;
+                Some(Sample::labelled([keyspace.id.to_string()], value(stored)))
+            })
+        };
+        self.add(&metric::CONTROLLER_STORED_KEYS, rows(|it| it.keys));
+        self.add(&metric::CONTROLLER_STORED_BYTES, rows(|it| it.bytes));
         let partitions = || status.keyspaces.iter().flat_map(|keyspace| &keyspace.partitions);
         let epochs = partitions().map(|partition| u64::from(partition.epoch.0)).sum();
         self.add(&metric::CONTROLLER_EPOCHS, [Sample::plain(epochs)]);

@@ -150,7 +150,7 @@ fn exceptions(status: &Status) -> Vec<String> {
 
 /// What a node has no room for, and why.
 fn lack_of_room(node: &NodeLoad) -> Option<String> {
-    let Resources { room, memory, memory_max, disk_free, disk_floor } = node.resources;
+    let Resources { room, memory, memory_max, disk_free, disk_floor, .. } = node.resources;
     let refuses = match room {
         Room::Plenty => return None,
         Room::Tight => "it takes no big values and no copies of partitions",
@@ -254,7 +254,7 @@ fn copies(copies: &[CopyStatus]) -> String {
 }
 
 fn keyspaces(keyspaces: &[KeyspaceStatus]) -> String {
-    let head = ["keyspace", "kind", "partitions", "replicas", "reads", "writes"];
+    let head = ["keyspace", "kind", "partitions", "replicas", "keys", "bytes", "reads", "writes"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for keyspace in keyspaces {
         rows.push(vec![
@@ -265,11 +265,18 @@ fn keyspaces(keyspaces: &[KeyspaceStatus]) -> String {
                 (least, wanted) if least < wanted => format!("{least} of {wanted}"),
                 (_, wanted) => wanted.to_string(),
             },
+            keyspace.stored.map_or_else(unknown, |it| grouped(it.keys)),
+            keyspace.stored.map_or_else(unknown, |it| grouped(it.bytes)),
             grouped(keyspace.partitions.iter().map(|p| p.reads).sum()),
             grouped(keyspace.partitions.iter().map(|p| p.writes).sum()),
         ]);
     }
     table(&rows)
+}
+
+/// What stands where nobody has said how much there is.
+fn unknown() -> String {
+    "?".to_owned()
 }
 
 /// Hash, or range with its prefix.
@@ -285,7 +292,10 @@ pub(crate) fn kind(kind: &KeyspaceKind) -> String {
 pub(crate) fn load(load: &[NodeLoad]) -> String {
     let total = |node: &NodeLoad| node.reads.saturating_add(node.writes);
     let most = load.iter().map(total).max().unwrap_or(0);
-    let head = ["node", "head of", "tail of", "reads", "writes", "waiting", "memory", ""];
+    let head = [
+        "node", "head of", "tail of", "reads", "writes", "waiting", "keys", "bytes", "memory",
+        "disk", "",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for node in load {
         rows.push(vec![
@@ -295,7 +305,10 @@ pub(crate) fn load(load: &[NodeLoad]) -> String {
             grouped(node.reads),
             grouped(node.writes),
             grouped(node.pending),
+            node.stored.map_or_else(unknown, |it| grouped(it.keys)),
+            node.stored.map_or_else(unknown, |it| grouped(it.bytes)),
             size(node.resources.memory),
+            node.resources.disk_used.map_or_else(|| "none".to_owned(), size),
             format!("{:<BAR_WIDTH$}", bar(total(node), most, BAR_WIDTH)),
         ]);
     }

@@ -14,9 +14,9 @@ use crate::hot::Hot;
 use crate::peer::Peer;
 use crate::saved::Saved;
 use crate::verify::Verifying;
-use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId};
+use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Volume};
 use machine::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a status is made from.
 pub(crate) struct View<'a> {
@@ -134,7 +134,27 @@ fn keyspace_status(view: &View<'_>, keyspace: &Keyspace, counts: &Counts) -> Key
         hot: keyspace.hot,
         replicas,
         replicas_min: partitions.iter().map(|p| p.chain.len()).min().unwrap_or(0),
+        stored: stored(view, keyspace, &partitions),
         partitions,
+    }
+}
+
+/// What all tails say together, if they have counted all.
+fn stored(view: &View<'_>, keyspace: &Keyspace, partitions: &[PartitionStatus]) -> Option<Volume> {
+    let tails: BTreeSet<&NodeId> = partitions.iter().filter_map(|p| p.chain.last()).collect();
+    let said = tails.into_iter().map(|id| {
+        let stored = &node_report(view, *id)?.stored;
+        let stored = stored.iter().find(|it| it.keyspace == keyspace.id)?;
+        stored.counted.then_some(stored.as_tail)
+    });
+    said.sum::<Option<Volume>>()
+}
+
+fn node_report<'a>(view: &View<'a>, id: NodeId) -> Option<&'a NodeReport> {
+    let report = view.peers.get(&Member::Node(id))?.report.as_ref()?;
+    match &report.state {
+        MemberReport::Node(report) => Some(report),
+        MemberReport::Switch(_) => None,
     }
 }
 
@@ -189,9 +209,9 @@ fn load(view: &View<'_>, counts: &Counts) -> Vec<NodeLoad> {
         }
     }
     for node in load.values_mut() {
-        let report = view.peers.get(&Member::Node(node.node)).and_then(|p| p.report.as_ref());
-        if let Some(MemberReport::Node(report)) = report.map(|r| &r.state) {
-            let NodeReport { requests, pending, waiting, busy_us, resources, .. } = **report;
+        if let Some(report) = node_report(view, node.node) {
+            node.stored = report.stored.iter().map(|it| it.held).reduce(Volume::plus);
+            let NodeReport { requests, pending, waiting, busy_us, resources, .. } = *report;
             (node.requests, node.pending) = (requests, pending);
             (node.waiting, node.busy_us, node.resources) = (waiting, busy_us, resources);
         }

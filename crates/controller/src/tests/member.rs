@@ -3,8 +3,8 @@
 
 use cluster::{
     ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport,
-    Order, Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, SwitchCounters,
-    Tenure,
+    Order, Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, Stored,
+    SwitchCounters, Tenure,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,8 @@ pub(super) struct Obedient {
     /// Revision that it says it has installed, whatever that may be.
     pub(super) claims: Option<u64>,
     pub(super) counts: Vec<PartitionCount>,
+    /// What a node says that it holds.
+    pub(super) stored: Vec<Stored>,
     /// The hot keys that it has installed.
     pub(super) hot: HotOrder,
     /// The newest order of hot keys that it has on record, if it is a node.
@@ -78,6 +80,7 @@ impl Obedient {
             installed: None,
             claims: None,
             counts: Vec::new(),
+            stored: Vec::new(),
             hot: HotOrder::default(),
             hot_known: 0,
             hot_floor: 0,
@@ -282,6 +285,7 @@ impl Obedient {
             waiting: 0,
             busy_us: 0,
             resources: Resources::default(),
+            stored: self.stored.clone(),
             clock: self.clock_told,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::world::{POLL, World, config, hash, node};
 use crate::{Controller, DECISIONS_MAX, MemberState, Status};
-use cluster::{Member, PartitionCount, PartitionId};
+use cluster::{KeyspaceId, Member, PartitionCount, PartitionId, Stored, Volume};
 use machine::Instant;
 
 #[test]
@@ -165,6 +165,36 @@ fn the_status_sums_what_all_switches_counted() {
     assert_eq!((one.requests, one.pending), (5, 1));
     let text = serde_json::to_string(&status).unwrap();
     assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
+}
+
+#[test]
+fn each_key_is_counted_once_and_not_before_all_tails_have_counted() {
+    let mut world = World::settled(2, 2);
+    let now = world.now;
+    world.controller.create_keyspace(now, hash("a", 2, 2)).unwrap();
+    let volume = |keys| Volume { keys, bytes: keys * 10 };
+    let holds = |tail, counted| Stored {
+        keyspace: KeyspaceId(1),
+        held: volume(30),
+        as_tail: volume(tail),
+        counted,
+    };
+    world.member(node(0)).stored = vec![holds(12, true)];
+    world.live();
+    let status = world.status();
+    assert_eq!(status.keyspaces[0].stored, None, "the other tail has said nothing");
+    assert_eq!((status.load[0].stored, status.load[1].stored), (Some(volume(30)), None));
+    world.member(node(1)).stored = vec![holds(18, false)];
+    world.live();
+    assert_eq!(world.status().keyspaces[0].stored, None, "some are not counted");
+    world.member(node(1)).stored = vec![holds(18, true)];
+    world.live();
+    assert_eq!(world.status().keyspaces[0].stored, Some(volume(30)));
+    // What shards say is one of each keyspace.
+    let other = Stored { keyspace: KeyspaceId(2), ..holds(1, false) };
+    let joined = Stored::join([holds(12, true), other, holds(18, true)].into_iter());
+    let both = Stored { held: volume(60), ..holds(30, true) };
+    assert_eq!(joined, [both, other]);
 }
 
 #[test]

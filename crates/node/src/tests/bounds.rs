@@ -4,6 +4,7 @@
 use super::*;
 use crate::engine::Engine;
 use crate::totals::counts_as;
+use cluster::Volume;
 use std::ops::{Bound, ControlFlow};
 use wire::big::EXPIRY_BIG;
 use wire::{ManifestBody, PartKey, RangeCountBody, RangeEntryBody, UploadBody};
@@ -109,12 +110,39 @@ impl Chain {
             reverse: false,
         };
         self.nodes[index].engine().scan(&interval, |key, record| {
-            let counts = counts_as(Some(&record)).filter(|_| PartKey::parse(key).is_none());
+            let counts = counts_as(key, Some(&record)).filter(|_| PartKey::parse(key).is_none());
             sum.keys += u64::from(counts.is_some());
-            sum.expiring += u64::from(counts == Some(true));
+            sum.expiring += u64::from(counts.is_some_and(|it| it.expires));
             ControlFlow::Continue(())
         });
         sum
+    }
+
+    /// How much is stored at a node, looked at one by one: a big value is as long as it says.
+    fn volume_by_hand(&self, index: usize) -> Volume {
+        let mut sum = Volume::default();
+        let area = self.nodes[index].replicas[&PartitionId(1)].area();
+        let mut cursor = self.nodes[index].engine().walk(&area);
+        let _ = self.nodes[index].engine().walk_on(&area, &mut cursor, |key, record| {
+            if !record.tombstone && PartKey::parse(key).is_none() {
+                let manifest = ManifestBody::parse(key, record.value);
+                let big = manifest.filter(|_| wire::big::is_big(record.expiry_ms));
+                sum.keys += 1;
+                sum.bytes += key.len() as u64;
+                sum.bytes += big.map_or(record.value.len() as u64, |manifest| manifest.len);
+            }
+            ControlFlow::Continue(())
+        });
+        sum
+    }
+
+    fn volume(&self, index: usize) -> Option<Volume> {
+        let report = self.nodes[index].report(self.now);
+        let [stored] = &report.stored[..] else { panic!("{:?}", report.stored) };
+        let is_tail = index + 1 == self.nodes.len();
+        let at_tail = if is_tail { stored.held } else { Volume::default() };
+        assert_eq!(stored.as_tail, at_tail, "each key is counted at its tail");
+        stored.counted.then_some(stored.held)
     }
 
     fn totals(&self, index: usize) -> Option<RangeCountBody> {
@@ -307,9 +335,10 @@ fn the_number_of_keys_is_kept_whatever_becomes_of_them() {
         chain.replies.clear();
     }
     for index in 0..3 {
-        let counted = chain.counted_by_hand(index);
+        let (counted, volume) = (chain.counted_by_hand(index), chain.volume_by_hand(index));
         assert!(counted.keys > 1_000 && counted.expiring > 100, "{counted:?}");
         assert_eq!(chain.totals(index), Some(counted), "node {index}");
+        assert_eq!(chain.volume(index), Some(volume), "node {index}");
     }
     // What an earlier life has left is counted bit by bit, while it changes.
     for node in &mut chain.nodes {
@@ -329,6 +358,7 @@ fn the_number_of_keys_is_kept_whatever_becomes_of_them() {
     assert!(rounds >= 2, "{rounds} rounds");
     for index in 0..3 {
         assert_eq!(chain.totals(index), Some(chain.counted_by_hand(index)), "node {index}");
+        assert_eq!(chain.volume(index), Some(chain.volume_by_hand(index)), "node {index}");
     }
     let (counted, pieces, scanned) = chain.count();
     assert_eq!((counted, pieces, scanned), (chain.counted_by_hand(2), 1, 0));

@@ -3,11 +3,14 @@
 mod engine;
 mod limits;
 mod refusing;
+mod snapshot;
 
 pub use engine::ShardEngine;
 pub use limits::NodeLimits;
+pub use snapshot::{NodeSnapshot, ShardSnapshot};
 
 use super::alert::{Bell, Ear};
+use super::latency::Latencies;
 use super::turn_watch::TurnWatch;
 use crate::clock::Clock;
 use crate::disk::DiskRoom;
@@ -21,13 +24,14 @@ use cluster::{
 use limits::{Memory, busy_us};
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
 use node::engine::{Engine, EngineError};
-use node::{Counters, Node, NodeConfig};
+use node::{Node, NodeConfig};
 use refusing::Refusing;
+use snapshot::join;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{DropReason, Endpoint};
+use wire::{DropReason, Endpoint, Op, Packet};
 
 /// A running node. Dropping it ends its threads after the batch in hand.
 #[derive(Debug)]
@@ -49,50 +53,6 @@ pub struct NodeHandle {
     mailboxes: Vec<Mailbox<Command>>,
     ear: Ear,
     overflow: Overflow,
-}
-
-/// How a node is.
-#[derive(Clone, Debug)]
-pub struct NodeSnapshot {
-    /// When the first of the shards said this, by its clock.
-    pub at: Instant,
-    /// For the controller, over all shards.
-    pub report: NodeReport,
-    /// Of each shard, in order.
-    pub shards: Vec<ShardSnapshot>,
-}
-
-/// How a shard is.
-#[derive(Clone, Debug)]
-pub struct ShardSnapshot {
-    /// When it said this, by its clock.
-    pub at: Instant,
-    /// For the controller.
-    pub report: NodeReport,
-    /// What was counted since the start.
-    pub counters: Counters,
-    /// Client sessions held.
-    pub sessions: usize,
-    /// Partitions it has a role in.
-    pub partitions: usize,
-    /// Hot keys marked in them.
-    pub hot_keys: usize,
-    /// Copies of hot keys it holds to answer reads from.
-    pub hot_copies: usize,
-    /// Uploads of big values that are not values, or not any more.
-    pub uploads: usize,
-    /// Hot keys on trips of which it holds a write.
-    pub hot_roaming: usize,
-    /// Bytes of parts of big values that are not values yet.
-    pub upload_bytes: u64,
-    /// Whether it has a lease.
-    pub leased: bool,
-    /// What it has on record of the map.
-    pub record: ShardRecord,
-    /// Datagrams that the kernel refused to send.
-    pub unsent: u64,
-    /// Turns that took longer than they should.
-    pub long_turns: u64,
 }
 
 /// What a shard is to take, in this order.
@@ -168,6 +128,7 @@ impl NodeDriver {
                 watch: TurnWatch::new(id, shard),
                 refusing: None,
                 said: None,
+                latencies: Latencies::default(),
                 waiting: 0,
             })?);
         }
@@ -299,15 +260,6 @@ impl NodeHandle {
     }
 }
 
-/// The whole node.
-fn join(shards: Vec<ShardSnapshot>) -> Result<NodeSnapshot, MailError> {
-    let at = shards.iter().map(|shard| shard.at).min().ok_or(MailError::Ended)?;
-    let reports = shards.iter().map(|shard| &shard.report);
-    let store = joint_store(reports.clone().map(|report| report.store));
-    let report = NodeReport::of_shards(reports, store, node::HOT_MAX);
-    Ok(NodeSnapshot { at, report, shards })
-}
-
 /// Identity of the memory of all shards together, so that one shard without its memory shows.
 pub(crate) fn joint_store(stores: impl Iterator<Item = StoreId>) -> StoreId {
     StoreId(stores.fold(0, |hash, store| mix(hash ^ store.0)))
@@ -338,12 +290,15 @@ struct Shard<E: Engine> {
     refusing: Option<Refusing>,
     /// What it said of itself last that was durable.
     said: Option<ShardSnapshot>,
+    latencies: Latencies,
     /// Requests found waiting in the batch in hand.
     waiting: u16,
 }
 
 /// A datagram that waits to be served.
 struct Request {
+    came: Instant,
+    op: Op,
     from: Endpoint,
     payload: Box<[u8]>,
 }
@@ -382,22 +337,26 @@ impl<E: ShardEngine> Driven for Shard<E> {
     fn handle_datagram(&mut self, now: Instant, received: Received<'_>) {
         self.look(now);
         self.waiting = self.waiting.max(received.waiting);
-        let service = self.service.as_mut();
-        match service.and_then(|service| Some((service, Work::of(received.payload)?))) {
-            Some((service, work)) => {
-                let (from, payload) = (received.from, Box::from(&*received.payload));
-                if let Err(Full) = service.take(now, work, Request { from, payload }) {
-                    self.node.count_drop(DropReason::QueueFull);
-                }
+        let op = Packet::parse(received.payload).ok().map(|packet| packet.op());
+        let work = op.and_then(|op| Some((self.service.as_mut()?, op, Work::of_op(op)?)));
+        if let Some((service, op, work)) = work {
+            let (from, payload) = (received.from, Box::from(&*received.payload));
+            if let Err(Full) = service.take(now, work, Request { came: now, op, from, payload }) {
+                self.node.count_drop(DropReason::QueueFull);
             }
-            None => self.node.handle_packet(now, received.from, received.waiting, received.payload),
+            return;
         }
+        if let Some(op) = op {
+            self.latencies.take(op, now, now);
+        }
+        self.node.handle_packet(now, received.from, received.waiting, received.payload);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.look(now);
         while let Some(served) = self.service.as_mut().and_then(|service| service.finish(now)) {
-            let Served { request: Request { from, payload }, waiting } = served;
+            let Served { request: Request { came, op, from, payload }, waiting } = served;
+            self.latencies.take(op, came, now);
             self.node.handle_packet(now, from, waiting, &payload);
         }
         if self.node.poll_timeout().is_some_and(|at| at <= now) {
@@ -415,6 +374,7 @@ impl<E: ShardEngine> Driven for Shard<E> {
 
     fn end_turn(&mut self, began: Instant, worked: Duration, took: Duration) {
         self.watch.see(began, worked, took);
+        self.latencies.end_turn(took);
     }
 
     fn count_unsent(&mut self, datagrams: u64) {
@@ -467,6 +427,7 @@ impl<E: ShardEngine> Shard<E> {
         let resources = Resources {
             disk_free: self.disk.map(|disk| disk.free),
             disk_floor: self.disk.map(|disk| disk.floor),
+            disk_used: self.node.engine().disk_used(),
             ..report.resources
         };
         ShardSnapshot {
@@ -484,6 +445,7 @@ impl<E: ShardEngine> Shard<E> {
             record: self.node.on_record(),
             unsent: self.unsent,
             long_turns: self.watch.long(),
+            latencies: self.latencies.counted(),
         }
     }
 }

@@ -165,6 +165,11 @@ impl FjallEngine {
         Some(need.look())
     }
 
+    /// Bytes of its files, if that can be told.
+    pub fn disk_used(&self) -> Option<u64> {
+        self.database.disk_space().ok()
+    }
+
     fn decode<'a>(&self, bytes: &'a [u8]) -> Option<Record<'a>> {
         let record = codec::decode_record(bytes);
         if record.is_none() {

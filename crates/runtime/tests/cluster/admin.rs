@@ -11,7 +11,7 @@ use std::io::Write as _;
 use wire::layout::metric;
 use wire::metric::{Kind, Metric};
 
-const SWITCH_METRICS: [Metric; 14] = [
+const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_PACKETS,
     metric::SWITCH_EMITTED,
     metric::SWITCH_DROPPED,
@@ -24,14 +24,18 @@ const SWITCH_METRICS: [Metric; 14] = [
     metric::SWITCH_HOT_REVISION,
     metric::SWITCH_HOT_ROAMED,
     metric::SWITCH_HOT_DOUBTED,
+    metric::SWITCH_HOT_CROWDED,
     metric::SWITCH_TABLE_REVISION,
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 35] = [
+const NODE_METRICS: [Metric; 38] = [
     metric::NODE_ROOM,
     metric::NODE_MEMORY_BYTES,
     metric::NODE_UPLOAD_BYTES,
+    metric::NODE_STORED_KEYS,
+    metric::NODE_STORED_BYTES,
+    metric::NODE_LATENCY_SECONDS,
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -79,7 +83,7 @@ const PROGRAM_METRICS: [Metric; 9] = [
     metric::PROCESS_START_TIME_SECONDS,
 ];
 
-const CONTROLLER_METRICS: [Metric; 8] = [
+const CONTROLLER_METRICS: [Metric; 10] = [
     metric::CONTROLLER_MAP_REVISION,
     metric::CONTROLLER_MEMBERS_READY,
     metric::CONTROLLER_ORDERS,
@@ -87,15 +91,18 @@ const CONTROLLER_METRICS: [Metric; 8] = [
     metric::CONTROLLER_ACTIVE_SWITCH,
     metric::CONTROLLER_EPOCHS,
     metric::CONTROLLER_PARTITIONS,
+    metric::CONTROLLER_STORED_KEYS,
+    metric::CONTROLLER_STORED_BYTES,
     metric::CONTROLLER_HOT_KEYS,
 ];
 
 /// These have samples only while something is copied, or keys are hot, with a limit or a disk, or
 /// when replicas were compared.
-const COPY_METRICS: [Metric; 8] = [
+const COPY_METRICS: [Metric; 9] = [
     metric::NODE_MEMORY_MAX_BYTES,
     metric::NODE_DISK_FREE_BYTES,
     metric::NODE_DISK_FLOOR_BYTES,
+    metric::NODE_DISK_USED_BYTES,
     metric::CONTROLLER_COPY_RATIO,
     metric::CONTROLLER_COPY_BYTES,
     metric::CONTROLLER_VERIFIED_AGE_SECONDS,

@@ -34,6 +34,11 @@ pub trait ShardEngine: Engine + Send + 'static {
     fn disk_room(&mut self, _now: Instant) -> Option<DiskRoom> {
         None
     }
+
+    /// Bytes of its files, if it has any.
+    fn disk_used(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl ShardEngine for MemoryEngine {
@@ -63,5 +68,9 @@ impl ShardEngine for FjallEngine {
 
     fn disk_room(&mut self, now: Instant) -> Option<DiskRoom> {
         Self::disk_room(self, now)
+    }
+
+    fn disk_used(&self) -> Option<u64> {
+        Self::disk_used(self)
     }
 }
