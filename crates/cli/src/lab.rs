@@ -25,5 +25,6 @@ pub(crate) mod ready;
 pub(crate) mod search;
 pub(crate) mod served;
 pub(crate) mod site;
+pub(crate) mod soak;
 pub(crate) mod state;
 pub(crate) mod trial;

@@ -5,6 +5,7 @@ mod faults;
 mod ground;
 mod run;
 mod shift;
+mod soak;
 mod status;
 mod up;
 
@@ -25,6 +26,7 @@ Examples:
   keyway lab run -- keyway bench --load --workload b         in another
   keyway lab up --nodes 8 --node-rate 20k --detach && keyway lab run -- keyway status
   keyway lab balance --theta 1.2 --reads 100                 does it all by itself
+  keyway lab soak --for 10m                                  as does this, without a rack
   keyway lab down")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -39,6 +41,7 @@ enum Command {
     Faults(faults::Args),
     Balance(balance::Args),
     Shift(shift::Args),
+    Soak(soak::Args),
     Down(Down),
 }
 
@@ -75,6 +78,7 @@ impl Args {
             Command::Faults(args) => args.run(shared),
             Command::Balance(args) => args.run(shared),
             Command::Shift(args) => args.run(shared),
+            Command::Soak(args) => args.run(shared),
             Command::Down(args) => args.run(shared),
         }
     }

@@ -57,7 +57,7 @@ fn every_command_explains_itself_and_gives_an_example() {
     assert!(help.contains("keyway paper pegasus --figure 8"), "{help}");
     let help = run(&["paper", "netmc", "--help"]).expect(0).stdout;
     assert!(help.contains("keyway paper netmc --figure 8"), "{help}");
-    for sub in ["up", "run", "status", "faults", "balance", "shift", "down"] {
+    for sub in ["up", "run", "status", "faults", "balance", "shift", "soak", "down"] {
         let help = run(&["lab", sub, "--help"]).expect(0).stdout;
         assert!(help.contains(&format!("keyway lab {sub}")), "{help}");
     }

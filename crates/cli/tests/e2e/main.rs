@@ -61,6 +61,8 @@ mod servers;
 #[path = "../chaos/skip.rs"]
 mod skip;
 #[cfg(test)]
+mod soak;
+#[cfg(test)]
 mod verify;
 #[cfg(test)]
 mod versus;
