@@ -253,12 +253,12 @@ impl Controller {
         let standing = match (from, &mut report.state) {
             (Member::Switch(_), MemberReport::Switch(counters)) => {
                 counters.partitions.truncate(wire::PARTITIONS_MAX);
-                judge_switch(&self.state, counters)
+                judge_switch(now, &self.state, counters)
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);
                 let blind = self.planted == Some(Plant::BelieveAnyMap);
-                match judge_node(&self.state, node, peer.may_hold, report, blind) {
+                match judge_node(now, &self.state, (node, peer.may_hold), report, blind) {
                     Verdict::Stands(Standing::Forgotten) if self.trusts_the_forgetful() => {
                         self.take_in(node, life, report)
                     }

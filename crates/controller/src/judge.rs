@@ -2,7 +2,8 @@
 
 use crate::peer::Standing;
 use crate::saved::Saved;
-use cluster::{NodeId, NodeReport, SwitchCounters};
+use cluster::{NodeId, NodeReport, SwitchCounters, is_plausible_revision};
+use machine::Instant;
 
 /// What to do about a node's report.
 pub(crate) enum Verdict {
@@ -13,7 +14,7 @@ pub(crate) enum Verdict {
 }
 
 /// Judges a switch by the cluster and the revision it reports: it has no memory that could matter.
-pub(crate) fn judge_switch(state: &Saved, report: &SwitchCounters) -> Standing {
+pub(crate) fn judge_switch(now: Instant, state: &Saved, report: &SwitchCounters) -> Standing {
     let (ours, installed) = (state.map.cluster, report.revision);
     if let Some(theirs) = report.cluster.filter(|cluster| *cluster != ours) {
         return Standing::Foreign(format!(
@@ -26,6 +27,9 @@ pub(crate) fn judge_switch(state: &Saved, report: &SwitchCounters) -> Standing {
     if installed == 0 || !state.is_strange(installed) {
         return Standing::Accepted;
     }
+    if !is_plausible_revision(now, installed) {
+        return Standing::Foreign(lie(installed));
+    }
     Standing::Ahead(format!(
         "it has tables of revision {installed}, which this controller knows nothing of: {ADVICE}"
     ))
@@ -37,9 +41,9 @@ pub(crate) fn judge_switch(state: &Saved, report: &SwitchCounters) -> Standing {
 /// assignment with a memory that is not saved has it from somebody else, unless it is of this
 /// cluster: then another process has spoken for it since.
 pub(crate) fn judge_node(
+    now: Instant,
     state: &Saved,
-    node: NodeId,
-    may_hold: bool,
+    (node, may_hold): (NodeId, bool),
     report: &NodeReport,
     blind: bool,
 ) -> Verdict {
@@ -51,6 +55,9 @@ pub(crate) fn judge_node(
         ));
     }
     let recorded = report.recorded.max(report.revision);
+    if !is_plausible_revision(now, recorded) {
+        return foreign(lie(recorded));
+    }
     if recorded > 0 && state.is_strange(recorded) && report.cluster.is_some() && !blind {
         return Verdict::Stands(Standing::Ahead(format!(
             "it follows revision {recorded}, which this controller knows nothing of: {ADVICE}"
@@ -81,6 +88,16 @@ const ADVICE: &str = "the controller's store is an old copy, and until that is m
 const STRANGE: &str = "if this controller has lost its store, stop it and make the map anew from \
      what nodes have on record: keyway controller rebuild; else give it the store that belongs to \
      that cluster, or give the node an empty data directory";
+
+/// Nobody has given such a revision out, so that it says nothing of how old the store is: the
+/// others are led on.
+fn lie(revision: u64) -> String {
+    format!(
+        "it says that it follows revision {revision}, which cannot be: its store is damaged, or \
+         its clock and this one's are years apart; set the clocks, or take its data directory away \
+         and let it be copied to"
+    )
+}
 
 fn foreign(why: String) -> Verdict {
     Verdict::Stands(Standing::Foreign(why))

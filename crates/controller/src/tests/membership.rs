@@ -243,6 +243,19 @@ fn a_controller_ahead_of_which_somebody_is_changes_no_chain() {
     world.live_until_replicated();
 }
 
+/// An older store is mended by its operator; a lie is nobody's map, and holds nobody up.
+#[test]
+fn a_revision_that_cannot_be_is_a_lie_and_not_an_older_store() {
+    let mut world = with_keyspace(3);
+    let map = world.map();
+    world.member(node(0)).claims = Some(u64::MAX);
+    world.kill(node(1));
+    world.live_for(Duration::from_secs(3));
+    assert!(world.map().revision > map.revision, "chains go on without the lost");
+    let detail = world.detail_of(node(0));
+    assert!(detail.contains("cannot be") && !detail.contains("old copy"), "{detail}");
+}
+
 #[test]
 fn a_controller_that_lost_its_store_overrules_old_tables() {
     let mut world = with_keyspace(3);
