@@ -85,7 +85,7 @@ fn profiles_do_what_they_are_for() {
             Profile::Calm => crashes == 0 && disturbances == 0,
             Profile::Network => disturbances > 0,
             Profile::Partitions | Profile::Pauses => disturbances > 100 && epochs > 20,
-            Profile::Crashes => crashes > 100 && epochs > 20,
+            Profile::Crashes | Profile::Rot => crashes > 100 && epochs > 20,
             Profile::Amnesia => disks_lost > 20 && epochs > 100,
             Profile::Membership => interventions > 50 && epochs > 100,
             Profile::Switches => crashes > 100,
@@ -99,12 +99,9 @@ fn profiles_do_what_they_are_for() {
                 disks_aged > 20 && maps_aged > 3 && maps_rebuilt > 2 && epochs > 100
             }
             Profile::Full => total.filled > 200 && total.refused > 50 && crashes > 10,
-            Profile::Many
-            | Profile::Batches
-            | Profile::Big
-            | Profile::Tags
-            | Profile::Clocks
-            | Profile::Rot => crashes > 10 && disturbances > 10,
+            Profile::Many | Profile::Batches | Profile::Big | Profile::Tags | Profile::Clocks => {
+                crashes > 10 && disturbances > 10
+            }
         };
         assert!(needs, "{profile}: {total:?}");
     }
