@@ -9,10 +9,10 @@ use crate::replica::{Context, Replica};
 use crate::seats::Seat;
 use cluster::{Assignment, Keyspace, KeyspaceId, Partition, PartitionId, Plant, RangeTable};
 use machine::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::Header;
+use wire::{Header, Room};
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
@@ -48,13 +48,9 @@ impl<E: Engine> Node<E> {
             rows.entry(keyspace).or_default().push((first, last, id));
         }
         self.ranges = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
-        let mut founded = BTreeSet::new();
         for partition in mine {
-            if self.take_seat(now, &directory, partition) {
-                founded.insert(partition.id);
-            }
+            self.take_seat(now, &directory, partition);
         }
-        self.take_inventory(&directory, &founded);
         for copy in self.copies.values_mut() {
             copy.wake(now);
         }
@@ -112,8 +108,8 @@ impl<E: Engine> Node<E> {
         may.then_some(self.next_vacating)
     }
 
-    /// Makes a replica of a partition, or lets it follow. Says whether the partition begins here.
-    fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) -> bool {
+    /// Makes a replica of a partition, or lets it follow.
+    fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) {
         let id = partition.id;
         let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
         let known = self.replicas.remove(&id);
@@ -152,26 +148,35 @@ impl<E: Engine> Node<E> {
             let cursor = self.engine.walk(&area);
             self.copies.insert(id, Copy::new(replica.epoch(), now, cursor));
         }
-        let begins = is_new && !replica.is_joiner();
+        if is_new && !replica.is_joiner() && !ordered {
+            self.engine.begin_listing(id);
+        }
         self.replicas.insert(id, replica);
-        begins
     }
 
-    /// Makes records of what was in the engine's store before.
-    fn take_inventory(&mut self, directory: &Directory, founded: &BTreeSet<PartitionId>) {
-        if E::FOUND == 0 || founded.is_empty() {
+    /// When there is a piece to list of what was in the engine's store before, if there is one.
+    /// Nothing is listed while there is no room for what it would add to memory.
+    pub(crate) fn listing_due(&self) -> Option<Instant> {
+        (self.engine.is_listing() && self.room() < Room::Full).then_some(self.next_listing)
+    }
+
+    /// Makes records of a piece of what was in the engine's store before, if it is time to.
+    pub(crate) fn list_on(&mut self, now: Instant) {
+        if self.listing_due().is_none_or(|at| at > now) {
             return;
         }
-        for (id, table) in &self.ranges {
-            let Some(keyspace) = directory.keyspace(*id).filter(|it| !it.is_ordered()) else {
-                continue;
-            };
-            self.engine.take_inventory(*id, |key| {
-                let match_value = keyspace.match_value(key);
-                let partition = table.find(match_value).filter(|id| founded.contains(id))?;
-                Some((*partition, match_value, keyspace.keyhash(key)))
-            });
-        }
+        let Some(directory) = &self.directory else { return };
+        let hashed = |id: &KeyspaceId| directory.keyspace(*id).filter(|it| !it.is_ordered());
+        let keyspaces: Vec<KeyspaceId> = self.ranges.keys().copied().collect();
+        let keyspaces: Vec<_> = keyspaces.into_iter().filter(|id| hashed(id).is_some()).collect();
+        let ranges = &self.ranges;
+        self.engine.list_on(&keyspaces, |id, key| {
+            let keyspace = hashed(&id)?;
+            let match_value = keyspace.match_value(key);
+            let partition = ranges.get(&id)?.find(match_value)?;
+            Some((*partition, match_value, keyspace.keyhash(key)))
+        });
+        self.next_listing = now + LIST_EVERY;
     }
 }
 
@@ -201,6 +206,10 @@ pub(crate) fn sweep<E: Engine>(
 /// From one piece that is forgotten to the next: with the durable engine about half of the time is
 /// left for all else, and a million records take 20 seconds.
 const VACATE_EVERY: Duration = Duration::from_millis(5);
+
+/// From one piece of what was in the store before to the next. A piece takes some milliseconds, of
+/// the backend too; a million values take some 10 to 20 seconds.
+const LIST_EVERY: Duration = Duration::from_millis(5);
 
 /// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
 const SWEEP_MAX: usize = 1_000;

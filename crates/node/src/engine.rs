@@ -184,13 +184,28 @@ pub trait Engine {
     /// What a keyspace is called: said before any partition of it is used.
     fn name_keyspace(&mut self, _keyspace: KeyspaceId, _name: &str) {}
 
-    /// Partitions of this keyspace begin here, and what is in the store already is theirs: each key
-    /// that `place` has a partition, a match value and a keyhash for becomes a record of version
-    /// [`FOUND`](Self::FOUND). It may become durable before the next sync.
-    fn take_inventory(
+    /// A partition begins here, and what is in the store already is its own: from the next sync on
+    /// it is on record that this is still to be [listed](Self::list_on).
+    fn begin_listing(&mut self, _partition: PartitionId) {}
+
+    /// Whether all that was in the store before is among the records of a partition. Until then it
+    /// can be read, but not scanned, counted or copied.
+    fn is_listed(&self, _partition: PartitionId) -> bool {
+        true
+    }
+
+    /// Whether there is something to list.
+    fn is_listing(&self) -> bool {
+        false
+    }
+
+    /// Lists a bounded piece of what is in the store: each key of these keyspaces that `place` has
+    /// a partition, a match value and a keyhash for, and that is of a partition to be listed and
+    /// has no record yet, becomes a record of version [`FOUND`](Self::FOUND).
+    fn list_on(
         &mut self,
-        _keyspace: KeyspaceId,
-        _place: impl Fn(&[u8]) -> Option<(PartitionId, Match, u64)>,
+        _keyspaces: &[KeyspaceId],
+        _place: impl Fn(KeyspaceId, &[u8]) -> Option<(PartitionId, Match, u64)>,
     ) {
     }
 

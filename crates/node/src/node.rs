@@ -65,6 +65,7 @@ pub struct Node<E: Engine> {
     pub(crate) next_quiet: Instant,
     /// When the next piece of what is held without a seat may be forgotten.
     pub(crate) next_vacating: Instant,
+    pub(crate) next_listing: Instant,
     /// When parts that go, and what an earlier life has left, are looked after.
     pub(crate) next_tidy: Instant,
     /// The replica that was looked after last when there was more to do.
@@ -153,6 +154,7 @@ impl<E: Engine> Node<E> {
             next_sweep: now + SWEEP_EVERY,
             next_quiet: now + QUIET_EVERY,
             next_vacating: now,
+            next_listing: now,
             next_tidy: now,
             tidied: PartitionId::default(),
             unsynced_seats: false,
@@ -351,7 +353,8 @@ impl<E: Engine> Node<E> {
             }
         }
         for (id, copy) in &mut self.copies {
-            let due = copy.due().is_some_and(|at| at <= now);
+            // What is not listed yet is not there to be copied.
+            let due = copy.due().is_some_and(|at| at <= now) && ctx.engine.is_listed(*id);
             if let Some(replica) = self.replicas.get(id).filter(|_| due) {
                 copy.go_on(&mut ctx, replica, &mut self.copy_budget);
             }
@@ -382,6 +385,7 @@ impl<E: Engine> Node<E> {
             self.tidy_up(now);
         }
         self.vacate_on(now);
+        self.list_on(now);
         self.verify_on(now);
     }
 
@@ -420,10 +424,19 @@ impl<E: Engine> Node<E> {
         let copies = self.copies.values().filter_map(Copy::due).min();
         let housekeeping = self.next_sweep.min(self.next_quiet).min(self.next_tidy);
         let verifying = self.verifier.due();
-        [resend, copies, self.hot.due(), self.vacating_due(), verifying, Some(housekeeping)]
-            .into_iter()
-            .flatten()
-            .min()
+        let listing = self.listing_due();
+        [
+            resend,
+            copies,
+            self.hot.due(),
+            self.vacating_due(),
+            listing,
+            verifying,
+            Some(housekeeping),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// How many clients a partition remembers.

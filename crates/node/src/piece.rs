@@ -167,6 +167,9 @@ impl Replica {
         limit: u32,
         (start, end): (&[u8], &[u8]),
     ) {
+        if !ctx.engine.is_listed(self.id()) {
+            return refuse(ctx, request, Op::Range, Code::Settling);
+        }
         let question = Question::new(request, limit, (start, end));
         if let Some(answer) = ctx.turn.answer_to(&question).cloned() {
             ctx.counters.duplicates += 1;

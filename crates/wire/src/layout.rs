@@ -315,7 +315,7 @@ pub enum Code {
     Away = 0x17,
     /// Ask again in vain: an earlier copy may have been applied where nobody remembers it.
     Uncertain = 0x18,
-    /// Ask again, soon: parts of this big value are still on their way down the chain, or still being counted.
+    /// Ask again, soon: parts of this big value are still on their way down the chain, or still being counted; or what the store held before Keyway, of which a piece is to be scanned, is still being listed.
     Settling = 0x19,
     /// Ask again, with `since`: the head has forgotten clients to make room, and cannot tell whether this is one of them. `object_version` is the version to name.
     NoSession = 0x1a,

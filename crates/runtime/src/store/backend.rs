@@ -16,6 +16,7 @@
 
 mod changes;
 mod interface;
+mod listing;
 mod memcached;
 mod names;
 mod redis;
@@ -33,6 +34,7 @@ pub use sight::{TRIES_MAX, TRY_EVERY};
 pub use url::{BackendUrl, NoBackendUrl};
 
 use cluster::{ClockAhead, KeyspaceId, Match, PartitionId, StoreId};
+use listing::Listing;
 use node::engine::memory::{Cursor, MemoryEngine};
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record, Written};
 use scan::Seen;
@@ -50,6 +52,8 @@ pub struct BackendEngine<B> {
     hidden: BTreeSet<PartitionId>,
     /// Partitions that are being cleared: they show nothing.
     clearing: BTreeSet<PartitionId>,
+    /// What was in the backend before, and is not among the records yet.
+    listing: Listing,
     changes: Changes,
     /// What was in the index before them; while they are refused, what they make of it.
     undo: Undo,
@@ -71,11 +75,12 @@ impl<B: Backend> BackendEngine<B> {
     /// An engine over a backend that has kept this.
     #[must_use]
     pub fn new(backend: B, kept: Kept) -> Self {
-        let Kept { index, notes, spaces, hidden } = kept;
+        let Kept { index, notes, spaces, hidden, unlisted } = kept;
         let sight = Sight::new(backend);
         let (clearing, changes, refused) = (BTreeSet::new(), Changes::default(), None);
         let (sight, undo) = (RefCell::new(sight), Undo::default());
-        Self { index, notes, spaces, hidden, clearing, changes, undo, refused, sight }
+        let listing = Listing::of(unlisted);
+        Self { index, notes, spaces, hidden, clearing, listing, changes, undo, refused, sight }
     }
 
     /// What the backend said that refuses changes, and is well otherwise: those of the last sync
@@ -280,35 +285,49 @@ impl<B: Backend> Engine for BackendEngine<B> {
         }
     }
 
-    /// Sends what it has found piece by piece: all at once would not fit in memory.
-    fn take_inventory(
+    fn begin_listing(&mut self, partition: PartitionId) {
+        self.listing.begin(partition);
+        self.changes.list(partition, true);
+    }
+
+    fn is_listed(&self, partition: PartitionId) -> bool {
+        !self.listing.concerns(partition)
+    }
+
+    fn is_listing(&self) -> bool {
+        self.listing.is_under_way()
+    }
+
+    /// A page of what the backend lists. What is over the bound of a piece, because a backend lists
+    /// more at once than it was asked for, is for the next time.
+    fn list_on(
         &mut self,
-        keyspace: KeyspaceId,
-        place: impl Fn(&[u8]) -> Option<(PartitionId, Match, u64)>,
+        keyspaces: &[KeyspaceId],
+        place: impl Fn(KeyspaceId, &[u8]) -> Option<(PartitionId, Match, u64)>,
     ) {
-        let mut cursor = 0;
-        loop {
+        if self.listing.needs_page() {
+            let cursor = self.listing.cursor();
             let listed = self.sight.get_mut().attempt(|backend| backend.list(cursor));
             let Some((next, names)) = listed else { return };
-            for (name, expiry_ms) in names {
-                let key = self.spaces.key(keyspace, &name).filter(|it| it.len() <= wire::KEY_MAX);
-                let Some((key, place)) = key.and_then(|key| Some((key, place(key)?))) else {
-                    continue;
-                };
-                let (partition, match_value, keyhash) = place;
-                let ordered = false;
-                let key = KeyRef { keyspace, partition, ordered, match_value, keyhash, key };
+            self.listing.take_page(next, names);
+        }
+        for (name, expiry_ms) in self.listing.piece() {
+            let mut keys =
+                keyspaces.iter().filter_map(|id| Some((*id, self.spaces.key(*id, &name)?)));
+            let fits = |(_, key): &(KeyspaceId, &[u8])| (1..=wire::KEY_MAX).contains(&key.len());
+            let Some((keyspace, key)) = keys.find(fits) else { continue };
+            let Some((partition, match_value, keyhash)) = place(keyspace, key) else { continue };
+            let key = KeyRef { keyspace, partition, ordered: false, match_value, keyhash, key };
+            if self.listing.concerns(partition) && self.version_written(&key).is_none() {
                 let record =
                     Record { version: Self::FOUND, expiry_ms, tombstone: false, value: &[] };
-                if self.version_written(&key).is_none() {
-                    self.index.write(&key, &record);
-                    self.changes.adopt(&key, &record);
-                }
+                self.remember(&key);
+                self.index.write(&key, &record);
+                self.changes.adopt(&key, &record);
             }
-            cursor = next;
-            if cursor == 0 || self.send().is_err() {
-                return;
-            }
+        }
+        for partition in self.listing.done() {
+            self.changes.list(partition, false);
         }
     }
 

@@ -226,11 +226,10 @@ fn an_inventory_makes_records_of_what_was_there() {
     let mut engine = open(&server);
     name(&mut engine);
     engine.write(&key(b"key-7"), &value(9, b"newer"));
-    let place = |bytes: &[u8]| {
-        let key = key(bytes);
-        (bytes != b"elsewhere").then_some((key.partition, key.match_value, key.keyhash))
-    };
-    engine.take_inventory(KeyspaceId(1), place);
+    engine.begin_listing(PartitionId(1));
+    assert!(!engine.is_listed(PartitionId(1)) && engine.is_listed(PartitionId(2)));
+    engine.sync().unwrap();
+    list_all(&mut engine);
     engine.sync().unwrap();
     for is_restarted in [false, true] {
         if is_restarted {
@@ -248,6 +247,57 @@ fn an_inventory_makes_records_of_what_was_there() {
         });
         assert_eq!(due, [b"brief"]);
     }
+}
+
+/// Lists everything; how often it was gone on with.
+fn list_all(engine: &mut BackendEngine<RedisBackend>) -> usize {
+    let place = |_, bytes: &[u8]| {
+        let key = key(bytes);
+        (bytes != b"elsewhere").then_some((key.partition, key.match_value, key.keyhash))
+    };
+    let mut pieces = 0;
+    while engine.is_listing() {
+        let before = engine.len();
+        engine.list_on(&[KeyspaceId(1)], place);
+        assert!(engine.len() - before <= 1_000, "a piece is bounded");
+        engine.sync().expect("Redis is there");
+        pieces += 1;
+    }
+    pieces
+}
+
+#[test]
+fn what_was_there_is_listed_in_pieces_and_a_life_that_ends_meanwhile_loses_none_of_it() {
+    let Some(server) = redis("long inventories of Redis", &[]) else { return };
+    for first in (0..5_000).step_by(500) {
+        let names = (first..first + 500).map(|index| format!("key-{index}"));
+        let pairs: Vec<String> = names.flat_map(|name| [name, "x".to_owned()]).collect();
+        let arguments: Vec<&str> = pairs.iter().map(String::as_str).collect();
+        server.redis_cli(&[&["MSET"], &arguments[..]].concat());
+    }
+    let mut engine = open(&server);
+    name(&mut engine);
+    engine.begin_listing(PartitionId(1));
+    engine.sync().unwrap();
+    let place = |_, bytes: &[u8]| {
+        let key = key(bytes);
+        Some((key.partition, key.match_value, key.keyhash))
+    };
+    for _ in 0..2 {
+        engine.list_on(&[KeyspaceId(1)], place);
+        engine.sync().unwrap();
+    }
+    assert!((1..5_000).contains(&engine.len()) && !engine.is_listed(PartitionId(1)));
+    assert_eq!(read(&engine, b"key-4999"), found(1, "x"), "reads need no list");
+    // Another life goes on with it, and a partition that begins in the middle waits for all.
+    let mut engine = open(&server);
+    assert!(!engine.is_listed(PartitionId(1)), "that is kept");
+    engine.list_on(&[KeyspaceId(1)], place);
+    engine.begin_listing(PartitionId(2));
+    assert!(list_all(&mut engine) >= 5);
+    assert_eq!(engine.len(), 5_000);
+    assert!(engine.is_listed(PartitionId(1)) && engine.is_listed(PartitionId(2)));
+    assert!(open(&server).is_listed(PartitionId(1)));
 }
 
 #[test]

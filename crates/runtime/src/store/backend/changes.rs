@@ -39,6 +39,11 @@ const ORDERED: u8 = 2;
 const KEYSPACE: &str = "keyspace:";
 const HIDDEN: &str = "hidden:";
 
+/// And what those of partitions begin with of which not all is listed, while they say so.
+const UNLISTED: &str = "unlisted:";
+const YES: &str = "yes";
+const NO: &str = "no";
+
 impl Mark {
     pub(super) fn new(key: &KeyRef<'_>, record: &Record<'_>) -> Self {
         let tombstone = if record.tombstone { TOMBSTONE } else { 0 };
@@ -94,6 +99,13 @@ impl Changes {
 
     pub(super) fn name_keyspace(&mut self, keyspace: KeyspaceId, name: &str) {
         self.about.insert(format!("{KEYSPACE}{}", keyspace.0), name.to_owned());
+        self.only_cleared = false;
+    }
+
+    /// Whether what was there before is still to be listed for a partition.
+    pub(super) fn list(&mut self, partition: PartitionId, is_to_be: bool) {
+        let content = if is_to_be { YES } else { NO };
+        self.about.insert(format!("{UNLISTED}{}", partition.0), content.to_owned());
         self.only_cleared = false;
     }
 
@@ -155,6 +167,10 @@ impl Kept {
             self.spaces.learn(KeyspaceId(id), content);
         } else if let Some(id) = field.strip_prefix(HIDDEN).and_then(|id| id.parse().ok()) {
             self.hidden.insert(PartitionId(id));
+        } else if let Some(id) = field.strip_prefix(UNLISTED).and_then(|id| id.parse().ok())
+            && content == YES
+        {
+            self.unlisted.insert(PartitionId(id));
         }
     }
 }

@@ -107,6 +107,8 @@ pub struct Kept {
     pub spaces: Spaces,
     /// Partitions in which nothing is shown that was there before.
     pub hidden: BTreeSet<PartitionId>,
+    /// Partitions of which not all is listed that was there before.
+    pub unlisted: BTreeSet<PartitionId>,
 }
 
 /// Notes by partition and name.
@@ -121,6 +123,7 @@ impl Kept {
             notes: Notes::new(),
             spaces: Spaces::default(),
             hidden: BTreeSet::new(),
+            unlisted: BTreeSet::new(),
         }
     }
 }
