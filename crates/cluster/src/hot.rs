@@ -117,6 +117,10 @@ impl HotOrder {
     /// What is too much, or the first contradiction, in words.
     pub fn check(&self) -> Result<(), InstallError> {
         let places = self.places.len();
+        // Moments are made of it.
+        unsound_unless(self.revision <= u64::MAX >> wire::MOMENT_TRIPS_BITS, || {
+            format!("revision {} is too large", self.revision)
+        })?;
         if places > wire::NODES_MAX {
             return Err(InstallError::TableFull("hot place"));
         }

@@ -4,7 +4,9 @@
 use super::vacating::Noted;
 use super::*;
 use machine::Rng;
-use wire::{ChainWriteBody, CopyEndBody, CopyEntry, Effect, LeaveBody, VERSION_MAX, hop_flag};
+use wire::{
+    ChainWriteBody, CopyEndBody, CopyEntry, Effect, HEADER_LEN, LeaveBody, VERSION_MAX, hop_flag,
+};
 
 const MAX: u64 = u64::MAX;
 
@@ -250,5 +252,49 @@ fn who_asks_without_a_switch_is_answered_where_it_asks_from() {
         chain.nodes[0].flush().unwrap();
         let reply = chain.nodes[0].poll_transmit().expect("an answer");
         assert_eq!(reply.to, port(33), "{op:?} names somebody else");
+    }
+}
+
+/// Numbers at their ends in whatever place, from the switch and from members: none is reckoned with
+/// wrongly, and none leaves the partition with versions that nobody can go on from.
+#[test]
+fn no_number_in_any_place_of_any_packet_ends_a_node() {
+    for position in 0..3 {
+        let mut chain = Chain::new(3);
+        chain.put(b"k", b"v");
+        chain.settle();
+        chain.replies.clear();
+        for op in Op::ALL {
+            let mut stamped = chain.stamped(op, b"k", 1);
+            stamped.set_chain([0, 1, 2]);
+            stamped.chain_pos = u8::try_from(position).unwrap();
+            stamped.object_version = 1;
+            let mut bytes = [0; HEADER_LEN];
+            stamped.write(&mut bytes);
+            for (at, len) in (4..HEADER_LEN).flat_map(|at| [1, 2, 4, 8].map(|len| (at, len))) {
+                for (first, rest) in [(0, 0), (0, 1), (0xff, 0xff), (0x7f, 0xff), (0x80, 0)] {
+                    let mut changed = bytes;
+                    let Some(field) = changed.get_mut(at..at + len) else { continue };
+                    field.fill(rest);
+                    field[0] = first;
+                    let header = Header { op: op as u8, ..Header::read(&changed) };
+                    for body in [&[0; 60][..], &[0xff; 60]] {
+                        let mut datagram = Vec::new();
+                        wire::emit(&mut datagram, &header, &[body, b"k", b"v"]);
+                        for from in [port(SWITCH), port(100), port(101), port(102)] {
+                            let (now, node) = (chain.now, &mut chain.nodes[position]);
+                            node.handle_packet(now, from, u16::MAX, &datagram);
+                            node.flush().unwrap();
+                            while node.poll_transmit().is_some() {}
+                        }
+                    }
+                }
+            }
+        }
+        let now = chain.now + Duration::from_secs(10);
+        let node = &mut chain.nodes[position];
+        node.handle_timeout(now);
+        node.flush().unwrap();
+        assert!(node.replicas[&PartitionId(1)].last_version < wire::VERSION_MAX as u64 / 2);
     }
 }

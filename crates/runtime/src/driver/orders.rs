@@ -5,10 +5,11 @@ mod tests;
 
 use super::node::Wanted;
 use super::{NodeHandle, SwitchHandle, SwitchSnapshot};
+use crate::clock::Clock;
 use crate::mailbox::{MailError, blocking};
 use cluster::{
-    Assignment, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport, NodeSpec,
-    Order, Partition, Report,
+    Assignment, HotOrder, Install, InstallError, KeyspaceId, Map, MapError, Match, MemberReport,
+    NodeSpec, Order, Partition, Report, is_plausible_revision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +57,16 @@ pub enum OrderError {
     Unreached(#[from] MailError),
 }
 
+/// Whether an order of hot keys can be of this time.
+fn may_be(order: &HotOrder) -> bool {
+    let can_be = is_plausible_revision(Clock::new().now(), order.revision);
+    if !can_be {
+        let revision = order.revision;
+        tracing::warn!(revision, "hot keys from far ahead are not taken: is a clock wrong?");
+    }
+    can_be
+}
+
 impl MemberHandle {
     /// Carries an order out and says how the member is afterwards.
     ///
@@ -68,6 +79,8 @@ impl MemberHandle {
     pub async fn obey(&self, order: Order) -> Result<Report, OrderError> {
         let patience = patience(&order);
         let Order { install, clock, lease, hot, verify } = order;
+        // One from far ahead would be the last that is taken. Tables and lease are good as ever.
+        let hot = hot.filter(|order| may_be(order));
         if let Some(hot) = &hot {
             hot.check().map_err(OrderError::UnsoundHot)?;
         }

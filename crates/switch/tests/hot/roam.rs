@@ -344,6 +344,50 @@ fn a_version_that_was_never_given_out_is_sent_on_and_not_believed() {
     assert_eq!((get(&mut pipeline, at(0)).floor, doubted(&pipeline)), (LEAVE + 1, 4));
 }
 
+/// Numbers at their ends in whatever place, from whomever: none is reckoned with wrongly.
+#[test]
+fn no_number_in_any_place_of_any_packet_ends_a_switch() {
+    let mut pipeline = on_trip(None);
+    prove(&mut pipeline, 1, 7);
+    away(&mut pipeline, 1, 2);
+    let mut out = Outbox::default();
+    let base = Header {
+        keyspace: KEYSPACE.0,
+        keyhash: KEYHASH,
+        key_len: 3,
+        count: 1,
+        reply_port: 1,
+        client: CLIENT,
+        seq: 1,
+        ..Header::default()
+    };
+    let mut passed = 0;
+    for op in Op::ALL {
+        let mut bytes = Vec::new();
+        wire::emit(&mut bytes, &Header { op: op as u8, ..base }, &[&[0; 40], b"key", &[1; 40]]);
+        for (at_byte, len) in (4..HEADER_LEN).flat_map(|at| [1, 2, 4, 8].map(|len| (at, len))) {
+            for (first, rest) in [(0, 0), (0, 1), (0xff, 0xff), (0x7f, 0xff), (0x80, 0)] {
+                let mut changed = bytes.clone();
+                let Some(field) = changed.get_mut(at_byte..at_byte + len) else { continue };
+                field.fill(rest);
+                field[0] = first;
+                // The operation and the length are those of the packet.
+                let mut header = Header::read(changed.first_chunk().unwrap());
+                header.op = op as u8;
+                let payload = changed.split_off(HEADER_LEN.min(changed.len()));
+                for from in [endpoint(3), endpoint(60_000)] {
+                    let mut sent = Vec::new();
+                    wire::emit(&mut sent, &header, &[&payload]);
+                    passed += u32::from(pipeline.process(at(1), from, &mut sent, &mut out).is_ok());
+                    out = Outbox::default();
+                }
+            }
+        }
+    }
+    assert!(passed > 10_000, "{passed} passed");
+    get(&mut pipeline, at(2));
+}
+
 #[test]
 fn an_answer_that_outlives_the_last_trip_still_says_who_holds_the_newest() {
     let mut pipeline = on_trip(None);

@@ -284,6 +284,31 @@ fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
     assert_eq!(switch.handle().snapshot().unwrap().counters.hot().len(), 1);
 }
 
+/// It would be the last that is taken. The rest of the order is taken, for leases rest on it.
+#[test]
+fn hot_keys_from_far_ahead_are_left_out_of_an_order() {
+    let (node, switch) = (start_node(), start_switch());
+    let members = [MemberHandle::Node(node.handle()), MemberHandle::Switch(switch.handle())];
+    obey(&members[0], assign(sound(&node.handle()))).unwrap();
+    let nodes = sound(&node.handle()).nodes;
+    let (cluster, active) = (ClusterId(3), true);
+    let tables = SwitchTables { cluster, revision: 5, active, nodes, ..SwitchTables::default() };
+    let tables = Some(Install::Tables(tables));
+    obey(&members[1], Order { install: tables, ..Order::default() }).unwrap();
+    for member in &members {
+        for (revision, taken) in [(u64::MAX, 0), ((1 << 48) - 1, 0), (9, 9)] {
+            let hot = HotOrder { revision, ..hot() };
+            let order = Order { hot: Some(Arc::new(hot)), ..Order::default() };
+            let says = match obey(member, order).unwrap().state {
+                MemberReport::Node(report) => report.hot_revision,
+                MemberReport::Switch(counters) => counters.hot_revision,
+            };
+            assert_eq!(says, taken);
+        }
+        HotOrder { revision: 1 << 48, ..hot() }.check().unwrap_err();
+    }
+}
+
 #[test]
 fn unsound_hot_keys_are_refused() {
     let driver = start_node();
