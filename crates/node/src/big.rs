@@ -60,6 +60,11 @@ pub(crate) fn manifest_in(key: &[u8], record: &Record<'_>) -> Option<ManifestBod
     may_be.then(|| ManifestBody::parse(key, record.value)).flatten()
 }
 
+/// Whether a value consists of that part among others.
+pub(crate) fn has(manifest: &ManifestBody, part: &PartKey<'_>) -> bool {
+    manifest.upload() == part.upload && part.index < manifest.parts()
+}
+
 impl Write<'_> {
     /// The manifest that it puts under its key.
     fn manifest(&self) -> Option<ManifestBody> {
@@ -251,7 +256,7 @@ impl Replica {
             self.digest.change::<E>(at, written, record);
             if E::OWNS {
                 if ctx.plant != Some(Plant::MiscountKeys) || !record.tombstone {
-                    self.totals.replace(at, counts, counts_as(at.key, Some(record)));
+                    self.totals.replace::<E>(at, (counts, written), record);
                 }
                 self.replace_parts(ctx, at, record, before);
             }

@@ -82,11 +82,12 @@ impl Copies {
         fits.then(|| (code, entry(&record)))
     }
 
-    /// Keeps a copy, unless a newer one of the key is held. Gives the version held then.
+    /// Keeps a copy, unless a newer one of the key is held. Gives the version held then. One of the
+    /// same version takes the place of the other: it may be what has been made right since.
     pub(crate) fn keep(&mut self, place: Place, key: &[u8], record: &Record<'_>) -> u64 {
         let version = record.version;
         let known = self.table.get(&place).filter(|held| *held.key == *key);
-        if let Some(known) = known.filter(|known| known.version >= version) {
+        if let Some(known) = known.filter(|known| known.version > version) {
             return known.version;
         }
         let copy = Held {

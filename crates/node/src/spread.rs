@@ -261,13 +261,19 @@ impl Replica {
         spread.wake = None;
         if spread.is_quiet(ctx.now) {
             // What they said before may have reached the switch in another order.
-            spread.readers.iter_mut().for_each(|reader| reader.holds = None);
-            spread.sends = 0;
-            self.send_copies(ctx, key);
+            self.spread_anew(ctx, key);
         } else if spread.due.is_some_and(|due| due <= ctx.now) {
             self.send_copies(ctx, key);
         }
         self.release(ctx, key);
+    }
+
+    /// Sends the state to all readers of the key, whatever they have said to hold.
+    pub(crate) fn spread_anew<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let Some(spread) = self.spreads.table.get_mut(key) else { return };
+        spread.readers.iter_mut().for_each(|reader| reader.holds = None);
+        spread.sends = 0;
+        self.send_copies(ctx, key);
     }
 
     /// A read of this key was sent home by the switch, or by a client whom a reader had nothing

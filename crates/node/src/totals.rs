@@ -1,15 +1,17 @@
 //! How many keys of a partition have a value, and how many bytes they are: kept as they change, so
-//! that a count of all of it looks at none.
+//! that a count of all of it looks at none. And the digest of them, made anew.
 //!
 //! What an earlier life has left in the store is gone through once, a bounded number of records at
 //! a time, in the order of a scan. What changes meanwhile behind the place that was come to changes
 //! the number; what lies ahead is counted when its turn comes. Until it is through, the number is
-//! not known. That way goes past parts of big values, too, of which this member has no list yet.
+//! not known. That way goes past parts of big values, too, of which this member has no list yet. When
+//! it is through, the digest is that of what was gone through: a store may have changed by itself.
 
 use crate::big::manifest_in;
-use crate::engine::{Engine, Interval, KeyRef, Record};
+use crate::digest::Digest;
+use crate::engine::{Engine, Interval, KeyRef, Record, Written};
 use crate::replica::{Context, Replica};
-use cluster::{Match, Volume};
+use cluster::{Keyspace, Match, PartitionId, Volume};
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
 use wire::{PartKey, RangeCountBody};
@@ -21,6 +23,8 @@ pub(crate) struct Totals {
     expiring: u64,
     /// Of keys and values.
     bytes: u64,
+    /// Of what was gone through.
+    digest: Digest,
     /// The place up to which, inclusive, what an earlier life has left is counted; `None`: all is.
     counted_to: Option<(Match, Vec<u8>)>,
 }
@@ -61,24 +65,31 @@ impl Totals {
     }
 
     /// A key's record is replaced; it is not one of a part.
-    pub(crate) fn replace(
+    pub(crate) fn replace<E: Engine>(
         &mut self,
         at: &KeyRef<'_>,
-        before: Option<Counted>,
-        after: Option<Counted>,
+        (before, written): (Option<Counted>, Option<Written>),
+        record: &Record<'_>,
     ) {
         let here = (at.match_value, at.key);
         if self.counted_to.as_ref().is_some_and(|(to, key)| here > (*to, key)) {
             return;
         }
-        self.count(after);
+        self.add(counts_as(at.key, Some(record)));
+        self.digest.change::<E>(at, written, record);
         let Some(Counted { expires, bytes }) = before else { return };
-        self.keys -= 1;
-        self.expiring -= u64::from(expires);
-        self.bytes -= bytes;
+        // What a store made of itself was not counted.
+        self.keys = self.keys.saturating_sub(1);
+        self.expiring = self.expiring.saturating_sub(expires.into());
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    fn count(&mut self, counts: Option<Counted>) {
+    fn count<E: Engine>(&mut self, at: &KeyRef<'_>, record: &Record<'_>) {
+        self.add(counts_as(at.key, Some(record)));
+        self.digest.change::<E>(at, None, record);
+    }
+
+    fn add(&mut self, counts: Option<Counted>) {
         let Some(Counted { expires, bytes }) = counts else { return };
         self.keys += 1;
         self.expiring += u64::from(expires);
@@ -109,11 +120,12 @@ impl Replica {
                 reverse: false,
             };
             let (mut stopped_at, totals) = (None, &mut self.totals);
+            let (id, ordered) = (self.partition.id, self.ordered);
             ctx.engine.scan(&interval, |key, record| {
                 *left -= 1;
                 let is_part = PartKey::parse(key).is_some();
                 if !is_part {
-                    totals.count(counts_as(key, Some(&record)));
+                    totals.count::<E>(&key_ref(keyspace, (id, ordered), key), &record);
                 }
                 let stray = is_part && !record.tombstone;
                 if stray || *left == 0 {
@@ -122,7 +134,13 @@ impl Replica {
                 }
                 ControlFlow::Continue(())
             });
-            let Some((mut key, stray)) = stopped_at else { return };
+            let Some((mut key, stray)) = stopped_at else {
+                if self.digest != self.totals.digest {
+                    self.digest = self.totals.digest;
+                    self.note_counters(ctx.engine);
+                }
+                return;
+            };
             let at = keyspace.match_value(&key);
             if let Some(part) = PartKey::parse(&key).filter(|_| stray) {
                 self.found_part(ctx, part);
@@ -132,6 +150,21 @@ impl Replica {
             }
             self.totals.counted_to = Some((at, key));
         }
+    }
+}
+
+fn key_ref<'a>(
+    keyspace: &Keyspace,
+    (partition, ordered): (PartitionId, bool),
+    key: &'a [u8],
+) -> KeyRef<'a> {
+    KeyRef {
+        keyspace: keyspace.id,
+        partition,
+        ordered,
+        match_value: keyspace.match_value(key),
+        keyhash: keyspace.keyhash(key),
+        key,
     }
 }
 

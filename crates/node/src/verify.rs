@@ -93,7 +93,8 @@ impl<E: Engine> Node<E> {
         let Some(order) = wanted else { return };
         while run.is_none() {
             let Some(id) = left.pop_first() else { return };
-            let Some(replica) = self.replicas.get(&id) else { continue };
+            let Some(replica) = self.replicas.get_mut(&id) else { continue };
+            replica.begin_survey();
             let next = Run::new(now, order, replica);
             if next.sum.members > 1 {
                 *run = Some(next);

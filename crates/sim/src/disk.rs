@@ -123,15 +123,15 @@ impl Disk {
 
     /// A record of a partition goes wrong, if it is the first time that this one does: it is lost,
     /// or its bytes are others, or it is one from before, or a deleted one is there again. Parts of
-    /// big values, and what expires, are left alone. Says whether anything changed that a client
-    /// could see.
+    /// big values, and what expires, are left alone. Gives the record that a client would now see
+    /// wrong.
     pub(crate) fn rot(
         &mut self,
         partition: &Partition,
         which: u64,
         how: u64,
-        first: impl FnOnce(RecordKey) -> bool,
-    ) -> bool {
+        first: impl FnOnce(&RecordKey) -> bool,
+    ) -> Option<RecordKey> {
         let inside = |((keyspace, at, key), stored): &(&RecordKey, &Stored)| {
             let mine = *keyspace == partition.keyspace && partition.holds(Match(*at));
             // What expires meanwhile would not be found.
@@ -139,12 +139,12 @@ impl Disk {
             mine && plain && (stored.tombstone || stored.expiry_ms == 0)
         };
         let records: Vec<_> = self.live.records.iter().filter(inside).collect();
-        let Some(place) = which.checked_rem(records.len() as u64) else { return false };
+        let place = which.checked_rem(records.len() as u64)?;
         let place = usize::try_from(place).expect("below a length");
-        let Some((key, stored)) = records.get(place) else { return false };
+        let (key, stored) = records.get(place)?;
         let (key, stored) = ((*key).clone(), (*stored).clone());
-        if !first(key.clone()) {
-            return false;
+        if !first(&key) {
+            return None;
         }
         let wrong = match how % 3 {
             _ if stored.tombstone => {
@@ -155,8 +155,8 @@ impl Disk {
             1 => Some(Stored { value: [&stored.value[..], b"0"].concat(), ..stored }),
             _ => Some(Stored { version: stored.version - 1, value: b"8".to_vec(), ..stored }),
         };
-        self.change(Change::Record(key, wrong));
-        true
+        self.change(Change::Record(key.clone(), wrong));
+        Some(key)
     }
 
     /// Manifests and parts of big values.

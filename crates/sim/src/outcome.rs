@@ -39,6 +39,8 @@ pub struct Stats {
     pub disks_lost: u64,
     /// Nodes that came back with an older copy of their disk, or without its end.
     pub disks_aged: u64,
+    /// Records that were made wrong, at one member each.
+    pub rotten: u64,
     /// Stores of the controller that were lost, or replaced by older copies.
     pub maps_aged: u64,
     /// Maps that were made anew from what nodes have on record.
@@ -84,6 +86,7 @@ impl Stats {
             }),
             disks_lost: self.disks_lost + other.disks_lost,
             disks_aged: self.disks_aged + other.disks_aged,
+            rotten: self.rotten + other.rotten,
             maps_aged: self.maps_aged + other.maps_aged,
             maps_rebuilt: self.maps_rebuilt + other.maps_rebuilt,
             disturbances: self.disturbances + other.disturbances,

@@ -28,7 +28,7 @@ pub(crate) use start::PART_TIMES;
 
 use crate::actor::{Actor, Keyspaces};
 use crate::check::{History, Judgement};
-use crate::disk::{Disk, RecordKey};
+use crate::disk::Disk;
 use crate::net::Net;
 use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
@@ -113,7 +113,6 @@ pub(crate) struct World {
     trips: trips::Trips,
     stores: u64,
     /// Records that have gone wrong by themselves.
-    spoiled: BTreeSet<RecordKey>,
     outbox: Outbox,
     /// Writes that a switch has sent on, where their retries are led astray.
     sent_on: BTreeSet<(u64, u64)>,

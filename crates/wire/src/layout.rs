@@ -2569,7 +2569,7 @@ impl ChainVerifyBody {
     }
 }
 
-/// CHAIN_VERIFIED: kind 0: how many values there are in the piece, a digest of them, whether nothing follows, and how many records have versions above the newest that was seen; then the last key that was looked at. Kind 1: what is held of the key, with the collected floor, the newest and the stable version of the partition.
+/// CHAIN_VERIFIED: kind 0: how many values there are in the piece, a digest of them, whether nothing follows, and how many records have versions above the newest that was seen; then the last key that was looked at. Kind 1: what is held of the key, with the collected floor, the newest and the stable version of the partition, and of a part the version of what stands under the key of its value. A part that belongs to no value counts as nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainVerifiedBody {
     /// 1 bytes, big-endian on the wire.
@@ -2594,29 +2594,32 @@ pub struct ChainVerifiedBody {
     pub newest: u64,
     /// 8 bytes, big-endian on the wire.
     pub stable: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub owner: u64,
 }
 
 impl ChainVerifiedBody {
     /// Bytes on the wire.
-    pub const LEN: usize = 55;
+    pub const LEN: usize = 63;
 
     /// Takes the fields off the front; `None` if there are too few bytes.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (fixed, rest) = bytes.split_first_chunk::<55>()?;
+        let (fixed, rest) = bytes.split_first_chunk::<63>()?;
         Some((
             Self {
-                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 55>(fixed)),
-                state: u8::from_be_bytes(crate::bytes::get::<1, 1, 55>(fixed)),
-                end: u8::from_be_bytes(crate::bytes::get::<2, 1, 55>(fixed)),
-                count: u16::from_be_bytes(crate::bytes::get::<3, 2, 55>(fixed)),
-                absurd: u16::from_be_bytes(crate::bytes::get::<5, 2, 55>(fixed)),
-                version: u64::from_be_bytes(crate::bytes::get::<7, 8, 55>(fixed)),
-                expiry_ms: u64::from_be_bytes(crate::bytes::get::<15, 8, 55>(fixed)),
-                digest: u64::from_be_bytes(crate::bytes::get::<23, 8, 55>(fixed)),
-                collected: u64::from_be_bytes(crate::bytes::get::<31, 8, 55>(fixed)),
-                newest: u64::from_be_bytes(crate::bytes::get::<39, 8, 55>(fixed)),
-                stable: u64::from_be_bytes(crate::bytes::get::<47, 8, 55>(fixed)),
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 63>(fixed)),
+                state: u8::from_be_bytes(crate::bytes::get::<1, 1, 63>(fixed)),
+                end: u8::from_be_bytes(crate::bytes::get::<2, 1, 63>(fixed)),
+                count: u16::from_be_bytes(crate::bytes::get::<3, 2, 63>(fixed)),
+                absurd: u16::from_be_bytes(crate::bytes::get::<5, 2, 63>(fixed)),
+                version: u64::from_be_bytes(crate::bytes::get::<7, 8, 63>(fixed)),
+                expiry_ms: u64::from_be_bytes(crate::bytes::get::<15, 8, 63>(fixed)),
+                digest: u64::from_be_bytes(crate::bytes::get::<23, 8, 63>(fixed)),
+                collected: u64::from_be_bytes(crate::bytes::get::<31, 8, 63>(fixed)),
+                newest: u64::from_be_bytes(crate::bytes::get::<39, 8, 63>(fixed)),
+                stable: u64::from_be_bytes(crate::bytes::get::<47, 8, 63>(fixed)),
+                owner: u64::from_be_bytes(crate::bytes::get::<55, 8, 63>(fixed)),
             },
             rest,
         ))
@@ -2624,19 +2627,20 @@ impl ChainVerifiedBody {
 
     /// The fields as they stand on the wire.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; 55] {
-        let mut out = [0; 55];
-        crate::bytes::put::<0, 1, 55>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 1, 55>(&mut out, self.state.to_be_bytes());
-        crate::bytes::put::<2, 1, 55>(&mut out, self.end.to_be_bytes());
-        crate::bytes::put::<3, 2, 55>(&mut out, self.count.to_be_bytes());
-        crate::bytes::put::<5, 2, 55>(&mut out, self.absurd.to_be_bytes());
-        crate::bytes::put::<7, 8, 55>(&mut out, self.version.to_be_bytes());
-        crate::bytes::put::<15, 8, 55>(&mut out, self.expiry_ms.to_be_bytes());
-        crate::bytes::put::<23, 8, 55>(&mut out, self.digest.to_be_bytes());
-        crate::bytes::put::<31, 8, 55>(&mut out, self.collected.to_be_bytes());
-        crate::bytes::put::<39, 8, 55>(&mut out, self.newest.to_be_bytes());
-        crate::bytes::put::<47, 8, 55>(&mut out, self.stable.to_be_bytes());
+    pub fn to_bytes(&self) -> [u8; 63] {
+        let mut out = [0; 63];
+        crate::bytes::put::<0, 1, 63>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 1, 63>(&mut out, self.state.to_be_bytes());
+        crate::bytes::put::<2, 1, 63>(&mut out, self.end.to_be_bytes());
+        crate::bytes::put::<3, 2, 63>(&mut out, self.count.to_be_bytes());
+        crate::bytes::put::<5, 2, 63>(&mut out, self.absurd.to_be_bytes());
+        crate::bytes::put::<7, 8, 63>(&mut out, self.version.to_be_bytes());
+        crate::bytes::put::<15, 8, 63>(&mut out, self.expiry_ms.to_be_bytes());
+        crate::bytes::put::<23, 8, 63>(&mut out, self.digest.to_be_bytes());
+        crate::bytes::put::<31, 8, 63>(&mut out, self.collected.to_be_bytes());
+        crate::bytes::put::<39, 8, 63>(&mut out, self.newest.to_be_bytes());
+        crate::bytes::put::<47, 8, 63>(&mut out, self.stable.to_be_bytes());
+        crate::bytes::put::<55, 8, 63>(&mut out, self.owner.to_be_bytes());
         out
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct View {
     pub(crate) newest: u64,
     /// Up to this version everything is committed on every member, as far as it knows.
     pub(crate) stable: u64,
+    /// Of a part of a big value: the version of what it holds under the key of the value, which
+    /// says whether the part belongs to anything.
+    pub(crate) owner: u64,
 }
 
 /// What to think of a key.
@@ -63,7 +66,8 @@ pub(crate) fn judge(views: &[View], stable: u64, broken: Broken) -> Verdict {
     let version = |view: &View| view.state.map(|state| state.version);
     let plausible = |view: &View| version(view).filter(|version| *version <= newest_seen);
     let newest = views.iter().filter_map(plausible).max().unwrap_or(0);
-    if newest > stable {
+    let owners = views.iter().map(|view| view.owner).filter(|version| *version <= newest_seen);
+    if newest > stable || owners.max().is_some_and(|owner| owner > stable) {
         return Verdict::Moving;
     }
     let agree = |view: &View| views.iter().filter(|other| same(view, other)).count();
@@ -145,7 +149,7 @@ mod tests {
     }
 
     fn nothing(collected: u64) -> View {
-        View { state: None, collected, newest: 20, stable: 0 }
+        View { state: None, collected, newest: 20, ..View::default() }
     }
 
     fn certain(right: usize, wrong: &[usize]) -> Verdict {
@@ -169,6 +173,8 @@ mod tests {
             [value(3, 1), value(3, 1), value(11, 2)],
             [nothing(0), nothing(0), value(11, 2)],
             [value(3, 1), value(3, 1), deleted(11)],
+            // A part of a value that some have replaced already.
+            [value(3, 1), View { owner: 11, ..nothing(0) }, value(3, 1)],
         ] {
             assert_eq!(judge(&views, 10, SOUND), Verdict::Moving, "{views:?}");
         }

@@ -1,12 +1,15 @@
 //! What a member says of its own records when it is compared, and how it takes what is right.
 
 use super::judge::{State, View};
+use crate::big::{has, manifest_in};
 use crate::engine::{Engine, Interval, KeyRef, Record};
 use crate::replica::{Context, Replica};
 use cluster::{Keyspace, Match, NodeId};
+use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use wire::{
-    ChainMendBody, ChainVerifiedBody, ChainVerifyBody, DropReason, Header, Op, VerifyState,
+    ChainMendBody, ChainVerifiedBody, ChainVerifyBody, DropReason, Header, ManifestBody, Op,
+    PartKey, VerifyState,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -24,7 +27,7 @@ pub(crate) enum Answer {
 pub(crate) struct Piece {
     pub(crate) count: u16,
     /// Over keys, versions, expiries and values. Deleted keys are left out: marks of deletions are
-    /// collected earlier here and later there.
+    /// collected earlier here and later there. So are parts that belong to no value.
     pub(crate) digest: u64,
     /// The last key that was looked at, deleted or not.
     pub(crate) last: Box<[u8]>,
@@ -54,6 +57,25 @@ fn fold(digest: u64, key: &[u8], state: &State) -> u64 {
     xxh3_64_with_seed(key, xxh3_64_with_seed(&numbers, digest))
 }
 
+/// The big values that were met, whose parts come after them.
+#[derive(Default)]
+struct Owners(BTreeMap<Box<[u8]>, ManifestBody>);
+
+impl Owners {
+    fn see(&mut self, key: &[u8], record: &Record<'_>) {
+        if let Some(manifest) = manifest_in(key, record) {
+            self.0.insert(key.into(), manifest);
+        }
+    }
+
+    /// Whether a key is that of no part, or of one that belongs to a value. Parts are dropped
+    /// earlier here and later there when nobody can read them any more.
+    fn have(&self, key: &[u8]) -> bool {
+        let of = |part: PartKey<'_>| self.0.get(part.key).is_some_and(|it| has(it, &part));
+        PartKey::parse(key).is_none_or(of)
+    }
+}
+
 impl Replica {
     /// The values after a key, or from the beginning of the partition if that is empty.
     pub(crate) fn look_on<E: Engine>(
@@ -77,6 +99,12 @@ impl Replica {
             end: Bound::Unbounded,
             reverse: false,
         };
+        let mut owners = Owners::default();
+        if let Some(part) = PartKey::parse(after) {
+            self.read(engine, keyspace, part.key, |record| {
+                record.into_iter().for_each(|record| owners.see(part.key, &record));
+            });
+        }
         let mut piece = Piece { end: true, last: after.into(), ..Piece::default() };
         let (mut looked_at, mut last) = (0_usize, after.to_vec());
         engine.scan(&interval, |key, record| {
@@ -84,7 +112,8 @@ impl Replica {
             last.clear();
             last.extend_from_slice(key);
             piece.absurd = piece.absurd.saturating_add((record.version > self.last_version).into());
-            if !record.tombstone {
+            owners.see(key, &record);
+            if !record.tombstone && owners.have(key) {
                 piece.digest = fold(piece.digest, key, &state_of(&record));
                 piece.count += 1;
             }
@@ -100,10 +129,29 @@ impl Replica {
 
     /// What is held of one key.
     pub(crate) fn look_at<E: Engine>(&self, engine: &E, keyspace: &Keyspace, key: &[u8]) -> View {
-        let header = place_of(keyspace, key);
-        let state = engine.read(&self.key_ref(&header, key), |it| it.as_ref().map(state_of));
+        let mut state = self.read(engine, keyspace, key, |it| it.as_ref().map(state_of));
         let (collected, newest) = (self.collected, self.last_version);
-        View { state, collected, newest, stable: self.history.stable() }
+        let mut owner = 0;
+        if let Some(part) = PartKey::parse(key) {
+            self.read(engine, keyspace, part.key, |record| {
+                let manifest = record.as_ref().and_then(|it| manifest_in(part.key, it));
+                if !manifest.is_some_and(|manifest| has(&manifest, &part)) {
+                    state = None;
+                }
+                owner = record.map_or(0, |record| record.version);
+            });
+        }
+        View { state, collected, newest, stable: self.history.stable(), owner }
+    }
+
+    fn read<E: Engine, T>(
+        &self,
+        engine: &E,
+        keyspace: &Keyspace,
+        key: &[u8],
+        take: impl FnOnce(Option<Record<'_>>) -> T,
+    ) -> T {
+        engine.read(&self.key_ref(&place_of(keyspace, key), key), take)
     }
 
     /// The tail asks what this member holds, or lets it give another member what that should hold.
@@ -124,6 +172,10 @@ impl Replica {
                 return Ok(());
             }
             PIECE => {
+                if key.is_empty() {
+                    // What is compared is counted, too: a store may have changed by itself.
+                    self.begin_survey();
+                }
                 let count = fixed.count.clamp(1, PIECE_MAX);
                 Answer::Piece(self.look_on(ctx.engine, keyspace, key, count))
             }
@@ -209,6 +261,7 @@ impl Replica {
             Some(VerifyState::Nothing) => {
                 ctx.engine.remove(&at);
                 ctx.counters.mended += 1;
+                self.spread_anew(ctx, key);
                 return Ok(());
             }
             Some(VerifyState::Value) => false,
@@ -218,6 +271,8 @@ impl Replica {
         let (version, expiry_ms) = (fixed.version, fixed.expiry_ms);
         self.write_state(ctx, &at, &Record { version, expiry_ms, tombstone, value });
         ctx.counters.mended += 1;
+        // Copies of a hot key were made of what was wrong.
+        self.spread_anew(ctx, key);
         Ok(())
     }
 }
@@ -274,9 +329,9 @@ fn put_answer(answer: &Answer) -> (ChainVerifiedBody, &[u8]) {
             };
             (fixed, last)
         }
-        Answer::Key(View { state, collected, newest, stable }) => {
+        Answer::Key(View { state, collected, newest, stable, owner }) => {
             let (state, version, expiry_ms, digest) = numbers_of(*state);
-            let (collected, newest, stable) = (*collected, *newest, *stable);
+            let (collected, newest, stable, owner) = (*collected, *newest, *stable, *owner);
             let fixed = ChainVerifiedBody {
                 kind: KEY,
                 state,
@@ -286,6 +341,7 @@ fn put_answer(answer: &Answer) -> (ChainVerifiedBody, &[u8]) {
                 collected,
                 newest,
                 stable,
+                owner,
                 ..ChainVerifiedBody::default()
             };
             (fixed, &[])
@@ -303,8 +359,8 @@ pub(crate) fn take_answer(fixed: &ChainVerifiedBody, last: &[u8]) -> Option<Answ
         }
         KEY => {
             let state = state_from(fixed.state, version, expiry_ms, digest)?;
-            let ChainVerifiedBody { collected, newest, stable, .. } = *fixed;
-            Some(Answer::Key(View { state, collected, newest, stable }))
+            let ChainVerifiedBody { collected, newest, stable, owner, .. } = *fixed;
+            Some(Answer::Key(View { state, collected, newest, stable, owner }))
         }
         _ => None,
     }

@@ -140,7 +140,7 @@ impl World {
 
     /// How long a healed world may take to full replication. Copies of a flooded partition made one
     /// after another are to be waited for.
-    fn healed_max(&self) -> Duration {
+    pub(super) fn healed_max(&self) -> Duration {
         let flood = self.options.load.flood as u64 * FLOODED_BYTES;
         let copies = u64::from(self.options.replicas) * flood;
         HEALED_MAX + Duration::from_secs(copies / self.options.copy_bytes_per_s)
@@ -176,7 +176,7 @@ impl World {
 
     /// Whether the controller says that every partition has all its replicas and everybody follows,
     /// and nobody holds anything who is to hold nothing.
-    fn has_recovered(&self) -> bool {
+    pub(super) fn has_recovered(&self) -> bool {
         let Some(controller) = self.controller() else { return false };
         if self.keyspaces.is_none() {
             return false;
@@ -212,7 +212,7 @@ impl World {
             && nodes.all(|index| installed(index) == Some(map.revision))
     }
 
-    fn status_in_words(&self) -> String {
+    pub(super) fn status_in_words(&self) -> String {
         let Some(controller) = self.controller() else { return "there is no controller".into() };
         let status = controller.status(self.now);
         let members =

@@ -1,8 +1,11 @@
 //! Stores that go wrong by themselves in a healed world, and members that are compared then.
 
+use super::faults::Harm;
 use super::{Unit, World};
+use crate::disk::RecordKey;
 use crate::role::Role;
 use cluster::{Partition, PartitionId};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl World {
@@ -10,6 +13,7 @@ impl World {
     /// compared and mended. In worlds in which nothing rots, none must be found to differ.
     pub(super) fn rot_and_verify(&mut self) {
         let rotten = self.rot();
+        self.stats.rotten += rotten;
         let role = Role::Controller(self.leader);
         let local = self.local(role);
         let master = self.controllers.get_mut(usize::from(self.leader));
@@ -31,13 +35,34 @@ impl World {
             let text = format!("{rotten} records were made wrong, and it is said: {said:?}");
             self.history.violation(text);
         }
+        if rotten > 0 {
+            self.close_chains_once();
+        }
+    }
+
+    /// Members that were made right are compared as all are that settle: a node starts anew, and
+    /// chains have to open again.
+    fn close_chains_once(&mut self) {
+        let role = Role::Node(
+            u16::try_from(self.rng.below(self.options.nodes.into())).expect("below a number"),
+        );
+        self.crash(role, Harm::None);
+        self.start(role);
+        if !self.settles_within(self.healed_max(), Self::has_recovered) {
+            let why = self.status_in_words();
+            self.history.violation(format!("no chain opens after replicas were mended: {why}"));
+        }
     }
 
     fn rot(&mut self) -> u64 {
+        if self.options.rot > 0 {
+            // A write that was on its way for long would be carried out on what is wrong.
+            self.run_until(self.now + self.options.links.stray_max, |_| false);
+        }
+        let mut spoiled = BTreeSet::new();
         let Some(controller) = self.controller() else { return 0 };
         let partitions = controller.map().partitions.clone();
         let many = |partition: &&Partition| partition.members().len() > 2;
-        let mut rotten = 0;
         for partition in partitions.iter().filter(many) {
             for _ in 0..self.options.rot {
                 let member = partition.members().len() as u64;
@@ -47,12 +72,13 @@ impl World {
                 let Some(index) = self.shard_of(node, partition.id) else { continue };
                 let shard = self.shards.get_mut(index).and_then(|it| it.machine.as_mut());
                 let Some(machine) = shard else { continue };
-                let spoiled = &mut self.spoiled;
                 let disk = machine.engine_mut();
-                rotten += u64::from(disk.rot(partition, which, how, |key| spoiled.insert(key)));
+                let is_first = |key: &RecordKey| !spoiled.contains(key);
+                let record = disk.rot(partition, which, how, is_first);
+                spoiled.extend(record);
             }
         }
-        rotten
+        spoiled.len() as u64
     }
 
     /// The shard of a node that has this partition.

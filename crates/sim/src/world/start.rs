@@ -66,7 +66,6 @@ impl World {
             lacks: BTreeMap::new(),
             trips: Trips::default(),
             stores: u64::from(cast.nodes),
-            spoiled: BTreeSet::new(),
             outbox: Outbox::default(),
             sent_on: BTreeSet::new(),
             journal: Vec::new(),
