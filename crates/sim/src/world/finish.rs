@@ -42,6 +42,8 @@ impl World {
         self.keep_turning();
         self.read_all();
         self.come_to_rest();
+        // To compare replicas makes them count anew.
+        self.check_totals();
         self.rot_and_verify();
         // What came back from trips since is as it was there.
         self.read_all();
