@@ -277,6 +277,7 @@ impl Controller {
             self.decisions.note(self.now, saw, did, changed.clone());
         }
         for (index, step) in steps {
+            self.tell_unequal(&step);
             let Some(partition) = self.state.map.partitions.get_mut(index) else { continue };
             if let Some(intent) = step.intent {
                 self.plans.intents.insert(partition.id, intent);
@@ -293,6 +294,17 @@ impl Controller {
         }
         let sound = self.state.map.check();
         assert!(sound.is_ok(), "a change of chains made the map unsound: {sound:?}");
+    }
+
+    /// Nodes have lost what they had acknowledged, or hold it otherwise: an operator should know.
+    fn tell_unequal(&mut self, step: &Step) {
+        for node in &step.unequal {
+            self.unequal += 1;
+            let saw =
+                format!("node {node} holds other than it should of partition {}", step.next.id);
+            let did = "have it copied there if there is anybody who has it";
+            self.decisions.note_seen(self.now, saw, did, true);
+        }
     }
 
     fn explain_step(&self, reason: Reason, steps: &[&Step]) -> (String, String) {

@@ -54,6 +54,7 @@ pub struct Controller {
     pub(crate) clock: ClusterClock,
     pub(crate) planted: Option<Plant>,
     pub(crate) orders: u64,
+    pub(crate) unequal: u64,
     pub(crate) now: Instant,
 }
 
@@ -107,6 +108,7 @@ impl Controller {
             clock,
             planted: None,
             orders: 0,
+            unequal: 0,
             now,
         })
     }
@@ -336,6 +338,13 @@ impl Controller {
     #[must_use]
     pub fn durable_revision(&self) -> u64 {
         self.durable
+    }
+
+    /// How often a member of a chain that had settled was found to hold other than the rest, since
+    /// this controller began. Without damage to a store none ever does.
+    #[must_use]
+    pub fn unequal(&self) -> u64 {
+        self.unequal
     }
 
     /// How many decisions were made since this controller began.

@@ -77,6 +77,8 @@ pub(crate) struct Step {
     pub(crate) reason: Reason,
     /// The copy that it is closed for.
     pub(crate) intent: Option<Intent>,
+    /// Who was found to hold other than those that are right.
+    pub(crate) unequal: Vec<NodeId>,
 }
 
 /// Why a partition changes.
@@ -122,7 +124,7 @@ impl Case<'_> {
         let reason = self.reason(&target)?;
         let begins = target.copy.filter(|copy| partition.joiner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
-        Some(Step { next, reason, intent: begins })
+        Some(Step { next, reason, intent: begins, unequal: Vec::new() })
     }
 
     fn sight(&self, node: NodeId) -> Sight {
@@ -161,7 +163,7 @@ impl Case<'_> {
             resumes: partition.resumes.filter(|_| partition.joiner().is_some_and(|it| stays(&it))),
             ..partition.clone()
         };
-        Some(Step { next, reason: Reason::Lost, intent: self.intent })
+        Some(Step { next, reason: Reason::Lost, intent: self.intent, unequal: Vec::new() })
     }
 
     /// The chain as it ought to be next, made of nodes that are all there.
@@ -348,6 +350,7 @@ impl Case<'_> {
             resumes: resumed.map(|(_, base)| base).or(running),
             ..self.partition.clone()
         };
-        Step { next, reason: Reason::Settled, intent: None }
+        let unequal = self.compared.map(|it| it.behind.clone()).unwrap_or_default();
+        Step { next, reason: Reason::Settled, intent: None, unequal }
     }
 }

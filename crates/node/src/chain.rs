@@ -109,7 +109,7 @@ impl Replica {
             self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
             return Ok(());
         }
-        self.raise_stable(ctx.engine, write.fixed.stable);
+        self.raise_stable(write.fixed.stable);
         if self.pending.contains_key(&version) {
             self.tell_predecessor(ctx, Op::ChainAck, &write.header);
             return Ok(());

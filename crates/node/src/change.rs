@@ -114,7 +114,7 @@ impl Replica {
                 self.resend_from_start(ctx, version);
             }
         }
-        self.settle_stable(ctx.engine);
+        self.settle_stable();
         self.announcements_left = ANNOUNCEMENTS;
         self.settle(ctx);
     }
@@ -149,7 +149,7 @@ impl Replica {
         // end of its copy.
         let believes = ctx.plant == Some(Plant::BelieveNumbers);
         let known = if believes { stable } else { stable.min(self.last_version) };
-        self.raise_stable(ctx.engine, known);
+        self.raise_stable(known);
         if !self.partition.open && self.pending.is_empty() {
             self.settled = true;
             if self.is_joiner() && self.whole {

@@ -393,9 +393,11 @@ impl Replica {
             CopyEntry::End(end) => {
                 self.last_version = self.last_version.max(end.last_version);
                 self.collected = self.collected.max(end.collected);
-                self.raise_stable(ctx.engine, end.stable);
+                self.raise_stable(end.stable);
                 self.take_forgotten(ctx, &end);
                 (self.whole, self.base) = (true, None);
+                // The head says what the history of a member is.
+                self.settled = false;
             }
         }
         Ok(())

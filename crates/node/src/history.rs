@@ -22,12 +22,14 @@ pub(crate) struct History {
     above: BTreeMap<u64, bool>,
     /// The sum over those up to `stable`.
     sum: u64,
+    /// Versions on record that the sum has now: they go when that is on record.
+    summed: Vec<u64>,
 }
 
 impl History {
     /// One of which all is known up to this version.
     pub(crate) fn up_to(stable: u64, sum: u64) -> Self {
-        Self { stable, above: BTreeMap::new(), sum }
+        Self { stable, sum, ..Self::default() }
     }
 
     pub(crate) fn stable(&self) -> u64 {
@@ -67,12 +69,7 @@ impl History {
     }
 
     /// Every version up to this one is committed on every member. Says whether that is news.
-    pub(crate) fn raise<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        partition: PartitionId,
-        stable: u64,
-    ) -> bool {
+    pub(crate) fn raise(&mut self, stable: u64) -> bool {
         if stable <= self.stable {
             return false;
         }
@@ -80,10 +77,17 @@ impl History {
         for (version, recorded) in self.above.extract_if(..=stable, |_, _| true) {
             self.sum = self.sum.wrapping_add(mix(version));
             if recorded {
-                engine.note(partition, &committed_name(version), None);
+                self.summed.push(version);
             }
         }
         true
+    }
+
+    /// The sum is being put on record: what it was made of need not be any more.
+    pub(crate) fn drop_summed<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
+        for version in self.summed.drain(..) {
+            engine.note(partition, &committed_name(version), None);
+        }
     }
 
     /// Takes over the sum over the versions up to `stable` from one who knows all of them.
@@ -99,22 +103,22 @@ impl Replica {
     pub(crate) fn mark_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
         self.history.commit(version);
         self.last_version = self.last_version.max(version);
-        self.settle_stable(engine);
+        self.settle_stable();
         self.history.keep(engine, self.partition.id, version);
     }
 
     /// The head knows from its pending writes how far the partition is stable.
-    pub(crate) fn settle_stable<E: Engine>(&mut self, engine: &mut E) {
+    pub(crate) fn settle_stable(&mut self) {
         if self.is_head() {
             let oldest = self.pending.keys().next();
             let stable = oldest.map_or(self.last_version, |version| version.saturating_sub(1));
-            self.raise_stable(engine, stable);
+            self.raise_stable(stable);
         }
     }
 
     /// Every version up to `stable` is committed on every member.
-    pub(crate) fn raise_stable<E: Engine>(&mut self, engine: &mut E, stable: u64) {
-        if self.history.raise(engine, self.partition.id, stable) {
+    pub(crate) fn raise_stable(&mut self, stable: u64) {
+        if self.history.raise(stable) {
             self.announcements_left = ANNOUNCEMENTS;
         }
     }
@@ -145,7 +149,7 @@ mod tests {
             history.keep(&mut engine, HERE, *version);
         }
         for stable in stable {
-            history.raise(&mut engine, HERE, *stable);
+            history.raise(*stable);
         }
         history
     }

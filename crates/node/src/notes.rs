@@ -79,7 +79,7 @@ impl Replica {
 
     /// Keeps the partition's counters as a note, with the change that they count: an engine may
     /// keep what was not synced yet, and a version must not be given out twice.
-    pub(crate) fn note_counters<E: Engine>(&self, engine: &mut E) {
+    pub(crate) fn note_counters<E: Engine>(&mut self, engine: &mut E) {
         let (stable, sum) = (self.history.stable(), self.history.sum());
         let mut note = [0; 40];
         let words = [self.last_version, stable, sum, self.collected, self.digest.0];
@@ -87,6 +87,7 @@ impl Replica {
             to.copy_from_slice(&word.to_be_bytes());
         }
         engine.note(self.id(), b"c", Some(&note));
+        self.history.drop_summed(engine, self.partition.id);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::{Unit, World};
 use crate::actor::{Actor, ReadBy, keys};
+use crate::options::Faults;
 use crate::role::Role;
 use cluster::{Map, Match, NodeId, NodeReport, Partition};
 use std::collections::BTreeSet;
@@ -53,6 +54,7 @@ impl World {
         self.check_switches();
         self.check_replicas();
         self.check_totals();
+        self.check_equal(self.leader);
         self.wait_for_loads();
         self.count_epochs();
     }
@@ -341,6 +343,22 @@ impl World {
             }
         }
         for text in wrong {
+            self.history.violation(text);
+        }
+    }
+
+    /// Where disks keep what they have said to keep, members that have settled hold the same. What
+    /// comes of it if they do not is not seen otherwise: who is behind is made equal.
+    pub(super) fn check_equal(&mut self, controller: u16) {
+        let Faults { amnesia_percent, aged_percent, torn_percent, .. } = self.options.faults;
+        let master = self.controllers.get(usize::from(controller));
+        let machine = master.and_then(|master| master.machine.as_ref());
+        let unequal = machine.map_or(0, controller::Controller::unequal);
+        let forged = self.options.links.forged_chain_permille;
+        let harm = amnesia_percent + aged_percent + torn_percent + forged;
+        let is_sound = harm == 0 && self.options.rot == 0;
+        if is_sound && unequal > 0 {
+            let text = format!("{unequal} times a settled member held other than the rest");
             self.history.violation(text);
         }
     }

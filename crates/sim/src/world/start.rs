@@ -234,6 +234,7 @@ impl World {
                 self.crash_node(node, if may { harm } else { Harm::None });
             }
             Role::Controller(index) => {
+                self.check_equal(index);
                 if let Some(master) = self.controllers.get_mut(usize::from(index)) {
                     *master = Master::default();
                 }
