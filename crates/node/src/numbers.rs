@@ -38,9 +38,10 @@ impl Replica {
         header.object_version <= self.last_version
     }
 
-    /// Whether others may rightly know of versions that this member cannot know of.
+    /// Whether others may rightly know of versions that this member cannot know of: a joiner holds
+    /// what its tail does, and that may have come back with less than it had.
     fn may_lack_some(&self) -> bool {
-        !self.whole || self.base.is_some()
+        !self.whole || self.base.is_some() || self.is_joiner()
     }
 
     /// A version is not further ahead than all writes that may be pending could take it, and what
