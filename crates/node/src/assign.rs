@@ -35,7 +35,8 @@ impl<E: Engine> Node<E> {
         let mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
         self.seats.follow(&mut self.engine, (assignment, &mine), self.config.life);
-        self.hot.roaming.age(&mut self.engine, assignment.aged);
+        let installed = self.hot.revision();
+        self.hot.roaming.age(&mut self.engine, assignment.aged, installed);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         for keyspace in &assignment.keyspaces {
             self.engine.name_keyspace(keyspace.id, &keyspace.name);

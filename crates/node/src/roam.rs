@@ -111,10 +111,11 @@ impl Roaming {
     }
 
     /// The store is an older copy: it may have taken writes since that are not here. So it counts
-    /// as one that was given no order yet, once for each time that this is seen.
-    pub(crate) fn age<E: Engine>(&mut self, engine: &mut E, seen: u64) {
+    /// as one whose first order is the installed one, or, if none is, the next. This is so once for
+    /// each time that it is seen.
+    pub(crate) fn age<E: Engine>(&mut self, engine: &mut E, seen: u64, installed: u64) {
         if seen > self.aged {
-            (self.since, self.aged) = (0, seen);
+            (self.since, self.aged) = (installed, seen);
             self.note_orders(engine);
         }
     }
