@@ -33,6 +33,10 @@ impl Replica {
             _ => self.history.stable(),
         };
         self.base = seat.base.or(self.whole.then_some(certain));
+        if !self.is_joiner() {
+            // It is a member, and the store is from when it was being copied to.
+            self.base = self.base.or(Some(0));
+        }
         if self.is_demoted() {
             self.begin_again(ctx);
         } else if seat.epoch < self.partition.opened && ctx.plant != Some(Plant::KeepOldPending) {
