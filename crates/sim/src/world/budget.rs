@@ -55,9 +55,10 @@ impl World {
     pub(super) fn forget_the_healed(&mut self) {
         let Some(saved) = &self.saved else { return };
         // Its chains have been closed in a later life, and opened again.
-        self.aged.retain(|id, (ended, _)| {
+        self.aged.retain(|id, (before, _)| {
             let mut returned = saved.map.partitions.iter().flat_map(|it| &it.returned);
-            saved.lives.get(id) == Some(ended) || returned.any(|it| it.node == *id)
+            saved.lives.get(id).is_some_and(|life| before.contains(life))
+                || returned.any(|it| it.node == *id)
         });
     }
 

@@ -293,7 +293,11 @@ impl World {
             self.stats.disks_aged += 1;
             self.trips.forget(NodeId(node));
             let life = self.process(Role::Node(node)).life;
-            self.aged.entry(NodeId(node)).or_insert((life, harm));
+            // By which it is known: the map may not have heard of the last one.
+            let saved = self.saved.as_ref();
+            let known = saved.and_then(|saved| saved.lives.get(&NodeId(node)).copied());
+            let lives = known.into_iter().chain([life]).collect();
+            self.aged.entry(NodeId(node)).or_insert((lives, harm));
             self.note(format_args!("the disk of node {node} is {harm:?}"));
         }
     }
