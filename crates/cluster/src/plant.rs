@@ -153,10 +153,6 @@ pub enum Plant {
     ImpatientController,
     /// Controller: a node without its memory goes on in its chains as if it had it.
     TrustTheForgetful,
-    /// Node: what was pending in an earlier life still is, whatever was decided meanwhile.
-    KeepOldPending,
-    /// Node: a member that came back with less counts on what it was told as on what it holds.
-    ResumeTooHigh,
     /// Controller: members that came back are not compared with the others.
     OpenUncompared,
     /// Controller: a store that lacks the life that its node was known by passes for the newest.
@@ -178,7 +174,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 83] = [
+    pub const ALL: [Self; 81] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -252,8 +248,6 @@ impl Plant {
         Self::OpenUnsettled,
         Self::ImpatientController,
         Self::TrustTheForgetful,
-        Self::KeepOldPending,
-        Self::ResumeTooHigh,
         Self::OpenUncompared,
         Self::BelieveAnyPast,
         Self::BelieveAnyMap,

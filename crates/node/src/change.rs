@@ -28,18 +28,14 @@ impl Replica {
 
     /// Takes its place for the first time in this life, with what is on record of an earlier one.
     pub(crate) fn come_back<E: Engine>(&mut self, ctx: &mut Context<'_, E>, seat: &Seat) {
-        let certain = match ctx.plant {
-            Some(Plant::ResumeTooHigh) => self.last_version,
-            _ => self.history.stable(),
-        };
-        self.base = seat.base.or(self.whole.then_some(certain));
+        self.base = seat.base.or(self.whole.then(|| self.history.stable()));
         if !self.is_joiner() {
             // It is a member, and the store is from when it was being copied to.
             self.base = self.base.or(Some(0));
         }
         if self.is_demoted() {
             self.begin_again(ctx);
-        } else if seat.epoch < self.partition.opened && ctx.plant != Some(Plant::KeepOldPending) {
+        } else if seat.epoch < self.partition.opened {
             // It was open without this node: the versions of what is pending here may have been
             // given to other writes since. What was acknowledged the others have.
             let versions: Vec<u64> = self.pending.keys().copied().collect();

@@ -4,8 +4,9 @@
 //! What an earlier life has left in the store is gone through once, a bounded number of records at
 //! a time, in the order of a scan. What changes meanwhile behind the place that was come to changes
 //! the number; what lies ahead is counted when its turn comes. Until it is through, the number is
-//! not known. That way goes past parts of big values, too, of which this member has no list yet. When
-//! it is through, the digest is that of what was gone through: a store may have changed by itself.
+//! not known. That way goes past parts of big values, too, of which this member has no list yet.
+//! When it is through, the digest is that of what was gone through: a store may have changed by
+//! itself.
 
 use crate::big::manifest_in;
 use crate::digest::Digest;

@@ -99,8 +99,8 @@ pub(crate) struct World {
     old_maps: VecDeque<Saved>,
     /// What it held before it was lost or an older copy was put back, which somebody will notice.
     newest_map: Option<Saved>,
-    /// Nodes whose disks were harmed, the lives that they were known by, and how; until their chains have
-    /// gone on with or without them.
+    /// Nodes whose disks were harmed, the lives that they were known by, and how; until their
+    /// chains have gone on with or without them.
     aged: BTreeMap<NodeId, (Vec<Life>, Harm)>,
     leader: u16,
     /// Both keyspaces, once they exist.

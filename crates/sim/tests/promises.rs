@@ -85,7 +85,7 @@ fn profiles_do_what_they_are_for() {
             Profile::Calm => crashes == 0 && disturbances == 0,
             Profile::Network => disturbances > 0,
             Profile::Partitions | Profile::Pauses => disturbances > 100 && epochs > 20,
-            Profile::Crashes | Profile::Rot => crashes > 100 && epochs > 20,
+            Profile::Crashes => crashes > 100 && epochs > 20,
             Profile::Amnesia => disks_lost > 20 && epochs > 100,
             Profile::Membership => interventions > 50 && epochs > 100,
             Profile::Switches => crashes > 100,
