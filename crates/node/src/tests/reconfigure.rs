@@ -1,5 +1,6 @@
 //! Scripts of chains that change: close, settle, open; joiners; leases.
 
+use super::vacating::Noted;
 use super::*;
 use crate::engine::Engine as _;
 
@@ -279,4 +280,42 @@ fn a_commit_brings_what_it_was_computed_from() {
     assert_eq!(versions, [1, 2, 3], "in order, though only the last was heard of");
     chain.replies.clear();
     assert_eq!(chain.get(b"a").as_deref(), Some(&b"3"[..]));
+}
+
+/// Its versions may have been given to other writes since.
+#[test]
+fn what_was_pending_before_the_chain_went_on_without_a_node_is_dropped_when_it_comes_back() {
+    let mut chain = Chain::new(2);
+    let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: RATE };
+    let mut engine = Some(Noted::new());
+    let mut start = |chain: &Chain, put: bool| {
+        let mut node = Node::new(config, engine.take().unwrap(), chain.now);
+        node.install(chain.now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
+        node.renew(&Lease {
+            cluster: ClusterId(1),
+            life: Life(0),
+            revision: chain.map.revision,
+            from: chain.now,
+            duration_ms: 1 << 40,
+        });
+        if put {
+            let header = chain.stamped(Op::Put, b"b", 1);
+            let mut datagram = Vec::new();
+            let body = PutBody { expiry_ms: 0 }.to_bytes();
+            wire::emit(&mut datagram, &header, &[&body, b"b", b"never sent on"]);
+            node.handle_packet(chain.now, port(SWITCH), 0, &datagram);
+        }
+        node.flush().unwrap();
+        let pending = node.replicas[&PartitionId(1)].pending.len();
+        engine = Some(node.into_engine());
+        pending
+    };
+    assert_eq!(start(&chain, true), 1);
+    assert_eq!(start(&chain, false), 1, "the chain did not go on meanwhile");
+    for open in [false, true] {
+        chain.change(&[1], false, open);
+    }
+    chain.map.partitions[0].opened = chain.map.partitions[0].epoch;
+    chain.change(&[0, 1], false, false);
+    assert_eq!(start(&chain, false), 0, "the chain went on");
 }
