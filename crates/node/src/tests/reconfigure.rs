@@ -282,9 +282,10 @@ fn a_commit_brings_what_it_was_computed_from() {
     assert_eq!(chain.get(b"a").as_deref(), Some(&b"3"[..]));
 }
 
-/// Its versions may have been given to other writes since.
+/// An older copy of a store is put back. The versions of what is pending in it may have been given
+/// to other writes since.
 #[test]
-fn what_was_pending_before_the_chain_went_on_without_a_node_is_dropped_when_it_comes_back() {
+fn what_was_pending_before_the_chain_was_opened_again_is_dropped() {
     let mut chain = Chain::new(2);
     let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: RATE };
     let mut engine = Some(Noted::new());
@@ -313,7 +314,7 @@ fn what_was_pending_before_the_chain_went_on_without_a_node_is_dropped_when_it_c
     assert_eq!(start(&chain, true), 1);
     assert_eq!(start(&chain, false), 1, "the chain did not go on meanwhile");
     for open in [false, true] {
-        chain.change(&[1], false, open);
+        chain.change(&[0, 1], false, open);
     }
     chain.map.partitions[0].opened = chain.map.partitions[0].epoch;
     chain.change(&[0, 1], false, false);
