@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn who_takes_more_and_more_is_found() {
-        let found = complaints(&samples(|n| 100 + 3 * n, |_| 1_000));
+        let found = complaints(&samples(|n| 100 + 5 * n, |_| 1_000));
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("node-5 takes more and more bytes of memory"), "{found:?}");
     }
