@@ -27,8 +27,17 @@ impl Budget {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// Notes what a connection holds from now on.
+    /// Notes what a connection holds from now on. One that has been ended is as good as gone, though
+    /// it may not know that yet: else others would have to go for what it holds.
     pub(crate) fn note(&self, entry: &Entry, held: usize) {
+        self.count(entry, if entry.is_evicted() { 0 } else { held });
+        // It may have been ended meanwhile.
+        if held > 0 && entry.is_evicted() {
+            self.count(entry, 0);
+        }
+    }
+
+    fn count(&self, entry: &Entry, held: usize) {
         let before = entry.held.swap(held, Ordering::Relaxed);
         let counted = if entry.is_stranger() { held } else { 0 };
         let counted_before = entry.held_as_stranger.swap(counted, Ordering::Relaxed);
@@ -63,7 +72,6 @@ impl Budget {
                 break;
             }
             if over || entry.is_stranger() {
-                // It is as good as gone, so that no more are ended than it takes.
                 entry.evict();
                 self.note(&entry, 0);
                 evicted += 1;
@@ -98,6 +106,8 @@ mod tests {
         assert!(gone(1) && !gone(2), "of 60 and 63 the one that has gone longest");
         assert_eq!(budget.held(), 114 << 20);
         assert_eq!(budget.evict(&clients, 120 << 20), 0);
+        budget.note(&all[1], 60 << 20);
+        assert_eq!(budget.held(), 114 << 20, "it does not know yet that it is ended");
         budget.note(&all[2], 0);
         budget.note(&all[1], 0);
         assert_eq!(budget.held(), 51 << 20);

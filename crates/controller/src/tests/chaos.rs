@@ -322,7 +322,8 @@ impl Chaos {
                 let switch = self.world.config.switches[usize::from(map.active_switch)];
                 let plain = map.assignment(id, saved.stores[&id], switch);
                 let life = saved.lives.get(&id).copied();
-                assert_eq!(*assignment, Assignment { life, ..plain });
+                let aged = saved.aged.get(&id).copied().unwrap_or(0);
+                assert_eq!(*assignment, Assignment { life, aged, ..plain });
             }
             (to, Some(install)) => panic!("{install:?} for {to}"),
         }
