@@ -218,7 +218,7 @@ impl Home {
             ..Header::default()
         };
         let mut answer = Vec::new();
-        let fixed = self.expiry_ms.to_be_bytes();
+        let fixed = GetReplyBody { expiry_ms: self.expiry_ms, now_ms: 0 }.to_bytes();
         let found: [&[u8]; 2] = [&fixed, &self.value];
         wire::emit(&mut answer, &reply, if packet.op() == Op::Get { &found } else { &[] });
         answer

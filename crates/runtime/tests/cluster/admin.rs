@@ -29,13 +29,12 @@ const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 38] = [
+const NODE_METRICS: [Metric; 37] = [
     metric::NODE_ROOM,
     metric::NODE_MEMORY_BYTES,
     metric::NODE_UPLOAD_BYTES,
     metric::NODE_STORED_KEYS,
     metric::NODE_STORED_BYTES,
-    metric::NODE_LATENCY_SECONDS,
     metric::NODE_REQUESTS,
     metric::NODE_REPLIES,
     metric::NODE_DROPPED,
@@ -96,9 +95,10 @@ const CONTROLLER_METRICS: [Metric; 10] = [
     metric::CONTROLLER_HOT_KEYS,
 ];
 
-/// These have samples only while something is copied, or keys are hot, with a limit or a disk, or
-/// when replicas were compared.
-const COPY_METRICS: [Metric; 9] = [
+/// These have samples only once something was asked, while something is copied, or keys are hot,
+/// with a limit or a disk, or when replicas were compared.
+const COPY_METRICS: [Metric; 10] = [
+    metric::NODE_LATENCY_SECONDS,
     metric::NODE_MEMORY_MAX_BYTES,
     metric::NODE_DISK_FREE_BYTES,
     metric::NODE_DISK_FLOOR_BYTES,
