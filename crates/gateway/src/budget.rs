@@ -27,8 +27,8 @@ impl Budget {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// Notes what a connection holds from now on. One that has been ended is as good as gone, though
-    /// it may not know that yet: else others would have to go for what it holds.
+    /// Notes what a connection holds from now on. One that has been ended is as good as gone,
+    /// though it may not know that yet: else others would have to go for what it holds.
     pub(crate) fn note(&self, entry: &Entry, held: usize) {
         self.count(entry, if entry.is_evicted() { 0 } else { held });
         // It may have been ended meanwhile.
