@@ -20,7 +20,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
@@ -29,7 +29,7 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(failed)
@@ -50,7 +50,7 @@ impl Out {
     ///
     /// # Errors
     ///
-    /// As [`print`].
+    /// As [`print()`].
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         writeln!(self.0, "{text}").map_err(failed)
     }
@@ -59,7 +59,7 @@ impl Out {
     ///
     /// # Errors
     ///
-    /// As [`print`].
+    /// As [`print()`].
     pub(crate) fn end(mut self) -> Result<(), Failure> {
         self.0.flush().map_err(failed)
     }

@@ -2,7 +2,7 @@
 //!
 //! A pattern comes from a client, so what it can cost is bounded: it is read once, it has at most
 //! [`PATTERN_MAX`] bytes, a match takes at most as many steps as the product of the lengths, and
-//! many matches are made in slices ([`Sieve`]), so that a worker's other connections go on.
+//! many matches are made in slices (`Sieve`), so that a worker's other connections go on.
 
 use std::fmt;
 

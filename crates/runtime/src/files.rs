@@ -1,6 +1,6 @@
 //! Descriptors of this process: how many there may be, and whose they are.
 //!
-//! Whatever lets strangers in, such as the gateway, asks here how many are [left](left) for them.
+//! Whatever lets strangers in, such as the gateway, asks here how many are [left] for them.
 //! What the engine and the control plane may need is [reserved](Reserve) before, so that no number
 //! of connections keeps a node from its files.
 
