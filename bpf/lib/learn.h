@@ -48,6 +48,8 @@ static __always_inline bool kw_is_beyond(const struct kw_header *kw, const struc
 	const struct kw_trip *trip;
 	struct kw_own *own;
 
+	if (version > KW_VERSION_MAX)
+		goto doubted;
 	if (!hot->replicas || version <= *(const volatile __u64 *)&hot->floor)
 		return false;
 	key.keyhash = KW_U64(&kw->keyhash);
@@ -55,6 +57,7 @@ static __always_inline bool kw_is_beyond(const struct kw_header *kw, const struc
 	trip = bpf_map_lookup_elem(&trips, &key);
 	if (!trip || !kw_begun(trip) || version < *(const volatile __u64 *)&trip->next)
 		return false;
+doubted:
 	own = kw_own();
 	if (own)
 		own->totals.doubted++;

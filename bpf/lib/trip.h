@@ -268,7 +268,7 @@ static __always_inline void kw_begin(struct kw_trip *trip, __u64 leave)
 	__u64 last = leave + KW_TRIP_VERSIONS, moment;
 
 	/* One above the last is to be a version, too: RETURN's. */
-	if (kw_begun(trip) || last < leave || last >= ~0ULL - 1)
+	if (kw_begun(trip) || leave > KW_VERSION_MAX || last >= KW_VERSION_MAX)
 		return;
 	/* Whoever else comes here at the same time says the same version. */
 	__sync_lock_test_and_set(&trip->last, last);

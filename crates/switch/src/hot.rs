@@ -11,7 +11,10 @@
 //! apart once more.
 
 use crate::trip::Trip;
-use cluster::{HotEntry, HotOrder, InstallError, KeyspaceId, Life, Match, NodeId, Selection};
+use cluster::{
+    HotEntry, HotOrder, InstallError, KeyspaceId, Life, Match, NodeId, Selection,
+    is_plausible_version,
+};
 use hashbrown::HashTable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
@@ -187,6 +190,9 @@ impl Row {
     /// Whether a version is above all that there can be: on a trip this switch alone gives them
     /// out.
     pub(crate) fn is_beyond(&self, version: u64) -> bool {
+        if !is_plausible_version(version) {
+            return true;
+        }
         let impossible = |trip: &Arc<Trip>| !trip.may_have(version);
         version > self.entry.floor().0 && self.trip.as_ref().is_some_and(impossible)
     }

@@ -74,7 +74,7 @@ impl Trip {
 fn last_version(leave: u64) -> Option<u64> {
     // One above it is to be a version, too: RETURN's.
     let last = leave.checked_add(u64::try_from(wire::TRIP_VERSIONS).ok()?)?;
-    (last < u64::MAX - 1).then_some(last)
+    (last < wire::VERSION_MAX as u64).then_some(last)
 }
 
 #[cfg(test)]

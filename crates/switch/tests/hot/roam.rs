@@ -2,7 +2,7 @@
 
 use crate::rack::{
     KEYHASH, KEYSPACE, LIFE, NOTHING, Says, TAIL, at, copied, endpoint, get, get_at_home, lease,
-    mget, new, one, order, prove, reply, started, tables,
+    mget, new, one, order, prove, reply, started, tables, warm,
 };
 use cluster::{HotOrder, Plant, Selection, SwitchControl as _, Trip};
 use machine::{Instant, Outbox};
@@ -344,6 +344,35 @@ fn a_version_that_was_never_given_out_is_sent_on_and_not_believed() {
     assert_eq!((get(&mut pipeline, at(0)).floor, doubted(&pipeline)), (LEAVE + 1, 4));
 }
 
+/// One such reply would take the key away from all copies, for ever.
+#[test]
+fn a_version_that_cannot_be_captures_no_key() {
+    const MOST: u64 = wire::VERSION_MAX as u64;
+    for trip in [None, Some(2)] {
+        let mut pipeline = new(4, Selection::Random);
+        pipeline.install_hot(&order_on(2, trip, 4)).unwrap();
+        let ops = [Op::GetReply, Op::PutReply, Op::DelReply, Op::CasReply, Op::IncrReply];
+        let ops = ops.into_iter().chain([Op::HotCopied, Op::HotCover]);
+        let mut doubted = 0;
+        for (op, version) in
+            ops.flat_map(|op| [MOST + 1, u64::MAX - 1, u64::MAX].map(|it| (op, it)))
+        {
+            reply(&mut pipeline, at(0), Says { op, node: 3, version, newest: true, ..NOTHING });
+            doubted += 1;
+            assert_eq!(pipeline.counters_ref().doubted(), doubted, "{op:?} {version}");
+        }
+        for version in [MOST - 1, MOST, u64::MAX - (1 << 32), u64::MAX] {
+            answer(&mut pipeline, 1, Says { code: Code::Away, stay: 2, version, ..NOTHING });
+        }
+        warm(&mut pipeline, 4, 7);
+        let read = get(&mut pipeline, at(0));
+        assert_eq!((read.floor, pipeline.counters_ref().doubted()), (7, doubted));
+        if trip.is_some() {
+            assert_eq!(away(&mut pipeline, 1, 2), BEGUN, "none of those has begun it");
+        }
+    }
+}
+
 /// Numbers at their ends in whatever place, from whomever: none is reckoned with wrongly.
 #[test]
 fn no_number_in_any_place_of_any_packet_ends_a_switch() {
@@ -385,7 +414,8 @@ fn no_number_in_any_place_of_any_packet_ends_a_switch() {
         }
     }
     assert!(passed > 10_000, "{passed} passed");
-    get(&mut pipeline, at(2));
+    let read = get(&mut pipeline, at(2));
+    assert!(read.floor <= wire::VERSION_MAX as u64, "{}", read.floor);
 }
 
 #[test]

@@ -223,7 +223,8 @@ impl Hot {
         let of_read = matches!(op, "get_reply" | "hot_cover");
         let newest = header.hop_flags & hop_flag::NEWEST != 0;
         let begun = entry.trip.as_ref().and_then(|trip| trip.begun);
-        let beyond = version > entry.floor && begun.is_some_and(|(_, next)| version >= next);
+        let never_given = begun.is_some_and(|(_, next)| version >= next);
+        let beyond = version > entry.floor && never_given || version > 1 << 62;
         match op {
             "hot_copied" if version < entry.floor => {}
             "hot_copied" if beyond => return false,

@@ -124,7 +124,7 @@ impl Roam {
             return;
         }
         if trip.begun.is_none()
-            && header.object_version < u64::MAX - 1 - (1 << 32)
+            && header.object_version < (1 << 62) - (1 << 32)
             && self.moment & 0xffff != 0xffff
         {
             self.moment += 1;
