@@ -337,7 +337,7 @@ impl Replica {
 }
 
 /// Where a key lies, as headers say it.
-fn place(keyspace: &Keyspace, key: &[u8]) -> Header {
+pub(crate) fn place(keyspace: &Keyspace, key: &[u8]) -> Header {
     let match_value = keyspace.match_value(key).0;
     Header { match_value, keyhash: keyspace.keyhash(key), ..Header::default() }
 }

@@ -9,11 +9,12 @@
 //! What is written meanwhile reaches the joiner down the chain, so a piece may be older than what
 //! the joiner has, and then changes nothing.
 
+use crate::big::place;
 use crate::engine::{Engine, Record};
 use crate::replica::{Context, Replica};
 use crate::session::Outcome;
 use crate::trips::Trips;
-use cluster::{CopyProgress, Epoch, Plant};
+use cluster::{CopyProgress, Epoch, Match, Plant};
 use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -426,10 +427,11 @@ impl Replica {
     fn place_copied<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> Result<Header, DropReason> {
         let keyspace = ctx.directory.keyspace(self.partition.keyspace);
         let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
-        let match_value = keyspace.match_value(key);
-        let keyhash = keyspace.keyhash(key);
-        let at = Header { match_value: match_value.0, keyhash, ..Header::default() };
-        self.partition.holds(match_value).then_some(at).ok_or(DropReason::BadBody)
+        let at = place(keyspace, key);
+        self.partition
+            .holds(Match(at.match_value))
+            .then_some(at)
+            .ok_or(DropReason::BadBody)
     }
 }
 

@@ -29,6 +29,21 @@ pub struct KeyRef<'a> {
     pub key: &'a [u8],
 }
 
+impl<'a> KeyRef<'a> {
+    /// Where a key of this keyspace and partition lies.
+    #[must_use]
+    pub fn of(keyspace: &Keyspace, partition: PartitionId, key: &'a [u8]) -> Self {
+        Self {
+            keyspace: keyspace.id,
+            partition,
+            ordered: keyspace.is_ordered(),
+            match_value: keyspace.match_value(key),
+            keyhash: keyspace.keyhash(key),
+            key,
+        }
+    }
+}
+
 /// The committed state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {

@@ -12,7 +12,7 @@ use crate::big::manifest_in;
 use crate::digest::Digest;
 use crate::engine::{Engine, Interval, KeyRef, Record, Written};
 use crate::replica::{Context, Replica};
-use cluster::{Keyspace, Match, PartitionId, Volume};
+use cluster::{Match, Volume};
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
 use wire::{PartKey, RangeCountBody};
@@ -24,7 +24,7 @@ pub(crate) struct Totals {
     expiring: u64,
     /// Of keys and values.
     bytes: u64,
-    /// Of what was gone through.
+    /// Of what was gone through, until all is.
     digest: Digest,
     /// The place up to which, inclusive, what an earlier life has left is counted; `None`: all is.
     counted_to: Option<(Match, Vec<u8>)>,
@@ -77,7 +77,9 @@ impl Totals {
             return;
         }
         self.add(counts_as(at.key, Some(record)));
-        self.digest.change::<E>(at, written, record);
+        if self.counted_to.is_some() {
+            self.digest.change::<E>(at, written, record);
+        }
         let Some(Counted { expires, bytes }) = before else { return };
         // What a store made of itself was not counted.
         self.keys = self.keys.saturating_sub(1);
@@ -121,12 +123,12 @@ impl Replica {
                 reverse: false,
             };
             let (mut stopped_at, totals) = (None, &mut self.totals);
-            let (id, ordered) = (self.partition.id, self.ordered);
+            let id = self.partition.id;
             ctx.engine.scan(&interval, |key, record| {
                 *left -= 1;
                 let is_part = PartKey::parse(key).is_some();
                 if !is_part {
-                    totals.count::<E>(&key_ref(keyspace, (id, ordered), key), &record);
+                    totals.count::<E>(&KeyRef::of(keyspace, id, key), &record);
                 }
                 let stray = is_part && !record.tombstone;
                 if stray || *left == 0 {
@@ -151,21 +153,6 @@ impl Replica {
             }
             self.totals.counted_to = Some((at, key));
         }
-    }
-}
-
-fn key_ref<'a>(
-    keyspace: &Keyspace,
-    (partition, ordered): (PartitionId, bool),
-    key: &'a [u8],
-) -> KeyRef<'a> {
-    KeyRef {
-        keyspace: keyspace.id,
-        partition,
-        ordered,
-        match_value: keyspace.match_value(key),
-        keyhash: keyspace.keyhash(key),
-        key,
     }
 }
 

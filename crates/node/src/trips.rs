@@ -4,12 +4,13 @@
 //! Like marks they are changed by chain writes of the head, kept on record by every member and
 //! copied to a joiner. What becomes of a write that comes home depends on nothing else.
 
+use crate::big::place;
 use crate::engine::{Engine, Record};
 use crate::hot::Hot;
 use crate::notes::trips_name;
 use crate::replica::{Context, Replica, Write};
 use crate::session::IDLE_MAX;
-use cluster::{Life, Match, NodeId, Plant};
+use cluster::{Life, NodeId, Plant};
 use std::collections::BTreeMap;
 use wire::{
     Code, Effect, Header, LeaveBody, MOMENT_TRIPS_BITS, ReturnBody, TRIP_VERSIONS, TripOverBody,
@@ -382,8 +383,7 @@ impl Replica {
     /// What the switch knows a key by.
     pub(crate) fn place_of<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> Option<Header> {
         let keyspace = ctx.directory.keyspace(self.partition.keyspace)?;
-        let (Match(match_value), keyhash) = (keyspace.match_value(key), keyspace.keyhash(key));
-        Some(Header { match_value, keyhash, ..Header::default() })
+        Some(place(keyspace, key))
     }
 }
 

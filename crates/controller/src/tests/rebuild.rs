@@ -362,14 +362,12 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     for record in &mut records {
         record.assignment.as_mut().unwrap().copy_bytes_per_s = 0;
     }
-    let basis = Basis {
-        config: &config,
-        records: &records,
-        without: &without,
-        older: Some(&older),
-        planted: None,
+    let rebuilt = |older: &Saved| {
+        let (config, records, without) = (&config, &records, &without);
+        let basis = Basis { config, records, without, older: Some(older), planted: None };
+        rebuild(&basis, NOW).unwrap().saved
     };
-    let saved = rebuild(&basis, NOW).unwrap().saved;
+    let saved = rebuilt(&older);
     assert!(saved.map.revision > older.map.revision);
     assert_eq!((saved.next_keyspace, saved.next_partition, saved.lease_ms), (9, 90, 4_000));
     assert_eq!((&saved.departing, &saved.pins), (&older.departing, &older.pins));
@@ -377,14 +375,7 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     assert_eq!(saved.controls[&NodeId(3)], config.controls[&NodeId(3)], "as it is configured now");
     // One of another cluster says nothing, but its revisions may be known to somebody.
     older.map.cluster = ClusterId(5);
-    let basis = Basis {
-        config: &config,
-        records: &records,
-        without: &without,
-        older: Some(&older),
-        planted: None,
-    };
-    let saved = rebuild(&basis, NOW).unwrap().saved;
+    let saved = rebuilt(&older);
     assert!(saved.departing.is_empty() && saved.next_keyspace == 2);
     assert!(saved.map.revision > older.map.revision);
 }

@@ -4,7 +4,7 @@ use super::judge::{State, View};
 use crate::big::{has, manifest_in};
 use crate::engine::{Engine, Interval, KeyRef, Record};
 use crate::replica::{Context, Replica};
-use cluster::{Keyspace, Match, NodeId};
+use cluster::{Keyspace, NodeId};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use wire::{
@@ -151,7 +151,7 @@ impl Replica {
         key: &[u8],
         take: impl FnOnce(Option<Record<'_>>) -> T,
     ) -> T {
-        engine.read(&self.key_ref(&place_of(keyspace, key), key), take)
+        engine.read(&KeyRef::of(keyspace, self.id(), key), take)
     }
 
     /// The tail asks what this member holds, or lets it give another member what that should hold.
@@ -210,8 +210,7 @@ impl Replica {
         let Some(to) = to.filter(|_| ctx.leased && place != self.position()) else { return };
         let mut header = self.message_header(ctx, place, Op::ChainMend, 0);
         header.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
-        let at = place_of(keyspace, key);
-        let at = self.key_ref(&at, key);
+        let at = KeyRef::of(keyspace, self.id(), key);
         let (engine, out) = (&*ctx.engine, &mut *ctx.out);
         engine.read(&at, |record| {
             let state = record.as_ref().map(state_of);
@@ -246,15 +245,14 @@ impl Replica {
             *fixed;
         let wrong = state_from(wrong_state, wrong_version, wrong_expiry_ms, wrong_digest);
         let wrong = wrong.ok_or(DropReason::BadBody)?;
-        let at = place_of(keyspace, key);
-        let belongs = self.partition.holds(Match(at.match_value));
+        let at = KeyRef::of(keyspace, self.id(), key);
+        let belongs = self.partition.holds(at.match_value);
         if !belongs || fixed.version > self.last_version {
             return Err(DropReason::BadBody);
         }
         if self.look_at(ctx.engine, keyspace, key).state != wrong {
             return Ok(());
         }
-        let at: KeyRef<'_> = self.key_ref(&at, key);
         // Nobody knows whether what is replaced was counted: all keys are counted anew.
         self.begin_survey();
         let tombstone = match VerifyState::from_wire(fixed.state) {
@@ -275,12 +273,6 @@ impl Replica {
         self.spread_anew(ctx, key);
         Ok(())
     }
-}
-
-/// Match value and hash of a key.
-fn place_of(keyspace: &Keyspace, key: &[u8]) -> Header {
-    let (Match(match_value), keyhash) = (keyspace.match_value(key), keyspace.keyhash(key));
-    Header { match_value, keyhash, ..Header::default() }
 }
 
 fn numbers_of(state: Option<State>) -> (u8, u64, u64, u64) {
