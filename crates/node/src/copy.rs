@@ -428,10 +428,7 @@ impl Replica {
         let keyspace = ctx.directory.keyspace(self.partition.keyspace);
         let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
         let at = place(keyspace, key);
-        self.partition
-            .holds(Match(at.match_value))
-            .then_some(at)
-            .ok_or(DropReason::BadBody)
+        self.partition.holds(Match(at.match_value)).then_some(at).ok_or(DropReason::BadBody)
     }
 }
 
