@@ -25,8 +25,8 @@ use super::StoreError;
 use crate::disk::{Disk, DiskRoom, Need};
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
-use directory::{CACHE_BYTES, Directory, Trees};
-use fjall::{Database, Keyspace, PersistMode};
+use directory::{CACHE_BYTES, Directory, Memtables, Trees};
+use fjall::{AbstractTree as _, Database, Keyspace, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use std::cell::OnceCell;
@@ -41,6 +41,7 @@ use wire::big::time_of;
 pub struct FjallEngine {
     store_id: StoreId,
     policy: SyncPolicy,
+    memtables: Memtables,
     records: Tree,
     due: Tree,
     notes: Tree,
@@ -97,7 +98,16 @@ impl FjallEngine {
         fresh_id: StoreId,
         policy: SyncPolicy,
     ) -> Result<Self, StoreError> {
-        let directory = Directory::open(dir, shard, fresh_id)?;
+        Self::open_with(dir, shard, fresh_id, (policy, Memtables::USUAL))
+    }
+
+    fn open_with(
+        dir: &Path,
+        shard: ShardIdentity,
+        fresh_id: StoreId,
+        (policy, memtables): (SyncPolicy, Memtables),
+    ) -> Result<Self, StoreError> {
+        let directory = Directory::open(dir, shard, fresh_id, memtables)?;
         let Trees { database, records, due, notes, counts } = directory.open_trees(policy)?;
         let len = failure::caught(|| counts.get(LEN));
         let len = len.map_err(|why| StoreError::damaged(dir, why))?;
@@ -110,6 +120,7 @@ impl FjallEngine {
         Ok(Self {
             store_id: directory.store_id(),
             policy,
+            memtables,
             records: Tree::new(records),
             due: Tree::new(due),
             notes: Tree::new(notes),
@@ -209,7 +220,34 @@ impl FjallEngine {
         self.notes.move_changes(&mut batch);
         batch.insert(&self.counts, LEN, codec::encode_len(self.len));
         self.len_on_disk = self.len;
-        batch.commit()
+        batch.commit()?;
+        self.rotate()
+    }
+
+    /// After a batch: has what is full flushed to tables, and what keeps a sealed journal.
+    ///
+    /// fjall flushes what is full by itself, but asks its thread to with every batch until that has
+    /// come to it. The thread ends up waiting for room among its own errands, for ever, and neither
+    /// memory nor journals are bounded any more (fjall-rs/fjall#323). So nothing is ever full for
+    /// more than a batch. And what was hardly written keeps sealed journals for long.
+    fn rotate(&mut self) -> fjall::Result<()> {
+        let Memtables { records, small } = self.memtables;
+        let trees =
+            [(&mut self.records, records), (&mut self.due, small), (&mut self.notes, small)];
+        let flushes = |it: &Keyspace| it.sealed_memtable_count() > 0;
+        let is_kept = self.database.journal_count() > 1
+            && !flushes(&self.counts)
+            && !trees.iter().any(|(tree, _)| flushes(tree.on_disk()));
+        let is_full = |it: &Keyspace, most: u64| is_kept || it.tree.active_memtable().size() > most;
+        for (tree, most) in trees {
+            if is_full(tree.on_disk(), most) {
+                tree.rotate()?;
+            }
+        }
+        if is_full(&self.counts, small) {
+            self.counts.rotate_memtable()?;
+        }
+        Ok(())
     }
 
     fn remove_at(&mut self, at: &[u8], expiry_ms: u64) {
@@ -295,7 +333,8 @@ impl FjallEngine {
             self.records.remove_on_disk(at, &mut batch);
         }
         batch.insert(&self.counts, LEN, codec::encode_len(self.len_on_disk));
-        batch.commit()
+        batch.commit()?;
+        self.rotate()
     }
 
     /// Removes so many notes of a partition, and says how many if it has no more.

@@ -3,13 +3,15 @@
 //! The rule: the first fifth of a soak is for getting warm. Of what comes after, the most that a
 //! process takes in the second half may be at most a quarter above the most in the first half, and
 //! as much more as the data has grown, and some slack. A process that is killed begins anew; of
-//! each kind one is never killed, so that it grows old.
+//! each kind one is never killed, so that it grows old. What is on disk outlives them all, and is
+//! held against the data itself: some times as much, and what stores take whatever they hold.
 
-use super::room::Role;
+use super::room::{Role, shards};
 use nix::unistd::Pid;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What a process takes.
@@ -19,7 +21,7 @@ pub(crate) struct Figures {
     pub(crate) memory: u64,
     /// Descriptors.
     pub(crate) files: u64,
-    /// Bytes of its files.
+    /// Bytes that its files take of the disk, without the reserve.
     pub(crate) disk: u64,
 }
 
@@ -42,8 +44,23 @@ pub(super) struct Growth {
 const SAMPLES_MIN: usize = 4;
 
 /// What may come on top: of memory what allocators keep, and what a busy minute has more on its way
-/// than another; of disk the journals of a store (128 MiB) and tables that are being merged.
-const SLACK: Figures = Figures { memory: 32 << 20, files: 32, disk: 192 << 20 };
+/// than another.
+const MEMORY_SLACK: u64 = 32 << 20;
+const FILES_SLACK: u64 = 32;
+
+/// What a shard's store takes whatever it holds: a journal of 64 MB, another until what is in it is
+/// in tables, and tables of what was overwritten, until they are merged.
+const DISK_PER_SHARD: u64 = 160 << 20;
+
+/// What a controller's takes.
+const DISK_OF_MAP: u64 = 16 << 20;
+
+/// How many times the data a node may take on top: every node holds it once at most, and a merge
+/// writes it anew before the old goes.
+const DISK_PER_DATA: u64 = 3;
+
+/// The file that a node puts aside for a full disk: it is bounded by itself.
+const RESERVE: &str = "reserve";
 
 impl Figures {
     /// Those of a process that runs; `None` if it does not.
@@ -64,12 +81,17 @@ impl Figures {
     }
 }
 
-/// Bytes of all files below a directory. One that goes meanwhile counts nothing.
+/// What the system counts blocks of files in.
+const BLOCK: u64 = 512;
+
+/// Bytes that all files below a directory take: journals are made longer than what is in them. One
+/// that goes meanwhile counts nothing.
 fn below(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let size = |entry: fs::DirEntry| match entry.metadata() {
         Ok(about) if about.is_dir() => below(&entry.path()),
-        Ok(about) => about.len(),
+        Ok(_) if entry.file_name() == RESERVE => 0,
+        Ok(about) => about.blocks() * BLOCK,
         Err(_) => 0,
     };
     entries.flatten().map(size).sum()
@@ -109,17 +131,33 @@ pub(super) fn complaints(samples: &[Sample]) -> Vec<String> {
     let mut found = Vec::new();
     for (role, Growth { early, late }) in growth(samples) {
         let all = [
-            ("bytes of memory", early.memory, late.memory, SLACK.memory),
-            ("descriptors", early.files, late.files, SLACK.files),
-            ("bytes of disk", early.disk, late.disk, SLACK.disk),
+            ("bytes of memory", early.memory, late.memory, MEMORY_SLACK),
+            ("descriptors", early.files, late.files, FILES_SLACK),
         ];
         for (what, early, late, slack) in all {
             if late > allowed(early, slack) {
                 found.push(format!("{role} takes more and more {what}: {early}, then {late}"));
             }
         }
+        let (most, allowed) = (early.disk.max(late.disk), allowed_disk(role, after));
+        if most > allowed {
+            let data = format!("{after} bytes of data");
+            found
+                .push(format!("{role} takes {most} bytes of disk for {data}: more than {allowed}"));
+        }
     }
     found
+}
+
+/// What a process may take of the disk when the cluster holds so much data.
+fn allowed_disk(role: Role, data: u64) -> u64 {
+    match role {
+        Role::Node(id) => {
+            DISK_PER_SHARD * u64::from(shards(id)) + DISK_PER_DATA.saturating_mul(data)
+        }
+        Role::Controller(_) => DISK_OF_MAP,
+        Role::Switch(_) | Role::Gateway(_) => 0,
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +192,21 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_more_of_the_disk_than_his_data_explains_is_found() {
+        let with = |disk: u64, data: u64| {
+            let mut all = samples(|_| 100, |_| data);
+            let of = all.iter_mut().flat_map(|sample| sample.of.values_mut());
+            of.for_each(|figures| figures.disk = disk);
+            complaints(&all)
+        };
+        // Of two shards.
+        assert_eq!(with(300 << 20, 2 << 20), Vec::<String>::new());
+        let found = with(400 << 20, 2 << 20);
+        assert!(found[0].starts_with("node-5 takes 419430400 bytes of disk for"), "{found:?}");
+        assert_eq!(with(400 << 20, 40 << 20), Vec::<String>::new());
+    }
+
+    #[test]
     fn of_a_few_samples_nothing_is_said() {
         let all = samples(|n| 100 + 300 * n, |_| 1_000);
         assert!(complaints(&all[..8]).is_empty() && growth(&all[..8]).is_empty());
@@ -165,9 +218,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("inner")).unwrap();
         fs::write(dir.path().join("inner/file"), [0; 300]).unwrap();
+        fs::write(dir.path().join(RESERVE), [0; 9_000]).unwrap();
+        let sparse = fs::File::create(dir.path().join("sparse")).unwrap();
+        sparse.set_len(1 << 30).unwrap();
         let me = Figures::of(Pid::this(), Some(dir.path())).unwrap();
         assert!(me.memory > 1 << 20 && me.files > 2);
-        assert_eq!(me.disk, 300);
+        assert!((1..1 << 20).contains(&me.disk), "{me:?}");
+        assert!(me.disk < 9_000, "the reserve is left out: {me:?}");
         assert_eq!(Figures::of(Pid::from_raw(i32::MAX), None), None);
     }
 }

@@ -22,6 +22,11 @@ pub(super) const NODES: u8 = 5;
 /// What nodes may take of memory each; they are to stay well below.
 const MAX_MEMORY: &str = "512m";
 
+/// How many shards a node has.
+pub(super) fn shards(node: u8) -> u8 {
+    1 + node % 2
+}
+
 /// What a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
@@ -145,7 +150,7 @@ impl Room {
         ));
         for id in 1..=NODES {
             let (listen, admin) = (self.at(Role::Node(id), 7800), self.at(Role::Node(id), 7780));
-            let (data, shards) = (self.dir.join(Role::Node(id).to_string()), 1 + id % 2);
+            let (data, shards) = (self.dir.join(Role::Node(id).to_string()), shards(id));
             add(format_args!(
                 "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\nshards = \
                  {shards}\nengine = \"fjall\"\ndata = {data:?}\nmax_memory = \"{MAX_MEMORY}\"\n"

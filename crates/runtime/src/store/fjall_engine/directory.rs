@@ -36,14 +36,24 @@ pub(crate) const OPEN_FILES_MAX: usize = 48;
 /// compaction; a second thread would spin while the first compacts.
 const WORKER_THREADS: usize = 1;
 
-/// Bounds what is replayed at start (some seconds); no less than two of fjall's journals of 64 MiB.
-const JOURNALS_BYTES_MAX: u64 = 128 << 20;
+/// Journals are sealed when they are beyond 64 MB, which fjall lets nobody choose. This is the
+/// least that it allows all of them together, before it flushes what keeps the oldest; the engine
+/// does so sooner, in `rotate`.
+const JOURNALS_BYTES_MAX: u64 = 64 << 20;
 
-/// Memory per shard is at most five memtables of each tree: one that is written and four that wait.
-const RECORDS_MEMTABLE_BYTES: u64 = 16 << 20;
+/// How large memtables become before they are flushed. Memory per shard is at most five of each
+/// tree: one that is written and four that wait. What is replayed at start is at most the same, and
+/// a journal of 64 MB.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memtables {
+    pub(super) records: u64,
+    /// Of all others: notes are short and short-lived, due entries small.
+    pub(super) small: u64,
+}
 
-/// Notes are short and short-lived, due entries small.
-const SMALL_MEMTABLE_BYTES: u64 = 4 << 20;
+impl Memtables {
+    pub(super) const USUAL: Self = Self { records: 16 << 20, small: 4 << 20 };
+}
 
 const RECORDS: &str = "records";
 const DUE: &str = "due";
@@ -117,12 +127,13 @@ impl Directory {
         path: &Path,
         shard: ShardIdentity,
         fresh_id: StoreId,
+        memtables: Memtables,
     ) -> Result<Self, StoreError> {
         private::directory(path).map_err(|source| StoreError::io(path, source))?;
         let lock = lock(path)?;
         let store = path.join("store");
         if !store.try_exists().map_err(|source| StoreError::io(&store, source))? {
-            create(path, shard, fresh_id, RECORDS_MEMTABLE_BYTES)?;
+            create(path, shard, fresh_id, memtables)?;
         }
         let about = read_about(path)?;
         if about.shard != shard {
@@ -220,18 +231,18 @@ fn lock(path: &Path) -> Result<File, StoreError> {
 }
 
 /// Makes a whole, empty store, or leaves none.
-pub(super) fn create(
+fn create(
     path: &Path,
     shard: ShardIdentity,
     fresh_id: StoreId,
-    records_memtable_bytes: u64,
+    memtables: Memtables,
 ) -> Result<(), StoreError> {
     let unfinished = path.join("store.unfinished");
     let io = |source| StoreError::io(&unfinished, source);
     if unfinished.try_exists().map_err(io)? {
         std::fs::remove_dir_all(&unfinished).map_err(io)?;
     }
-    create_database(&unfinished.join("fjall"), records_memtable_bytes)
+    create_database(&unfinished.join("fjall"), memtables)
         .map_err(|error| store_error(path, error))?;
     let about = About { format: FORMAT, store: fresh_id, shard, checksum: None };
     let about = About { checksum: Some(about.sum()), ..about };
@@ -281,10 +292,10 @@ fn open_database(path: &Path) -> fjall::Result<Database> {
         .open()
 }
 
-fn create_database(path: &Path, records_memtable_bytes: u64) -> fjall::Result<()> {
+fn create_database(path: &Path, memtables: Memtables) -> fjall::Result<()> {
     let database = open_database(path)?;
-    let small = SMALL_MEMTABLE_BYTES.min(records_memtable_bytes);
-    let sizes = [(RECORDS, records_memtable_bytes), (DUE, small), (NOTES, small), (COUNTS, small)];
+    let Memtables { records, small } = memtables;
+    let sizes = [(RECORDS, records), (DUE, small), (NOTES, small), (COUNTS, small)];
     for (name, bytes) in sizes {
         database.keyspace(name, || KeyspaceCreateOptions::default().max_memtable_size(bytes))?;
     }

@@ -3,6 +3,7 @@
 mod clear;
 mod crash;
 mod damage;
+mod space;
 
 use super::*;
 use cluster::NodeId;
@@ -14,6 +15,12 @@ const SHARD: ShardIdentity = ShardIdentity { node: NodeId(3), shard: 1, shards: 
 
 fn open(dir: &Path) -> FjallEngine {
     FjallEngine::open(dir, SHARD, StoreId(7), SyncPolicy::Never).unwrap()
+}
+
+/// With memtables that are soon full.
+fn open_small(dir: &Path, bytes: u64, policy: SyncPolicy) -> FjallEngine {
+    let memtables = Memtables { records: bytes, small: bytes };
+    FjallEngine::open_with(dir, SHARD, StoreId(7), (policy, memtables)).unwrap()
 }
 
 fn refusal(dir: &Path, shard: ShardIdentity) -> StoreError {
@@ -62,8 +69,7 @@ proptest! {
 #[test]
 fn does_what_every_engine_must_while_memtables_are_flushed() {
     let dir = tempfile::tempdir().unwrap();
-    directory::create(dir.path(), SHARD, StoreId(7), 16 << 10).unwrap();
-    let mut engine = open(dir.path());
+    let mut engine = open_small(dir.path(), 16 << 10, SyncPolicy::Never);
     let mut model = Model::new(Notes::Kept);
     let steps = steps(1, 4_000);
     for batch in steps.chunks(40) {

@@ -18,11 +18,15 @@ pub(super) struct Tree {
     on_disk: Keyspace,
     /// `None` is a key removed.
     changed: BTreeMap<Slice, Option<Slice>>,
+    /// A key that was removed since the last rotation, and is not there.
+    removed: Option<Slice>,
+    /// The same of the rotation before, until the next batch.
+    removed_again: Option<Slice>,
 }
 
 impl Tree {
     pub(super) fn new(on_disk: Keyspace) -> Self {
-        Self { on_disk, changed: BTreeMap::new() }
+        Self { on_disk, changed: BTreeMap::new(), removed: None, removed_again: None }
     }
 
     pub(super) fn get(&self, key: &[u8]) -> fjall::Result<Option<Slice>> {
@@ -55,8 +59,21 @@ impl Tree {
     }
 
     /// Makes the batch remove what is on disk under a key that is not changed.
-    pub(super) fn remove_on_disk(&self, key: Vec<u8>, batch: &mut OwnedWriteBatch) {
-        batch.remove(&self.on_disk, key);
+    pub(super) fn remove_on_disk(&mut self, key: Vec<u8>, batch: &mut OwnedWriteBatch) {
+        self.add_to(batch, [(key.into(), None)]);
+    }
+
+    /// Has what batches have written go to tables, if there is any of it.
+    ///
+    /// fjall moves a table whose keys lie apart from those of all others to the last level as it
+    /// is, with the marks of all that was removed, and never looks at it again. So what is written
+    /// next says once more that a key of these is removed: tables that hold such marks touch the
+    /// next, and are merged with it.
+    pub(super) fn rotate(&mut self) -> fjall::Result<()> {
+        if self.on_disk.rotate_memtable()? {
+            self.removed_again = self.removed.take();
+        }
+        Ok(())
     }
 
     /// Visits entries in order of their keys (or the reverse) until told to break.
@@ -79,6 +96,11 @@ impl Tree {
         }
     }
 
+    /// Where the batches take it.
+    pub(super) fn on_disk(&self) -> &Keyspace {
+        &self.on_disk
+    }
+
     /// How many files hold it.
     #[cfg(test)]
     pub(super) fn table_count(&self) -> usize {
@@ -87,7 +109,10 @@ impl Tree {
 
     /// Makes all changes part of the batch, which is then the only one to know of them.
     pub(super) fn move_changes(&mut self, batch: &mut OwnedWriteBatch) {
-        let changed = std::mem::take(&mut self.changed);
+        let mut changed = std::mem::take(&mut self.changed);
+        if let Some(key) = self.removed_again.take() {
+            changed.entry(key).or_insert(None);
+        }
         self.add_to(batch, changed);
     }
 
@@ -104,14 +129,22 @@ impl Tree {
     }
 
     fn add_to(
-        &self,
+        &mut self,
         batch: &mut OwnedWriteBatch,
         changes: impl IntoIterator<Item = (Slice, Option<Slice>)>,
     ) {
         for (key, value) in changes {
             match value {
-                Some(value) => batch.insert(&self.on_disk, key, value),
-                None => batch.remove(&self.on_disk, key),
+                Some(value) => {
+                    for gone in [&mut self.removed, &mut self.removed_again] {
+                        gone.take_if(|it| *it == key);
+                    }
+                    batch.insert(&self.on_disk, key, value);
+                }
+                None => {
+                    self.removed = Some(key.clone());
+                    batch.remove(&self.on_disk, key);
+                }
             }
         }
     }

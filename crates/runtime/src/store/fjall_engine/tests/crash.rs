@@ -1,15 +1,17 @@
 //! Crashes: a copy of the directory, a killed process, a torn journal.
 
-use super::{SHARD, open, refusal, steps};
+use super::{SHARD, open, open_small, refusal, steps};
 use crate::store::StoreError;
-use crate::store::fjall_engine::{FjallEngine, SyncPolicy, directory};
-use cluster::StoreId;
+use crate::store::fjall_engine::SyncPolicy;
 use node::engine::Engine;
 use node::engine::conformance::{Draw, Model, Notes, Step};
 use proptest::prelude::*;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Memtables so small that kills also meet flushes and compactions.
+const SMALL: u64 = 32 << 10;
 
 /// Copies a store, without the zeros that fjall reserves at the end of its journals.
 pub(super) fn copy(from: &Path, to: &Path) {
@@ -82,8 +84,7 @@ fn what_was_synced_survives_a_kill_and_what_was_not_is_there_whole_or_not_at_all
     }
     const ROUNDS: u64 = 24;
     let dir = tempfile::tempdir().unwrap();
-    // Small enough that kills also meet flushes and compactions.
-    directory::create(dir.path(), SHARD, StoreId(7), 32 << 10).unwrap();
+    drop(open_small(dir.path(), SMALL, SyncPolicy::Never));
     let mut rng = machine::Rng::new(20);
     let (mut model, mut touched, mut next) = (Model::new(Notes::Kept), Vec::new(), 0);
     let mut whole_unacknowledged = 0;
@@ -142,7 +143,7 @@ fn run_and_kill(dir: &Path, from: u64, wait_for: u64, spins: u64) -> u64 {
 }
 
 fn write_until_killed(dir: &Path, from: u64) -> ! {
-    let mut engine = FjallEngine::open(dir, SHARD, StoreId(8), SyncPolicy::Always).unwrap();
+    let mut engine = open_small(dir, SMALL, SyncPolicy::Always);
     let mut model = Model::new(Notes::Kept);
     (0..from).flat_map(batch).for_each(|step| model.apply(&step));
     for index in from.. {

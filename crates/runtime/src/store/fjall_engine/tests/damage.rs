@@ -3,8 +3,8 @@
 //! some commit. It never shows anything else, and nothing panics or aborts.
 
 use super::crash::{copy, used};
-use super::{SHARD, steps};
-use crate::store::fjall_engine::{FjallEngine, SyncPolicy, directory};
+use super::{SHARD, open_small, steps};
+use crate::store::fjall_engine::{FjallEngine, SyncPolicy};
 use cluster::StoreId;
 use machine::Rng;
 use node::engine::Engine;
@@ -92,8 +92,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 
 /// A store with tables, several manifests and a journal, and what was in it after each sync.
 fn make(dir: &Path) -> (Vec<Model>, Vec<Step>) {
-    directory::create(dir, SHARD, StoreId(7), 16 << 10).unwrap();
-    let mut engine = FjallEngine::open(dir, SHARD, StoreId(7), SyncPolicy::Always).unwrap();
+    let mut engine = open_small(dir, 16 << 10, SyncPolicy::Always);
     let (mut model, mut states, mut touched) = (Model::new(Notes::Kept), Vec::new(), Vec::new());
     for index in 0..60 {
         let steps = steps(1_000 + index, 30);
