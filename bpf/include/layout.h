@@ -73,6 +73,7 @@
 #define KW_TRIP_PRESENT_LEN	25
 #define KW_COPY_RECORD_LEN	21
 #define KW_COPY_SESSION_LEN	43
+#define KW_COPY_ENDED_LEN	17
 #define KW_COPY_END_LEN	33
 #define KW_CHAIN_VERIFY_LEN	29
 #define KW_CHAIN_VERIFIED_LEN	63
@@ -95,6 +96,7 @@ enum kw_op {
 	KW_OP_RANGE = 0x07,
 	KW_OP_DESCRIBE = 0x08,
 	KW_OP_BATCH = 0x09,
+	KW_OP_GOODBYE = 0x0a,
 	KW_OP_CHAIN_WRITE = 0x40,
 	KW_OP_CHAIN_ACK = 0x41,
 	KW_OP_CHAIN_COMMIT = 0x42,
@@ -110,6 +112,7 @@ enum kw_op {
 	KW_OP_CHAIN_VERIFY = 0x4c,
 	KW_OP_CHAIN_VERIFIED = 0x4d,
 	KW_OP_CHAIN_MEND = 0x4e,
+	KW_OP_CHAIN_GOODBYE = 0x4f,
 	KW_OP_GET_REPLY = 0x81,
 	KW_OP_PUT_REPLY = 0x82,
 	KW_OP_DEL_REPLY = 0x83,
@@ -133,6 +136,7 @@ enum kw_op {
 	case 0x07: \
 	case 0x08: \
 	case 0x09: \
+	case 0x0a: \
 	case 0x40: \
 	case 0x41: \
 	case 0x42: \
@@ -148,6 +152,7 @@ enum kw_op {
 	case 0x4c: \
 	case 0x4d: \
 	case 0x4e: \
+	case 0x4f: \
 	case 0x81: \
 	case 0x82: \
 	case 0x83: \

@@ -358,6 +358,7 @@ static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet
 	case KW_OP_CAS:
 	case KW_OP_INCR:
 	case KW_OP_BATCH:
+	case KW_OP_GOODBYE:
 		return kw_single(p, own, way, kw_may_roam(p, (void *)(long)ctx->data_end), ifindex);
 	case KW_OP_DESCRIBE:
 		return kw_describe(p, own, ifindex);

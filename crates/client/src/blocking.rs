@@ -23,7 +23,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A client of one cluster. Clones share its socket and its thread, which ends with the last one.
+/// A client of one cluster. Clones share its socket and its thread, which ends with the last one:
+/// it tells the cluster so, and waits for nothing.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -296,6 +297,8 @@ impl Io {
         loop {
             let received = self.port.receive(&mut self.driver);
             if !self.take_commands() {
+                self.driver.say_goodbye();
+                self.port.transmit(&mut self.driver);
                 return;
             }
             self.port.transmit(&mut self.driver);

@@ -247,6 +247,12 @@ impl Driver {
         any
     }
 
+    /// Nobody has the client any more.
+    pub(crate) fn say_goodbye(&mut self) {
+        self.deliver();
+        self.machine.say_goodbye(self.now());
+    }
+
     /// How long nothing needs to happen unless something arrives; `None` for ever.
     pub(crate) fn idle_time(&self) -> Option<Duration> {
         self.machine.poll_timeout().map(|at| at.since(self.now()))

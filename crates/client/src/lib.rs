@@ -62,6 +62,7 @@ mod coordinator;
 mod counters;
 mod encode;
 mod face;
+mod goodbye;
 mod interval;
 mod machine;
 mod many;

@@ -7,6 +7,7 @@
 
 use crate::config::ClientConfig;
 use crate::counters::Counters;
+use crate::goodbye::Homes;
 use crate::interval::Interval;
 use crate::many::Many;
 use crate::pace::{Pacer, Path, Way};
@@ -39,6 +40,7 @@ pub struct Client {
     pub(crate) counters: Counters,
     pub(crate) plant: Option<Plant>,
     next_ticket: u64,
+    pub(crate) homes: Homes,
     /// The latest moment of a switch that any reply has told.
     pub(crate) told: u64,
     /// Requests whose outcome has not been polled.
@@ -79,6 +81,7 @@ impl Client {
             counters: Counters::default(),
             plant: None,
             next_ticket: 0,
+            homes: Homes::default(),
             told: 0,
             open: 0,
             buffers: Vec::new(),

@@ -39,6 +39,9 @@ impl Client {
         if is_plausible_revision(now, header.told() >> MOMENT_TRIPS_BITS) {
             self.told = self.told.max(header.told());
         }
+        if let Some(pending) = self.window.get(seq) {
+            self.homes.note(pending.op, header);
+        }
         match body {
             Body::Refusal(Code::StoreRefuses) => {
                 self.take_store_refuses(now, seq, header, packet.payload())
@@ -65,6 +68,7 @@ impl Client {
             | Body::Range { .. }
             | Body::Describe { .. }
             | Body::Batch(_)
+            | Body::Goodbye
             | Body::ChainWrite { .. }
             | Body::ChainAck
             | Body::ChainCommit
@@ -72,6 +76,7 @@ impl Client {
             | Body::ChainExpire { .. }
             | Body::ChainCopy(_)
             | Body::ChainCopied
+            | Body::ChainGoodbye
             | Body::ChainVerify { .. }
             | Body::ChainVerified { .. }
             | Body::ChainMend { .. }

@@ -9,6 +9,7 @@ use cluster::{Keyspace, KeyspaceKind};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Bound;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::{Body, Code, Entry, Header, Op, Packet};
@@ -16,6 +17,8 @@ use wire::{Body, Code, Entry, Header, Op, Packet};
 /// A whole cluster in one thread. It loses every seventh request and answers every fifth twice.
 struct Service {
     address: SocketAddr,
+    /// Goodbyes that it has heard.
+    goodbyes: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -26,12 +29,17 @@ impl Service {
     fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
         let address = socket.local_addr().expect("it is bound");
+        let (heard, goodbyes) = channel();
         let thread = std::thread::spawn(move || {
             let (mut store, mut version) = (Store::new(), 0);
             let mut buffer = [0; wire::DATAGRAM_MAX];
             for number in 1u64.. {
                 let (len, from) = socket.recv_from(&mut buffer).expect("loopback stays up");
                 let Some(datagram) = buffer.get(..len).filter(|it| !it.is_empty()) else { return };
+                if Packet::parse(datagram).is_ok_and(|it| it.op() == Op::Goodbye) {
+                    heard.send(()).expect("the service outlives its thread");
+                    continue;
+                }
                 if number.is_multiple_of(7) {
                     continue;
                 }
@@ -41,7 +49,12 @@ impl Service {
                 }
             }
         });
-        Self { address, thread: Some(thread) }
+        Self { address, goodbyes, thread: Some(thread) }
+    }
+
+    /// Waits until a client has said goodbye.
+    fn wait_for_goodbye(&self) {
+        self.goodbyes.recv_timeout(Duration::from_secs(20)).expect("it is said");
     }
 }
 
@@ -382,6 +395,29 @@ fn the_task_of_an_async_client_ends_with_its_last_clone() {
         }
         assert_eq!(tasks(), 0);
     });
+}
+
+#[test]
+fn who_has_written_says_goodbye_with_the_last_clone_and_waits_for_nothing() {
+    let service = Service::start();
+    let blocking = client::blocking::Client::connect(service.address, Options::default()).unwrap();
+    let users = blocking.keyspace("users").unwrap();
+    assert!(users.incr(b"n", 1).is_done());
+    drop(blocking);
+    assert!(service.goodbyes.try_recv().is_err(), "the keyspace is a clone");
+    drop(users);
+    service.wait_for_goodbye();
+    block_on(async {
+        let options = Options::default();
+        let client = client::asynchronous::Client::connect(service.address, options).await.unwrap();
+        let users = client.keyspace("users").await.unwrap();
+        assert!(users.incr(b"n", 1).await.is_done());
+        drop((client, users));
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+    });
+    service.wait_for_goodbye();
 }
 
 #[test]

@@ -123,3 +123,46 @@ fn a_write_that_no_node_had_room_for_ends_as_overloaded() {
     assert!(script.now.since(begun) >= Duration::from_secs(5));
     assert!(outcome.into_result().unwrap_err().to_string().contains("overloaded"));
 }
+
+/// Where goodbyes are sent to: keyspace and match value of each.
+fn goodbyes(client: &mut Client) -> Vec<(u16, u128)> {
+    let mut all = Vec::new();
+    while let Some(datagram) = client.poll_transmit() {
+        let packet = Packet::parse(datagram.payload).expect("clients send sound packets");
+        let header = Header::read(packet.header());
+        assert_eq!((packet.op(), packet.body()), (Op::Goodbye, Ok(Body::Goodbye)));
+        assert_eq!((header.client, datagram.to), (77, SERVICE));
+        all.push((header.keyspace, header.match_value));
+    }
+    all
+}
+
+#[test]
+fn a_client_that_ends_says_so_where_it_has_written() {
+    let mut script = Script::new();
+    let mut at = Vec::new();
+    for partition in [3, 4, 3] {
+        let (asked, _) = script.start();
+        at.push((asked.keyspace, asked.match_value));
+        script.answer(&Header { partition, ..asked }, Code::Ok, 5);
+        assert!(matches!(script.outcome(), Some(Outcome::Done(_))));
+    }
+    script.client.say_goodbye(script.now);
+    assert_eq!(goodbyes(&mut script.client), at[1..], "once in each partition");
+}
+
+#[test]
+fn a_client_that_has_nothing_there_or_something_on_its_way_says_nothing() {
+    let mut script = Script::new();
+    script.client.say_goodbye(script.now);
+    let (asked, _) = script.start();
+    script.answer(&asked, Code::Overloaded, 0);
+    script.client.say_goodbye(script.now);
+    assert_eq!(goodbyes(&mut script.client), []);
+    script.answer(&asked, Code::Ok, 5);
+    script.client.say_goodbye(script.now);
+    assert_eq!(goodbyes(&mut script.client), [], "nobody has taken the outcome");
+    assert!(script.outcome().is_some());
+    script.client.say_goodbye(script.now);
+    assert_eq!(goodbyes(&mut script.client), [(asked.keyspace, asked.match_value)]);
+}

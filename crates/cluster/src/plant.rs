@@ -39,6 +39,8 @@ pub enum Plant {
     ForgetUnmarked,
     /// Node: clients are forgotten to make room as soon as they were answered.
     ForgetYoung,
+    /// Node: of a client that says goodbye nothing is kept, not even that its requests have ended.
+    GoodbyeForgetsFloor,
     /// Node: numbers of other members are taken as they come.
     BelieveNumbers,
     /// Node: sessions are not copied to a joiner.
@@ -174,7 +176,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every planted bug.
-    pub const ALL: [Self; 81] = [
+    pub const ALL: [Self; 82] = [
         Self::ForgetRequests,
         Self::RetryElsewhere,
         Self::IgnoreBase,
@@ -191,6 +193,7 @@ impl Plant {
         Self::DropPending,
         Self::ForgetUnmarked,
         Self::ForgetYoung,
+        Self::GoodbyeForgetsFloor,
         Self::BelieveNumbers,
         Self::DropSessions,
         Self::CopyOverwrites,

@@ -216,7 +216,7 @@ mod tests {
             Op::ALL.into_iter().filter(|op| work(*op) == Some(of)).collect()
         };
         let mut requests = vec![Op::Get, Op::Put, Op::Del, Op::Cas, Op::Incr, Op::Mget, Op::Range];
-        requests.extend([Op::Describe, Op::Batch]);
+        requests.extend([Op::Describe, Op::Batch, Op::Goodbye]);
         assert_eq!(all(Work::Request), requests);
         assert_eq!(all(Work::Chain), [Op::ChainWrite, Op::HotCopy]);
         assert_eq!(Work::of(b"no packet"), None);

@@ -37,7 +37,9 @@ impl Replica {
             Body::ChainVerify { .. } => self.partition.tail(),
             Body::ChainVerified { .. } if self.is_tail() => self.member_named(header.node),
             Body::ChainMend { .. } => self.member_named(header.node),
-            Body::ChainStable { .. } if !self.is_head() => self.partition.head(),
+            Body::ChainStable { .. } | Body::ChainGoodbye if !self.is_head() => {
+                self.partition.head()
+            }
             Body::ChainExpire { key } if self.is_head() && PartKey::parse(key).is_some() => {
                 let id = NodeId(header.node);
                 self.partition.chain.contains(&id).then_some(id)
@@ -75,6 +77,7 @@ impl Replica {
             // The node that compares goes on with it.
             Body::ChainVerified { .. } => Ok(()),
             Body::ChainMend { ref fixed, key, value } => self.handle_mend(ctx, fixed, key, value),
+            Body::ChainGoodbye => self.take_goodbye(ctx, header.client),
             Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
             Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
             Body::ChainStable { history } => {

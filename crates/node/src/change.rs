@@ -6,7 +6,6 @@
 
 use crate::engine::Engine;
 use crate::history::History;
-use crate::notes::session_name;
 use crate::replica::{Context, Replica};
 use crate::room::Behind;
 use crate::seats::Seat;
@@ -171,9 +170,7 @@ impl Replica {
         } else {
             self.settle(ctx);
         }
-        for (client, seq) in self.sessions.end_idle(ctx.now) {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
-        }
+        self.end_silent(ctx);
         self.forget_unmarked(ctx);
         self.forget_trips(ctx);
         self.tell_ends(ctx);

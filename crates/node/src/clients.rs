@@ -6,13 +6,14 @@
 //! forgotten. A write is taken only if an outcome of it would be known. Whoever was told a version
 //! and then sent a write can prove that: its outcome is above it.
 
+use crate::ended::ENDED_PER_SESSION_MAX;
 use crate::engine::Engine;
-use crate::notes::{FORGOTTEN_NAME, session_name};
+use crate::notes::{FORGOTTEN_NAME, ended_name, session_name};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, refuse_session};
 use crate::session::{Outcome, Standing};
 use cluster::Plant;
-use wire::{Code, CopyEndBody, Header, Op, SinceBody};
+use wire::{Code, CopyEndBody, CopyEndedBody, CopySessionBody, DropReason, Header, Op, SinceBody};
 
 impl Replica {
     /// Whether an outcome of this write, had it been taken before, would be known. If that is not
@@ -102,6 +103,11 @@ impl Replica {
         outcome: Outcome,
     ) {
         let (client, seq) = request;
+        if self.sessions.ended.holds(client) {
+            // It was pending when its client said goodbye.
+            self.note_ended(ctx, client, version);
+            return;
+        }
         let ended = self.sessions.record(ctx.now, request, floor, version, outcome);
         let note = outcome.to_note(floor);
         ctx.engine.note(self.id(), &session_name(client, seq), Some(&note));
@@ -111,6 +117,94 @@ impl Replica {
         // The head has made room, but each member forgets by itself.
         if self.sessions.len() > ctx.sessions_max {
             self.forget_clients(ctx);
+        }
+    }
+
+    /// A client has said goodbye to the head, which says so to the others. That all of its requests
+    /// have ended was true when it was said and stays so, whatever comes before or after: it needs
+    /// no place in the order of writes, and who does not hear it keeps a session for some time.
+    pub(crate) fn hear_goodbye<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) {
+        if !self.end_client(ctx, client) || !ctx.leased {
+            return;
+        }
+        for (place, member) in self.partition.chain.iter().enumerate().skip(1) {
+            let Some(to) = ctx.directory.endpoint(*member, self.id()) else { continue };
+            let header = self.message_header(ctx, place, Op::ChainGoodbye, 0);
+            ctx.out.push(to, |out| {
+                wire::emit(out, &Header { client, ..header }, &[]);
+            });
+        }
+    }
+
+    /// The head has been told goodbye.
+    pub(crate) fn take_goodbye<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        client: u64,
+    ) -> Result<(), DropReason> {
+        self.end_client(ctx, client);
+        Ok(())
+    }
+
+    /// Keeps of a client's session only that it has ended; says whether there was one.
+    fn end_client<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) -> bool {
+        let ends = self.sessions.has(client);
+        if ends && self.makes_room_for_ended(ctx) {
+            let ended = self.sessions.end(ctx.now, client, ctx.plant);
+            let (newest, gone) = ended.unwrap_or_default();
+            for (client, seq) in gone {
+                ctx.engine.note(self.id(), &session_name(client, seq), None);
+            }
+            if self.sessions.ended.holds(client) {
+                self.note_ended(ctx, client, newest);
+            }
+        }
+        ends || self.sessions.ended.holds(client)
+    }
+
+    /// Whether there is room for one more client that has said goodbye. Who said it first is
+    /// forgotten like any client.
+    fn makes_room_for_ended<E: Engine>(&mut self, ctx: &mut Context<'_, E>) -> bool {
+        while self.sessions.ended.len() >= ENDED_PER_SESSION_MAX * ctx.sessions_max {
+            let by_request = &self.by_request;
+            let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
+            let stable = self.history.stable();
+            let Some(gone) = self.sessions.forget_ended(stable, busy, ctx.plant) else {
+                return false;
+            };
+            ctx.counters.sessions_forgotten += 1;
+            ctx.engine.note(self.id(), &ended_name(gone), None);
+            self.note_forgotten(ctx);
+        }
+        true
+    }
+
+    /// Keeps on record that a client has said goodbye, and that it has a write of this version.
+    fn note_ended<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64, version: u64) {
+        let newest = self.sessions.ended.note(ctx.now, client, version);
+        ctx.engine.note(self.id(), &ended_name(client), Some(&newest.to_be_bytes()));
+    }
+
+    /// A joiner is sent a client that has said goodbye to the chain: as many as its tail holds.
+    pub(crate) fn take_ended<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        ended: &CopyEndedBody,
+    ) {
+        let gone = self.sessions.end(ctx.now, ended.client, None);
+        for (client, seq) in gone.map(|(_, gone)| gone).unwrap_or_default() {
+            ctx.engine.note(self.id(), &session_name(client, seq), None);
+        }
+        self.note_ended(ctx, ended.client, ended.newest);
+    }
+
+    /// Forgets what nobody asks about any more: nothing of it is on its way.
+    pub(crate) fn end_silent<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        for (client, seq) in self.sessions.end_idle(ctx.now) {
+            ctx.engine.note(self.id(), &session_name(client, seq), None);
+        }
+        while let Some(client) = self.sessions.end_ended(ctx.now) {
+            ctx.engine.note(self.id(), &ended_name(client), None);
         }
     }
 
@@ -125,5 +219,31 @@ impl Replica {
         if end.forgotten > 0 {
             self.note_forgotten(ctx);
         }
+    }
+}
+
+impl Outcome {
+    /// As a joiner is sent it.
+    pub(crate) fn to_copy(self, client: u64, seq: u64, floor: u64) -> CopySessionBody {
+        CopySessionBody {
+            kind: 0,
+            origin: self.origin as u8,
+            code: self.code as u8,
+            client,
+            seq,
+            floor,
+            version: self.version,
+            result: self.result,
+        }
+    }
+
+    /// What a joiner was sent; `None` if it is no outcome.
+    pub(crate) fn from_copy(body: &CopySessionBody) -> Option<Self> {
+        Some(Self {
+            origin: Op::from_wire(body.origin).filter(|op| op.is_write())?,
+            code: Code::from_wire(body.code).filter(|code| code.is_decided())?,
+            version: body.version,
+            result: body.result,
+        })
     }
 }

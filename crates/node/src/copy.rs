@@ -19,7 +19,9 @@ use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::{Code, CopyEndBody, CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op};
+use wire::{
+    CopyEndBody, CopyEndedBody, CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op,
+};
 
 /// A copy that this node, the tail, gives to the joiner behind it.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ enum Stage<C> {
     Records(C),
     /// After this request id.
     Sessions((u64, u64)),
+    /// After this one of those that have said goodbye.
+    Ended(u64),
     /// After this key.
     Marks(Option<Box<[u8]>>),
     /// After the trips of this key.
@@ -136,9 +140,11 @@ impl<C> Copy<C> {
         self.send_more(ctx, replica, budget);
         let resend = self.in_flight.values().map(|piece| piece.due).min();
         let wants_more = match self.stage {
-            Stage::Records(_) | Stage::Sessions(_) | Stage::Marks(_) | Stage::Trips(_) => {
-                self.in_flight.len() < WINDOW
-            }
+            Stage::Records(_)
+            | Stage::Sessions(_)
+            | Stage::Ended(_)
+            | Stage::Marks(_)
+            | Stage::Trips(_) => self.in_flight.len() < WINDOW,
             Stage::End => self.in_flight.is_empty(),
             Stage::Done => false,
         };
@@ -206,6 +212,11 @@ impl<C> Copy<C> {
         if let (Stage::Sessions(after), true) = (&mut self.stage, payload.is_empty())
             && push_sessions(ctx.plant, replica, after, &mut payload)
         {
+            self.stage = Stage::Ended(0);
+        }
+        if let (Stage::Ended(after), true) = (&mut self.stage, payload.is_empty())
+            && push_ended(ctx.plant, replica, after, &mut payload)
+        {
             self.stage = Stage::Marks(None);
         }
         if let (Stage::Marks(after), true) = (&mut self.stage, payload.is_empty())
@@ -251,9 +262,13 @@ impl<C> Copy<C> {
     ) -> CopyProgress {
         let permille = match &self.stage {
             Stage::Records(cursor) => engine.walked(&replica.area(), cursor).min(999),
-            Stage::Sessions(_) | Stage::Marks(_) | Stage::Trips(_) | Stage::End => 999,
-            Stage::Done if !self.in_flight.is_empty() => 999,
-            Stage::Done => 1_000,
+            Stage::Done if self.in_flight.is_empty() => 1_000,
+            Stage::Sessions(_)
+            | Stage::Ended(_)
+            | Stage::Marks(_)
+            | Stage::Trips(_)
+            | Stage::End
+            | Stage::Done => 999,
         };
         CopyProgress { partition: replica.id(), epoch: self.epoch, permille, bytes: self.bytes }
     }
@@ -273,6 +288,23 @@ fn push_sessions(
             return false;
         }
         *after = (client, seq);
+    }
+    true
+}
+
+/// The same for clients that have said goodbye.
+fn push_ended(
+    plant: Option<Plant>,
+    replica: &Replica,
+    after: &mut u64,
+    payload: &mut Vec<u8>,
+) -> bool {
+    let drops = plant == Some(Plant::DropSessions);
+    for (client, newest) in replica.sessions.ended.after(*after).take_while(|_| !drops) {
+        if !CopyEntry::Ended(CopyEndedBody { kind: 0, client, newest }).push(payload) {
+            return false;
+        }
+        *after = client;
     }
     true
 }
@@ -382,6 +414,7 @@ impl Replica {
                     self.keep_outcome(ctx, (client, seq), floor, outcome.version, outcome);
                 }
             }
+            CopyEntry::Ended(ended) => self.take_ended(ctx, &ended),
             CopyEntry::Mark { key, stay } => {
                 let at = self.place_copied(ctx, key)?;
                 self.take_mark(ctx, &at, key, stay);
@@ -429,30 +462,6 @@ impl Replica {
         let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
         let at = place(keyspace, key);
         self.partition.holds(Match(at.match_value)).then_some(at).ok_or(DropReason::BadBody)
-    }
-}
-
-impl Outcome {
-    fn to_copy(self, client: u64, seq: u64, floor: u64) -> CopySessionBody {
-        CopySessionBody {
-            kind: 0,
-            origin: self.origin as u8,
-            code: self.code as u8,
-            client,
-            seq,
-            floor,
-            version: self.version,
-            result: self.result,
-        }
-    }
-
-    fn from_copy(body: &CopySessionBody) -> Option<Self> {
-        Some(Self {
-            origin: Op::from_wire(body.origin).filter(|op| op.is_write())?,
-            code: Code::from_wire(body.code).filter(|code| code.is_decided())?,
-            version: body.version,
-            result: body.result,
-        })
     }
 }
 

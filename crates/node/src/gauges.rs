@@ -11,6 +11,11 @@ impl<E: Engine> Node<E> {
         self.replicas.values().map(|replica| replica.sessions.len()).sum()
     }
 
+    /// Clients that have said goodbye, over all partitions: `keyway_node_sessions_ended`.
+    pub fn sessions_ended(&self) -> usize {
+        self.replicas.values().map(|replica| replica.sessions.ended.len()).sum()
+    }
+
     /// Partitions of this shard that the node has a role in.
     pub fn partitions(&self) -> usize {
         self.replicas.len()

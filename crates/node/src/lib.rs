@@ -26,6 +26,7 @@ mod cover;
 mod digest;
 mod directory;
 mod duty;
+mod ended;
 pub mod engine;
 mod expiry;
 mod gauges;

@@ -1,7 +1,8 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
 //! outcomes of its clients, the marks and trips of hot keys. Names begin with a letter each: `c`,
-//! `f` for how far outcomes were forgotten, `p` and a pending version, `s` and a request id, `m`
-//! and a key, `t` and a key, `v` and a committed version.
+//! `e` and a client that has said goodbye, `f` for how far outcomes were forgotten, `p` and a
+//! pending version, `s` and a request id, `m` and a key, `t` and a key, `v` and a committed
+//! version.
 
 use crate::digest::Digest;
 use crate::engine::Engine;
@@ -35,7 +36,13 @@ impl Replica {
                     self.sessions.lacks_up_to(u64::from_be_bytes(*forgotten));
                 }
             }
-            // Counters come before it, by the order of the names.
+            // Counters come before it and the next, by the order of the names.
+            Some((b'e', client)) => {
+                if let (Ok(client), ([newest], [])) = (client.try_into(), note.as_chunks::<8>()) {
+                    let newest = u64::from_be_bytes(*newest).min(self.last_version);
+                    self.sessions.ended.note(now, u64::from_be_bytes(client), newest);
+                }
+            }
             Some((b'v', version)) => {
                 if let Ok(version) = version.try_into().map(u64::from_be_bytes) {
                     self.history.recall(version);
@@ -112,6 +119,15 @@ pub(crate) fn mark_name(key: &[u8]) -> Vec<u8> {
 /// The name of the note that keeps the trips of a key.
 pub(crate) fn trips_name(key: &[u8]) -> Vec<u8> {
     [b"t", key].concat()
+}
+
+/// The name of the note that keeps that a client has said goodbye.
+pub(crate) fn ended_name(client: u64) -> [u8; 9] {
+    let mut name = [b'e'; 9];
+    if let Some((_, number)) = name.split_first_mut() {
+        number.copy_from_slice(&client.to_be_bytes());
+    }
+    name
 }
 
 /// The name of the note that keeps one outcome.

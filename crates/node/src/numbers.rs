@@ -104,6 +104,7 @@ fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
     match entry {
         CopyEntry::Record { version, .. } => is_plausible_version(*version),
         CopyEntry::Session(it) => is_plausible_version(it.version),
+        CopyEntry::Ended(it) => is_plausible_version(it.newest),
         CopyEntry::Mark { stay, .. } => is_plausible_revision(now, *stay),
         CopyEntry::Trips { trips, .. } => {
             crate::trips::Trips::from_bytes(0, trips).is_some_and(|it| it.are_plausible(now))

@@ -4,7 +4,7 @@ use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::replica::Context;
 use crate::session::Outcome;
-use wire::{BatchReplyBody, Code, Endpoint, Header, IncrReplyBody, Op, hop_flag};
+use wire::{BatchReplyBody, Code, DropReason, Endpoint, Header, IncrReplyBody, Op, hop_flag};
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
 pub(crate) fn reply_header<E>(
@@ -61,13 +61,17 @@ pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: 
             wire::emit(out, header, parts);
         });
     } else {
-        ctx.counters.count_drop(wire::DropReason::BadReplyAddress);
+        ctx.counters.count_drop(DropReason::BadReplyAddress);
     }
 }
 
-/// Answers that nothing was decided, or that it never will be.
+/// Answers that nothing was decided, or that it never will be. Who says goodbye is not answered.
 pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: Op, code: Code) {
     assert!(!code.is_decided(), "an outcome has a body");
+    if !op.is_answered() {
+        ctx.counters.count_drop(DropReason::NoPartition);
+        return;
+    }
     let header = Header {
         bitmap: if op == Op::Mget { request.bitmap } else { 0 },
         object_version: if op == Op::Range { request.object_version } else { 0 },

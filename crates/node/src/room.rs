@@ -228,7 +228,7 @@ impl<E: Engine> Node<E> {
                 let asked = write.outcome().filter(|_| header.client != 0);
                 asked.filter(|_| predecessor == Some(from)).map(|outcome| outcome.origin)
             }
-            _ => (!op.is_chain() && !op.is_reply()).then_some(op),
+            _ => op.is_answered().then_some(op),
         };
         if let Some(op) = asked {
             let mut ctx = context!(self, directory, now, 0);

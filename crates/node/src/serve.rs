@@ -17,7 +17,7 @@ impl Replica {
         header: &Header,
     ) -> Result<(), Code> {
         let anybody = op.is_write() && plant == Some(Plant::RetryElsewhere);
-        let role = anybody || if op.is_write() { self.is_head() } else { self.is_tail() };
+        let role = anybody || if op.is_for_head() { self.is_head() } else { self.is_tail() };
         if header.epoch != self.epoch().0 && plant != Some(Plant::IgnoreEpoch) {
             return Err(Code::StaleEpoch);
         }
@@ -32,7 +32,7 @@ impl Replica {
 
     /// Whether the stamped chain is what the switch stamps in this epoch.
     fn stamped_rightly(&self, op: Op, packet: &Packet<'_>) -> bool {
-        if op.is_write() {
+        if op.is_for_head() {
             packet.chain().eq(self.partition.chain.iter().map(|id| id.0))
         } else {
             packet.chain().eq(self.partition.tail().map(|id| id.0))
@@ -50,6 +50,9 @@ pub(crate) fn serve<E: Engine>(
     body: &Body<'_>,
 ) -> Result<(), DropReason> {
     let op = packet.op();
+    if op == Op::Goodbye {
+        return part(replica, ctx, packet, header);
+    }
     if let Err(code) = replica.admit(ctx.plant, op, packet, header) {
         let epoch = replica.epoch().0;
         refuse(ctx, &Header { epoch, ..*header }, op, code);
@@ -70,6 +73,28 @@ pub(crate) fn serve<E: Engine>(
     let served = serve_known(replica, ctx, keyspace, packet, header, body);
     replica.note_since(header, since);
     served
+}
+
+/// Hears that a client has ended. Nobody is answered: it has gone.
+fn part<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    packet: &Packet<'_>,
+    header: &Header,
+) -> Result<(), DropReason> {
+    let (op, partition) = (packet.op(), &replica.partition);
+    let ours = partition.keyspace.0 == header.keyspace;
+    if !ours || !partition.holds(Match(header.match_value)) {
+        return Err(DropReason::NoPartition);
+    }
+    replica.admit(ctx.plant, op, packet, header).map_err(|_| DropReason::StaleEpoch)?;
+    if !replica.stamped_rightly(op, packet) {
+        return Err(DropReason::BadChain);
+    }
+    if header.client != 0 {
+        replica.hear_goodbye(ctx, header.client);
+    }
+    Ok(())
 }
 
 /// Serves a request that was certainly not served before, or is known.

@@ -5,6 +5,7 @@
 //! mark that was known when it was written, and a client's newest note is never older than its
 //! mark, so a node that restarts knows the mark again.
 
+use crate::ended::Ended;
 use cluster::{CLOCK_RATE_MAX_PERCENT, Plant};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -58,11 +59,15 @@ pub(crate) struct Sessions {
     outcomes: usize,
     /// No write above this version had an outcome that was forgotten to make room.
     forgotten: u64,
+    /// Clients that have said goodbye. None of them is among the others.
+    pub(crate) ended: Ended,
 }
 
 impl Sessions {
     pub(crate) fn standing(&self, client: u64, seq: u64) -> Standing {
-        let Some(session) = self.clients.get(&client) else { return Standing::New };
+        let Some(session) = self.clients.get(&client) else {
+            return if self.ended.holds(client) { Standing::Ended } else { Standing::New };
+        };
         match session.outcome(seq) {
             Some(outcome) => Standing::Known(outcome),
             None if seq < session.floor => Standing::Ended,
@@ -109,6 +114,7 @@ impl Sessions {
         for session in self.clients.values_mut() {
             session.newest = session.newest.max(version);
         }
+        self.ended.are_up_to(version);
     }
 
     /// The outcomes that come after this request id, in order: client, sequence number, low-water
@@ -149,6 +155,10 @@ impl Sessions {
         version: u64,
         outcome: Outcome,
     ) -> Vec<u64> {
+        if self.ended.holds(client) {
+            self.ended.note(now, client, version);
+            return vec![seq];
+        }
         let session = self.hear(now, client, floor);
         session.newest = session.newest.max(version);
         let before = session.outcomes.len();
@@ -176,7 +186,54 @@ impl Sessions {
 
     /// Raises the low-water mark of a client that has a write pending.
     pub(crate) fn raise_floor(&mut self, now: Instant, client: u64, floor: u64) {
-        self.hear(now, client, floor);
+        if !self.ended.holds(client) {
+            self.hear(now, client, floor);
+        }
+    }
+
+    /// The client has said goodbye: from now on all of its requests have ended, those that are
+    /// still to come as well. Gives back its newest version, and the sequence numbers whose
+    /// outcomes are gone; `None` if it has no session.
+    pub(crate) fn end(
+        &mut self,
+        now: Instant,
+        client: u64,
+        plant: Option<Plant>,
+    ) -> Option<(u64, Vec<(u64, u64)>)> {
+        let newest = self.clients.get(&client)?.newest;
+        let mut gone = Vec::new();
+        self.remove(client, &mut gone);
+        if plant != Some(Plant::GoodbyeForgetsFloor) {
+            self.ended.note(now, client, newest);
+        }
+        Some((newest, gone))
+    }
+
+    /// Forgets who said goodbye first, unless something of it is on its way, as in
+    /// [`forget`](Self::forget). Gives back who that was.
+    pub(crate) fn forget_ended(
+        &mut self,
+        stable: u64,
+        busy: impl Fn(u64) -> bool,
+        plant: Option<Plant>,
+    ) -> Option<u64> {
+        let (_, client, newest) = self.ended.first()?;
+        if newest > stable || busy(client) {
+            return None;
+        }
+        self.ended.remove_first();
+        if plant != Some(Plant::ForgetUnmarked) {
+            self.forgotten = self.forgotten.max(newest).max(1);
+        }
+        Some(client)
+    }
+
+    /// The next client that said goodbye [`IDLE_MAX`] ago, which is forgotten.
+    pub(crate) fn end_ended(&mut self, now: Instant) -> Option<u64> {
+        let (at, client, _) = self.ended.first()?;
+        let over = now.since(at) >= IDLE_MAX;
+        over.then(|| self.ended.remove_first())?;
+        Some(client)
     }
 
     fn hear(&mut self, now: Instant, client: u64, floor: u64) -> &mut Session {
@@ -255,13 +312,18 @@ impl Sessions {
         gone.extend(session.outcomes.into_iter().map(|(seq, _)| (client, seq)));
     }
 
+    pub(crate) fn has(&self, client: u64) -> bool {
+        self.clients.contains_key(&client)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
     }
 
     /// What they take in memory, about.
     pub(crate) fn bytes(&self) -> u64 {
-        self.clients.len() as u64 * SESSION_BYTES + self.outcomes as u64 * OUTCOME_BYTES
+        let sessions = self.clients.len() as u64 * SESSION_BYTES;
+        sessions + self.outcomes as u64 * OUTCOME_BYTES + self.ended.bytes()
     }
 }
 

@@ -161,7 +161,7 @@ impl Chain {
             ..Header::default()
         };
         let chain = partition.chain.iter().map(|id| id.0);
-        if op.is_write() {
+        if op.is_for_head() {
             header.set_chain(chain);
         } else {
             header.set_chain(partition.tail().map(|id| id.0));
@@ -229,7 +229,7 @@ impl Chain {
     fn send(&mut self, header: &Header, parts: &[&[u8]]) {
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, header, parts);
-        let write = Op::from_wire(header.op).unwrap().is_write();
+        let write = Op::from_wire(header.op).unwrap().is_for_head();
         let partition = &self.map.partitions[0];
         let to = if write { partition.head() } else { partition.tail() };
         self.deliver(usize::from(to.unwrap().0), port(SWITCH), &datagram);

@@ -142,6 +142,7 @@ impl Samples {
         self.add_single(&metric::NODE_UPLOADS, nodes, |shard| shard.uploads as u64);
         self.add_single(&metric::NODE_PENDING, nodes, |shard| shard.report.pending);
         self.add_single(&metric::NODE_SESSIONS, nodes, |shard| shard.sessions as u64);
+        self.add_single(&metric::NODE_SESSIONS_ENDED, nodes, |shard| shard.sessions_ended as u64);
         self.add_single(&metric::NODE_SESSIONS_FORGOTTEN, nodes, |shard| {
             shard.counters.sessions_forgotten
         });

@@ -60,6 +60,7 @@ pub(crate) struct Actor {
     lock_percent: u64,
     lock: Lock,
     agenda: Agenda,
+    leave: Leave,
     /// When it wants to start its next request.
     next_at: Instant,
     started: i64,
@@ -74,6 +75,16 @@ pub(crate) struct Actor {
     pub(crate) unknown: usize,
     /// Writes that were refused because a node was full.
     pub(crate) refused: usize,
+}
+
+/// Whether it ends of its own accord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leave {
+    Stays,
+    /// As soon as it has all its answers.
+    Soon,
+    /// It has said goodbye: another one takes its place.
+    Gone,
 }
 
 /// What it is to do.
@@ -173,6 +184,7 @@ impl Actor {
             lock_percent: options.load.lock_percent,
             lock: Lock::new(options.clock_skew_max),
             agenda: Agenda::Work,
+            leave: Leave::Stays,
             next_at: now + first,
             started: 0,
             waiting: BTreeMap::new(),
@@ -236,6 +248,11 @@ impl Actor {
 
     /// When it wants to start a request, if it does.
     pub(crate) fn wants_at(&self) -> Option<Instant> {
+        match self.leave {
+            Leave::Stays => {}
+            Leave::Soon => return self.waiting.is_empty().then_some(self.next_at),
+            Leave::Gone => return Some(self.next_at),
+        }
         let wants = match &self.agenda {
             Agenda::Rest | Agenda::Last(0) => false,
             Agenda::Read(keys, _) => !keys.is_empty(),
@@ -253,10 +270,18 @@ impl Actor {
         keyspaces: &Keyspaces,
         history: &mut History,
     ) {
+        if self.leave == Leave::Gone && self.next_at <= now {
+            self.start_over(now, history);
+        }
         while let Some((ticket, outcome)) = self.machine.poll_outcome() {
             let asked = self.waiting.remove(&ticket).expect("outcomes are of what was started");
             let ask = Ask { now, local, keyspaces };
             self.take(&ask, asked, outcome, history);
+        }
+        if self.leave == Leave::Soon && self.waiting.is_empty() {
+            self.machine.say_goodbye(local);
+            (self.leave, self.next_at) = (Leave::Gone, now + self.think);
+            return;
         }
         while self.wants_at().is_some_and(|at| at <= now) {
             let wait = Duration::from_nanos(self.rng.below(2 * nanos(self.think) + 1));
@@ -321,6 +346,13 @@ impl Actor {
         }
     }
 
+    /// It ends of its own accord, once it has been answered, and says goodbye.
+    pub(crate) fn take_leave(&mut self) {
+        if self.leave == Leave::Stays && matches!(self.agenda, Agenda::Work) {
+            self.leave = Leave::Soon;
+        }
+    }
+
     /// The process ends, and another one takes its place: whatever it waited for stays unknown.
     pub(crate) fn start_over(&mut self, now: Instant, history: &mut History) {
         for asked in std::mem::take(&mut self.waiting).into_values() {
@@ -328,6 +360,7 @@ impl Actor {
             self.conclude(now, asked, outcome, history);
         }
         self.lives += 1;
+        self.leave = Leave::Stays;
         self.lock.forget();
         self.config.client_id = client_id(self.index, self.lives);
         self.machine = Client::new(self.config.clone(), self.rng.fork("machine"));

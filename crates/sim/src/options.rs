@@ -99,6 +99,8 @@ pub struct Load {
     pub fresh_percent: u64,
     /// Requests, and changes of what is hot, that are about one of two keys: r0 and k0.
     pub focus_percent: u64,
+    /// Of the clients that go away, so many say goodbye.
+    pub goodbye_percent: u64,
     /// Requests that are about a lock with a time limit, before all others; no other value has an
     /// end then.
     pub lock_percent: u64,
@@ -249,7 +251,7 @@ impl fmt::Display for Load {
         let Self { clients, in_flight, think, registers, patience, flood, .. } = self;
         let Self { plain_percent, many_percent, batch_percent, big_percent, .. } = self;
         let Self { reads_percent, focus_percent, crowd_percent, fresh_percent, .. } = self;
-        let Self { lock_percent, .. } = self;
+        let Self { lock_percent, goodbye_percent, .. } = self;
         write!(
             f,
             "load: {clients} clients x {in_flight} in flight, each {think:?}, {registers} \
@@ -257,7 +259,7 @@ impl fmt::Display for Load {
              {many_percent} % for many keys, {big_percent} % big, {reads_percent} % more reads, \
              {focus_percent} % for two keys, {batch_percent} % of batches, {crowd_percent} % in a \
              crowd, {fresh_percent} % of new keys, {lock_percent} % about \
-             locks{}{}{}{}",
+             locks, {goodbye_percent} % say goodbye{}{}{}{}",
             if self.twins.is_some() { ", two of them with one keyhash" } else { "" },
             if self.blind { ", spread blindly" } else { "" },
             if self.assisted { ", multigets with hints" } else { "" },

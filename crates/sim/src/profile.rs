@@ -202,6 +202,7 @@ impl Draw {
                 crowd_percent: 0,
                 reads_percent: 0,
                 focus_percent: 0,
+                goodbye_percent: 0,
                 fresh_percent: 0,
                 lock_percent: 0,
                 blind: false,
@@ -264,6 +265,7 @@ impl Draw {
         // Longer than anybody is kept who was just heard: until then new ones find no room.
         options.load.patience = self.ms(&[5_000]);
         options.load.clients = self.pick(&[2, 3]);
+        options.load.goodbye_percent = self.pick(&[0, 50, 90]);
         options.links.stray_permille = self.pick(&[50, 150]);
         options.links.stray_max = self.ms(&[2_000, 8_000]);
         options.links.forged_chain_permille = self.pick(&[0, 20, 100]);

@@ -75,9 +75,8 @@ impl Pipeline {
         self.by_hints = true;
     }
 
-    /// Takes one datagram that came to the service address and queues what becomes of it. The
-    /// datagram is rewritten in place; its bytes are of no use afterwards. `now` must have been
-    /// read after the datagram was received: the lease is held against it.
+    /// Takes one datagram that came to the service address, rewrites it in place, and queues what
+    /// becomes of it. `now` must have been read after that came: the lease is held against it.
     ///
     /// # Errors
     ///
@@ -179,12 +178,13 @@ impl Pipeline {
             | Op::ChainVerify
             | Op::ChainVerified
             | Op::ChainMend
+            | Op::ChainGoodbye
             | Op::HotCopy
             | Op::RoamFetch
             | Op::RoamFound
             | Op::RoamEnd
             | Op::RoamCommit => Err(DropReason::BadOp),
-            Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch => {
+            Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch | Op::Goodbye => {
                 self.admit(leased, now, from, datagram, out)?.single(op, datagram)
             }
             Op::Mget => self.admit(leased, now, from, datagram, out)?.mget(datagram),
@@ -358,7 +358,7 @@ impl<'p> Pass<'p> {
         let keyspace = KeyspaceId(header.keyspace());
         let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
         let action = table.find(Match(header.match_value())).ok_or(DropReason::NoPartition)?;
-        let to = if !op.is_write() {
+        let to = if !op.is_for_head() {
             self.read(header, action)
         } else {
             self.count_write(header, action);

@@ -47,6 +47,7 @@ pub enum Body<'a> {
         name: &'a [u8],
     },
     Batch(Steps<'a>),
+    Goodbye,
     /// Of a BATCH the key is that of its first step, and the value is all [`ChainSteps`].
     ChainWrite {
         fixed: ChainWriteBody,
@@ -64,6 +65,7 @@ pub enum Body<'a> {
     },
     ChainCopy(CopyEntries<'a>),
     ChainCopied,
+    ChainGoodbye,
     /// The key is empty only where a piece begins with the partition.
     ChainVerify {
         fixed: ChainVerifyBody,
@@ -223,12 +225,12 @@ impl<'a> Body<'a> {
                 }
                 Self::ChainWrite { fixed, key, value }
             }
-            Op::ChainAck => payload.is_empty().then_some(Self::ChainAck)?,
-            Op::ChainCommit => payload.is_empty().then_some(Self::ChainCommit)?,
+            Op::Goodbye | Op::ChainGoodbye | Op::ChainAck | Op::ChainCommit | Op::ChainCopied => {
+                payload.is_empty().then_some(bare(op)?)?
+            }
             Op::ChainStable => Self::ChainStable { history: chain_stable(payload)? },
             Op::ChainExpire => Self::ChainExpire { key: whole_key(payload, key_len)? },
             Op::ChainCopy => Self::ChainCopy(CopyEntries::parse(payload)?),
-            Op::ChainCopied => payload.is_empty().then_some(Self::ChainCopied)?,
             Op::ChainVerify | Op::ChainVerified | Op::ChainMend => {
                 Self::parse_verify(op, key_len, payload)?
             }
@@ -308,6 +310,18 @@ impl<'a> Body<'a> {
         };
         Some(Self::Cas { expiry_ms: fixed.expiry_ms, key, expect, new })
     }
+}
+
+/// The body of an operation that has none.
+fn bare<'a>(op: Op) -> Option<Body<'a>> {
+    Some(match op {
+        Op::Goodbye => Body::Goodbye,
+        Op::ChainGoodbye => Body::ChainGoodbye,
+        Op::ChainAck => Body::ChainAck,
+        Op::ChainCommit => Body::ChainCommit,
+        Op::ChainCopied => Body::ChainCopied,
+        _ => return None,
+    })
 }
 
 fn refusal<'a>(code: Code, words: &[u8]) -> Option<Body<'a>> {

@@ -1,8 +1,8 @@
 //! What a tail sends to a joiner: the records and sessions of a partition, as they stand.
 
 use crate::layout::{
-    CopyEndBody, CopyMarkBody, CopyRecordBody, CopySessionBody, CopyTripsBody, DATAGRAM_MAX,
-    ENTRY_MAX, HEADER_LEN, KEY_MAX,
+    CopyEndBody, CopyEndedBody, CopyMarkBody, CopyRecordBody, CopySessionBody, CopyTripsBody,
+    DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
 };
 use alloc::vec::Vec;
 
@@ -25,6 +25,8 @@ pub enum CopyEntry<'a> {
     },
     /// The outcome of one write.
     Session(CopySessionBody),
+    /// A client that has said goodbye.
+    Ended(CopyEndedBody),
     /// The mark of a hot key.
     Mark {
         /// The key.
@@ -55,6 +57,7 @@ const SESSION: u8 = 2;
 const END: u8 = 3;
 const MARK: u8 = 4;
 const TRIPS: u8 = 5;
+const ENDED: u8 = 6;
 
 impl<'a> CopyEntries<'a> {
     pub(crate) fn parse(payload: &'a [u8]) -> Option<Self> {
@@ -96,6 +99,10 @@ impl<'a> CopyEntry<'a> {
                 let (fixed, rest) = CopySessionBody::split(from)?;
                 Some((Self::Session(fixed), rest))
             }
+            ENDED => {
+                let (fixed, rest) = CopyEndedBody::split(from)?;
+                Some((Self::Ended(fixed), rest))
+            }
             MARK => {
                 let (CopyMarkBody { stay, key_len, .. }, rest) = CopyMarkBody::split(from)?;
                 let (key, rest) = rest.split_at_checked(key_len.into())?;
@@ -135,6 +142,9 @@ impl<'a> CopyEntry<'a> {
             }
             Self::Session(fixed) => {
                 payload.extend_from_slice(&CopySessionBody { kind: SESSION, ..fixed }.to_bytes());
+            }
+            Self::Ended(fixed) => {
+                payload.extend_from_slice(&CopyEndedBody { kind: ENDED, ..fixed }.to_bytes());
             }
             Self::Mark { key, stay } => {
                 let Ok(key_len) = key.len().try_into() else { return false };
@@ -192,6 +202,7 @@ mod tests {
             record(false, b"value"),
             record(true, b""),
             CopyEntry::Session(session),
+            CopyEntry::Ended(CopyEndedBody { kind: ENDED, client: 13, newest: 6 }),
             CopyEntry::Mark { key: b"hot", stay: 6 },
             CopyEntry::Trips { key: b"hot", trips: b"one and two" },
             CopyEntry::End(end),

@@ -99,6 +99,8 @@ pub enum Op {
     Describe = 0x08,
     /// Write, delete or only check several keys of one partition at once, if what is there is what is expected of each.
     Batch = 0x09,
+    /// The client has ended, and all of its requests: the partition that holds `match` need keep no outcomes for it. Nobody answers.
+    Goodbye = 0x0a,
     /// Node to successor: record this write and pass it on.
     ChainWrite = 0x40,
     /// Node to predecessor: recorded here.
@@ -129,6 +131,8 @@ pub enum Op {
     ChainVerified = 0x4d,
     /// Member to member: what you are to hold of this key, if you hold what was found to be wrong.
     ChainMend = 0x4e,
+    /// Head to members: this client has said goodbye.
+    ChainGoodbye = 0x4f,
     /// Answer to Get.
     GetReply = 0x81,
     /// Answer to Put.
@@ -155,7 +159,7 @@ pub enum Op {
 
 impl Op {
     /// Every value, in the order of the specification.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 37] = [
         Self::Get,
         Self::Put,
         Self::Del,
@@ -165,6 +169,7 @@ impl Op {
         Self::Range,
         Self::Describe,
         Self::Batch,
+        Self::Goodbye,
         Self::ChainWrite,
         Self::ChainAck,
         Self::ChainCommit,
@@ -180,6 +185,7 @@ impl Op {
         Self::ChainVerify,
         Self::ChainVerified,
         Self::ChainMend,
+        Self::ChainGoodbye,
         Self::GetReply,
         Self::PutReply,
         Self::DelReply,
@@ -206,6 +212,7 @@ impl Op {
             0x07 => Some(Self::Range),
             0x08 => Some(Self::Describe),
             0x09 => Some(Self::Batch),
+            0x0a => Some(Self::Goodbye),
             0x40 => Some(Self::ChainWrite),
             0x41 => Some(Self::ChainAck),
             0x42 => Some(Self::ChainCommit),
@@ -221,6 +228,7 @@ impl Op {
             0x4c => Some(Self::ChainVerify),
             0x4d => Some(Self::ChainVerified),
             0x4e => Some(Self::ChainMend),
+            0x4f => Some(Self::ChainGoodbye),
             0x81 => Some(Self::GetReply),
             0x82 => Some(Self::PutReply),
             0x83 => Some(Self::DelReply),
@@ -249,6 +257,7 @@ impl Op {
             Self::Range => "range",
             Self::Describe => "describe",
             Self::Batch => "batch",
+            Self::Goodbye => "goodbye",
             Self::ChainWrite => "chain_write",
             Self::ChainAck => "chain_ack",
             Self::ChainCommit => "chain_commit",
@@ -264,6 +273,7 @@ impl Op {
             Self::ChainVerify => "chain_verify",
             Self::ChainVerified => "chain_verified",
             Self::ChainMend => "chain_mend",
+            Self::ChainGoodbye => "chain_goodbye",
             Self::GetReply => "get_reply",
             Self::PutReply => "put_reply",
             Self::DelReply => "del_reply",
@@ -498,7 +508,7 @@ pub enum DropReason {
     NotFromMember = 0x0e,
     /// Below the client's low-water mark: it has ended long ago.
     StaleRequest = 0x0f,
-    /// A chain message of another epoch.
+    /// A chain message, or a goodbye, of another epoch.
     StaleEpoch = 0x10,
     /// A read-modify-write whose base has not arrived; its sender will send it again.
     OutOfOrder = 0x11,
@@ -2465,6 +2475,46 @@ impl CopySessionBody {
     }
 }
 
+/// CHAIN_COPY: kind 6: a client that has said goodbye, and the newest version of a write of its.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyEndedBody {
+    /// 1 bytes, big-endian on the wire.
+    pub kind: u8,
+    /// 8 bytes, big-endian on the wire.
+    pub client: u64,
+    /// 8 bytes, big-endian on the wire.
+    pub newest: u64,
+}
+
+impl CopyEndedBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 17;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<17>()?;
+        Some((
+            Self {
+                kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 17>(fixed)),
+                client: u64::from_be_bytes(crate::bytes::get::<1, 8, 17>(fixed)),
+                newest: u64::from_be_bytes(crate::bytes::get::<9, 8, 17>(fixed)),
+            },
+            rest,
+        ))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 17] {
+        let mut out = [0; 17];
+        crate::bytes::put::<0, 1, 17>(&mut out, self.kind.to_be_bytes());
+        crate::bytes::put::<1, 8, 17>(&mut out, self.client.to_be_bytes());
+        crate::bytes::put::<9, 8, 17>(&mut out, self.newest.to_be_bytes());
+        out
+    }
+}
+
 /// CHAIN_COPY: kind 3: all has been copied; the counters of the partition, and the newest version of an outcome that was forgotten to make room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyEndBody {
@@ -3347,6 +3397,14 @@ pub mod metric {
         unit: None,
         labels: &["node"],
         help: "Client sessions held, over all partitions.",
+    };
+    /// Clients that have said goodbye, over all partitions: of their sessions no more is kept than that they have ended.
+    pub const NODE_SESSIONS_ENDED: Metric = Metric {
+        name: "keyway_node_sessions_ended",
+        kind: Kind::Gauge,
+        unit: None,
+        labels: &["node"],
+        help: "Clients that have said goodbye, over all partitions: of their sessions no more is kept than that they have ended.",
     };
     /// Client sessions that were forgotten before their time to make room for others.
     pub const NODE_SESSIONS_FORGOTTEN: Metric = Metric {

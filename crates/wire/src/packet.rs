@@ -114,6 +114,18 @@ impl Op {
         matches!(self, Self::Put | Self::Del | Self::Cas | Self::Incr | Self::Batch)
     }
 
+    /// Whether this request enters at the head of a chain, and not at the tail.
+    #[must_use]
+    pub const fn is_for_head(self) -> bool {
+        self.is_write() || matches!(self, Self::Goodbye)
+    }
+
+    /// Whether this is a request of a client that waits for an answer.
+    #[must_use]
+    pub const fn is_answered(self) -> bool {
+        !self.is_chain() && self as u8 != self.reply() as u8
+    }
+
     /// The operation that answers this request; a reply or a chain message is its own.
     #[must_use]
     pub const fn reply(self) -> Self {

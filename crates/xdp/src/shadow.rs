@@ -68,8 +68,8 @@ impl Shadow {
         Self { program, service, nodes, totals }
     }
 
-    /// What the maps now say about a GET, PUT, DEL, CAS, INCR or BATCH. (MGETs and RANGEs are cut
-    /// up by the tc program, which would send the pieces.)
+    /// What the maps now say about a GET, PUT, DEL, CAS, INCR, BATCH or GOODBYE. (MGETs and RANGEs
+    /// are cut up by the tc program, which would send the pieces.)
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Shadow {
     ///
     /// If it is for another operation.
     pub fn ask(&self, op: Op, keyspace: KeyspaceId, at: Match) -> Result<Fate, Error> {
-        let single = op == Op::Get || op.is_write();
+        let single = op == Op::Get || op.is_for_head();
         assert!(single, "{op:?} is not for one key");
         maps::zero(&self.totals, 0)?;
         let frame = request(self.service, op, keyspace, at);

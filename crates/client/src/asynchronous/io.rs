@@ -48,6 +48,7 @@ impl Io {
             self.alarm.set(self.driver.idle_time());
             poll_fn(|context| self.poll_work(context)).await;
         }
+        self.driver.say_goodbye();
         self.port.transmit(&mut self.driver);
     }
 

@@ -197,3 +197,118 @@ fn a_client_that_never_moves_its_mark_is_told_overloaded_and_nobody_else() {
     assert_eq!(chain.code_as(2, 1, None), Code::Ok);
     assert_eq!(chain.code_as(1, bound + 1, None), Code::Overloaded, "its mark is above by that");
 }
+
+impl Chain {
+    fn say_goodbye(&mut self, client: u64) {
+        let header = Header { client, key_len: 0, ..self.stamped(Op::Goodbye, b"n", 9) };
+        self.send(&header, &[]);
+        self.settle();
+        assert!(self.replies.is_empty(), "nobody waits for an answer");
+    }
+
+    fn ended(&self) -> Vec<usize> {
+        self.nodes.iter().map(Node::sessions_ended).collect()
+    }
+}
+
+#[test]
+fn who_says_goodbye_takes_no_room_from_others_and_is_never_served_again() {
+    let mut chain = Chain::of_few_clients(3);
+    for client in 1..=3 * ROOM as u64 {
+        assert_eq!(chain.code_as(client, 1, None), Code::Ok, "nobody has to wait for room");
+        chain.say_goodbye(client);
+    }
+    assert_eq!(chain.ended(), [3 * ROOM; 3]);
+    for node in &chain.nodes {
+        assert_eq!((node.sessions(), node.counters().sessions_forgotten), (0, 0));
+    }
+    // Neither a late copy nor what was never seen; and nobody is told to say since when.
+    for seq in [1, 2] {
+        assert_eq!(chain.incr_as(7, seq, None), None);
+    }
+    assert_eq!(chain.code_as(99, 1, None), Code::Ok);
+    assert_eq!(chain.sum(), 3 * ROOM as u64 + 1);
+    chain.pass(crate::session::IDLE_MAX);
+    chain.settle();
+    assert_eq!(chain.ended(), [0; 3]);
+}
+
+#[test]
+fn whoever_said_goodbye_first_is_forgotten_like_any_client() {
+    let mut chain = Chain::of_few_clients(3);
+    let room = crate::ended::ENDED_PER_SESSION_MAX * ROOM;
+    let mut sum = 0;
+    for client in 1..=room as u64 + 1 {
+        assert_eq!(chain.code_as(client, 1, None), Code::Ok);
+        chain.say_goodbye(client);
+        sum += 1;
+    }
+    assert_eq!(chain.ended(), [room; 3]);
+    for client in 1..=room as u64 + 1 {
+        let reply = chain.incr_as(client, 1, None);
+        assert_eq!(reply.map(|it| it.code), (client == 1).then_some(Code::NoSession), "{client}");
+    }
+    let told = chain.incr_as(99, 1, None).unwrap();
+    assert_eq!(told.code, Code::NoSession);
+    assert_eq!(chain.code_as(99, 1, Some((told.version, 2))), Code::Ok);
+    sum += 1;
+    assert_eq!(chain.sum(), sum);
+}
+
+#[test]
+fn a_joiner_is_sent_who_has_said_goodbye() {
+    let mut chain = Chain::of_few_clients(3);
+    chain.reconfigure(&[0, 1], false, &[0, 1], false);
+    for client in 1..=3 {
+        assert_eq!(chain.code_as(client, 1, None), Code::Ok);
+    }
+    chain.say_goodbye(1);
+    chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
+    assert!(chain.whole(2));
+    chain.say_goodbye(2);
+    chain.reconfigure(&[0, 1, 2], false, &[2, 0, 1], false);
+    assert_eq!(chain.ended(), [2, 2, 2]);
+    assert_eq!((chain.incr_as(1, 1, None), chain.incr_as(2, 1, None)), (None, None));
+    assert_eq!(chain.code_as(3, 1, None), Code::Ok);
+    assert_eq!(chain.sum(), 3);
+}
+
+#[test]
+fn a_goodbye_that_overtakes_the_commit_of_a_write_ends_that_as_well() {
+    let mut chain = Chain::of_few_clients(3);
+    assert_eq!(chain.code_as(1, 1, None), Code::Ok);
+    let body = IncrBody { delta: 1 }.to_bytes();
+    let header = Header { client: 1, ..chain.stamped(Op::Incr, b"n", 2) };
+    chain.send(&header, &[&body, b"n"]);
+    let goodbye = Header { client: 1, key_len: 0, ..chain.stamped(Op::Goodbye, b"n", 3) };
+    chain.send(&goodbye, &[]);
+    chain.settle();
+    assert_eq!(chain.replies.pop().map(|it| it.code), Some(Code::Ok));
+    assert_eq!(chain.ended(), [1; 3]);
+    assert_eq!(chain.nodes.iter().map(Node::sessions).sum::<usize>(), 0);
+    assert_eq!(chain.incr_as(1, 2, None), None);
+    assert_eq!(chain.sum(), 2);
+}
+
+#[test]
+fn a_goodbye_to_the_wrong_place_or_of_another_time_changes_nothing() {
+    let mut chain = Chain::of_few_clients(2);
+    assert_eq!(chain.code_as(1, 1, None), Code::Ok);
+    let right = Header { client: 1, key_len: 0, ..chain.stamped(Op::Goodbye, b"n", 2) };
+    let mut short = right;
+    short.set_chain([0]);
+    for wrong in [
+        Header { client: 0, ..right },
+        Header { client: 2, ..right },
+        Header { epoch: right.epoch + 1, ..right },
+        Header { keyspace: right.keyspace + 7, ..right },
+        Header { partition: right.partition + 9, ..right },
+        short,
+    ] {
+        chain.send(&wrong, &[]);
+        chain.send(&wrong, &[b"n"]);
+        chain.settle();
+        assert!(chain.replies.is_empty());
+        assert_eq!(chain.ended(), [0; 2], "{wrong:?}");
+    }
+}

@@ -435,6 +435,7 @@ impl<E: ShardEngine> Shard<E> {
             report: NodeReport { waiting, busy_us, resources, ..report },
             counters: self.node.counters().clone(),
             sessions: self.node.sessions(),
+            sessions_ended: self.node.sessions_ended(),
             partitions: self.node.partitions(),
             hot_keys: self.node.hot_keys(),
             hot_copies: self.node.hot_copies(),

@@ -2,6 +2,7 @@
 
 use super::process::State;
 use super::{Unit, World};
+use crate::actor::Actor;
 use crate::clock::nanos;
 use crate::options::Faults;
 use crate::queue::Event;
@@ -152,7 +153,12 @@ impl World {
             Fault::OldMap => self.lose_map(),
             Fault::ClientCrash => {
                 let index = self.below(self.cast.clients);
-                self.crash_for_a_while(Role::Client(index), Harm::None);
+                let percent = self.options.load.goodbye_percent;
+                if percent > 0 && self.rng.chance(percent, 100) {
+                    self.actors.get_mut(usize::from(index)).into_iter().for_each(Actor::take_leave);
+                } else {
+                    self.crash_for_a_while(Role::Client(index), Harm::None);
+                }
             }
             Fault::SwitchCrash => {
                 let index = self.below(self.cast.switches);

@@ -124,6 +124,7 @@ fn options(seed: u64) -> Options {
             crowd_percent: 0,
             reads_percent: 0,
             focus_percent: 0,
+            goodbye_percent: 0,
             fresh_percent: 0,
             lock_percent: 0,
             blind: false,

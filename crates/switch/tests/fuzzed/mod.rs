@@ -97,6 +97,7 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::ChainVerify { key, .. } | Body::ChainVerified { last: key, .. } => {
             assert!(key.len() <= wire::KEY_MAX);
         }
+        Body::Goodbye | Body::ChainGoodbye => assert!(packet.payload().is_empty()),
         Body::ChainAck | Body::ChainCommit | Body::ChainStable { .. } | Body::ChainCopied => {
             assert!(packet.op().is_chain());
         }

@@ -31,6 +31,8 @@ pub struct ShardSnapshot {
     pub counters: Counters,
     /// Client sessions held.
     pub sessions: usize,
+    /// Clients that have said goodbye.
+    pub sessions_ended: usize,
     /// Partitions it has a role in.
     pub partitions: usize,
     /// Hot keys marked in them.
