@@ -145,8 +145,15 @@ struct {
 /* By node id. Not in a map of many values, since each look into one takes time. */
 struct kw_report reports[KW_NODES_MAX] SEC(".data.reports");
 
-/* The most that any of them has said it serves in a second. Apart, since it is seldom written. */
-__u32 fastest SEC(".data.fastest");
+/*
+ * The most that any of them has said it serves in a second, in the present window and in the one
+ * before: see queue.h. Apart, since it is seldom written.
+ */
+struct {
+	__u32	window;
+	__u32	now;
+	__u32	before;
+} fastest SEC(".data.fastest");
 
 /* When each node has done what all processors have sent to it: see queue.h. By node id. */
 __u64 backlogs[KW_NODES_MAX] SEC(".data.backlogs");

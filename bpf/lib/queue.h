@@ -18,6 +18,9 @@
 /* Half-life, in ticks, of requests to a node that does not say its rate. */
 #define KW_HALVED_EVERY	4
 
+/* Nanoseconds of a window, as a power of two, as in crates/switch/src/reports.rs. */
+#define KW_WINDOW_BITS	30
+
 static __always_inline struct kw_report *kw_report(__u32 node)
 {
 	return &reports[node & (KW_NODES_MAX - 1)];
@@ -104,23 +107,48 @@ static __always_inline void kw_sent_along(struct kw_own *own, const struct kw_ro
 		kw_sent(own, *(__be16 *)(void *)(row->chain + 2 * i));
 }
 
+/* What a reply says that its node can serve: one that leaves the request's chain in it does not know. */
+static __always_inline __u32 kw_rate_of(const struct kw_header *kw)
+{
+	return kw->chain_len ? 0 : bpf_ntohl(KW_U32((void *)kw + KW_RATE_AT));
+}
+
+/*
+ * What was said once is not believed for ever. A window begins with what is said in it, so that in a
+ * rest nothing is forgotten.
+ */
+static __always_inline void kw_note_rate(const struct kw_own *own, __u32 rate)
+{
+	__u32 window = own->tick * rule.tick >> KW_WINDOW_BITS;
+	__u32 last = *(volatile __u32 *)&fastest.window;
+
+	if (!rate)
+		return;
+	if ((__s32)(window - last) > 0 &&
+	    __sync_val_compare_and_swap(&fastest.window, last, window) == last) {
+		fastest.before = fastest.now;
+		fastest.now = rate;
+	} else if (fastest.now < rate) {
+		fastest.now = rate;
+	}
+}
+
 /* A reply has come from a node. */
 static __always_inline void kw_answered(struct kw_own *own, const struct kw_header *kw, __u32 node)
 {
-	/* A node that leaves the request's chain in its reply does not know of rates. */
-	__u32 rate = kw->chain_len ? 0 : bpf_ntohl(KW_U32((void *)kw + KW_RATE_AT));
+	__u32 said = kw_rate_of(kw), rate = said > KW_RATE_MAX ? 0 : said;
 	struct kw_report *report = kw_report(node);
 	__u64 told = bpf_ntohs(kw->load) * KW_REQUEST;
 	struct kw_queue *queue;
 
+	own->totals.doubted += said != rate;
 	report->load = bpf_ntohs(kw->load) + 1;
 	if (rule.hot != KW_CHOOSE_PREDICTED)
 		return;
 	queue = kw_queue(own, node); /* By the rate that it said before. */
 	if (report->rate != rate)
 		report->rate = rate;
-	if (fastest < rate)
-		fastest = rate;
+	kw_note_rate(own, rate);
 	/* What is said of copies answers no request. */
 	if (!rate && kw->op < KW_OP_HOT_COPIED)
 		queue->waiting = queue->waiting > KW_REQUEST ? queue->waiting - KW_REQUEST : 0;
@@ -131,7 +159,8 @@ static __always_inline void kw_answered(struct kw_own *own, const struct kw_head
 /* What the fastest node can serve in a second; 1 if none says it. */
 static __always_inline __u64 kw_fastest(void)
 {
-	__u32 most = *(volatile __u32 *)&fastest;
+	__u32 now = *(volatile __u32 *)&fastest.now, before = *(volatile __u32 *)&fastest.before;
+	__u32 most = now > before ? now : before;
 
 	return most ? most : 1;
 }

@@ -149,9 +149,9 @@ impl Counters {
         self.crowded += 1;
     }
 
-    /// Counts a reply that the directory does not believe.
-    pub(crate) fn count_doubted(&mut self) {
-        self.doubted += 1;
+    /// Counts what the directory does not believe of a reply.
+    pub(crate) fn count_doubted(&mut self, count: u64) {
+        self.doubted += count;
     }
 
     /// Datagrams that passed the parser, by operation.

@@ -4,7 +4,7 @@
 use crate::hot::HotTable;
 use crate::loads::Told;
 use cluster::{KeyspaceId, NodeId, Plant};
-use wire::{Code, Fields, HEADER_LEN, Op, hop_flag};
+use wire::{Code, Fields, HEADER_LEN, Op, RATE_MAX, hop_flag};
 
 /// Whether a reply says something of one key that the switch understands.
 pub(crate) fn is_about_one_key(op: Op) -> bool {
@@ -27,11 +27,17 @@ pub(crate) fn answers_a_request(op: Op) -> bool {
 
 /// What a reply says of the node that it comes from.
 pub(crate) fn of_the_node(table: &HotTable, op: Op, header: &[u8; HEADER_LEN]) -> Told {
-    // A node that leaves the request's chain in its reply does not know of rates.
-    let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
+    let rate = rate_of(header).unwrap_or(0);
     // Else requests are not counted, either.
     let answers = answers_a_request(op) && table.predicts();
     Told { load: header.load(), rate, answers }
+}
+
+/// What a reply says that its node can serve, 0 for nothing; `None` if that cannot be.
+pub(crate) fn rate_of(header: &[u8; HEADER_LEN]) -> Option<u32> {
+    // A node that leaves the request's chain in its reply does not know of rates.
+    let rate = if header.chain_len() == 0 { header.rate() } else { 0 };
+    (rate <= RATE_MAX as u32).then_some(rate)
 }
 
 /// Whether the answer to a write is of a trip, and decided.

@@ -108,7 +108,7 @@ impl Loads {
 
     /// A reply has come from this node, which says this.
     pub(crate) fn answered(&mut self, now: Instant, node: NodeId, told: Told) {
-        self.reports.serves(told.rate);
+        self.reports.serves(now, told.rate);
         // By the rate that it said before.
         let (own, shared) = self.look(now, node);
         own.answered(told);

@@ -293,9 +293,9 @@ impl Pipeline {
         {
             return Err(DropReason::Contended);
         }
-        if !learn::from_reply(self.hot.table(), op, sender, header, self.plant) {
-            self.counters.count_doubted();
-        }
+        let known = learn::from_reply(self.hot.table(), op, sender, header, self.plant);
+        let can_be = learn::rate_of(header).is_some();
+        self.counters.count_doubted(u64::from(!known) + u64::from(!can_be));
         if op == Op::PutReply && !self.hot.table().is_empty() {
             self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_put(sender, header));
         }

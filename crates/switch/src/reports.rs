@@ -14,7 +14,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct Reports {
     nodes: Box<[Shared]>,
-    fastest: AtomicU32,
+    fastest: Fastest,
+}
+
+/// The most that any node has said it serves, in the present window and in the one before: what was
+/// said once is not believed for ever. A window begins with what is said in it, so that in a rest
+/// nothing is forgotten.
+#[derive(Debug, Default)]
+struct Fastest {
+    window: AtomicU32,
+    now: AtomicU32,
+    before: AtomicU32,
 }
 
 /// What is known of one node, in a cache line of its own.
@@ -65,6 +75,10 @@ pub(crate) fn tick_of(now: Instant) -> u32 {
     (now.0 >> TICK_BITS) as u32
 }
 
+/// Nanoseconds of a window of [`Fastest`], about a second, as a power of two: many answers of each
+/// node that is asked at all.
+const WINDOW_BITS: u32 = 30;
+
 /// When that tick began.
 pub(crate) fn tick_began(now: Instant) -> Instant {
     Instant(now.0 >> TICK_BITS << TICK_BITS)
@@ -73,7 +87,7 @@ pub(crate) fn tick_began(now: Instant) -> Instant {
 impl Default for Reports {
     fn default() -> Self {
         let nodes = std::iter::repeat_with(Shared::default).take(wire::NODES_MAX).collect();
-        Self { nodes, fastest: AtomicU32::new(0) }
+        Self { nodes, fastest: Fastest::default() }
     }
 }
 
@@ -83,15 +97,30 @@ impl Reports {
         self.nodes.get(usize::from(node.0))
     }
 
-    /// The most that any node has said it serves.
+    /// The most that any node has said it serves lately.
     pub(crate) fn fastest(&self) -> u32 {
-        self.fastest.load(Ordering::Relaxed)
+        let Fastest { now, before, .. } = &self.fastest;
+        now.load(Ordering::Relaxed).max(before.load(Ordering::Relaxed))
     }
 
     /// A node has said that it serves so much.
-    pub(crate) fn serves(&self, rate: u32) {
-        if self.fastest() < rate {
-            self.fastest.fetch_max(rate, Ordering::Relaxed);
+    pub(crate) fn serves(&self, now: Instant, rate: u32) {
+        if rate > 0 {
+            self.fastest.note((now.0 >> WINDOW_BITS) as u32, rate);
+        }
+    }
+}
+
+impl Fastest {
+    fn note(&self, window: u32, rate: u32) {
+        let last = self.window.load(Ordering::Relaxed);
+        let is_later = window.wrapping_sub(last).cast_signed() > 0;
+        let swap =
+            |last| self.window.compare_exchange(last, window, Ordering::Relaxed, Ordering::Relaxed);
+        if is_later && swap(last).is_ok() {
+            self.before.store(self.now.swap(rate, Ordering::Relaxed), Ordering::Relaxed);
+        } else if self.now.load(Ordering::Relaxed) < rate {
+            self.now.fetch_max(rate, Ordering::Relaxed);
         }
     }
 }
@@ -194,6 +223,26 @@ mod tests {
             assert_eq!(Backlog::of_word(backlog.word()), backlog);
         }
         assert_eq!(size_of::<Shared>(), 64, "a line of its own");
+    }
+
+    #[test]
+    fn what_a_node_has_said_once_is_not_believed_for_ever() {
+        let window = |number: u64| Instant(number << WINDOW_BITS);
+        let reports = Reports::default();
+        let says = |number, rate| {
+            reports.serves(window(number), rate);
+            reports.fastest()
+        };
+        assert_eq!(
+            (says(7, 200), says(7, 90_000_000), says(7, 100)),
+            (200, 90_000_000, 90_000_000)
+        );
+        assert_eq!(says(8, 200), 90_000_000, "the window before counts as well");
+        assert_eq!(says(7, 300), 90_000_000, "a thread is late");
+        assert_eq!(says(8, 0), 90_000_000);
+        assert_eq!(says(9, 0), 90_000_000, "who says nothing ends no window");
+        assert_eq!(says(9, 100), 300);
+        assert_eq!((says(900, 50), says(901, 50)), (100, 50), "after a rest");
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub const VERSION_MAX: usize = 4611686018427387904;
 pub const REVISION_AHEAD_MS: usize = 315576000000;
 /// For how long at least a node that makes room remembers a client that it has heard. A client that is told NO_SESSION within this time of the first copy of a write knows that the write was not applied.
 pub const SESSION_KEPT_MS: usize = 3000;
+/// Requests that a node can serve in a second at most: ten times what the fastest of today can. A reply that says more says nothing of it.
+pub const RATE_MAX: usize = 100000000;
 /// Node ids are below this.
 pub const NODES_MAX: usize = 1024;
 /// Partitions of all keyspaces together.

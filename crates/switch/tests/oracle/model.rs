@@ -93,6 +93,7 @@ impl Model {
             if !self.hot.learn(name, node.id, header) {
                 self.counts.doubted += 1;
             }
+            self.counts.doubted += u64::from(says_too_much(header));
             if name == "put_reply" && header.code == 23 {
                 self.roam.away(&mut self.hot, &tables, header);
             } else if name == "put_reply" {
@@ -356,6 +357,12 @@ fn parse(datagram: &[u8]) -> Result<Header, &'static str> {
         return Err("bad_chain");
     }
     Ok(header)
+}
+
+/// Whether the rate that a reply says cannot be.
+fn says_too_much(header: &Header) -> bool {
+    let rate = u32::from_be_bytes(*header.chain.first_chunk().expect("of 16 bytes"));
+    header.chain_len == 0 && rate > 100_000_000
 }
 
 fn op_name(code: u8) -> Option<&'static str> {

@@ -75,6 +75,37 @@ fn what_is_said_of_copies_answers_no_request() {
     }
 }
 
+/// A node that does not say its rate passes for one of the fastest: what somebody has said once
+/// makes it as fast for a while, and no longer.
+#[test]
+fn a_rate_that_was_said_once_is_not_believed_for_ever() {
+    let Some((stand, program)) = ready("rates in the kernel") else { return };
+    let mut switch = hot_switch(&stand, program);
+    let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
+    switch.plane.install_hot(&predicted).unwrap();
+    stay_on(processors()[0]);
+    warm_up(&switch, 1);
+    let say = |rate| {
+        let mut said = says(Op::HotCopied, 2, 5, 1);
+        said.set_rate(rate);
+        reply(&switch, &said);
+        reply(&switch, &Header { load: 60_000, ..says(Op::HotCopied, 3, 5, 1) });
+    };
+    say(100);
+    assert_eq!(asks(&switch).0, 2, "the other has more to do");
+    say(wire::RATE_MAX as u32 + 1);
+    assert_eq!(asks(&switch).0, 2, "that cannot be");
+    say(wire::RATE_MAX as u32);
+    say(100);
+    assert_eq!(asks(&switch).0, 3, "it passes for as fast as that");
+    let forgotten = (0..200).any(|_| {
+        std::thread::sleep(TICKS);
+        say(100);
+        asks(&switch).0 == 2
+    });
+    assert!(forgotten, "it still does");
+}
+
 /// Each processor has its own share of the packets; once a tick it hears of the others'.
 #[test]
 fn a_processor_knows_what_the_others_have_sent() {
