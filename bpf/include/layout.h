@@ -83,6 +83,7 @@
 #define KW_UPLOAD_LEN	16
 #define KW_MANIFEST_LEN	30
 #define KW_MGET_SLOT_LEN	24
+#define KW_MGET_LEN_LEN	2
 #define KW_MGET_ENTRY_LEN	20
 #define KW_RANGE_ENTRY_LEN	21
 
@@ -348,6 +349,7 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_GROUP_ENDS_AT	8
 #define KW_GROUP_AT	12
 #define KW_GROUP_PARTITIONS_AT	60
+#define KW_ROOM_AT	119
 
 /* Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`. */
 struct kw_space {

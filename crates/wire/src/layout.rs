@@ -853,7 +853,7 @@ pub struct Header {
     pub lag: u16,
     /// Outcome, a value of `code`; 0 in requests.
     pub code: u8,
-    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply). CHAIN_ACK, CHAIN_COMMIT: a value of `room`: the least of the sender and of those behind it.
+    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply).
     pub count: u8,
 }
 
@@ -1058,6 +1058,11 @@ pub trait Fields {
     fn group_partitions(&self) -> [u8; 32];
     /// Overwrites `group_partitions`.
     fn set_group_partitions(&mut self, value: [u8; 32]);
+    /// CHAIN_ACK, CHAIN_COMMIT, at the place of `count`: the least room of the sender and of those behind it.
+    #[must_use]
+    fn room(&self) -> u8;
+    /// Overwrites `room`.
+    fn set_room(&mut self, value: u8);
     /// Operation, a value of `op`. Replies have the high bit set.
     #[must_use]
     fn op(&self) -> u8;
@@ -1103,7 +1108,7 @@ pub trait Fields {
     fn code(&self) -> u8;
     /// Overwrites `code`.
     fn set_code(&mut self, value: u8);
-    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply). CHAIN_ACK, CHAIN_COMMIT: a value of `room`: the least of the sender and of those behind it.
+    /// MGET: keys in the request. RANGE: most pieces the switch may make (request), entries (reply).
     #[must_use]
     fn count(&self) -> u8;
     /// Overwrites `count`.
@@ -1326,6 +1331,14 @@ impl Fields for [u8; HEADER_LEN] {
     #[inline]
     fn set_group_partitions(&mut self, value: [u8; 32]) {
         crate::bytes::put::<60, 32, HEADER_LEN>(self, value);
+    }
+    #[inline]
+    fn room(&self) -> u8 {
+        u8::from_be_bytes(crate::bytes::get::<119, 1, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_room(&mut self, value: u8) {
+        crate::bytes::put::<119, 1, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
     fn op(&self) -> u8 {
@@ -2913,6 +2926,33 @@ impl MgetSlotBody {
         let mut out = [0; 24];
         crate::bytes::put::<0, 16, 24>(&mut out, self.match_value.to_be_bytes());
         crate::bytes::put::<16, 8, 24>(&mut out, self.keyhash.to_be_bytes());
+        out
+    }
+}
+
+/// MGET, after all slots: how long one key is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MgetLenBody {
+    /// 2 bytes, big-endian on the wire.
+    pub key_len: u16,
+}
+
+impl MgetLenBody {
+    /// Bytes on the wire.
+    pub const LEN: usize = 2;
+
+    /// Takes the fields off the front; `None` if there are too few bytes.
+    #[must_use]
+    pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (fixed, rest) = bytes.split_first_chunk::<2>()?;
+        Some((Self { key_len: u16::from_be_bytes(crate::bytes::get::<0, 2, 2>(fixed)) }, rest))
+    }
+
+    /// The fields as they stand on the wire.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 2] {
+        let mut out = [0; 2];
+        crate::bytes::put::<0, 2, 2>(&mut out, self.key_len.to_be_bytes());
         out
     }
 }

@@ -18,6 +18,7 @@ pub mod big;
 mod body;
 mod bytes;
 mod copy;
+pub mod dissect;
 mod endpoint;
 pub mod expiry;
 pub mod layout;

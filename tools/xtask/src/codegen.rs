@@ -1,6 +1,8 @@
 //! Writes `spec/layout.toml` out for each language that reads it.
 
 mod c;
+mod dissect;
+mod lua;
 mod records;
 mod reference;
 mod rust;
@@ -14,6 +16,8 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let layout = Layout::read(root)?;
     let outputs = [
         ("crates/wire/src/layout.rs", rust::generate(&layout)?),
+        ("crates/wire/src/dissect/tables.rs", dissect::generate(&layout)?),
+        ("tools/wireshark/keyway.lua", lua::generate(&layout)?),
         ("crates/xdp/src/layout.rs", records::generate(&layout)?),
         ("bpf/include/layout.h", c::generate(&layout)?),
         ("docs/reference/wire.md", reference::generate(&layout)?),

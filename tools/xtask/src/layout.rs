@@ -1,9 +1,13 @@
 //! `spec/layout.toml` as types, with the checks that make it trustworthy.
 
+mod shown;
+
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
+
+pub(crate) use shown::{Part, Payload, Rest, Shown, When};
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -17,6 +21,8 @@ pub(crate) struct Layout {
     pub(crate) flags: Vec<Flags>,
     #[serde(rename = "body")]
     pub(crate) bodies: Vec<Body>,
+    #[serde(rename = "payload")]
+    pub(crate) payloads: Vec<Payload>,
     #[serde(rename = "limit")]
     pub(crate) limits: Vec<Limit>,
     #[serde(rename = "metric")]
@@ -44,6 +50,18 @@ pub(crate) struct Field {
     pub(crate) bytes: bool,
     #[serde(default)]
     pub(crate) overlay: bool,
+    /// When an overlay is there.
+    #[serde(default)]
+    pub(crate) when: Vec<When>,
+    /// What its numbers are called.
+    pub(crate) family: Option<String>,
+    /// What its bits are called.
+    pub(crate) bits: Option<String>,
+    pub(crate) shown: Option<Shown>,
+    /// Of ids: the field that says how many they are.
+    pub(crate) count: Option<String>,
+    /// Of ids: what those after them are, sometimes.
+    pub(crate) rest: Option<Rest>,
     pub(crate) doc: String,
 }
 
@@ -81,6 +99,9 @@ pub(crate) struct Flag {
     /// The bit of another flag, which no packet has a use for that has one for this.
     #[serde(default)]
     pub(crate) overlay: bool,
+    /// The operations that it is a variant of; none: all.
+    #[serde(default)]
+    pub(crate) ops: Vec<String>,
     pub(crate) doc: String,
 }
 
@@ -89,6 +110,15 @@ pub(crate) struct Flag {
 pub(crate) struct Body {
     pub(crate) name: String,
     pub(crate) fields: Vec<BodyField>,
+    /// The numbers of its first field by which it is known in a list.
+    #[serde(default)]
+    pub(crate) kinds: Vec<u8>,
+    /// What follows it.
+    #[serde(default)]
+    pub(crate) then: Vec<Part>,
+    /// When a payload ends with it.
+    #[serde(default)]
+    pub(crate) tail: Vec<When>,
     pub(crate) doc: String,
 }
 
@@ -97,6 +127,8 @@ pub(crate) struct Body {
 pub(crate) struct BodyField {
     pub(crate) name: String,
     pub(crate) size: usize,
+    pub(crate) family: Option<String>,
+    pub(crate) shown: Option<Shown>,
 }
 
 #[derive(Deserialize)]
@@ -231,6 +263,7 @@ impl Layout {
             let fits = flags.values.iter().all(|f| f.bit < 8);
             ensure!(fits && distinct.len() == own().count(), "{}: bad bits", flags.name);
         }
+        self.check_shown()?;
         for record in &self.records {
             record.check()?;
         }

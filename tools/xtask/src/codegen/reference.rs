@@ -1,6 +1,6 @@
 //! The layout as reference pages for people.
 
-use crate::layout::{Layout, MetricKind, Unit};
+use crate::layout::{Layout, MetricKind, Unit, When};
 use anyhow::Result;
 use std::fmt::Write;
 
@@ -12,10 +12,12 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
          `spec/protocol.md`.\n\n\
          ## Header\n\nIntegers are big-endian; offsets count from the first byte of the UDP \
          payload.\n\n\
-         | at | size | field | meaning |\n|---|---|---|---|\n",
+         | at | size | field | is there | meaning |\n|---|---|---|---|---|\n",
     );
     for f in &layout.fields {
-        writeln!(out, "| {} | {} | `{}` | {} |", f.at, f.size, f.name, f.doc)?;
+        let when: Vec<String> = f.when.iter().map(condition).collect();
+        let when = if when.is_empty() { "always".to_owned() } else { when.join("; or ") };
+        writeln!(out, "| {} | {} | `{}` | {when} | {} |", f.at, f.size, f.name, f.doc)?;
     }
     for family in &layout.families {
         writeln!(out, "\n## `{}`\n\n{}\n\n| value | name | meaning |", family.name, family.doc)?;
@@ -25,10 +27,11 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
         }
     }
     for flags in &layout.flags {
-        writeln!(out, "\n## `{}`\n\n{}\n\n| bit | name | meaning |", flags.name, flags.doc)?;
-        writeln!(out, "|---|---|---|")?;
+        writeln!(out, "\n## `{}`\n\n{}\n", flags.name, flags.doc)?;
+        writeln!(out, "| bit | name | of | meaning |\n|---|---|---|---|")?;
         for f in &flags.values {
-            writeln!(out, "| {} | `{}` | {} |", f.bit, f.name, f.doc)?;
+            let of = if f.ops.is_empty() { "any".to_owned() } else { code(&f.ops) };
+            writeln!(out, "| {} | `{}` | {of} | {} |", f.bit, f.name, f.doc)?;
         }
     }
     out.push_str("\n## Bodies\n\n| body | fields (bytes) | meaning |\n|---|---|---|\n");
@@ -54,4 +57,30 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
         writeln!(out, "| `{}{suffix}` | {name} | {unit} | {labels} | {} |", m.name, m.doc)?;
     }
     Ok(out)
+}
+
+/// A condition in words.
+fn condition(when: &When) -> String {
+    let mut says = Vec::new();
+    let mut list = |before: &str, names: &[String]| {
+        if !names.is_empty() {
+            says.push(format!("{before}{}", code(names)));
+        }
+    };
+    list("", &when.ops);
+    list("code ", &when.codes);
+    list("with ", &when.hop);
+    list("without ", &when.hop_clear);
+    list("with ", &when.flags);
+    list("0 in ", &when.zero);
+    match when.delivered {
+        Some(true) => says.push("on the way to the reply address".to_owned()),
+        Some(false) => says.push("on the way to the switch".to_owned()),
+        None => {}
+    }
+    says.join(", ")
+}
+
+fn code(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ")
 }

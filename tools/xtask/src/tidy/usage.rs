@@ -45,6 +45,7 @@ mod tests {
     const LAYOUT: &str = r#"
         field = []
         body = []
+        payload = []
         flags = []
         record = []
         [protocol]
