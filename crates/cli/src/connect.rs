@@ -1,8 +1,8 @@
 //! The way into a cluster for commands that read and write keys.
 
 use crate::admin::Admin;
-use crate::cli::Shared;
 use crate::exit::Failure;
+use crate::shared::Shared;
 use client::blocking::{Client, Space};
 use client::{LookupError, NotDone, Options};
 use controller::{MemberState, Status};

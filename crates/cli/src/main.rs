@@ -27,6 +27,7 @@ mod parse;
 mod process;
 mod progress;
 mod save;
+mod shared;
 mod top;
 mod versus;
 

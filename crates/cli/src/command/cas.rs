@@ -2,11 +2,11 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::command::ttl::Ttl;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 use client::{CasReply, Expect, New};
 
 /// Write one key if its value, or its version, is the expected one.

@@ -4,10 +4,10 @@ mod verify;
 
 use crate::admin::Admin;
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use crate::parse;
+use crate::shared::Shared;
 use runtime::admin::NewNode;
 use std::net::SocketAddr;
 

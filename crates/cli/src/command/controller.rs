@@ -2,9 +2,9 @@
 
 mod rebuild;
 
-use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use runtime::config::Config;
 use runtime::server::Server;
 

@@ -2,11 +2,11 @@
 
 use crate::admin::Admin;
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::command::logs::Logs;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use crate::parse;
+use crate::shared::Shared;
 use anyhow::{Context, anyhow};
 use client::Coordinator;
 use cluster::Map;

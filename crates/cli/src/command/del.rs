@@ -2,11 +2,11 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::command::cas::Expected;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 use client::{CasReply, New, PutOptions};
 
 /// Delete one key.

@@ -3,7 +3,6 @@
 use crate::answer::Answer;
 use crate::bytes;
 use crate::chart::grouped;
-use crate::cli::Shared;
 use crate::command::pages::{Interval, Pages};
 use crate::connect;
 use crate::exit::{Failure, Verdict};
@@ -11,6 +10,7 @@ use crate::export::Writer;
 use crate::out;
 use crate::progress::Progress;
 use crate::save::Save;
+use crate::shared::Shared;
 use client::blocking::{Download, Space};
 use client::{NotDone, Refusal, ScanOptions};
 use cluster::KeyspaceKind;

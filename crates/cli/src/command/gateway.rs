@@ -2,11 +2,11 @@
 
 use crate::admin::Admin;
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::command::logs::Logs;
 use crate::command::role::warn_if_others_read;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use crate::{out, parse};
 use anyhow::Context;
 use bytes::Bytes;

@@ -2,10 +2,10 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::file;
+use crate::shared::Shared;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 

@@ -2,13 +2,13 @@
 
 use crate::answer::Answer;
 use crate::chart::grouped;
-use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::export::{Damage, Event, Reader};
 use crate::file;
 use crate::out;
 use crate::progress::Progress;
+use crate::shared::Shared;
 use anyhow::{Context as _, anyhow};
 use client::blocking::{Space, Upload};
 use client::{CasReply, Expect, Expiry, New, NotDone, PutOptions};

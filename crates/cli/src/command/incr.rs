@@ -2,10 +2,10 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 use client::IncrReply;
 
 /// Add to a decimal 64-bit number; a key without a value counts as 0.

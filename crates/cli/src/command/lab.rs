@@ -10,10 +10,10 @@ mod status;
 mod up;
 
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::lab::{guard, rack, state};
 use crate::out;
+use crate::shared::Shared;
 
 /// Build a rack of network namespaces on this machine and run a cluster in it.
 ///

@@ -3,11 +3,11 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::file;
 use crate::parse;
+use crate::shared::Shared;
 use client::NotDone;
 use client::blocking::Space;
 use std::io::{BufRead as _, BufReader};

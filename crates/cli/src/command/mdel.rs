@@ -2,10 +2,10 @@
 
 use crate::answer::Answer;
 use crate::bytes::Style;
-use crate::cli::Shared;
 use crate::command::many::{self, Tally, Within};
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 
 /// Delete many keys at once.
 ///

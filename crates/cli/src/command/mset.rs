@@ -2,11 +2,11 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::command::many::{self, Tally, Within};
 use crate::command::ttl::Ttl;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 
 /// Write many keys at once.
 ///

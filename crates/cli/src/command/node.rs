@@ -1,8 +1,8 @@
 //! `keyway node`: one storage node of a configured cluster.
 
-use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use cluster::NodeId;
 use runtime::server::Server;
 

@@ -2,8 +2,8 @@
 
 mod netmc;
 
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use crate::{figure, parse};
 use paper::pegasus::{self, FIGURES, Refusal, Settings};
 use paper::{Arm, Pace};

@@ -2,12 +2,12 @@
 
 use crate::answer::Answer;
 use crate::bytes::{self, Style};
-use crate::cli::Shared;
 use crate::command::ttl::Ttl;
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::file::Input;
 use crate::out;
+use crate::shared::Shared;
 use std::path::PathBuf;
 
 /// Write one key.

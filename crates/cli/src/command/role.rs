@@ -1,10 +1,10 @@
 //! What `switch`, `node` and `controller` have in common: one role of a configured cluster.
 
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::command::logs::Logs;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 use anyhow::Context;
 use nix::sys::stat::{Mode, umask};
 use runtime::config::Config;

@@ -2,11 +2,11 @@
 
 use crate::answer::Answer;
 use crate::bytes::Style;
-use crate::cli::Shared;
 use crate::command::pages::{Interval, Pages};
 use crate::connect;
 use crate::exit::{Failure, Verdict};
 use crate::out::{self, Out};
+use crate::shared::Shared;
 use client::{ScanOptions, Value};
 
 /// Read keys in order.

@@ -1,11 +1,11 @@
 //! `keyway sim`: the deterministic world.
 
 use crate::chart::{grouped, table};
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
 use crate::progress::Progress;
 use crate::save::save;
+use crate::shared::Shared;
 use cluster::Plant;
 use runtime::clock::Clock;
 use sim::check::Violation;

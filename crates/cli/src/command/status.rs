@@ -3,10 +3,10 @@
 use crate::admin::Admin;
 use crate::answer::Answer;
 use crate::chart::{bar, grouped, list, table};
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out::{self, Tone, paint};
 use crate::process::ProcessFigures;
+use crate::shared::Shared;
 use cluster::{KeyspaceKind, Member, Resources};
 use controller::{CopyStatus, Decision, KeyspaceStatus, NodeLoad, Status, VerifyStatus};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! `keyway switch`: a switch of a configured cluster.
 
-use crate::cli::Shared;
 use crate::command::role::Role;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use runtime::config::Config;
 use runtime::server::Server;
 

@@ -1,8 +1,8 @@
 //! `keyway top`: what is asked for most at the moment, and how busy every node is.
 
 use crate::admin::Admin;
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use crate::top::{NodeView, View, json, screen, text};
 use crate::{out, parse};
 use controller::Status;

@@ -1,13 +1,13 @@
 //! `keyway up`: a cluster in one process.
 
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::command::cluster_size::ClusterSize;
 use crate::command::gateway::{self, redis_cli};
 use crate::command::logs::Logs;
 use crate::command::role::private_files;
 use crate::command::status::kind;
 use crate::exit::{Failure, Verdict};
+use crate::shared::Shared;
 use crate::{out, parse};
 use ::gateway::{Gateway, HotKeys};
 use anyhow::{Context, anyhow};

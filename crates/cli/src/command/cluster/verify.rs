@@ -2,9 +2,9 @@
 
 use crate::admin::Admin;
 use crate::chart::grouped;
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 use anyhow::anyhow;
 use cluster::{Difference, PartitionId};
 use controller::VerifyStatus;

@@ -4,10 +4,10 @@ mod plan;
 
 use crate::admin;
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::command::role::private_files;
 use crate::exit::{Failure, Verdict};
 use crate::out;
+use crate::shared::Shared;
 use cluster::{ClusterId, NodeId, NodeRecord};
 use controller::{Basis, ControllerConfig, RebuildError, Rebuilt};
 use plan::describe;

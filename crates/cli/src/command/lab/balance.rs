@@ -1,13 +1,13 @@
 //! `keyway lab balance`: how much of a rack skewed keys leave.
 
 use super::ground::{Arm, Ground, idle_p99_us, zipf};
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::figure;
 use crate::lab::search::{Aim, Found};
 use crate::lab::site::{Load, Site};
 use crate::lab::trial::Trial;
 use crate::parse;
+use crate::shared::Shared;
 use cluster::Keyspace;
 use paper::{Cell, Column, Figure, OBJECTIVE_TIMES, Panel, Table};
 use std::collections::BTreeMap;

@@ -3,11 +3,11 @@
 use super::{Name, no_lab};
 use crate::answer::Answer;
 use crate::chart::{grouped, table};
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::lab::rack::{Place, Rack};
 use crate::lab::{faults, state};
 use crate::out;
+use crate::shared::Shared;
 use serde_json::{Value, json};
 use xdp::faults::{Counts, Faults};
 

@@ -1,12 +1,12 @@
 //! `keyway lab shift`: the tail while popularity moves.
 
 use super::ground::{Arm, Ground, idle_p99_us, zipf};
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::figure;
 use crate::lab::site::{Load, Site, Window};
 use crate::lab::trial::median;
 use crate::parse;
+use crate::shared::Shared;
 use paper::{Cell, Column, Figure, Panel, Table};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 
 use crate::answer::Answer;
 use crate::chart::grouped;
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::lab::soak::{self, Plan, Report};
 use crate::out;
 use crate::parse;
+use crate::shared::Shared;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,13 +3,13 @@
 use super::{Name, no_lab};
 use crate::answer::Answer;
 use crate::chart::table;
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{admin, service};
 use crate::lab::process::Process;
 use crate::lab::rack::Place;
 use crate::lab::state::{self, State};
 use crate::out;
+use crate::shared::Shared;
 use serde_json::{Value, json};
 
 /// Show the processes of a lab.

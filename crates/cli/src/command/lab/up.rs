@@ -2,7 +2,6 @@
 
 use super::{Name, status};
 use crate::answer::Answer;
-use crate::cli::Shared;
 use crate::command::cluster_size::ClusterSize;
 use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{Cluster, admin, service};
@@ -11,6 +10,7 @@ use crate::lab::plane::Plane;
 use crate::lab::rack::{CLIENTS_MAX, NODES_MAX, Place, Rack, name_option};
 use crate::out;
 use crate::parse;
+use crate::shared::Shared;
 use anyhow::Context;
 use runtime::clock::Clock;
 use std::num::NonZero;

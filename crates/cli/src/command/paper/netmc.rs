@@ -1,6 +1,5 @@
 //! `keyway paper netmc`: the experiments of NetMC, in a lab.
 
-use crate::cli::Shared;
 use crate::exit::{Failure, Verdict};
 use crate::lab::plane::Plane;
 use crate::lab::rack;
@@ -8,6 +7,7 @@ use crate::netmc::arm::Arm;
 use crate::netmc::experiment::{self, Experiment, TIME_MAX, Terms};
 use crate::netmc::redis::Redis;
 use crate::netmc::{figures, restart};
+use crate::shared::Shared;
 use crate::{figure, parse};
 use anyhow::anyhow;
 use std::num::NonZero;
