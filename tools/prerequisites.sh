@@ -3,9 +3,9 @@
 # links, `bpf`, clang for the switch in the kernel and what libbpf is built with, `c++`, with which
 # the fuzzer's runtime is built, `network`, the programs with which root builds networks, looks at
 # them and lets them fail, `stores`, those that nodes keep values in and the gateway is tested with,
-# and `clients`, the languages and libraries of the Redis clients that it is tested with, in
-# target/clients. Installs them on Debian and Ubuntu if it may; otherwise says exactly what to
-# install and how. All else cargo fetches.
+# `captures`, what captures packets and looks at them, and `clients`, the languages and libraries of
+# the Redis clients that it is tested with, in target/clients. Installs them on Debian and Ubuntu if
+# it may; otherwise says exactly what to install and how. All else cargo fetches.
 set -eu
 
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -92,6 +92,14 @@ stores() {
             'apt-get install redis-server redis-tools memcached nutcracker' >&2
 }
 
+# Without it tests say what they had to skip.
+captures() {
+    command -v tshark >/dev/null && return
+    # It asks who may capture packets, unless told not to.
+    DEBIAN_FRONTEND=noninteractive install tshark ||
+        echo 'Without tshark tests of the dissector are skipped: apt-get install tshark' >&2
+}
+
 # Without them tests say what they had to skip.
 clients() {
     { command -v go && command -v javac && command -v mvn && command -v node && command -v npm &&
@@ -152,7 +160,7 @@ at_least "$found" "$rust_needed" ||
 
 for needed in "$@"; do
     case $needed in
-        network | stores | clients)
+        network | stores | captures | clients)
             "$needed"
             continue
             ;;

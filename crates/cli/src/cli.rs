@@ -3,7 +3,7 @@
 use crate::command::{
     bench, cas, cluster, completion, controller, coordinator, del, demo, doctor, explain, export,
     gateway, get, hot, import, incr, keyspace, lab, mdel, mget, mset, node, paper, put, scan, sim,
-    status, switch, top, up,
+    status, switch, top, up, wire,
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::shared::Shared;
@@ -48,6 +48,7 @@ enum Command {
     Paper(paper::Args),
     Lab(lab::Args),
     Doctor(doctor::Args),
+    Wire(wire::Args),
     Switch(switch::Args),
     Node(node::Args),
     Controller(controller::Args),
@@ -86,6 +87,7 @@ impl Cli {
             Command::Paper(args) => args.run(&shared),
             Command::Lab(args) => args.run(&shared),
             Command::Doctor(args) => args.run(&shared),
+            Command::Wire(args) => args.run(&shared),
             Command::Switch(args) => args.run(&shared),
             Command::Node(args) => args.run(&shared),
             Command::Controller(args) => args.run(&shared),

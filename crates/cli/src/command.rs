@@ -36,3 +36,4 @@ pub(crate) mod switch;
 pub(crate) mod top;
 pub(crate) mod ttl;
 pub(crate) mod up;
+pub(crate) mod wire;

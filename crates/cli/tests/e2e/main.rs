@@ -7,10 +7,14 @@ mod bench;
 #[cfg(test)]
 mod big;
 #[cfg(test)]
+mod captures;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod crash;
 mod crowds;
+#[cfg(test)]
+mod decode;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
@@ -66,3 +70,5 @@ mod soak;
 mod verify;
 #[cfg(test)]
 mod versus;
+#[cfg(test)]
+mod wireshark;

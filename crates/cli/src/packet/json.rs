@@ -1,0 +1,104 @@
+//! A packet as a JSON object.
+
+use super::said::{Said, drop_reason, is_delivered, op, said, time};
+use crate::bytes::{Style, to_hex};
+use crate::capture::Captured;
+use serde_json::{Map, Value, json};
+use wire::dissect::{Item, dissect};
+
+/// An object on one line.
+pub(crate) fn json(captured: &Captured<'_>, datagram: &[u8]) -> String {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    put("outcome", json!("packet"));
+    put("number", json!(captured.number));
+    if let Some(at) = captured.at.and_then(time) {
+        put("at", json!(at));
+    }
+    if let Some((from, to)) = captured.ends {
+        put("from", json!(from.to_string()));
+        put("to", json!(to.to_string()));
+    }
+    put("bytes", json!(datagram.len()));
+    if captured.cut {
+        put("cut", json!(true));
+    }
+    if let Some(reason) = drop_reason(captured, datagram) {
+        put("drop", json!(reason));
+    }
+    let mut builder = Builder { op: op(datagram), ..Builder::default() };
+    dissect(datagram, is_delivered(captured, datagram), &mut |item| builder.take(item));
+    builder.end(&mut object);
+    Value::Object(object).to_string()
+}
+
+#[derive(Default)]
+struct Builder {
+    op: u8,
+    header: Map<String, Value>,
+    payload: Vec<Value>,
+    /// Fields that the same bytes may be, none of which is known to be there.
+    unclear: Map<String, Value>,
+    /// The body that has begun.
+    body: Option<(&'static str, Map<String, Value>)>,
+    missing: Option<&'static str>,
+    left: Vec<u8>,
+}
+
+impl Builder {
+    fn take(&mut self, item: Item<'_>) {
+        match item {
+            Item::Field { field, bytes, sure } => {
+                let value = value(said(field, bytes, self.op));
+                let into = match &mut self.body {
+                    Some((_, body)) => body,
+                    None if sure => &mut self.header,
+                    None => &mut self.unclear,
+                };
+                into.insert(field.name.to_owned(), value);
+            }
+            Item::Bytes { name, bytes } => {
+                let style = Style { hex: false };
+                if let Some((_, body)) = &mut self.body {
+                    style.put(body, name, bytes);
+                } else {
+                    let mut alone = Map::new();
+                    style.put(&mut alone, name, bytes);
+                    self.payload.push(Value::Object(alone));
+                }
+            }
+            Item::Begin(name) => self.body = Some((name, Map::new())),
+            Item::End => {
+                if let Some((name, body)) = self.body.take() {
+                    self.payload.push(json!({ name: body }));
+                }
+            }
+            Item::Missing(name) => self.missing = Some(name),
+            Item::Left(bytes) => self.left.extend_from_slice(bytes),
+        }
+    }
+
+    fn end(self, object: &mut Map<String, Value>) {
+        object.insert("header".to_owned(), Value::Object(self.header));
+        if !self.unclear.is_empty() {
+            object.insert("unclear".to_owned(), Value::Object(self.unclear));
+        }
+        object.insert("payload".to_owned(), Value::Array(self.payload));
+        if let Some(name) = self.missing {
+            object.insert("missing".to_owned(), json!(name));
+        }
+        if !self.left.is_empty() {
+            object.insert("left_hex".to_owned(), json!(to_hex(&self.left)));
+        }
+    }
+}
+
+fn value(said: Said) -> Value {
+    match said {
+        Said::Number(number) => json!(number),
+        Said::Signed(number) => json!(number),
+        Said::Hex(text) | Said::Word(text) => json!(text),
+        Said::Words(words) => json!(words),
+        Said::Ids(ids) => json!(ids),
+    }
+}
