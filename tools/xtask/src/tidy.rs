@@ -3,6 +3,7 @@
 //! Each rule looks at the whole [`Tree`] and says what it finds. Its exceptions stand beside it,
 //! each with its reason; there is no other way around a rule.
 
+mod circles;
 mod dependencies;
 mod lexer;
 mod links;
@@ -41,7 +42,7 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 14] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 15] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
     dependencies::share_the_lints,
@@ -54,13 +55,18 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 14] = [
     shape::limits_say_why,
     words::nothing_is_left_undone,
     modules::every_file_is_reached,
+    circles::imports_go_one_way,
     usage::every_name_is_used,
     links::lead_somewhere,
 ];
 
 /// Applies every rule to the checkout.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let findings = findings(&Tree::read(root)?);
+    let tree = Tree::read(root)?;
+    for line in circles::left(&tree) {
+        eprintln!("to be mended: {line}");
+    }
+    let findings = findings(&tree);
     for finding in &findings {
         eprintln!("{finding}");
     }
