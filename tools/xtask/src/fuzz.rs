@@ -11,6 +11,7 @@ mod seeds;
 
 use anyhow::{Context, Error, Result, ensure};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use xshell::{Shell, cmd};
 
 /// What there is to fuzz.
@@ -33,35 +34,63 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
 /// Builds target `name` and runs it for `secs` seconds, starting from the vectors and from what
 /// earlier runs found.
 pub(crate) fn run(root: &Path, name: &str, secs: u32) -> Result<()> {
+    ensure!(TARGETS.contains(&name), "targets are {}", TARGETS.join(", "));
+    build(root, &[name])?;
+    let status = command(root, name, secs)?.status().context("the fuzzer starts")?;
+    let artifacts = artifacts(root, name);
+    ensure!(status.success(), "a finding; its input is in {}", artifacts.display());
+    Ok(())
+}
+
+/// Builds targets.
+pub(crate) fn build(root: &Path, names: &[&str]) -> Result<()> {
     let shell = Shell::new()?;
     shell.change_dir(root);
+    let (host, target_dir) = (host(&shell)?, target_dir(root));
+    let targets = names.iter().flat_map(|name| ["--bin", name]);
+    // With `--target` the flags are not for build scripts and procedural macros.
+    cmd!(shell, "cargo build --release --locked --manifest-path fuzz/Cargo.toml")
+        .args(targets)
+        .args(["--target".as_ref(), host.as_ref(), "--target-dir".as_ref(), target_dir.as_os_str()])
+        .env("RUSTFLAGS", FLAGS)
+        .run()?;
+    Ok(())
+}
+
+/// What runs target `name`, which is built, for `secs` seconds.
+pub(crate) fn command(root: &Path, name: &str, secs: u32) -> Result<Command> {
     let corpus = root.join("fuzz/corpus").join(name);
     std::fs::create_dir_all(&corpus)?;
     for (seed, bytes) in seeds(root, name)? {
         std::fs::write(corpus.join(seed), bytes)?;
     }
-    let artifacts = root.join("fuzz/artifacts").join(name);
+    let artifacts = artifacts(root, name);
     std::fs::create_dir_all(&artifacts)?;
+    let host = host(&Shell::new()?)?;
+    let mut command = Command::new(target_dir(root).join(host).join("release").join(name));
+    command.arg(format!("-max_total_time={secs}"));
+    command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    command.args(["-max_len=4096", "-timeout=10", "-print_final_stats=1"]).arg(corpus);
+    command.current_dir(root);
+    Ok(command)
+}
 
+/// Where findings are kept.
+fn artifacts(root: &Path, name: &str) -> PathBuf {
+    root.join("fuzz/artifacts").join(name)
+}
+
+/// What the machine that builds is called.
+fn host(shell: &Shell) -> Result<String> {
     let version = cmd!(shell, "rustc -vV").read()?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.context("rustc says its host")?;
-    let target_dir = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root.join("target"), PathBuf::from)
-        .join("fuzz");
-    // With `--target` the flags are not for build scripts and procedural macros.
-    cmd!(shell, "cargo build --release --locked --manifest-path fuzz/Cargo.toml --bin {name}")
-        .args(["--target".as_ref(), host.as_ref(), "--target-dir".as_ref(), target_dir.as_os_str()])
-        .env("RUSTFLAGS", FLAGS)
-        .run()?;
+    Ok(host.context("rustc says its host")?.to_owned())
+}
 
-    let binary = target_dir.join(host).join("release").join(name);
-    let seconds = format!("-max_total_time={secs}");
-    let prefix = format!("-artifact_prefix={}/", artifacts.display());
-    cmd!(shell, "{binary} {seconds} {prefix} -max_len=4096 -timeout=10 -print_final_stats=1")
-        .arg(&corpus)
-        .run()
-        .with_context(|| format!("a finding; its input is in {}", artifacts.display()))
+fn target_dir(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), PathBuf::from)
+        .join("fuzz")
 }
 
 /// What a target begins with, with file names: every datagram of the vectors in the form that the

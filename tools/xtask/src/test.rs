@@ -1,19 +1,37 @@
 //! `cargo xtask test`: everything that must hold before a change goes in, cheapest first.
 
 mod failures;
+mod lanes;
+mod suites;
 
 use crate::{codegen, fuzz, tidy};
-use anyhow::{Context, Result, bail, ensure};
-use failures::Failures;
-use std::io::{BufRead, BufReader, PipeReader, Write};
+use anyhow::{Context, Result, ensure};
+use failures::{Failure, Failures};
+use lanes::{Ended, Job};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use suites::Suite;
 use xshell::{Shell, cmd};
 
-/// How long the rest of what cargo printed may take to be read once cargo has ended.
-const AFTERWARDS: Duration = Duration::from_secs(10);
+/// Suites that mostly wait: for real time to pass, for processes to come up and for the network.
+/// They run one after the other, since each of them has a machine's worth of processes.
+const WAITING: [&str; 4] = [
+    "cli/tests/chaos/main.rs",
+    "cli/tests/lab/main.rs",
+    "cli/tests/e2e/main.rs",
+    "cli/tests/clients/main.rs",
+];
+
+/// Suites that take longest; they begin first, so that none of them ends long after all else.
+const LONG: [&str; 5] = [
+    "sim/tests/promises.rs",
+    "xdp/tests/sameness/main.rs",
+    "model/tests/bounds.rs",
+    "paper/tests/rack.rs",
+    "runtime/src/lib.rs",
+];
+
+/// How many of the slowest jobs are told in the end.
+const SLOWEST: usize = 12;
 
 /// Runs all checks and tests, then says which tests were skipped.
 ///
@@ -25,8 +43,11 @@ pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     shell.change_dir(root);
     let skips = target_dir(root).join("skipped-tests.txt");
     shell.write_file(&skips, "")?;
-    shell.set_var("KEYWAY_SKIPS", &skips);
 
+    for name in WAITING.iter().chain(&LONG) {
+        let is_there = root.join("crates").join(name).is_file();
+        ensure!(is_there, "tools/xtask/src/test.rs: there is no suite {name} any more");
+    }
     step("generated files are what spec/layout.toml says");
     codegen::run(root, true)?;
     step("the rules of the repository");
@@ -35,16 +56,17 @@ pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     cmd!(shell, "cargo fmt --all --check").run()?;
     step("lints");
     cmd!(shell, "cargo clippy --workspace --all-targets --locked -- -D warnings").run()?;
-    step("tests");
-    run_tests(root, &skips)?;
-    step("documentation");
-    let _deny = shell.push_env("RUSTDOCFLAGS", "-D warnings");
-    cmd!(shell, "cargo doc --workspace --no-deps --locked --quiet").run()?;
-
-    for target in fuzz::TARGETS {
-        step(&format!("fuzz target {target}, {fuzz_secs} s"));
-        fuzz::run(root, target, fuzz_secs)?;
-    }
+    step("tests and fuzz targets are built");
+    // The fuzz targets have a folder of their own, and fill the gaps that the tests leave: the last
+    // crates have one processor each.
+    let suites = std::thread::scope(|scope| {
+        let fuzzers = scope.spawn(|| fuzz::build(root, &fuzz::TARGETS));
+        let suites = suites::build(root);
+        fuzzers.join().expect("it does not panic").and(suites)
+    })?;
+    step("tests, documentation and fuzz targets, beside each other");
+    let (waiting, others) = jobs(root, &suites, &skips, fuzz_secs)?;
+    report(lanes::run(waiting, others)?)?;
 
     let text = shell.read_file(&skips).context("the list of skipped tests")?;
     let skipped: Vec<&str> = text.lines().collect();
@@ -55,54 +77,74 @@ pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     Ok(())
 }
 
-/// Runs every test, also after one that failed: the last words, which a log that was cut still has,
-/// say which ones did and why.
-fn run_tests(root: &Path, skips: &Path) -> Result<()> {
-    let (ours, theirs) = std::io::pipe()?;
-    let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-    cargo.current_dir(root).env("KEYWAY_SKIPS", skips);
-    // In one pipe, so that what fails stands behind the binary that it is in.
-    cargo.stdout(theirs.try_clone()?).stderr(theirs);
-    let mut child = cargo.spawn().context("cargo starts")?;
-    // The ends that are written to go away with it.
-    drop(cargo);
-    let failures = Arc::new(Mutex::new(Failures::default()));
-    let reading = Arc::clone(&failures);
-    let (done, is_read) = mpsc::channel();
-    std::thread::spawn(move || {
-        // Whoever listens may be gone by then; nobody misses the word.
-        let _unheard = done.send(pass_on(ours, &reading));
-    });
-    let status = child.wait()?;
-    // A process that a failed test left behind holds the pipe open.
-    if let Ok(read) = is_read.recv_timeout(AFTERWARDS) {
-        read.context("what cargo prints")?;
-    }
+/// What waits, and all the rest, the longest first.
+fn jobs(
+    root: &Path,
+    suites: &[Suite],
+    skips: &Path,
+    fuzz_secs: u32,
+) -> Result<(Vec<Job>, Vec<Job>)> {
+    let suite = |suite: &Suite, mut job: Job| {
+        job.command.current_dir(&suite.folder).env("KEYWAY_SKIPS", skips);
+        job.command.env("CARGO_MANIFEST_DIR", &suite.folder);
+        job
+    };
+    let named = |name: &&str| suites.iter().find(|suite| suite.name == *name);
+    let first = |it: &Suite| suite(it, Job::new(it.name.clone(), it.program.as_os_str()));
+    let waiting = WAITING.iter().filter_map(&named).map(first).collect();
+    let is_rest = |it: &&Suite| {
+        let name = it.name.as_str();
+        !WAITING.contains(&name) && !LONG.contains(&name)
+    };
+    let rest = suites.iter().filter(is_rest);
+    let behind = |it: &Suite| suite(it, Job::behind(it.name.clone(), it.program.as_os_str()));
+    let mut others: Vec<Job> = LONG.iter().filter_map(&named).chain(rest).map(behind).collect();
 
-    let failures = std::mem::take(&mut *failures.lock().expect("no reader panicked")).into_found();
+    let mut cargo = |name: &str, arguments: &[&str]| {
+        let mut job = Job::behind(name.to_owned(), "cargo".as_ref());
+        job.command.args(arguments).current_dir(root).env("KEYWAY_SKIPS", skips);
+        job.command.env("RUSTDOCFLAGS", "-D warnings");
+        others.push(job);
+    };
+    cargo("documentation", &["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    cargo("examples in the documentation", &["test", "--workspace", "--doc", "--locked"]);
+    for target in fuzz::TARGETS {
+        let fuzzer = fuzz::command(root, target, fuzz_secs)?;
+        let mut job = Job::behind(format!("fuzz target {target}"), fuzzer.get_program());
+        job.command.args(fuzzer.get_args()).current_dir(root);
+        others.push(job);
+    }
+    Ok((waiting, others))
+}
+
+/// Says what failed, so that the last words, which a log that was cut still has, are which tests
+/// did and why.
+fn report(mut ended: Vec<Ended>) -> Result<()> {
+    ended.sort_by_key(|it| std::cmp::Reverse(it.took));
+    eprintln!("\nwhat took longest, in seconds:");
+    for it in ended.iter().take(SLOWEST) {
+        eprintln!("{:6}  {}", it.took.as_secs(), it.name);
+    }
+    let failures: Vec<Failure> = ended.iter().flat_map(failures).collect();
     for failure in &failures {
         eprintln!("\nFAILED: {} of {}\n  {}", failure.test, failure.binary, failure.words);
     }
     let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
-    ensure!(names.is_empty(), "{} tests failed: {}", names.len(), names.join(", "));
-    if !status.success() {
-        bail!("cargo test ended with {status}, and no test said that it failed");
-    }
+    ensure!(names.is_empty(), "{} failed: {}", names.len(), names.join(", "));
     Ok(())
 }
 
-/// Prints what comes out of a pipe, and looks for tests that failed.
-#[expect(clippy::disallowed_methods, reason = "its errors are looked at here")]
-fn pass_on(pipe: PipeReader, failures: &Mutex<Failures>) -> std::io::Result<()> {
-    for line in BufReader::new(pipe).split(b'\n') {
-        let line = line?;
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(&line)?;
-        stdout.write_all(b"\n")?;
-        failures.lock().expect("nobody panicked").read(&String::from_utf8_lossy(&line));
+/// The tests of a job that failed, or the job itself if none of them said so.
+fn failures(of: &Ended) -> Vec<Failure> {
+    let mut failures = Failures::of(&of.name);
+    of.said.lines().for_each(|line| failures.read(line));
+    let mut found = failures.into_found();
+    if found.is_empty() && !of.succeeded {
+        let test = of.name.clone();
+        let words = "it ended badly, and no test said that it failed".to_owned();
+        found.push(Failure { binary: of.name.clone(), test, words });
     }
-    Ok(())
+    found
 }
 
 fn step(what: &str) {

@@ -25,6 +25,11 @@ pub(super) struct Failures {
 }
 
 impl Failures {
+    /// Of what this binary prints.
+    pub(super) fn of(binary: &str) -> Self {
+        Self { binary: binary.to_owned(), ..Self::default() }
+    }
+
     /// Takes in the next line.
     pub(super) fn read(&mut self, line: &str) {
         if let Some(binary) = started(line) {
