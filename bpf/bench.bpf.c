@@ -19,7 +19,7 @@ enum {
 	COLD = 1,
 	HOT = 2,
 	RAISED = 3,
-	NEW_WRITE = 4,		/* On a trip, with its client's next number each time. */
+	NEW_WRITE = 4,		/* On a delegation, with its client's next number each time. */
 	SAME_WRITE = 5,		/* A copy of the one before. */
 };
 
@@ -37,7 +37,7 @@ static __always_inline void addressed(struct iphdr *ip, struct udphdr *udp, __be
 
 /*
  * The packet itself keeps time, in fields that the switch does not look at: `tag` runs are asked
- * for, and these begin with `client`, or for writes on trips with the value. The kernel's own
+ * for, and these begin with `client`, or for delegated writes with the value. The kernel's own
  * figure is cut to whole nanoseconds.
  */
 struct clock {
@@ -64,13 +64,13 @@ static __always_inline void count_run(struct kw_header *kw, struct clock *clock)
 		clock->time = bpf_ktime_get_ns() - clock->time;
 }
 
-/* A write that may roam: its client is another one for each packet, and waits for each answer. */
+/* A write that may be delegated: its client is another one for each packet, and waits for each answer. */
 static __always_inline void numbered(struct kw_header *kw, const struct clock *clock, __u64 random)
 {
 	if (clock->run == 1)
 		kw->client = random << 32 | random;
 	KW_U64(&kw->seq) = kw->count == NEW_WRITE ? bpf_cpu_to_be64(clock->run) : 1;
-	KW_U64((void *)kw + KW_MOMENT_AT) = ~0ULL;
+	KW_U64((void *)kw + KW_DIRECTORY_CLOCK_AT) = ~0ULL;
 }
 
 static __noinline int keyed(struct kw_header *kw, const struct clock *clock, __u64 random)

@@ -21,7 +21,7 @@ int keyway_many(struct __sk_buff *skb)
 	return kw_many(skb);
 }
 
-/* More than trips can begin while an order comes. */
+/* More than delegations can begin while an order comes. */
 #define KW_GOVERN_TRIES	64
 
 /* Called by the loader: sets what holds for all packets, each word at once. 0 if that was done. */
@@ -32,12 +32,12 @@ int govern(struct kw_rule *to)
 	/* In this order for all processors, which an exchange makes sure of. */
 	__sync_lock_test_and_set(&rule.beginning, to->beginning);
 	__sync_lock_test_and_set(&rule.order, to->order);
-	/* Trips that begin raise it, too. */
+	/* Delegations that begin raise it, too. */
 	for (int i = 0; i < KW_GOVERN_TRIES; i++) {
-		__u64 moment = kw_moment();
+		__u64 directory_clock = kw_directory_clock();
 
-		if (moment >= to->moment ||
-		    __sync_val_compare_and_swap(&rule.moment, moment, to->moment) == moment)
+		if (directory_clock >= to->directory_clock ||
+		    __sync_val_compare_and_swap(&rule.directory_clock, directory_clock, to->directory_clock) == directory_clock)
 			break;
 		if (i + 1 == KW_GOVERN_TRIES)
 			return 1;
@@ -48,7 +48,7 @@ int govern(struct kw_rule *to)
 	*(volatile __u8 *)&rule.installed = to->installed;
 	*(volatile __u8 *)&rule.active = to->active;
 	*(volatile __u8 *)&rule.hot = to->hot;
-	*(volatile __u8 *)&rule.roams = to->roams;
+	*(volatile __u8 *)&rule.delegates = to->delegates;
 	return 0;
 }
 
@@ -58,7 +58,7 @@ int resettle(struct kw_hot_change *to)
 {
 	struct kw_hot_key key = { .keyhash = to->keyhash, .keyspace = to->keyspace };
 	struct kw_hot *hot = bpf_map_lookup_elem(&hot_keys, &key);
-	__u8 before[KW_HOT_WINDOW_MAX];
+	__u8 before[KW_HOT_BANK_MAX];
 
 	if (!hot)
 		return 1;
@@ -67,12 +67,12 @@ int resettle(struct kw_hot_change *to)
 	*(volatile __u16 *)&hot->readers = to->readers;
 	*(volatile __u8 *)&hot->replicas = to->replicas;
 	*(volatile __u8 *)&hot->chosen = to->chosen;
-	__builtin_memcpy(before, hot->marks, sizeof(before));
+	__builtin_memcpy(before, hot->holders, sizeof(before));
 #pragma clang loop unroll(full) /* The verifier wants constant offsets into `to`. */
-	for (int i = 0; i < KW_HOT_WINDOW_MAX; i++) {
+	for (int i = 0; i < KW_HOT_BANK_MAX; i++) {
 		__u8 from = to->from[i];
 
-		hot->marks[i] = from < KW_HOT_WINDOW_MAX ? before[from] : 0;
+		hot->holders[i] = from < KW_HOT_BANK_MAX ? before[from] : 0;
 	}
 	return 0;
 }
@@ -89,18 +89,18 @@ int note(struct xdp_md *ctx)
 
 	if ((void *)(kw + 1) > end)
 		return XDP_ABORTED;
-	return kw_learn(kw, bpf_ntohs(kw->node)) ? XDP_DROP : XDP_PASS;
+	return kw_observe(kw, bpf_ntohs(kw->node)) ? XDP_DROP : XDP_PASS;
 }
 
 /* Called by the loader: begins to forget a client. 0 if it was heard in no later pass. */
 SEC("syscall")
 int silence(struct kw_silent *of)
 {
-	struct kw_roamer *roamer = kw_roamer(of->client);
+	struct kw_grantee *grantee = kw_grantee(of->client);
 
-	if (!roamer)
+	if (!grantee)
 		return 1;
-	return __sync_val_compare_and_swap(&roamer->heard, of->heard, 0) != of->heard;
+	return __sync_val_compare_and_swap(&grantee->heard, of->heard, 0) != of->heard;
 }
 
 /* Called by the loader: takes a client out that it has begun to forget. */
@@ -109,19 +109,19 @@ int part(struct kw_silent *from)
 {
 	__be64 client = from->client;
 
-	if (bpf_map_delete_elem(&roamers, &client))
+	if (bpf_map_delete_elem(&grantees, &client))
 		return 1;
-	__sync_fetch_and_sub(&roaming.clients, 1);
+	__sync_fetch_and_sub(&delegated.clients, 1);
 	return 0;
 }
 
 /*
- * Called by the loader: gives the header of a write that may roam, which stands for a frame, what
- * its socket sends it on with. XDP_TX: stamped for its trip. XDP_PASS: it goes home, stamped with
- * the version in `object_version`. XDP_DROP: dropped, for the reason in `code`.
+ * Called by the loader: gives the header of a write that may be delegated, which stands for a
+ * frame, what its socket sends it on with. XDP_TX: stamped for its delegation. XDP_PASS: it goes
+ * home, stamped with the version in `object_version`. XDP_DROP: dropped, for the reason in `code`.
  */
 SEC("xdp")
-int roam(struct xdp_md *ctx)
+int delegate(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct kw_header *kw = data;
@@ -135,24 +135,24 @@ int roam(struct xdp_md *ctx)
 	kw_begin_write(&w, kw, own);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
 		hot = kw_hot_asked(kw->keyspace, KW_U64(&kw->keyhash), KW_U64(&kw->match_lo));
-	fate = kw_roam(hot, own, &w);
+	fate = kw_delegate(hot, own, &w);
 	if (fate) {
 		kw->code = fate;
 		return XDP_DROP;
 	}
-	KW_U64(&kw->object_version) = w.stamp.version;
+	KW_U64(&kw->object_version) = w.grant.version;
 	kw->hop_flags = w.crowded ? KW_HOP_FLAG_CROWDED : 0;
 	own->totals.crowded += w.crowded;
-	if (!w.stamp.chain_len)
+	if (!w.grant.chain_len)
 		return XDP_PASS;
-	kw_stamp_trip(kw, &w, own);
+	kw_stamp_delegation(kw, &w, own);
 	return XDP_TX;
 }
 
 /*
- * Called by the loader: gives the header of a read of a key that may be hot, which stands for a frame,
- * what its socket stamps it with. XDP_PASS: the key is not hot. XDP_TX: `stay`, the floor in
- * `object_version`, and a chain of the reader, if it is to go to one.
+ * Called by the loader: gives the header of a read of a key that may be hot, which stands for a
+ * frame, what its socket grants it with. XDP_PASS: the key is not hot. XDP_TX: `generation`, the
+ * floor in `object_version`, and a chain of the reader, if it is to go to one.
  */
 SEC("xdp")
 int spread(struct xdp_md *ctx)
@@ -183,7 +183,7 @@ int spread(struct xdp_md *ctx)
 		floor = KW_AT_TAIL;
 	kw_count_hot_read(hot->counter, kw->chain_len);
 	KW_U64(&kw->object_version) = bpf_cpu_to_be64(floor);
-	KW_U64((void *)kw + KW_STAY_AT) = hot->stay;
+	KW_U64((void *)kw + KW_GENERATION_AT) = hot->generation;
 	return XDP_TX;
 }
 

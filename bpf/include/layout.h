@@ -28,10 +28,10 @@
 #define KW_BATCH_BYTES_MAX	1312
 #define KW_RANGE_PIECES_MAX	32
 #define KW_HOT_KEYS_MAX	65536
-#define KW_HOT_WINDOW_MAX	64
-#define KW_ROAMING_KEY_MAX	256
-#define KW_TRIP_VERSIONS	4294967296
-#define KW_MOMENT_TRIPS_BITS	16
+#define KW_HOT_BANK_MAX	64
+#define KW_DELEGATED_KEY_MAX	256
+#define KW_DELEGATION_VERSIONS	4294967296
+#define KW_CLOCK_DELEGATIONS_BITS	16
 #define KW_SESSION_IDLE_SECS	600
 #define KW_VERSION_MAX	4611686018427387904
 #define KW_REVISION_AHEAD_MS	315576000000
@@ -61,17 +61,17 @@
 #define KW_CHAIN_STABLE_LEN	8
 #define KW_CHAIN_STEP_LEN	21
 #define KW_HOT_COPY_LEN	9
-#define KW_LEAVE_LEN	9
-#define KW_RETURN_LEN	32
-#define KW_ROAM_FETCH_LEN	16
-#define KW_ROAM_FOUND_LEN	9
-#define KW_ROAM_END_LEN	8
-#define KW_ROAM_COMMIT_LEN	8
-#define KW_COPY_MARK_LEN	11
-#define KW_COPY_TRIPS_LEN	5
-#define KW_TRIPS_LEN	2
-#define KW_TRIP_OVER_LEN	48
-#define KW_TRIP_PRESENT_LEN	25
+#define KW_DELEGATE_LEN	9
+#define KW_RECALL_LEN	32
+#define KW_DELEGATION_FETCH_LEN	16
+#define KW_DELEGATION_FOUND_LEN	9
+#define KW_DELEGATION_END_LEN	8
+#define KW_DELEGATION_COMMIT_LEN	8
+#define KW_COPY_REGISTRATION_LEN	11
+#define KW_COPY_DELEGATIONS_LEN	5
+#define KW_DELEGATIONS_LEN	2
+#define KW_DELEGATION_OVER_LEN	48
+#define KW_DELEGATION_PRESENT_LEN	25
 #define KW_COPY_RECORD_LEN	21
 #define KW_COPY_SESSION_LEN	43
 #define KW_COPY_ENDED_LEN	17
@@ -107,10 +107,10 @@ enum kw_op {
 	KW_OP_CHAIN_COPY = 0x45,
 	KW_OP_CHAIN_COPIED = 0x46,
 	KW_OP_HOT_COPY = 0x47,
-	KW_OP_ROAM_FETCH = 0x48,
-	KW_OP_ROAM_FOUND = 0x49,
-	KW_OP_ROAM_END = 0x4a,
-	KW_OP_ROAM_COMMIT = 0x4b,
+	KW_OP_DELEGATION_FETCH = 0x48,
+	KW_OP_DELEGATION_FOUND = 0x49,
+	KW_OP_DELEGATION_END = 0x4a,
+	KW_OP_DELEGATION_COMMIT = 0x4b,
 	KW_OP_CHAIN_VERIFY = 0x4c,
 	KW_OP_CHAIN_VERIFIED = 0x4d,
 	KW_OP_CHAIN_MEND = 0x4e,
@@ -125,7 +125,7 @@ enum kw_op {
 	KW_OP_DESCRIBE_REPLY = 0x88,
 	KW_OP_BATCH_REPLY = 0x89,
 	KW_OP_HOT_COPIED = 0xc7,
-	KW_OP_HOT_COVER = 0xc8,
+	KW_OP_HOT_PUBLISH = 0xc8,
 };
 /* Every operation, for a switch statement. */
 #define KW_OP_CASES \
@@ -183,7 +183,7 @@ enum kw_code {
 	KW_CODE_EXPIRING = 0x14,
 	KW_CODE_CLOSED = 0x15,
 	KW_CODE_NOT_HERE = 0x16,
-	KW_CODE_AWAY = 0x17,
+	KW_CODE_DELEGATED = 0x17,
 	KW_CODE_UNCERTAIN = 0x18,
 	KW_CODE_SETTLING = 0x19,
 	KW_CODE_NO_SESSION = 0x1a,
@@ -246,10 +246,10 @@ enum kw_effect {
 	KW_EFFECT_NONE = 0x00,
 	KW_EFFECT_PUT = 0x01,
 	KW_EFFECT_DELETE = 0x02,
-	KW_EFFECT_MARK = 0x03,
-	KW_EFFECT_UNMARK = 0x04,
-	KW_EFFECT_LEAVE = 0x05,
-	KW_EFFECT_RETURN = 0x06,
+	KW_EFFECT_REGISTER = 0x03,
+	KW_EFFECT_UNREGISTER = 0x04,
+	KW_EFFECT_DELEGATE = 0x05,
+	KW_EFFECT_RECALL = 0x06,
 	KW_EFFECT_BATCH = 0x07,
 	KW_EFFECT_ABANDON = 0x08,
 };
@@ -275,7 +275,7 @@ enum kw_effect {
 #define KW_HOP_FLAG_DIRECT	(1 << 0)
 #define KW_HOP_FLAG_HOT	(1 << 2)
 #define KW_HOP_FLAG_NEWEST	(1 << 3)
-#define KW_HOP_FLAG_ROAM	(1 << 4)
+#define KW_HOP_FLAG_DELEGATED	(1 << 4)
 #define KW_HOP_FLAG_OLD	(1 << 5)
 #define KW_HOP_FLAG_CROWDED	(1 << 6)
 #define KW_HOP_FLAG_CUT	(1 << 1)
@@ -342,10 +342,10 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_MATCH_END_AT	76
 #define KW_RATE_AT	44
 #define KW_HOT_BITMAP_AT	48
-#define KW_STAY_AT	52
-#define KW_MOMENT_AT	16
-#define KW_TRIP_AT	16
-#define KW_TOLD_AT	52
+#define KW_GENERATION_AT	52
+#define KW_DIRECTORY_CLOCK_AT	16
+#define KW_DELEGATION_AT	16
+#define KW_REPLY_DIRECTORY_CLOCK_AT	52
 #define KW_GROUP_ENDS_AT	8
 #define KW_GROUP_AT	12
 #define KW_GROUP_PARTITIONS_AT	60
@@ -456,14 +456,14 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, and PUTs that a stamp had no room for. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent under delegations of hot keys with a grant that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, and PUTs that a grant had no room for. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
 	__u64 dropped[256];
 	__u64 unparsed;
 	__u64 parts;
-	__u64 roamed[2];
+	__u64 delegated[2];
 	__u64 hot_keys[2];
 	__u64 doubted;
 	__u64 crowded;
@@ -474,7 +474,7 @@ _Static_assert(__builtin_offsetof(struct kw_totals, others) == 2048, "as in Rust
 _Static_assert(__builtin_offsetof(struct kw_totals, dropped) == 4096, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, unparsed) == 6144, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, parts) == 6152, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_totals, roamed) == 6160, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_totals, delegated) == 6160, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, hot_keys) == 6176, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, doubted) == 6192, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_totals, crowded) == 6200, "as in Rust");
@@ -490,10 +490,10 @@ _Static_assert(__builtin_offsetof(struct kw_service, addr) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, port) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, pad) == 18, "as in Rust");
 
-/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, a number that changes before and after the rows and trips of hot keys do (odd: they are changing), how often silent clients have been looked for (a second or more apart, from 1), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load), and whether any key is on a trip. */
+/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's directory_clock and that at the beginning of its directory, a number that changes before and after the rows and delegations of hot keys do (odd: they are changing), how often silent clients have been looked for (a second or more apart, from 1), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load), and whether any key is delegated. */
 struct kw_rule {
 	__u64 leased_until;
-	__u64 moment;
+	__u64 directory_clock;
 	__u64 beginning;
 	__u64 order;
 	__u64 pass;
@@ -502,12 +502,12 @@ struct kw_rule {
 	__u8 installed;
 	__u8 active;
 	__u8 hot;
-	__u8 roams;
+	__u8 delegates;
 	__u32 pad;
 };
 _Static_assert(sizeof(struct kw_rule) == 56, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_rule, leased_until) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, moment) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, directory_clock) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, beginning) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, order) == 24, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, pass) == 32, "as in Rust");
@@ -516,7 +516,7 @@ _Static_assert(__builtin_offsetof(struct kw_rule, tick) == 44, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, installed) == 48, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, active) == 49, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, hot) == 50, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_rule, roams) == 51, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_rule, delegates) == 51, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_rule, pad) == 52, "as in Rust");
 
 /* What a hot key is known by. */
@@ -530,9 +530,9 @@ _Static_assert(__builtin_offsetof(struct kw_hot_key, keyhash) == 0, "as in Rust"
 _Static_assert(__builtin_offsetof(struct kw_hot_key, keyspace) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot_key, pad) == 10, "as in Rust");
 
-/* What is known of a hot key in its present stay: the lower half of its match value; the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its trip (0: it is on none), how many are chosen for it with the readers that it is copied to, and the mark of each reader (0: none). */
+/* What is known of a hot key in its present generation: the lower half of its match value; the floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how many there are, how many nodes are in the chain of each write of its delegation (0: it is on none), how many are chosen for it with the readers that it is copied to, and what version each reader holds (0: none). */
 struct kw_hot {
-	__be64 stay;
+	__be64 generation;
 	__be64 match_low;
 	__u64 floor;
 	__u32 proven;
@@ -542,10 +542,10 @@ struct kw_hot {
 	__u8 replicas;
 	__u8 chosen;
 	__u8 pad[2];
-	__u8 marks[64];
+	__u8 holders[64];
 };
 _Static_assert(sizeof(struct kw_hot) == 104, "no padding");
-_Static_assert(__builtin_offsetof(struct kw_hot, stay) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, generation) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, match_low) == 8, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, floor) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, proven) == 24, "as in Rust");
@@ -555,20 +555,20 @@ _Static_assert(__builtin_offsetof(struct kw_hot, readers) == 34, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, replicas) == 36, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, chosen) == 37, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, pad) == 38, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_hot, marks) == 40, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_hot, holders) == 40, "as in Rust");
 
-/* The trip of a hot key: its number, the moment of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
-struct kw_trip {
+/* The delegation of a hot key: its number, the directory_clock of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
+struct kw_delegation {
 	__be64 number;
 	__u64 begun;
 	__u64 next;
 	__u64 last;
 };
-_Static_assert(sizeof(struct kw_trip) == 32, "no padding");
-_Static_assert(__builtin_offsetof(struct kw_trip, number) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_trip, begun) == 8, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_trip, next) == 16, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_trip, last) == 24, "as in Rust");
+_Static_assert(sizeof(struct kw_delegation) == 32, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_delegation, number) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_delegation, begun) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_delegation, next) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_delegation, last) == 24, "as in Rust");
 
 /* What a request is known by. */
 struct kw_request {
@@ -579,25 +579,25 @@ _Static_assert(sizeof(struct kw_request) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_request, client) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_request, seq) == 8, "as in Rust");
 
-/* What a request was given on a trip: the trip's number, its version and its chain as in the header. The guard is a sum over all of it and the request, by which half a stamp is known. */
-struct kw_stamp {
-	__be64 trip;
+/* What a request was given under a delegation: the delegation's number, its version and its chain as in the header. The guard is a sum over all of it and the request, by which half a grant is known. */
+struct kw_grant {
+	__be64 delegation;
 	__be64 version;
 	__u8 chain[16];
 	__u32 guard;
 	__u8 chain_len;
 	__u8 pad[3];
 };
-_Static_assert(sizeof(struct kw_stamp) == 40, "no padding");
-_Static_assert(__builtin_offsetof(struct kw_stamp, trip) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_stamp, version) == 8, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_stamp, chain) == 16, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_stamp, guard) == 32, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_stamp, chain_len) == 36, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_stamp, pad) == 37, "as in Rust");
+_Static_assert(sizeof(struct kw_grant) == 40, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_grant, delegation) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grant, version) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grant, chain) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grant, guard) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grant, chain_len) == 36, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grant, pad) == 37, "as in Rust");
 
-/* A client that has stamps: its id once more, its low-water mark, below which number its stamps were let go, in which pass it was heard last (0: it is not there yet, or is being forgotten), and whether one of its stamps is being made anew. */
-struct kw_roamer {
+/* A client that has grants: its id once more, its low-water mark, below which number its grants were let go, in which pass it was heard last (0: it is not there yet, or is being forgotten), and whether one of its grants is being made anew. */
+struct kw_grantee {
 	__be64 client;
 	__u64 low;
 	__u64 gone;
@@ -605,13 +605,13 @@ struct kw_roamer {
 	__u32 busy;
 	__u32 pad;
 };
-_Static_assert(sizeof(struct kw_roamer) == 40, "no padding");
-_Static_assert(__builtin_offsetof(struct kw_roamer, client) == 0, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_roamer, low) == 8, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_roamer, gone) == 16, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_roamer, heard) == 24, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_roamer, busy) == 32, "as in Rust");
-_Static_assert(__builtin_offsetof(struct kw_roamer, pad) == 36, "as in Rust");
+_Static_assert(sizeof(struct kw_grantee) == 40, "no padding");
+_Static_assert(__builtin_offsetof(struct kw_grantee, client) == 0, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grantee, low) == 8, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grantee, gone) == 16, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grantee, heard) == 24, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grantee, busy) == 32, "as in Rust");
+_Static_assert(__builtin_offsetof(struct kw_grantee, pad) == 36, "as in Rust");
 
 /* A client that is to be forgotten, and in which pass it was heard last. */
 struct kw_silent {
@@ -622,7 +622,7 @@ _Static_assert(sizeof(struct kw_silent) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_silent, client) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_silent, heard) == 8, "as in Rust");
 
-/* Other readers for a hot key that stays, which reader each of them was before (255: none), how many nodes are in the chain of each write of its trip (0: it is on none), and how many are chosen for it with the readers that it is copied to. */
+/* Other readers for a hot key that stays, which reader each of them was before (255: none), how many nodes are in the chain of each write of its delegation (0: it is on none), and how many are chosen for it with the readers that it is copied to. */
 struct kw_hot_change {
 	__be64 keyhash;
 	__be16 keyspace;

@@ -10,17 +10,17 @@
  * A program on another processor may still work on an element that was taken out. What it then does
  * not count was received before the key's next element was there, and the argument in
  * crates/switch/src/directory.rs holds: if it is a reply, its version was committed before the tail
- * can have seen a read stamped with the next stay, and the proof of that stay says no less. If it
- * is a read, it was asked before anything was shown that the old element did not count. But the
- * memory of an element may become that of another at once, whose floor must not be proven by
- * somebody else's proof: so the loader waits until no program runs that began before, and only then
- * puts others in.
+ * can have seen a read stamped with the next generation, and the proof of that generation says no
+ * less. If it is a read, it was asked before anything was shown that the old element did not count.
+ * But the memory of an element may become that of another at once, whose floor must not be proven
+ * by somebody else's proof: so the loader waits until no program runs that began before, and only
+ * then puts others in.
  */
 #ifndef KEYWAY_HOT_H
 #define KEYWAY_HOT_H
 
 #include "count.h"
-#include "stamps.h"
+#include "grants.h"
 #include "tables.h"
 
 /* Readers that are looked at for one read, as in crates/switch/src/spread.rs. */
@@ -30,7 +30,7 @@
 #define KW_OF_READS	2
 #define KW_OF_WRITES	4
 
-/* Beside a mark: only of readers to which a way is known. */
+/* Beside a holder: only of readers to which a way is known. */
 #define KW_REACHED	0x100
 
 /* Floor of a read that only a tail may answer, which takes none: no copy is as new as that. */
@@ -39,7 +39,7 @@
 /* No node has this id. */
 #define KW_NOBODY	0xffff
 
-_Static_assert(sizeof(((struct kw_hot *)0)->marks) == KW_HOT_WINDOW_MAX, "a mark for each reader");
+_Static_assert(sizeof(((struct kw_hot *)0)->holders) == KW_HOT_BANK_MAX, "a holder for each reader");
 _Static_assert(sizeof(((struct kw_holders *)0)->nodes) == 2 * KW_NODES_MAX, "a place for each node");
 
 /* The element of a key that may have one. */
@@ -71,8 +71,8 @@ static __always_inline bool kw_may_be_hot(__be64 keyhash)
 	return rule.hot && kw_has_hot_bit(hash) && kw_has_hot_bit(hash >> 16);
 }
 
-/* The mark of a version: one above the remainder by 255, of which 256 leaves one. */
-static __always_inline __u8 kw_mark(__u64 version)
+/* The holder of a version: one above the remainder by 255, of which 256 leaves one. */
+static __always_inline __u8 kw_holder_tag(__u64 version)
 {
 	__u64 sum = (version & 0xffffffff) + (version >> 32);
 
@@ -140,37 +140,37 @@ static __always_inline const struct kw_node *kw_known(__u32 id)
 }
 
 /* Whether a node is in the node table, or with KW_REACHED a way is known to it. */
-static __always_inline bool kw_is_known(__u32 id, __u32 mark)
+static __always_inline bool kw_is_known(__u32 id, __u32 holder)
 {
-	return mark & KW_REACHED ? kw_node(bpf_htons(id)) != NULL : kw_known(id) != NULL;
+	return holder & KW_REACHED ? kw_node(bpf_htons(id)) != NULL : kw_known(id) != NULL;
 }
 
 /* The node's id of a reader that was picked. */
 static __always_inline __u32 kw_picked(__u32 picked)
 {
-	return picked / KW_HOT_WINDOW_MAX;
+	return picked / KW_HOT_BANK_MAX;
 }
 
 /*
- * Of a reader by its place among them: that place, and its node's id times 64, if there is one, it is
- * not `taken`, a bit for each, holds the version with this mark, if there is one, and is in the node
- * table, or with KW_REACHED a way is known to it; else -1. A function of its own to the verifier,
- * like the next.
+ * Of a reader by its place among them: that place, and its node's id times 64, if there is one, it
+ * is not `taken`, a bit for each, holds the version with this holder, if there is one, and is in
+ * the node table, or with KW_REACHED a way is known to it; else -1. A function of its own to the
+ * verifier, like the next.
  */
-__noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u32 mark)
+__noinline int kw_fits(const struct kw_hot *hot, __u32 reader, __u64 taken, __u32 holder)
 {
 	__u32 node;
 
 	if (!hot)
 		return -1;
-	reader &= KW_HOT_WINDOW_MAX - 1;
+	reader &= KW_HOT_BANK_MAX - 1;
 	if (reader >= hot->readers || taken >> reader & 1 ||
-	    (mark & 0xff && hot->marks[reader] != (mark & 0xff)))
+	    (holder & 0xff && hot->holders[reader] != (holder & 0xff)))
 		return -1;
 	node = kw_holder(hot, reader);
-	if (!kw_is_known(node, mark))
+	if (!kw_is_known(node, holder))
 		return -1;
-	return node * KW_HOT_WINDOW_MAX + reader;
+	return node * KW_HOT_BANK_MAX + reader;
 }
 
 /* The last of the places that so many readers take up, filled up to a power of two. */
@@ -180,18 +180,18 @@ static __always_inline __u32 kw_last_place(__u32 readers)
 
 	last |= last >> 1;
 	last |= last >> 2;
-	return (last | last >> 4) & (KW_HOT_WINDOW_MAX - 1);
+	return (last | last >> 4) & (KW_HOT_BANK_MAX - 1);
 }
 
 /*
  * Of a key's readers that fit, so many from one at random on, by steps that are drawn, too: the one
- * of them that has the least to do, as above. Odd steps come to each place of a power of two. If they
- * were neighbours, those that have much to do would stay in each other's company.
+ * of them that has the least to do, as above. Odd steps come to each place of a power of two. If
+ * they were neighbours, those that have much to do would stay in each other's company.
  *
- * How many is an argument, of which the verifier knows nothing: the turns of the loop look alike to it
- * then, and it goes through each but once or twice.
+ * How many is an argument, of which the verifier knows nothing: the turns of the loop look alike to
+ * it then, and it goes through each but once or twice.
  */
-__noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct kw_own *own,
+__noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 holder, struct kw_own *own,
 		       __u32 of)
 {
 	__u64 least = ~0ULL, fit = 0, enough, load, draw;
@@ -205,8 +205,8 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 	draw = kw_draw(own);
 	place = draw >> 16;
 	step = draw >> 32 | 1;
-	for (i = 0; i < KW_HOT_WINDOW_MAX && i <= last; i++, place += step) {
-		next = kw_fits(hot, place & last, taken, mark);
+	for (i = 0; i < KW_HOT_BANK_MAX && i <= last; i++, place += step) {
+		next = kw_fits(hot, place & last, taken, holder);
 		if (next < 0)
 			continue;
 		if (rule.hot == KW_CHOOSE_AT_RANDOM)
@@ -224,10 +224,10 @@ __noinline int kw_pick(const struct kw_hot *hot, __u64 taken, __u32 mark, struct
 }
 
 /*
- * The id of a reader that holds the version with this mark, as above, or KW_NOBODY: of the first that
- * fit among a few at random the one that has the least to do.
+ * The id of a reader that holds the version with this holder, as above, or KW_NOBODY: of the first
+ * that fit among a few at random the one that has the least to do.
  */
-__noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own *own)
+__noinline int kw_choose_few(const struct kw_hot *hot, __u32 holder, struct kw_own *own)
 {
 	__u32 found = KW_NOBODY, readers, reader, node, i, j;
 	__u64 least = ~0ULL, fit = 0, enough, load, seen = 0, draw;
@@ -243,10 +243,10 @@ __noinline int kw_choose_few(const struct kw_hot *hot, __u32 mark, struct kw_own
 		for (j = 1; j < KW_SAMPLES_MAX && seen >> (reader & 63) & 1; j++)
 			reader = reader + 1 < readers ? reader + 1 : 0;
 		seen |= 1ULL << (reader & 63);
-		if (hot->marks[reader & (KW_HOT_WINDOW_MAX - 1)] != (mark & 0xff))
+		if (hot->holders[reader & (KW_HOT_BANK_MAX - 1)] != (holder & 0xff))
 			continue;
 		node = kw_holder(hot, reader);
-		if (!kw_is_known(node, mark))
+		if (!kw_is_known(node, holder))
 			continue;
 		if (rule.hot == KW_CHOOSE_AT_RANDOM)
 			return node;
@@ -269,9 +269,9 @@ static __always_inline __u32 kw_choose(const struct kw_hot *hot, __u64 version, 
 	int picked;
 
 	if (!hot->replicas)
-		return kw_choose_few(hot, kw_mark(version) | reached, own);
-	/* On a trip a write is held by few at first, and nobody at home can help out. */
-	picked = kw_pick(hot, 0, kw_mark(version) | reached, own, KW_OF_READS);
+		return kw_choose_few(hot, kw_holder_tag(version) | reached, own);
+	/* On a delegation a write is held by few at first, and nobody at home can help out. */
+	picked = kw_pick(hot, 0, kw_holder_tag(version) | reached, own, KW_OF_READS);
 	return picked < 0 ? KW_NOBODY : kw_picked(picked);
 }
 
@@ -289,8 +289,8 @@ static __always_inline bool kw_raise(struct kw_hot *hot, __u64 version)
 	return false;
 }
 
-/* Notes what a node holds: the mark of a version, or 0. Nothing if it is no reader of the key. */
-static __always_inline void kw_note_mark(struct kw_hot *hot, __u32 node, __u8 mark)
+/* Notes what a node holds: the holder of a version, or 0. Nothing if it is no reader of the key. */
+static __always_inline void kw_note_holder(struct kw_hot *hot, __u32 node, __u8 holder)
 {
 	__u32 place = holders.places[node & (KW_NODES_MAX - 1)], reader;
 
@@ -299,9 +299,9 @@ static __always_inline void kw_note_mark(struct kw_hot *hot, __u32 node, __u8 ma
 	reader = place >= hot->first ? place - hot->first : place + holders.count - hot->first;
 	if (reader >= hot->readers)
 		return;
-	reader &= KW_HOT_WINDOW_MAX - 1;
-	if (hot->marks[reader] != mark)
-		hot->marks[reader] = mark;
+	reader &= KW_HOT_BANK_MAX - 1;
+	if (hot->holders[reader] != holder)
+		hot->holders[reader] = holder;
 }
 
 #endif /* KEYWAY_HOT_H */

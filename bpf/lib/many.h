@@ -180,7 +180,7 @@ __noinline int kw_plan_key(struct __sk_buff *skb, struct kw_plan *plan, __u32 ke
 		if (proven && kw_plan_copy(plan, hot, plan->floors[key], &place))
 			spread = bit;
 		plan->spread |= spread;
-		/* Its home is asked for the floor, too, if the key is on a trip. */
+		/* Its home is asked for the floor, too, if the key is delegated. */
 		hot_bit = proven && hot->replicas ? bit : spread;
 		plan->floored |= hot_bit;
 	}

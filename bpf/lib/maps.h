@@ -146,11 +146,11 @@ struct {
 struct kw_report reports[KW_NODES_MAX] SEC(".data.reports");
 
 /*
- * The most that any of them has said it serves in a second, in the present window and in the one
+ * The most that any of them has said it serves in a second, in the present bank and in the one
  * before: see queue.h. Apart, since it is seldom written.
  */
 struct {
-	__u32	window;
+	__u32	bank;
 	__u32	now;
 	__u32	before;
 } fastest SEC(".data.fastest");
@@ -184,48 +184,48 @@ __u64 hot_bits[1024] SEC(".data.hot_bits");
 /* Who may hold copies. */
 struct kw_holders holders SEC(".data.holders");
 
-/* Those of them that are on trips: what is known of these. */
+/* Those of them that are under delegations: what is known of these. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, KW_HOT_KEYS_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct kw_hot_key);
-	__type(value, struct kw_trip);
-} trips SEC(".maps");
+	__type(value, struct kw_delegation);
+} delegations SEC(".maps");
 
-/* Stamps that are kept. A write that finds no room goes home with the word that it did. */
-#define KW_STAMPS_MAX	(1 << 18)
+/* Grants that are kept. A write that finds no room goes home with the word that it did. */
+#define KW_GRANTS_MAX	(1 << 18)
 
 /* Clients that are remembered. */
-#define KW_ROAMERS_MAX	(1 << 16)
+#define KW_GRANTEES_MAX	(1 << 16)
 
-/* What requests were given on trips. The loader takes out those that programs have left. */
+/* What requests were given under delegations. The loader takes out those that programs have left. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, KW_STAMPS_MAX);
+	__uint(max_entries, KW_GRANTS_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct kw_request);
-	__type(value, struct kw_stamp);
-} stamps SEC(".maps");
+	__type(value, struct kw_grant);
+} grants SEC(".maps");
 
 /* By client id. The loader takes out those that were silent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, KW_ROAMERS_MAX);
+	__uint(max_entries, KW_GRANTEES_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __be64);
-	__type(value, struct kw_roamer);
-} roamers SEC(".maps");
+	__type(value, struct kw_grantee);
+} grantees SEC(".maps");
 
 /*
- * How many clients are in `roamers`: if none, nothing need be looked for. And the pass in which one
- * last found no room there, and a stamp in `stamps`: until the next one there is none.
+ * How many clients are in `grantees`: if none, nothing need be looked for. And the pass in which
+ * one last found no room there, and a grant in `grants`: until the next one there is none.
  */
 struct {
 	__u64 clients;
 	__u64 clients_full;
-	__u64 stamps_full;
-} roaming SEC(".data.roaming");
+	__u64 grants_full;
+} delegated SEC(".data.delegating");
 
 struct kw_hot_load_page {
 	struct kw_hot_load	of[KW_HOT_LOADS_PER_PAGE];
@@ -247,8 +247,8 @@ struct kw_pause {
 };
 
 /*
- * Of no use to programs: but whoever puts a map into one like it is kept waiting by the kernel until
- * no program runs any more that began before.
+ * Of no use to programs: but whoever puts a map into one like it is kept waiting by the kernel
+ * until no program runs any more that began before.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);

@@ -11,10 +11,10 @@
 
 #include "count.h"
 #include "hot.h"
-#include "learn.h"
+#include "observe.h"
 #include "rewrite.h"
 #include "tables.h"
-#include "trip.h"
+#include "delegation.h"
 
 #ifndef AF_INET
 #define AF_INET	2
@@ -95,11 +95,11 @@ static __always_inline int kw_reply(struct xdp_md *ctx, const struct kw_packet *
 	if (!client)
 		return KW_TO_KERNEL;
 	kw_answered(own, kw, sender);
-	reason = kw_learn(kw, sender);
+	reason = kw_observe(kw, sender);
 	if (reason)
 		return reason;
 	if (kw->op < KW_OP_HOT_COPIED)
-		KW_U64((void *)kw + KW_TOLD_AT) = bpf_cpu_to_be64(kw_moment());
+		KW_U64((void *)kw + KW_REPLY_DIRECTORY_CLOCK_AT) = bpf_cpu_to_be64(kw_directory_clock());
 	kw_address(p, to, kw->reply_port);
 	kw_frame(p->eth, client->way.dmac);
 	*ifindex = client->way.ifindex;
@@ -116,17 +116,17 @@ static __always_inline int kw_send_to(const struct kw_packet *p, const struct kw
 }
 
 /*
- * What the head of a chain is to know of a write: the version that it was stamped with on a trip, or
- * 0, the switch's moment, and whether another switch may have stamped it, because it was first sent
- * before the directory began.
+ * What the head of a chain is to know of a write: the version that it was stamped with under a
+ * delegation, or 0, the switch's clock, and whether another switch may have stamped it,
+ * because it was first sent before the directory began.
  */
-static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent, __u64 moment,
+static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sent, __u64 directory_clock,
 					  __be64 version)
 {
 	/* The address depends on the moment, so that the beginning is not read before that. */
-	const void *beginning = (const void *)&rule.beginning + kw_after(moment);
+	const void *beginning = (const void *)&rule.beginning + kw_after(directory_clock);
 
-	KW_U64((void *)kw + KW_MOMENT_AT) = bpf_cpu_to_be64(moment);
+	KW_U64((void *)kw + KW_DIRECTORY_CLOCK_AT) = bpf_cpu_to_be64(directory_clock);
 	KW_U64(&kw->object_version) = version;
 	if (bpf_be64_to_cpu(first_sent) < *(const volatile __u64 *)beginning)
 		kw->hop_flags = KW_HOP_FLAG_OLD;
@@ -135,9 +135,9 @@ static __always_inline void kw_stamp_home(struct kw_header *kw, __be64 first_sen
 /* How a request for one key is to be sent home. */
 struct kw_homeward {
 	bool	write;
-	__u64	moment;		/* Of a write: the switch's, before a stamp was looked for. */
-	__be64	version;	/* Of a write: what it was stamped with on a trip, or 0. */
-	bool	crowded;	/* Of a write: its key is away, and there is no room for a stamp. */
+	__u64	directory_clock;		/* Of a write: the switch's, before a grant was looked for. */
+	__be64	version;	/* Of a write: what it was stamped with under a delegation, or 0. */
+	bool	crowded;	/* Of a write: its key is delegated, and there is no room for a grant. */
 };
 
 /* A read to its tail, a write to its head with the chain it will walk. */
@@ -161,12 +161,12 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 		kw_count_read(row->counter);
 	if (!node)
 		return KW_DROP_NO_NODE;
-	first_sent = KW_U64((void *)p->kw + KW_MOMENT_AT);
+	first_sent = KW_U64((void *)p->kw + KW_DIRECTORY_CLOCK_AT);
 	kw_stamp_request(p);
 	kw_stamp_partition(p->kw, row->partition, row->epoch);
 	if (write) {
 		kw_stamp_chain(p->kw, row);
-		kw_stamp_home(p->kw, first_sent, way.moment, way.version);
+		kw_stamp_home(p->kw, first_sent, way.directory_clock, way.version);
 		if (way.crowded) {
 			p->kw->hop_flags |= KW_HOP_FLAG_CROWDED;
 			own->totals.crowded++;
@@ -181,7 +181,7 @@ static __always_inline int kw_home(const struct kw_packet *p, struct kw_own *own
 
 /*
  * A read of a hot key: to a reader that holds what the proven floor asks for, or to its tail, which
- * also is asked for the floor if the key is on a trip. A reader to which no way is known is passed
+ * also is asked for the floor if the key is delegated. A reader to which no way is known is passed
  * over.
  */
 static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own *own,
@@ -192,10 +192,10 @@ static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own 
 	__u32 proven = kw_proven(hot);
 	__u64 floor = kw_floor(hot, proven);
 	__be16 port, id = kw_tail(row);
-	bool roams = hot->replicas, spread = false;
+	bool delegates = hot->replicas, spread = false;
 	int chosen;
 
-	if (proven && (roams || !(kw->flags & KW_FLAG_AT_HOME))) {
+	if (proven && (delegates || !(kw->flags & KW_FLAG_AT_HOME))) {
 		chosen = kw_choose(hot, floor, KW_REACHED, own);
 		node = kw_shard(chosen, row->partition, &port);
 		if (node) {
@@ -216,7 +216,7 @@ static __always_inline int kw_hot_read(const struct kw_packet *p, struct kw_own 
 	kw_stamp_request(p);
 	kw_stamp_partition(kw, row->partition, row->epoch);
 	kw_stamp_chain_of_one(kw, id);
-	kw_stamp_hot(kw, spread || (roams && proven) ? floor : KW_AT_TAIL, hot->stay);
+	kw_stamp_hot(kw, spread || (delegates && proven) ? floor : KW_AT_TAIL, hot->generation);
 	kw_sent(own, id);
 	return kw_send_to(p, node, port, ifindex);
 }
@@ -237,19 +237,19 @@ static __noinline int kw_hot_single(struct ethhdr *eth, struct kw_own *own,
 	if (hot && !way.write)
 		return kw_hot_read(&p, own, hot, row, ifindex);
 	if (way.write)
-		way.moment = kw_moment();
+		way.directory_clock = kw_directory_clock();
 	fate = kw_home(&p, own, row, way, ifindex);
 	if (hot && fate != KW_TO_KERNEL)
 		kw_count_hot_write(hot->counter);
 	return fate;
 }
 
-/* A write that has a stamp sets out on its trip. */
+/* A write that has a grant sets out under its delegation. */
 static __always_inline int kw_depart(const struct kw_packet *p, struct kw_own *own,
 				     const struct kw_row *row, const struct kw_write *w,
 				     __u32 *ifindex)
 {
-	const struct kw_node *node = kw_first(&w->stamp);
+	const struct kw_node *node = kw_first(&w->grant);
 	__u16 port;
 
 	if (node && !node->ifindex)
@@ -260,12 +260,12 @@ static __always_inline int kw_depart(const struct kw_packet *p, struct kw_own *o
 	port = bpf_ntohs(node->port) + bpf_ntohl(row->partition) % node->shards;
 	kw_stamp_request(p);
 	kw_stamp_partition(p->kw, row->partition, row->epoch);
-	kw_stamp_trip(p->kw, w, own);
+	kw_stamp_delegation(p->kw, w, own);
 	return kw_send_to(p, node, bpf_htons(port), ifindex);
 }
 
-/* A PUT that may roam, while any key is on a trip or was. Apart, as those for hot keys are. */
-static __noinline int kw_roaming_put(struct ethhdr *eth, struct kw_own *own,
+/* A PUT that may be delegated, while any key is delegated or was. Apart, as those for hot keys are. */
+static __noinline int kw_delegated_put(struct ethhdr *eth, struct kw_own *own,
 				     const struct kw_row *row, __u32 *ifindex)
 {
 	struct kw_packet p = kw_packet_at(eth);
@@ -277,13 +277,13 @@ static __noinline int kw_roaming_put(struct ethhdr *eth, struct kw_own *own,
 	if (kw_may_be_hot(KW_U64(&p.kw->keyhash)))
 		hot = kw_hot_asked(p.kw->keyspace, KW_U64(&p.kw->keyhash),
 				   KW_U64(&p.kw->match_lo));
-	fate = kw_roam(hot, own, &w);
+	fate = kw_delegate(hot, own, &w);
 	if (fate > 0) {
 		kw_count_write(row->counter);
-	} else if (!fate && w.stamp.chain_len) {
+	} else if (!fate && w.grant.chain_len) {
 		fate = kw_depart(&p, own, row, &w, ifindex);
 	} else if (!fate) {
-		struct kw_homeward way = { true, w.moment, w.stamp.version, w.crowded };
+		struct kw_homeward way = { true, w.directory_clock, w.grant.version, w.crowded };
 
 		fate = kw_home(&p, own, row, way, ifindex);
 	}
@@ -292,9 +292,9 @@ static __noinline int kw_roaming_put(struct ethhdr *eth, struct kw_own *own,
 	return fate;
 }
 
-/* A request for one key. `may_roam`: a write whose stamp has to be looked for if there are any. */
+/* A request for one key. `may_be_delegated`: a write whose grant has to be looked for if there are any. */
 static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *own,
-				     struct kw_homeward way, bool may_roam, __u32 *ifindex)
+				     struct kw_homeward way, bool may_be_delegated, __u32 *ifindex)
 {
 	struct kw_header *kw = p->kw;
 	struct kw_match at = { bpf_be64_to_cpu(KW_U64(&kw->match_hi)),
@@ -311,9 +311,9 @@ static __always_inline int kw_single(const struct kw_packet *p, struct kw_own *o
 	if (!row)
 		return kw_is_keyspace(keyspace) ? KW_DROP_NO_PARTITION : KW_DROP_NO_KEYSPACE;
 	if (way.write)
-		way.moment = kw_moment();
-	if (may_roam && kw_roams(way.moment))
-		return kw_roaming_put(p->eth, own, row, ifindex);
+		way.directory_clock = kw_directory_clock();
+	if (may_be_delegated && kw_delegates(way.directory_clock))
+		return kw_delegated_put(p->eth, own, row, ifindex);
 	if (kw_may_be_hot(KW_U64(&kw->keyhash)))
 		return kw_hot_single(p->eth, own, row, ifindex);
 	return kw_home(p, own, row, way, ifindex);
@@ -359,7 +359,7 @@ static __always_inline int kw_forward(struct xdp_md *ctx, const struct kw_packet
 	case KW_OP_INCR:
 	case KW_OP_BATCH:
 	case KW_OP_GOODBYE:
-		return kw_single(p, own, way, kw_may_roam(p, (void *)(long)ctx->data_end), ifindex);
+		return kw_single(p, own, way, kw_may_be_delegated(p, (void *)(long)ctx->data_end), ifindex);
 	case KW_OP_DESCRIBE:
 		return kw_describe(p, own, ifindex);
 	case KW_OP_MGET:

@@ -123,7 +123,7 @@ static __always_inline int kw_check(const struct kw_packet *p, void *end)
 }
 
 /* Whether a checked request is a PUT that depends on no earlier state and that no time ends. */
-static __always_inline bool kw_may_roam(const struct kw_packet *p, void *end)
+static __always_inline bool kw_may_be_delegated(const struct kw_packet *p, void *end)
 {
 	const struct kw_header *kw = p->kw;
 	const __be64 *expiry = (const void *)(kw + 1);

@@ -3,9 +3,9 @@
  * How busy the nodes are: what they report, and what is predicted of their queues, as in
  * crates/switch/src/loads.rs but by the kernel's ticks.
  *
- * Each processor counts what it sends for itself: to share the counts would cost each packet more than
- * all the rest of its way. Once a tick, when it first looks at a node, it adds what it has sent to
- * what all have sent, and so sees the others' share, a tick late at most.
+ * Each processor counts what it sends for itself: to share the counts would cost each packet more
+ * than all the rest of its way. Once a tick, when it first looks at a node, it adds what it has
+ * sent to what all have sent, and so sees the others' share, a tick late at most.
  */
 #ifndef KEYWAY_QUEUE_H
 #define KEYWAY_QUEUE_H
@@ -18,7 +18,7 @@
 /* Half-life, in ticks, of requests to a node that does not say its rate. */
 #define KW_HALVED_EVERY	4
 
-/* Nanoseconds of a window, as a power of two, as in crates/switch/src/reports.rs. */
+/* Nanoseconds of a bank, as a power of two, as in crates/switch/src/reports.rs. */
 #define KW_WINDOW_BITS	30
 
 static __always_inline struct kw_report *kw_report(__u32 node)
@@ -63,8 +63,8 @@ static __always_inline void kw_leak(struct kw_own *own, struct kw_queue *queue, 
 }
 
 /*
- * The same apart from the look, since between two looks there seldom is a tick; a function of its own
- * to the verifier.
+ * The same apart from the look, since between two looks there seldom is a tick; a function of its
+ * own to the verifier.
  */
 __noinline int kw_leak_apart(struct kw_own *own, __u32 node)
 {
@@ -114,18 +114,18 @@ static __always_inline __u32 kw_rate_of(const struct kw_header *kw)
 }
 
 /*
- * What was said once is not believed for ever. A window begins with what is said in it, so that in a
+ * What was said once is not believed for ever. A bank begins with what is said in it, so that in a
  * rest nothing is forgotten.
  */
 static __always_inline void kw_note_rate(const struct kw_own *own, __u32 rate)
 {
-	__u32 window = own->tick * rule.tick >> KW_WINDOW_BITS;
-	__u32 last = *(volatile __u32 *)&fastest.window;
+	__u32 bank = own->tick * rule.tick >> KW_WINDOW_BITS;
+	__u32 last = *(volatile __u32 *)&fastest.bank;
 
 	if (!rate)
 		return;
-	if ((__s32)(window - last) > 0 &&
-	    __sync_val_compare_and_swap(&fastest.window, last, window) == last) {
+	if ((__s32)(bank - last) > 0 &&
+	    __sync_val_compare_and_swap(&fastest.bank, last, bank) == last) {
 		fastest.before = fastest.now;
 		fastest.now = rate;
 	} else if (fastest.now < rate) {
@@ -182,9 +182,9 @@ static __always_inline __u64 kw_counts(__u32 node)
 }
 
 /*
- * How much a node has to do, by the order's measure: predicted, in how many nanoseconds it would have
- * served one more request. A function of its own to the verifier: it is asked in loops, and their
- * turns are alike then.
+ * How much a node has to do, by the order's measure: predicted, in how many nanoseconds it would
+ * have served one more request. A function of its own to the verifier: it is asked in loops, and
+ * their turns are alike then.
  */
 __noinline __u64 kw_busy(struct kw_own *own, __u32 node)
 {

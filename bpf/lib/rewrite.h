@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What leaves: header fields that the switch stamps, addresses, checksums. */
+/* What leaves: header fields that the switch grants, addresses, checksums. */
 #ifndef KEYWAY_REWRITE_H
 #define KEYWAY_REWRITE_H
 
@@ -43,11 +43,11 @@ static __always_inline void kw_stamp_chain_of_one(struct kw_header *kw, __be16 n
 }
 
 /* What whoever answers a read of a hot key is to know. The chain comes first: it lies below. */
-static __always_inline void kw_stamp_hot(struct kw_header *kw, __u64 floor, __be64 stay)
+static __always_inline void kw_stamp_hot(struct kw_header *kw, __u64 floor, __be64 generation)
 {
 	kw->hop_flags = KW_HOP_FLAG_HOT;
 	KW_U64(&kw->object_version) = bpf_cpu_to_be64(floor);
-	KW_U64((void *)kw + KW_STAY_AT) = stay;
+	KW_U64((void *)kw + KW_GENERATION_AT) = generation;
 }
 
 /* The id of the tail, as it stands on the wire. */

@@ -39,8 +39,8 @@ enum How {
 }
 
 impl Save {
-    /// Begins to write a file; `-` is standard output. Links are followed, and permissions stay as
-    /// they are.
+    /// Begins to write a file; `-` is standard output. Links are followed, and permissions
+    /// generation as they are.
     ///
     /// # Errors
     ///

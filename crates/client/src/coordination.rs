@@ -15,16 +15,16 @@ pub enum Coordination {
     /// The switch too, but the client sorts keys by node and says where each node's end: a switch
     /// that cannot loop over keys goes by that. What it says may be old or wrong: that costs time,
     /// and no answer.
-    Assisted(Arc<Directory>),
+    Assisted(Arc<Routes>),
     /// The client sends each node its keys, past the switch, and is answered past it.
-    Client(Arc<Directory>),
+    Client(Arc<Routes>),
     /// A [`Coordinator`](crate::Coordinator) at this address takes whole multigets.
     Coordinator(Endpoint),
 }
 
 impl Coordination {
     /// The map that the client goes by.
-    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
+    pub(crate) fn directory(&self) -> Option<&Arc<Routes>> {
         match self {
             Self::Switch | Self::Coordinator(_) => None,
             Self::Assisted(directory) | Self::Client(directory) => Some(directory),
@@ -45,7 +45,7 @@ impl Coordination {
 
 /// What one must know to send each node its own keys, or to say which those are.
 #[derive(Clone, Debug)]
-pub struct Directory {
+pub struct Routes {
     /// Where answers go.
     reply_to: Endpoint,
     partitions: BTreeMap<KeyspaceId, RangeTable<(Tail, PartitionId)>>,
@@ -62,7 +62,7 @@ pub(crate) struct Tail {
 /// First and last match value of a partition, who answers reads of it, and its id.
 type Row = (Match, Match, (Tail, PartitionId));
 
-impl Directory {
+impl Routes {
     /// What this map says, for one who receives at `reply_to`; where the switch is asked, answers
     /// come back that way, and this address is of no use.
     #[must_use]

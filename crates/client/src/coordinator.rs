@@ -1,7 +1,7 @@
 //! A coordinator: takes whole multigets as a switch does, asks the nodes, and answers when all keys
 //! are there. It exists to compare with: a switch that splits needs neither its time nor its place.
 
-use crate::coordination::{Coordination, Directory};
+use crate::coordination::{Coordination, Routes};
 use crate::machine::Client;
 use crate::{ClientConfig, Outcome, Refusal, Reply, Request, Ticket, Value};
 use cluster::{Keyspace, KeyspaceId, Map};
@@ -61,7 +61,7 @@ impl Coordinator {
     pub fn install(&mut self, map: &Map) {
         let keyspaces = map.keyspaces.iter();
         self.keyspaces = keyspaces.map(|it| (it.id, Arc::new(it.clone()))).collect();
-        let directory = Arc::new(Directory::new(map, self.address));
+        let directory = Arc::new(Routes::new(map, self.address));
         self.client.coordinate(Coordination::Client(directory));
     }
 

@@ -80,7 +80,7 @@ mod tickets;
 mod window;
 
 pub use crate::config::{ClientConfig, IN_FLIGHT_MAX, MANY_KEYS_MAX, RetransmitBounds};
-pub use crate::coordination::{Coordination, Directory};
+pub use crate::coordination::{Coordination, Routes};
 pub use crate::coordinator::Coordinator;
 pub use crate::counters::Counters;
 pub use crate::encode::span_of;

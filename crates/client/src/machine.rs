@@ -15,8 +15,8 @@ use crate::scan::{Scan, Shows, Terms};
 use crate::service::Route;
 use crate::window::{Cause, Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
-use cluster::{Keyspace, Match, Plant};
-use machine::{Datagram, Instant, Outbox, Rng, Twice};
+use cluster::{Keyspace, Match, Mutant};
+use machine::{Datagram, Instant, Outbox, Retransmissions, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Client {
     pub(crate) config: ClientConfig,
     pub(crate) window: Window,
     /// Requests that were asked more than once: how they went, and how long the first took.
-    pub(crate) twice: Twice<(Way, Duration)>,
+    pub(crate) twice: Retransmissions<(Way, Duration)>,
     pub(crate) pacer: Pacer,
     pub(crate) route: Route,
     pub(crate) many: BTreeMap<Ticket, Many>,
@@ -38,10 +38,10 @@ pub struct Client {
     pub(crate) outbox: Outbox,
     outcomes: VecDeque<(Ticket, Outcome<Reply>)>,
     pub(crate) counters: Counters,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
     next_ticket: u64,
     pub(crate) homes: Homes,
-    /// The latest moment of a switch that any reply has told.
+    /// The latest clock of a switch that any reply has told.
     pub(crate) told: u64,
     /// Requests whose outcome has not been polled.
     open: usize,
@@ -70,7 +70,7 @@ impl Client {
         config.check();
         Self {
             window: Window::new(),
-            twice: Twice::default(),
+            twice: Retransmissions::default(),
             pacer: Pacer::new(&config, rng),
             route: Route::new(config.services.clone()),
             many: BTreeMap::new(),
@@ -79,7 +79,7 @@ impl Client {
             outbox: Outbox::default(),
             outcomes: VecDeque::new(),
             counters: Counters::default(),
-            plant: None,
+            mutant: None,
             next_ticket: 0,
             homes: Homes::default(),
             told: 0,
@@ -346,7 +346,7 @@ impl Client {
     /// Sends a copy and sets the time of the next.
     fn transmit(&mut self, now: Instant, seq: u64) {
         let (lag, told) = (self.window.lag(seq), self.told);
-        let repeats_hints = self.plant == Some(Plant::RepeatHints);
+        let repeats_hints = self.mutant == Some(Mutant::RepeatHints);
         let Some(pending) = self.window.get_mut(seq) else { return };
         if pending.op == Op::Mget && pending.copies > 0 && !repeats_hints {
             pending.ask_without_hints();
@@ -359,7 +359,7 @@ impl Client {
             header.set_bitmap(part.missing);
         }
         if pending.op == Op::Put && pending.copies == 0 {
-            header.set_moment(told);
+            header.set_directory_clock(told);
         }
         let apart = self.transmit_apart(seq);
         self.counters.datagrams += apart.unwrap_or(1);
@@ -473,8 +473,8 @@ impl Client {
     }
 
     /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
-    pub fn plant(&mut self, plant: Plant) {
-        self.plant = Some(plant);
+    pub fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
     }
 
     /// What has happened so far.

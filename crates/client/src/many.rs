@@ -365,7 +365,7 @@ impl Many {
         self.late -= usize::from(part.late);
     }
 
-    /// The planted bug: whoever counts entries, and not the keys that they are of, thinks that keys
+    /// The mutant: whoever counts entries, and not the keys that they are of, thinks that keys
     /// without an answer are not there.
     fn complete_by_count(&mut self, part: &mut Part) -> u32 {
         let Work::Get(outcomes) = &mut self.work else { return 0 };

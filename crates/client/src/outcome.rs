@@ -207,7 +207,7 @@ impl Refusal {
             | Code::Expiring
             | Code::Closed
             | Code::NotHere
-            | Code::Away
+            | Code::Delegated
             | Code::Uncertain
             | Code::Settling
             | Code::StoreRefuses

@@ -5,11 +5,12 @@ use crate::machine::Client;
 use crate::scan::{Ask, Piece};
 use crate::window::{Cause, Owner, Pending};
 use crate::{NotDone, Outcome, Refusal, Reply, StoreWords, Ticket, UnknownReason, answer};
-use cluster::{Plant, is_plausible_revision};
+use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
 use wire::{
-    Body, Code, DropReason, Fields as _, HEADER_LEN, MOMENT_TRIPS_BITS, Op, Packet, RangeEntries,
+    Body, CLOCK_DELEGATIONS_BITS, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet,
+    RangeEntries,
 };
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
@@ -36,8 +37,8 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
-        if is_plausible_revision(now, header.told() >> MOMENT_TRIPS_BITS) {
-            self.told = self.told.max(header.told());
+        if is_plausible_revision(now, header.reply_directory_clock() >> CLOCK_DELEGATIONS_BITS) {
+            self.told = self.told.max(header.reply_directory_clock());
         }
         if let Some(pending) = self.window.get(seq) {
             self.homes.note(pending.op, header);
@@ -82,11 +83,11 @@ impl Client {
             | Body::ChainMend { .. }
             | Body::HotCopy { .. }
             | Body::HotCopied
-            | Body::HotCover
-            | Body::RoamFetch { .. }
-            | Body::RoamFound { .. }
-            | Body::RoamEnd { .. }
-            | Body::RoamCommit { .. } => Err(DropReason::BadOp),
+            | Body::HotPublish
+            | Body::DelegationFetch { .. }
+            | Body::DelegationFound { .. }
+            | Body::DelegationEnd { .. }
+            | Body::DelegationCommit { .. } => Err(DropReason::BadOp),
         }
     }
 
@@ -97,7 +98,7 @@ impl Client {
             reply,
             Op::PutReply | Op::DelReply | Op::CasReply | Op::IncrReply | Op::BatchReply
         );
-        if self.plant == Some(Plant::StaleIsFinal) && stale && write {
+        if self.mutant == Some(Mutant::StaleIsFinal) && stale && write {
             return Some(Refusal::BadMatch);
         }
         Refusal::from_code(code)
@@ -195,7 +196,7 @@ impl Client {
             pending.overloaded = overloaded;
             pending.store_refuses = pending.store_refuses.filter(|_| code == Code::StoreRefuses);
             let from_copy = code == Code::NotHere && pending.ask_at_home();
-            let from_home = code == Code::Away && pending.ask_away();
+            let from_home = code == Code::Delegated && pending.ask_delegated();
             self.ask_again_later(now, seq, overloaded, from_copy || from_home);
             if let Some(ticket) = self.set_aside(seq, overloaded) {
                 self.feed_many(now, ticket);
@@ -282,7 +283,7 @@ impl Client {
 
     /// The whole datagram is sent again later; once, however many copies of it were answered so. If
     /// only a copy of a hot key was no good, there is nothing to wait for: the key has its home. If
-    /// it is away from there, neither: the switch has just heard what to do with the request.
+    /// it is delegated from there, neither: the switch has just heard what to do with the request.
     pub(crate) fn ask_again_later(
         &mut self,
         now: Instant,

@@ -149,8 +149,8 @@ pub enum Request<'a> {
         /// Leave the values out: they come back empty.
         keys_only: bool,
     },
-    /// Count the keys that have a value, each as it was at some moment meanwhile. Nodes count, and
-    /// send no keys.
+    /// Count the keys that have a value, each as it was at some clock meanwhile. Nodes
+    /// count, and send no keys.
     Count,
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct Pending {
     pub(crate) overloaded: bool,
     /// What the last answer said of a store that refuses changes, and how often that was said.
     pub(crate) store_refuses: Option<(StoreWords, u32)>,
-    /// Whether it was told that its key is away, and asked again at once.
-    asked_away: bool,
+    /// Whether it was told that its key is delegated, and asked again at once.
+    asked_delegated: bool,
     /// Retries granted although the budget was empty.
     pub(crate) granted: u32,
     /// When it was numbered.
@@ -86,7 +86,7 @@ impl Pending {
             next: Cause::Silence,
             overloaded: false,
             store_refuses: None,
-            asked_away: false,
+            asked_delegated: false,
             granted: 0,
             started_at: never,
             sent_at: never,
@@ -104,9 +104,9 @@ impl Pending {
         Way { path, region: header.map(|it| Region::of(it.match_value())) }
     }
 
-    /// Its key is away: says whether it has not been told so before.
-    pub(crate) fn ask_away(&mut self) -> bool {
-        !std::mem::replace(&mut self.asked_away, true)
+    /// Its key is delegated: says whether it has not been told so before.
+    pub(crate) fn ask_delegated(&mut self) -> bool {
+        !std::mem::replace(&mut self.asked_delegated, true)
     }
 
     /// Whether its copies say since when the client is known.

@@ -5,7 +5,7 @@ mod assisted;
 mod support;
 
 use client::{
-    Client, ClientConfig, Coordination, Coordinator, Directory, Outcome, Reply, Request, Value,
+    Client, ClientConfig, Coordination, Coordinator, Outcome, Reply, Request, Routes, Value,
 };
 use cluster::{Epoch, Keyspace, Map, Match, NodeId, NodeSpec, Partition, PartitionId};
 use machine::{Instant, Rng};
@@ -190,7 +190,7 @@ impl World {
 }
 
 fn by_client(map: &Map) -> Coordination {
-    Coordination::Client(Arc::new(Directory::new(map, CLIENT)))
+    Coordination::Client(Arc::new(Routes::new(map, CLIENT)))
 }
 
 fn by_coordinator(_: &Map) -> Coordination {
@@ -212,7 +212,7 @@ fn a_client_sends_each_node_its_own_keys_in_full_datagrams() {
 fn a_client_whose_map_is_old_goes_by_the_new_one_as_soon_as_it_has_it() {
     let mut world = World::new(by_client);
     world.nodes.map = map(&world.keyspace, 1);
-    let directory = Arc::new(Directory::new(&world.nodes.map, CLIENT));
+    let directory = Arc::new(Routes::new(&world.nodes.map, CLIENT));
     let keys: Vec<&[u8]> = world.keys.iter().map(Vec::as_slice).collect();
     let request = Request::Mget { keys: &keys, within: None };
     world.client.start(world.now, &world.keyspace, request).expect("a sound request");

@@ -1,4 +1,4 @@
-//! What a client does when a copy of a hot key is no good, and when the key is away.
+//! What a client does when a copy of a hot key is no good, and when the key is delegated.
 
 use client::{Client, ClientConfig, Expiry, Outcome, Reply, Request, UnknownReason};
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
@@ -92,18 +92,20 @@ fn what_a_copy_cannot_answer_needs_no_budget() {
 }
 
 /// The reply to a request without a payload, as a switch lets it through in this moment.
-fn reply(request: &[u8], code: Code, moment: u64) -> Vec<u8> {
+fn reply(request: &[u8], code: Code, directory_clock: u64) -> Vec<u8> {
     let asked = header(request);
     let op = Op::from_wire(asked.op).expect("clients send sound packets").reply() as u8;
     let (flags, key_len, code) = (0, 0, code as u8);
     let mut out = Vec::new();
     wire::emit(&mut out, &Header { op, flags, key_len, code, object_version: 5, ..asked }, &[]);
-    out.first_chunk_mut::<HEADER_LEN>().expect("a header").set_told(moment);
+    out.first_chunk_mut::<HEADER_LEN>()
+        .expect("a header")
+        .set_reply_directory_clock(directory_clock);
     out
 }
 
-fn moment(request: &[u8]) -> u64 {
-    request.first_chunk::<HEADER_LEN>().expect("a header").moment()
+fn directory_clock(request: &[u8]) -> u64 {
+    request.first_chunk::<HEADER_LEN>().expect("a header").directory_clock()
 }
 
 /// The next datagram that the client sends, and how long it waits for that.
@@ -127,29 +129,33 @@ fn a_write_says_what_was_told_when_it_was_first_sent_and_so_do_its_copies() {
     let mut now = START;
     let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
     let first = start(&mut client, now, PUT);
-    assert_eq!(moment(&first), 0, "nothing was told yet");
+    assert_eq!(directory_clock(&first), 0, "nothing was told yet");
     let other = start(&mut client, now, Request::Del { key: b"other" });
     client.handle_packet(now, SERVICE, &reply(&other, Code::Ok, 9));
     let later = start(&mut client, now, PUT);
     let del = start(&mut client, now, Request::Del { key: b"hot" });
-    assert_eq!((moment(&later), moment(&del)), (9, 0), "only what may roam needs it");
+    assert_eq!(
+        (directory_clock(&later), directory_clock(&del)),
+        (9, 0),
+        "only what may be delegated needs it"
+    );
     client.handle_packet(now, SERVICE, &reply(&del, Code::Ok, 4));
     let again = loop {
         let (_, again) = next(&mut client, &mut now);
         if header(&again).seq == header(&first).seq {
             break again;
         }
-        assert_eq!((header(&again).seq, moment(&again)), (header(&later).seq, 9));
+        assert_eq!((header(&again).seq, directory_clock(&again)), (header(&later).seq, 9));
     };
-    assert_eq!(moment(&again), 0, "a copy of the first may have been anywhere before");
+    assert_eq!(directory_clock(&again), 0, "a copy of the first may have been anywhere before");
     let last = start(&mut client, now, PUT);
-    assert_eq!(moment(&last), 9, "another switch may be behind");
+    assert_eq!(directory_clock(&last), 9, "another switch may be behind");
     let forged = Header { client: 78, ..header(&last) };
     let mut stranger = Vec::new();
     wire::emit(&mut stranger, &Header { op: Op::PutReply as u8, key_len: 0, ..forged }, &[]);
-    stranger.first_chunk_mut::<HEADER_LEN>().expect("a header").set_told(99);
+    stranger.first_chunk_mut::<HEADER_LEN>().expect("a header").set_reply_directory_clock(99);
     client.handle_packet(now, SERVICE, &stranger);
-    assert_eq!(moment(&start(&mut client, now, PUT)), 9, "that was for somebody else");
+    assert_eq!(directory_clock(&start(&mut client, now, PUT)), 9, "that was for somebody else");
 }
 
 #[test]
@@ -157,13 +163,13 @@ fn a_write_whose_key_is_away_is_sent_again_at_once_and_then_in_time() {
     let mut now = START;
     let mut client = Client::new(ClientConfig::new(SERVICE, 77), Rng::new(1));
     let first = start(&mut client, now, PUT);
-    client.handle_packet(now, SERVICE, &reply(&first, Code::Away, 9));
+    client.handle_packet(now, SERVICE, &reply(&first, Code::Delegated, 9));
     let (waited, again) = next(&mut client, &mut now);
     assert_eq!(waited, Duration::ZERO);
-    assert_eq!((header(&again).seq, moment(&again)), (header(&first).seq, 0));
+    assert_eq!((header(&again).seq, directory_clock(&again)), (header(&first).seq, 0));
     assert_eq!(header(&again).flags, header(&first).flags);
-    // The trip is not known to the switch yet, or is over: both take their time.
-    client.handle_packet(now, SERVICE, &reply(&again, Code::Away, 9));
+    // The delegation is not known to the switch yet, or is over: both take their time.
+    client.handle_packet(now, SERVICE, &reply(&again, Code::Delegated, 9));
     let (waited, again) = next(&mut client, &mut now);
     assert!(waited > Duration::ZERO);
     assert_eq!(client.poll_outcome(), None);

@@ -1,7 +1,7 @@
 //! The clock of the cluster, by which values expire: every member keeps how far it is ahead of its
 //! own, and is told so by the controller.
 
-use crate::Life;
+use crate::Incarnation;
 use machine::{Instant, UnixMs};
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +32,12 @@ impl ClockAhead {
     }
 }
 
-/// What time it is, said to one life of a node: the next one may find its clock set, and an order
-/// that comes late would tell it a wrong time.
+/// What time it is, said to one incarnation of a node: the next one may find its clock set, and an
+/// order that comes late would tell it a wrong time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToldClock {
+pub struct ClockOrder {
     /// To whom that is said.
-    pub life: Life,
+    pub incarnation: Incarnation,
     /// How far the cluster's clock is ahead of its own.
     pub ahead: ClockAhead,
 }

@@ -4,7 +4,7 @@
 //! Everything here is soft: a controller that has lost it finds the hot keys again, and no answer
 //! depends on it but through what switch and nodes prove to each other.
 
-use crate::{ClusterId, InstallError, KeyspaceId, Life, Match, NodeId, text};
+use crate::{ClusterId, Incarnation, InstallError, KeyspaceId, Match, NodeId, text};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -47,15 +47,15 @@ pub struct HotOrder {
     /// Whose keys these are. Who belongs to another cluster must not install this.
     #[serde(default)]
     pub cluster: ClusterId,
-    /// The life of the active switch that this was made for. A switch in another life knows nothing
-    /// of the versions that passed it, and must not install this; nodes that see another life than
-    /// before say again what they hold.
-    pub switch: Life,
+    /// The incarnation of the active switch that this was made for. A switch in another incarnation
+    /// knows nothing of the versions that passed it, and must not install this; nodes that see
+    /// another incarnation than before say again what they hold.
+    pub switch: Incarnation,
     /// How the switch is to choose.
     pub selection: Selection,
-    /// Nodes that may hold copies, with their lives; a node that has gone leaves a hole, so that
-    /// the others keep their places. At most [`wire::NODES_MAX`].
-    pub places: Vec<Option<(NodeId, Life)>>,
+    /// Nodes that may hold copies, with their incarnations; a node that has gone leaves a hole, so
+    /// that the others keep their places. At most [`wire::NODES_MAX`].
+    pub places: Vec<Option<(NodeId, Incarnation)>>,
     /// The keys, by keyspace and then by key, so that they are found without an index. No two of a
     /// keyspace have the same keyhash. At most [`wire::HOT_KEYS_MAX`].
     pub keys: Vec<HotEntry>,
@@ -73,24 +73,24 @@ pub struct HotEntry {
     pub keyhash: u64,
     /// Where it lies, by which the switch tells it from another key with that hash.
     pub match_value: Match,
-    /// Number of its present stay in the directory of that life of the switch: the revision of the
-    /// order that took it in. The switch drops what it knows of a key whose number changes.
-    pub stay: u64,
+    /// Number of its present stay in the directory of that incarnation of the switch: the revision
+    /// of the order that took it in. The switch drops what it knows of a key whose number changes.
+    pub generation: u64,
     /// Place of the first node that is to hold a copy.
     pub first: u16,
     /// How many are to: the nodes in so many places from `first` on, round the end. At most as many
-    /// as there are places. On a trip: the nodes that writes may go to; how many of them are to
-    /// hold copies, the trip says.
+    /// as there are places. On a delegation: the nodes that writes may go to; how many of them are
+    /// to hold copies, the delegation says.
     pub readers: u16,
-    /// The trip that its writes are on; `None`: they go through the chain of its partition.
+    /// The delegation that its writes are on; `None`: they go through the chain of its partition.
     #[serde(default)]
-    pub trip: Option<Trip>,
+    pub delegation: Option<Delegation>,
 }
 
 /// A time in which writes of a hot key go anywhere (section 9 of `spec/protocol.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trip {
-    /// Its number: the revision of the order that began it. Not below that of the key's stay.
+pub struct Delegation {
+    /// Its number: the revision of the order that began it. Not below that of the key's generation.
     pub number: u64,
     /// Nodes in the chain of a write: the replicas of the keyspace.
     pub replicas: u8,
@@ -99,7 +99,7 @@ pub struct Trip {
     pub copies: u16,
 }
 
-impl Trip {
+impl Delegation {
     /// Nodes that the switch chooses for each write: those of the chain, and of those that it is
     /// copied to as many as it has room to name.
     #[must_use]
@@ -118,7 +118,7 @@ impl HotOrder {
     pub fn check(&self) -> Result<(), InstallError> {
         let places = self.places.len();
         // Moments are made of it.
-        unsound_unless(self.revision <= u64::MAX >> wire::MOMENT_TRIPS_BITS, || {
+        unsound_unless(self.revision <= u64::MAX >> wire::CLOCK_DELEGATIONS_BITS, || {
             format!("revision {} is too large", self.revision)
         })?;
         if places > wire::NODES_MAX {
@@ -158,37 +158,41 @@ impl HotOrder {
         self.keys.get(found.ok()?)
     }
 
-    /// The nodes that are to hold copies of a key, with their lives.
-    pub fn readers<'a>(&'a self, key: &HotEntry) -> impl Iterator<Item = (NodeId, Life)> + 'a {
+    /// The nodes that are to hold copies of a key, with their incarnations.
+    pub fn readers<'a>(
+        &'a self,
+        key: &HotEntry,
+    ) -> impl Iterator<Item = (NodeId, Incarnation)> + 'a {
         self.row(key).filter_map(|place| *place)
     }
 
-    /// Those of them that are in the same window as this one, which is one of them; else those of
-    /// the first window.
+    /// Those of them that are in the same bank as this one, which is one of them; else those of
+    /// the first bank.
     pub fn mates(&self, key: &HotEntry, node: NodeId) -> impl Iterator<Item = NodeId> {
-        let is_it = |place: &Option<(NodeId, Life)>| place.is_some_and(|(it, _)| it == node);
-        let window = window(key.readers.into(), self.row(key).position(is_it).unwrap_or(0));
-        let places = self.row(key).skip(window.start).take(window.len());
+        let is_it = |place: &Option<(NodeId, Incarnation)>| place.is_some_and(|(it, _)| it == node);
+        let bank = bank(key.readers.into(), self.row(key).position(is_it).unwrap_or(0));
+        let places = self.row(key).skip(bank.start).take(bank.len());
         places.filter_map(|place| Some((*place)?.0))
     }
 
-    /// A key's row of places.
+    /// A key's candidates.
     fn row<'a>(
         &'a self,
         key: &HotEntry,
-    ) -> impl Iterator<Item = &'a Option<(NodeId, Life)>> + use<'a> {
+    ) -> impl Iterator<Item = &'a Option<(NodeId, Incarnation)>> + use<'a> {
         let round = self.places.iter().cycle().skip(key.first.into());
         round.take(usize::from(key.readers).min(self.places.len()))
     }
 }
 
-/// The window that a place of a row of so many is in. All that hold one version of a trip are in
-/// one window: so a switch finds them by looking at no more than [`wire::HOT_WINDOW_MAX`] marks.
-/// All windows of a row are of the same length, but perhaps for the last.
+/// The bank that a place of the candidates of so many is in. All that hold one version of a
+/// delegation are in one bank: so a switch finds them by looking at no more than
+/// [`wire::HOT_BANK_MAX`] marks. All banks of the candidates are of the same length, but perhaps
+/// for the last.
 #[must_use]
-pub fn window(row: usize, place: usize) -> Range<usize> {
-    let windows = row.div_ceil(wire::HOT_WINDOW_MAX).max(1);
-    let len = row.div_ceil(windows).max(1);
+pub fn bank(row: usize, place: usize) -> Range<usize> {
+    let banks = row.div_ceil(wire::HOT_BANK_MAX).max(1);
+    let len = row.div_ceil(banks).max(1);
     let first = place - place % len;
     first..(first + len).min(row)
 }
@@ -205,20 +209,23 @@ pub struct KeyName {
 
 impl HotEntry {
     fn check(&self, revision: u64, places: usize) -> Result<(), InstallError> {
-        let Self { key, stay, first, readers, .. } = self;
+        let Self { key, generation, first, readers, .. } = self;
         let count = usize::from(*readers);
         unsound_unless(count <= places, || format!("{} has {readers} readers", self.name()))?;
         unsound_unless(usize::from(*first) < places, || {
             format!("{} begins at place {first}", self.name())
         })?;
-        unsound_unless((1..=revision).contains(stay), || {
-            format!("{} has the stay {stay}", self.name())
+        unsound_unless((1..=revision).contains(generation), || {
+            format!("{} has the generation {generation}", self.name())
         })?;
-        let trip_holds = self.trip.is_none_or(|trip| {
+        let delegation_holds = self.delegation.is_none_or(|delegation| {
             let chain = 1..=count.min(wire::CHAIN_MAX);
-            (*stay..=revision).contains(&trip.number) && chain.contains(&trip.replicas.into())
+            (*generation..=revision).contains(&delegation.number)
+                && chain.contains(&delegation.replicas.into())
         });
-        unsound_unless(trip_holds, || format!("{} has the trip {:?}", self.name(), self.trip))?;
+        unsound_unless(delegation_holds, || {
+            format!("{} has the delegation {:?}", self.name(), self.delegation)
+        })?;
         unsound_unless(key.len() <= wire::KEY_MAX, || format!("{} is too long", self.name()))
     }
 
@@ -247,7 +254,8 @@ pub struct HotKey {
     /// Reads per second, lately.
     pub reads: u64,
     /// Writes per second, lately. The head of its partition counts each, whatever the length of the
-    /// chain, and of those on a trip the last of the chain does: each is in one node's figure.
+    /// chain, and of those under a delegation the last of the chain does: each is in one node's
+    /// figure.
     pub writes: u64,
     /// Those of them that no switch can have counted, of a key that is hot where it lies: a switch
     /// sees the first key of a batch alone.
@@ -256,10 +264,10 @@ pub struct HotKey {
     /// Requests that only the home of the key can answer, per second, lately: writes that depend on
     /// what is there or that time ends, and reads of whole ranges.
     #[serde(default)]
-    pub bound: u64,
-    /// Reads that found the key away and nobody who holds it, per second, lately.
+    pub home_only: u64,
+    /// Reads that found the key delegated and nobody who holds it, per second, lately.
     #[serde(default)]
-    pub lost: u64,
+    pub missed: u64,
 }
 
 impl HotKey {
@@ -287,8 +295,8 @@ impl HotKey {
             sum.reads = sum.reads.saturating_add(it.reads);
             sum.writes = sum.writes.saturating_add(it.writes);
             sum.steps = sum.steps.saturating_add(it.steps);
-            sum.bound = sum.bound.saturating_add(it.bound);
-            sum.lost = sum.lost.saturating_add(it.lost);
+            sum.home_only = sum.home_only.saturating_add(it.home_only);
+            sum.missed = sum.missed.saturating_add(it.missed);
         }
         let mut list: Vec<Self> = joint.into_values().collect();
         list.sort_by(Self::hottest_first);
@@ -296,13 +304,13 @@ impl HotKey {
         list.retain(|it| {
             let hottest = left > 0;
             left = left.saturating_sub(1);
-            hottest || it.steps > 0 || it.bound > 0 || it.lost > 0
+            hottest || it.steps > 0 || it.home_only > 0 || it.missed > 0
         });
         list
     }
 }
 
-/// How often requests for a hot key passed the switch in its present stay.
+/// How often requests for a hot key passed the switch in its present generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotCount {
     /// Its keyspace.
@@ -327,17 +335,17 @@ mod tests {
         {
             let mut end = 0;
             for place in 0..row {
-                let window = window(row, place);
-                assert!(window.contains(&place));
+                let bank = bank(row, place);
+                assert!(bank.contains(&place));
                 if place == end {
-                    assert_eq!(window.start, end);
-                    assert!(window.len() == len || window.end == row, "{row}: {window:?}");
-                    end = window.end;
+                    assert_eq!(bank.start, end);
+                    assert!(bank.len() == len || bank.end == row, "{row}: {bank:?}");
+                    end = bank.end;
                 }
             }
             assert_eq!(end, row);
         }
-        assert!(window(0, 0).is_empty());
+        assert!(bank(0, 0).is_empty());
     }
 
     #[test]
@@ -347,12 +355,12 @@ mod tests {
             key: b"key".into(),
             keyhash: 1,
             match_value: Match(0),
-            stay: 1,
+            generation: 1,
             first: 90,
             readers: 100,
-            trip: None,
+            delegation: None,
         };
-        let mut places: Vec<_> = (0..100).map(|id| Some((NodeId(id), Life(1)))).collect();
+        let mut places: Vec<_> = (0..100).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
         places[5] = None;
         let order = HotOrder { revision: 1, places, keys: vec![], ..HotOrder::default() };
         let mates = |node| order.mates(&key, NodeId(node)).map(|node| node.0).collect::<Vec<u16>>();

@@ -64,9 +64,9 @@ random_id! {
     ClusterId
 }
 random_id! {
-    /// One life of a member's process: drawn at random when it starts. A lease given to one life is
-    /// void for the next.
-    Life
+    /// One incarnation of a member's process: drawn at random when it starts. A lease given to one
+    /// incarnation is void for the next.
+    Incarnation
 }
 random_id! {
     /// Identity of a node's *memory*: drawn at random when a data directory (or a memory engine)

@@ -11,7 +11,7 @@
 //!   controller         hears at c, grants ──╯    waits for c + duration * rate bound on its own
 //! ```
 
-use crate::{ClusterId, Life, text};
+use crate::{ClusterId, Incarnation, text};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub const CLOCK_RATE_MAX_PERCENT: u32 = 102;
 /// The controller's word that nobody takes over before the lease has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// For this life of the member alone.
-    pub life: Life,
+    /// For this incarnation of the member alone.
+    pub incarnation: Incarnation,
     /// Of the cluster that grants it; void for a member of another one.
     #[serde(default)]
     pub cluster: ClusterId,
@@ -49,28 +49,28 @@ impl Lease {
 /// A member's lease as the member keeps it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tenure {
-    life: Life,
+    incarnation: Incarnation,
     until: Instant,
 }
 
 impl Tenure {
-    /// None yet, for a member in this life.
+    /// None yet, for a member in this incarnation.
     #[must_use]
-    pub fn new(life: Life) -> Self {
-        Self { life, until: Instant::default() }
+    pub fn new(incarnation: Incarnation) -> Self {
+        Self { incarnation, until: Instant::default() }
     }
 
-    /// Which life this is.
+    /// Which incarnation this is.
     #[must_use]
-    pub fn life(&self) -> Life {
-        self.life
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
-    /// Takes a lease, if it is for this life and for what is installed, which is of this cluster
-    /// if it is anything.
+    /// Takes a lease, if it is for this incarnation and for what is installed, which is of this
+    /// cluster if it is anything.
     pub fn renew(&mut self, cluster: Option<ClusterId>, installed: u64, lease: &Lease) {
         let ours = cluster.is_none_or(|cluster| cluster == lease.cluster);
-        if ours && lease.life == self.life && lease.revision <= installed {
+        if ours && lease.incarnation == self.incarnation && lease.revision <= installed {
             self.until = self.until.max(lease.from + Duration::from_millis(lease.duration_ms));
         }
     }
@@ -94,7 +94,7 @@ mod tests {
 
     const OURS: ClusterId = ClusterId(3);
     const LEASE: Lease = Lease {
-        life: Life(7),
+        incarnation: Incarnation(7),
         cluster: OURS,
         revision: 5,
         from: Instant::from_unix_ms(1_000),
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_lease_runs_from_the_report_it_rests_on() {
-        let mut tenure = Tenure::new(Life(7));
+        let mut tenure = Tenure::new(Incarnation(7));
         assert!(!tenure.holds(Instant::from_unix_ms(1_000)));
         tenure.renew(Some(OURS), 5, &LEASE);
         assert!(tenure.holds(Instant::from_unix_ms(1_499)));
@@ -113,16 +113,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_for_another_life_or_a_newer_revision_is_void() {
-        let mut tenure = Tenure::new(Life(7));
-        tenure.renew(Some(OURS), 5, &Lease { life: Life(8), ..LEASE });
+    fn a_lease_for_another_incarnation_or_a_newer_revision_is_void() {
+        let mut tenure = Tenure::new(Incarnation(7));
+        tenure.renew(Some(OURS), 5, &Lease { incarnation: Incarnation(8), ..LEASE });
         tenure.renew(Some(OURS), 4, &LEASE);
         assert!(!tenure.holds(LEASE.from));
     }
 
     #[test]
     fn a_lease_of_another_cluster_is_void() {
-        let mut tenure = Tenure::new(Life(7));
+        let mut tenure = Tenure::new(Incarnation(7));
         tenure.renew(Some(ClusterId(4)), 5, &LEASE);
         assert!(!tenure.holds(LEASE.from));
         tenure.renew(None, 5, &LEASE);

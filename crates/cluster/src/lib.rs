@@ -9,27 +9,29 @@ mod ids;
 mod keyspace;
 mod lease;
 mod map;
+mod mutant;
 mod numbers;
 mod order;
-mod plant;
 mod range_table;
 mod record;
 mod resources;
 mod text;
 mod verify;
 
-pub use clock::{ClockAhead, ToldClock};
-pub use hot::{HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, Trip, window};
-pub use ids::{ClusterId, Epoch, KeyspaceId, Life, Match, NodeId, PartitionId, StoreId};
+pub use clock::{ClockAhead, ClockOrder};
+pub use hot::{
+    Delegation, HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, Selection, bank,
+};
+pub use ids::{ClusterId, Epoch, Incarnation, KeyspaceId, Match, NodeId, PartitionId, StoreId};
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition, Returned};
+pub use mutant::Mutant;
 pub use numbers::{is_plausible_revision, is_plausible_version};
 pub use order::{
     Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,
     PartitionCount, Report, Settled, SwitchControl, SwitchCounters, SwitchTables,
 };
-pub use plant::Plant;
 pub use range_table::RangeTable;
 pub use record::{NodeRecord, ShardRecord};
 pub use resources::{Resources, Stored, Volume};

@@ -18,7 +18,7 @@ pub struct Map {
     pub cluster: ClusterId,
     /// Which switch forwards, by its position in the configuration; the others stand by.
     pub active_switch: u16,
-    /// Bytes that each shard may send to joiners in a second; 0: copying is paused.
+    /// Bytes that each shard may send to learners in a second; 0: copying is paused.
     pub copy_bytes_per_s: u64,
     /// Storage nodes, by id.
     pub nodes: Vec<NodeSpec>,
@@ -75,38 +75,38 @@ pub struct Partition {
     /// Grows with every change of chain, bounds or openness.
     pub epoch: Epoch,
     /// The nodes that a write passes: head first, then the others down to the tail, and behind it
-    /// the joiner, if there is one.
+    /// the learner, if there is one.
     pub chain: Vec<NodeId>,
     /// For each node of the chain, the revision of the map that took it in. A node that holds data
-    /// of the partition from an earlier stay must forget it. Of no use to a switch.
+    /// of the partition from an earlier generation must forget it. Of no use to a switch.
     #[serde(default)]
     pub since: Vec<u64>,
-    /// Whether the last of the chain is a joiner: it records and commits every write, but does not
+    /// Whether the last of the chain is a learner: it records and commits every write, but does not
     /// hold yet what was written before it came. The tail, before it, copies that to it.
     #[serde(default)]
-    pub joining: bool,
+    pub has_learner: bool,
     /// Whether clients are served. While it is closed, the chain only commits what is pending.
     #[serde(default)]
     pub open: bool,
     /// The last epoch in which it was open. Of no use to a switch, like all that follows.
     #[serde(default)]
     pub opened: Epoch,
-    /// Nodes of the chain that have begun another life since then. What they hold is compared with
-    /// what the others hold before it opens again.
+    /// Nodes of the chain that have begun another incarnation since then. What they hold is
+    /// compared with what the others hold before it opens again.
     #[serde(default)]
     pub returned: Vec<Returned>,
-    /// The joiner was a member, and holds every version up to this one: it is copied the rest.
+    /// The learner was a member, and holds every version up to this one: it is copied the rest.
     #[serde(default)]
     pub resumes: Option<u64>,
 }
 
-/// A node that has begun another life in a chain.
+/// A node that has begun another incarnation in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returned {
     /// Which.
     pub node: NodeId,
-    /// Whether its store remembers the life that it was known by. If not, it is an older copy, and
-    /// nothing that it holds is believed without another member that holds the same.
+    /// Whether its store remembers the incarnation that it was known by. If not, it is an older
+    /// copy, and nothing that it holds is believed without another member that holds the same.
     pub remembers: bool,
 }
 
@@ -123,24 +123,24 @@ impl Partition {
         self.members().last().copied()
     }
 
-    /// The nodes that hold everything: the chain without the joiner.
+    /// The nodes that hold everything: the chain without the learner.
     #[must_use]
     pub fn members(&self) -> &[NodeId] {
-        let count = self.chain.len().saturating_sub(usize::from(self.joining));
+        let count = self.chain.len().saturating_sub(usize::from(self.has_learner));
         self.chain.get(..count).unwrap_or_default()
     }
 
     /// The node that is being taken in.
     #[must_use]
-    pub fn joiner(&self) -> Option<NodeId> {
-        self.chain.last().copied().filter(|_| self.joining)
+    pub fn learner(&self) -> Option<NodeId> {
+        self.chain.last().copied().filter(|_| self.has_learner)
     }
 
     /// When this node came to the chain: the revision of the map.
     #[must_use]
     pub fn since(&self, node: NodeId) -> Option<u64> {
-        let seats = self.chain.iter().zip(&self.since);
-        seats.into_iter().find(|(id, _)| **id == node).map(|(_, since)| *since)
+        let replica_records = self.chain.iter().zip(&self.since);
+        replica_records.into_iter().find(|(id, _)| **id == node).map(|(_, since)| *since)
     }
 
     /// Whether `at` is one of its match values.
@@ -237,7 +237,7 @@ impl Map {
             ensure!(length, "partition {id} has a chain of {}", chain.len());
             ensure!(
                 since.len() == chain.len() && !partition.members().is_empty(),
-                "partition {id} has a chain of joiners, or seats that do not match it"
+                "partition {id} has a chain of learners, or replica_records that do not match it"
             );
             let returned = &partition.returned;
             ensure!(
@@ -295,7 +295,7 @@ impl Map {
             cluster: self.cluster,
             node,
             store,
-            life: None,
+            incarnation: None,
             aged: 0,
             switch,
             copy_bytes_per_s: self.copy_bytes_per_s,

@@ -28,7 +28,7 @@ mod tests {
         assert!(!is_plausible_revision(now, u64::MAX) && !is_plausible_version(u64::MAX));
         // A moment of a switch has the revision in its upper bits.
         let highest = now.unix_ms() + REVISION_AHEAD_MS as u64;
-        assert!(highest.checked_mul(1 << wire::MOMENT_TRIPS_BITS).is_some());
+        assert!(highest.checked_mul(1 << wire::CLOCK_DELEGATIONS_BITS).is_some());
         assert!(!is_plausible_revision(now, highest + 1));
     }
 }

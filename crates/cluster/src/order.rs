@@ -4,8 +4,8 @@
 //! harm: members install the newest they have seen and report its revision.
 
 use crate::{
-    ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Keyspace, Lease, Life, NodeId,
-    NodeSpec, Partition, PartitionId, Resources, StoreId, Stored, ToldClock, Verification,
+    ClockAhead, ClockOrder, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Keyspace,
+    Lease, NodeId, NodeSpec, Partition, PartitionId, Resources, StoreId, Stored, Verification,
     VerifyOrder, text,
 };
 use machine::Instant;
@@ -49,18 +49,19 @@ pub struct Assignment {
     /// anew, empty, while this was on its way) must not install it, for it would answer as if
     /// no key of its partitions had ever been written.
     pub store: StoreId,
-    /// The life that it had then. Another one must not install this: what it holds has not been
-    /// compared with what the others hold. `None` is for any.
+    /// The incarnation that it had then. Another one must not install this: what it holds has not
+    /// been compared with what the others hold. `None` is for any.
     #[serde(default)]
-    pub life: Option<Life>,
+    pub incarnation: Option<Incarnation>,
     /// The revision in which the node was last seen to come back with an older copy of its store; 0
-    /// for never. What it took on trips of hot keys before is not all that it acknowledged.
+    /// for never. What it took under delegations of hot keys before is not all that it
+    /// acknowledged.
     #[serde(default)]
     pub aged: u64,
     /// The active switch: where replies go, and the only one that requests are taken from.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,
-    /// Bytes that each shard may send to joiners in a second; 0: copying is paused.
+    /// Bytes that each shard may send to learners in a second; 0: copying is paused.
     pub copy_bytes_per_s: u64,
     /// All nodes, to reach chain neighbours.
     pub nodes: Vec<NodeSpec>,
@@ -98,7 +99,7 @@ pub struct Order {
     /// What time it is, for a node: how far the cluster's clock is ahead of the node's. Taken
     /// before the lease that comes with it.
     #[serde(default)]
-    pub clock: Option<ToldClock>,
+    pub clock: Option<ClockOrder>,
     /// Renews the member's lease.
     pub lease: Option<Lease>,
     /// The hot keys, if they have changed.
@@ -133,8 +134,8 @@ impl Install {
 /// What a member answers to every order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Which life of the member speaks.
-    pub life: Life,
+    /// Which incarnation of the member speaks.
+    pub incarnation: Incarnation,
     /// When this was said, by the member's clock; a lease that rests on it counts from here.
     #[serde(with = "text::instant")]
     pub at: Instant,
@@ -172,22 +173,24 @@ pub struct NodeReport {
     pub store: StoreId,
     /// The cluster whose data it holds, if it was ever given an assignment.
     pub cluster: Option<ClusterId>,
-    /// Lives of the node before the present one, from the last on that it knows the controller to
-    /// have heard of. A store that was put back from an old copy lacks the lives since then.
+    /// Incarnations of the node before the present one, from the last on that it knows the
+    /// controller to have heard of. A store that was put back from an old copy lacks the
+    /// incarnations since then.
     #[serde(default)]
-    pub past: Vec<Life>,
-    /// Revision of the newest assignment on record, installed in this life or an earlier one.
+    pub past: Vec<Incarnation>,
+    /// Revision of the newest assignment on record, installed in this incarnation or an earlier
+    /// one.
     #[serde(default)]
     pub recorded: u64,
     /// Closed partitions of the installed assignment in which nothing is pending any more, and
     /// what is held of them.
     pub settled: Vec<Settled>,
-    /// Partitions of which this node is the joiner and holds everything by now.
-    pub whole: Vec<(PartitionId, Epoch)>,
-    /// Copies that this node is giving to joiners.
+    /// Partitions of which this node is the learner and holds everything by now.
+    pub caught_up: Vec<(PartitionId, Epoch)>,
+    /// Copies that this node is giving to learners.
     pub copies: Vec<CopyProgress>,
-    /// Partitions that it has no seat in by the installed assignment, and of which it may still
-    /// hold something.
+    /// Partitions that it has no replica_record in by the installed assignment, and of which it may
+    /// still hold something.
     pub vacating: Vec<PartitionId>,
     /// Number of the newest wish to compare replicas; 0 for none.
     #[serde(default)]
@@ -202,13 +205,13 @@ pub struct NodeReport {
     #[serde(default)]
     pub hot_revision: u64,
     /// The highest revision of such an order that it has on record, that one or one from an earlier
-    /// life or from another node; 0 for none.
+    /// incarnation or from another node; 0 for none.
     #[serde(default)]
     pub hot_known: u64,
-    /// Keys of its partitions that are away on trips which the installed order does not name (any
-    /// more), or may be: other nodes may hold their newest writes.
+    /// Keys of its partitions that are delegated under delegations which the installed order does
+    /// not name (any more), or may be: other nodes may hold their newest writes.
     #[serde(default)]
-    pub homecoming: u64,
+    pub recall: u64,
     /// Requests of clients, writes that came down a chain and copies of hot keys, all of which cost
     /// a node about the same, taken since it started.
     pub requests: u64,
@@ -231,7 +234,7 @@ pub struct NodeReport {
     #[serde(default)]
     pub stored: Vec<Stored>,
     /// How far it takes the cluster's clock to be ahead of its own; `None` if it was not told in
-    /// this life.
+    /// this incarnation.
     #[serde(default)]
     pub clock: Option<ClockAhead>,
 }
@@ -252,12 +255,13 @@ impl NodeReport {
             cluster: all().find_map(|it| it.cluster),
             // A copy of one shard's store is as old as one of all.
             past: shards.clone().next().map_or_else(Vec::new, |first| {
-                let known = |life: &&Life| all().all(|it| it.past.contains(life));
+                let known =
+                    |incarnation: &&Incarnation| all().all(|it| it.past.contains(incarnation));
                 first.past.iter().filter(known).copied().collect()
             }),
             recorded: all().map(|it| it.recorded).max().unwrap_or(0),
             settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
-            whole: all().flat_map(|it| it.whole.iter().copied()).collect(),
+            caught_up: all().flat_map(|it| it.caught_up.iter().copied()).collect(),
             copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
             vacating: all().flat_map(|it| it.vacating.iter().copied()).collect(),
             verify: all().map(|it| it.verify).min().unwrap_or(0),
@@ -265,7 +269,7 @@ impl NodeReport {
             hot: HotKey::join(all().flat_map(|it| &it.hot), hot_max),
             hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
             hot_known: all().map(|it| it.hot_known).max().unwrap_or(0),
-            homecoming: all().map(|it| it.homecoming).sum(),
+            recall: all().map(|it| it.recall).sum(),
             requests: all().map(|it| it.requests).sum(),
             rate: all().map(|it| it.rate).max().unwrap_or(0),
             pending: all().map(|it| it.pending).sum(),
@@ -295,8 +299,8 @@ pub struct Settled {
     pub digest: u64,
     /// The newest version of any tombstone that it has collected.
     pub collected: u64,
-    /// If it held the partition in an earlier life already, and has not been compared since: every
-    /// version up to this one is certainly here.
+    /// If it held the partition in an earlier incarnation already, and has not been compared since:
+    /// every version up to this one is certainly here.
     #[serde(default)]
     pub base: Option<u64>,
 }
@@ -309,7 +313,7 @@ impl Settled {
     }
 }
 
-/// How far the copy of a partition to its joiner has come.
+/// How far the copy of a partition to its learner has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyProgress {
     /// Which partition.
@@ -348,7 +352,7 @@ pub struct SwitchCounters {
     pub hot: Vec<HotCount>,
     /// Whether this kind of switch can let writes of hot keys go anywhere.
     #[serde(default)]
-    pub roams: bool,
+    pub delegates: bool,
 }
 
 /// Load of one partition.
@@ -374,8 +378,8 @@ pub trait SwitchControl {
     fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError>;
 
     /// Replaces the directory of hot keys, unless it is older than the present one, made for
-    /// another life of a switch, or this switch stands by. What is known of keys that stay, by
-    /// the same number, is kept.
+    /// another incarnation of a switch, or this switch stands by. What is known of keys that
+    /// generation, by the same number, is kept.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! What nodes keep on record of the map: enough to make it anew when the controller's store is
 //! lost.
 
-use crate::{Assignment, ClusterId, Life, NodeId, PartitionId, StoreId};
+use crate::{Assignment, ClusterId, Incarnation, NodeId, PartitionId, StoreId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub struct ShardRecord {
     /// The cluster whose data it holds, if it was ever given an assignment.
     pub cluster: Option<ClusterId>,
-    /// Lives before the present one, as in [`crate::NodeReport::past`].
-    pub past: Vec<Life>,
-    /// Revision of the newest assignment that was installed in any life; 0 for none.
+    /// Incarnations before the present one, as in [`crate::NodeReport::past`].
+    pub past: Vec<Incarnation>,
+    /// Revision of the newest assignment that was installed in any incarnation; 0 for none.
     pub revision: u64,
     /// That assignment, with the partitions of this shard alone. None if an earlier version of
     /// Keyway installed it, which kept its revision only.
@@ -27,10 +27,11 @@ pub struct NodeRecord {
     pub node: NodeId,
     /// Identity of its memory.
     pub store: StoreId,
-    /// Its present life, or the last one if it does not run.
-    pub life: Life,
-    /// The lives before that, from the last on that it knows the controller to have heard of.
-    pub past: Vec<Life>,
+    /// Its present incarnation, or the last one if it does not run.
+    pub incarnation: Incarnation,
+    /// The incarnations before that, from the last on that it knows the controller to have heard
+    /// of.
+    pub past: Vec<Incarnation>,
     /// Whether a controller leads it now.
     pub leased: bool,
     /// Revision of the newest assignment that any shard of it has installed; 0 for none.
@@ -51,18 +52,20 @@ impl NodeRecord {
     /// what the node holds is not known.
     #[must_use]
     pub fn of_shards(
-        (node, store, life): (NodeId, StoreId, Life),
+        (node, store, incarnation): (NodeId, StoreId, Incarnation),
         leased: bool,
         shards: &[ShardRecord],
     ) -> Self {
         let first = shards.first().map_or(&[][..], |shard| &shard.past);
-        let known = |life: &&Life| shards.iter().all(|shard| shard.past.contains(life));
+        let known = |incarnation: &&Incarnation| {
+            shards.iter().all(|shard| shard.past.contains(incarnation))
+        };
         let assignments: Option<Vec<&Assignment>> =
             shards.iter().map(|shard| shard.assignment.as_deref()).collect();
         Self {
             node,
             store,
-            life,
+            incarnation,
             past: first.iter().filter(known).copied().collect(),
             leased,
             revision: shards.iter().map(|shard| shard.revision).max().unwrap_or(0),
@@ -110,7 +113,7 @@ mod tests {
             cluster: ClusterId(u64::MAX),
             node: NodeId(3),
             store: StoreId(5),
-            life: Some(Life(9)),
+            incarnation: Some(Incarnation(9)),
             aged: 0,
             switch: "127.0.0.1:7700".parse::<std::net::SocketAddr>().map(Endpoint::from).unwrap(),
             copy_bytes_per_s: 7,
@@ -118,18 +121,19 @@ mod tests {
             keyspaces: Vec::new(),
             partitions: partitions.iter().map(partition).collect(),
         };
-        let (cluster, past) = (Some(ClusterId(u64::MAX)), vec![Life(revision), Life(8)]);
+        let (cluster, past) =
+            (Some(ClusterId(u64::MAX)), vec![Incarnation(revision), Incarnation(8)]);
         ShardRecord { cluster, past, revision, assignment: Some(Arc::new(assignment)) }
     }
 
     fn record(shards: &[ShardRecord]) -> NodeRecord {
-        NodeRecord::of_shards((NodeId(3), StoreId(5), Life(9)), false, shards)
+        NodeRecord::of_shards((NodeId(3), StoreId(5), Incarnation(9)), false, shards)
     }
 
     #[test]
     fn a_node_has_on_record_of_each_partition_what_its_shard_has() {
         let found = record(&[shard(7, &[(2, 6)]), shard(6, &[(1, 4), (3, 5)])]);
-        assert_eq!((found.revision, found.past.as_slice()), (7, &[Life(8)][..]));
+        assert_eq!((found.revision, found.past.as_slice()), (7, &[Incarnation(8)][..]));
         let assignment = found.assignment.unwrap();
         let partitions: Vec<_> =
             assignment.partitions.iter().map(|p| (p.id.0, p.epoch.0)).collect();

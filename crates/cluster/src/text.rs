@@ -109,7 +109,7 @@ pub(crate) mod hex64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ClusterId, Life, StoreId};
+    use crate::{ClusterId, Incarnation, StoreId};
 
     #[test]
     fn random_ids_keep_all_their_bits_in_json() {
@@ -117,7 +117,11 @@ mod tests {
         let text = serde_json::to_string(&id).unwrap();
         assert_eq!(text, "\"fffffffffffffffe\"");
         assert_eq!(serde_json::from_str::<StoreId>(&text).unwrap(), id);
-        assert_eq!(serde_json::from_str::<Life>("12").unwrap(), Life(12), "as it was kept before");
+        assert_eq!(
+            serde_json::from_str::<Incarnation>("12").unwrap(),
+            Incarnation(12),
+            "as it was kept before"
+        );
         for wrong in ["\"\"", "\"+1\"", "\"12345678123456781\"", "\"x\"", "-1"] {
             assert!(serde_json::from_str::<ClusterId>(wrong).is_err(), "{wrong}");
         }

@@ -1,12 +1,12 @@
-//! Moving seats from full nodes to empty ones, when nothing else is going on.
+//! Moving replicas_held from full nodes to empty ones, when nothing else is going on.
 //!
-//! A seat moves only if the node that gets it is then less full, by what it can bear, than the node
-//! that gives it up was: among nodes of the same speed, if that one has at least two more. So each
-//! move makes the fuller of the two less full, and they cannot go round in circles.
+//! A replica moves only if the node that gets it is then less full, by what it can bear, than the
+//! node that gives it up was: among nodes of the same speed, if that one has at least two more. So
+//! each move makes the fuller of the two less full, and they cannot go round in circles.
 
 use crate::leftovers::Leftovers;
 use crate::plan::Outlook;
-use crate::seats::{Intent, Tally};
+use crate::replica_counts::{Intent, Tally};
 use cluster::{Map, NodeId, Partition, PartitionId};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(crate) fn moves(
     mut tally: Tally,
 ) -> Vec<(PartitionId, Intent)> {
     let mut moves = Vec::new();
-    let busy = |p: &Partition| !p.open || p.joining;
+    let busy = |p: &Partition| !p.open || p.has_learner;
     if outlook.paused || !is_uneven(outlook, &tally) || map.partitions.iter().any(busy) {
         return moves;
     }
@@ -35,7 +35,7 @@ pub(crate) fn moves(
             offers.max_by_key(|(id, (from, _))| (full(outlook, &tally, *from), Reverse(*id)));
         let Some((partition, (from, intent))) = best else { continue };
         moving.insert(partition);
-        tally.move_seat(from, intent);
+        tally.move_replica(from, intent);
         moves.push((partition, intent));
     }
     moves
@@ -49,15 +49,15 @@ fn is_uneven(outlook: &Outlook, tally: &Tally) -> bool {
 
 /// How full a node is.
 fn full(outlook: &Outlook, tally: &Tally, node: NodeId) -> usize {
-    outlook.weights.fullness(node, tally.of(node).seats)
+    outlook.weights.fullness(node, tally.of(node).replicas_held)
 }
 
-/// The same with one seat more.
+/// The same with one replica more.
 fn fuller(outlook: &Outlook, tally: &Tally, node: NodeId) -> usize {
-    outlook.weights.fullness(node, tally.of(node).seats + 1)
+    outlook.weights.fullness(node, tally.of(node).replicas_held + 1)
 }
 
-/// Who would give up its seat in this partition to that node, and who would give the copy.
+/// Who would give up its replica in this partition to that node, and who would give the copy.
 fn offer(
     partition: &Partition,
     taker: NodeId,

@@ -1,13 +1,13 @@
-//! How much nodes can bear, beside each other: their seats are shared out by it.
+//! How much nodes can bear, beside each other: their replicas_held are shared out by it.
 
 use cluster::NodeId;
 use std::collections::BTreeMap;
 
-/// What the fastest node bears. Speeds are told apart by eighths of it: finer ones would have seats
-/// moved for little.
+/// What the fastest node bears. Speeds are told apart by eighths of it: finer ones would have
+/// replicas_held moved for little.
 const WEIGHT_MAX: u64 = 8;
 
-/// What a seat fills a node of weight 1 by: divided by any weight it leaves nothing over.
+/// What a replica fills a node of weight 1 by: divided by any weight it leaves nothing over.
 const SEAT: usize = 840;
 
 /// The weights of those nodes that are not as fast as the fastest.
@@ -31,10 +31,11 @@ impl Weights {
         self.0.get(&node).copied().unwrap_or(WEIGHT_MAX)
     }
 
-    /// How full so many seats make a node, in a unit of which only the order means something.
-    pub(crate) fn fullness(&self, node: NodeId, seats: usize) -> usize {
+    /// How full so many replicas_held make a node, in a unit of which only the order means
+    /// something.
+    pub(crate) fn fullness(&self, node: NodeId, replicas_held: usize) -> usize {
         let weight = usize::try_from(self.of(node)).expect("at most WEIGHT_MAX");
-        seats * SEAT / weight
+        replicas_held * SEAT / weight
     }
 
     /// These nodes one after the other, each as often as it has weight and as evenly spread as can
@@ -89,7 +90,7 @@ mod tests {
         let count = |node: u16| turns.iter().filter(|it| **it == node).count();
         assert_eq!([1, 2, 3, 4].map(count), [8, 4, 8, 1], "who does not say counts as fast");
         assert!(turns.windows(2).all(|two| two[0] != two[1]), "{turns:?}");
-        let full = |node, seats| weights.fullness(NodeId(node), seats);
+        let full = |node, replicas_held| weights.fullness(NodeId(node), replicas_held);
         assert_eq!(full(1, 8), full(2, 4));
         assert_eq!(full(1, 8), full(4, 1));
         assert!(full(2, 5) > full(3, 9));

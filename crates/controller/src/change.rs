@@ -8,9 +8,9 @@ use crate::hot::node_report;
 use crate::leftovers::Leftovers;
 use crate::peer::{Contact, Peer, Standing};
 use crate::plan::{Case, Outlook, Reason, Sight, Step};
-use crate::seats::{Intent, Intents, Tally};
+use crate::replica_counts::{Intent, Intents, Tally};
 use cluster::{
-    KeyspaceId, Map, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Plant,
+    KeyspaceId, Map, Member, MemberReport, Mutant, NodeId, NodeReport, Partition, PartitionId,
     Settled,
 };
 use std::cmp::Reverse;
@@ -28,8 +28,8 @@ const COPY_POLL: Duration = Duration::from_millis(25);
 /// What is remembered between steps. All of it can be lost: it is seen or picked anew.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plans {
-    /// Joiners that were heard to hold everything, and since when they are in the chain.
-    whole: BTreeMap<PartitionId, (NodeId, u64)>,
+    /// Learners that were heard to hold everything, and since when they are in the chain.
+    caught_up: BTreeMap<PartitionId, (NodeId, u64)>,
     intents: Intents,
     pub(crate) leftovers: Leftovers,
     /// What the last step went by.
@@ -49,38 +49,38 @@ impl Plans {
         self.stale = true;
     }
 
-    /// Notes of which partitions this node has become a whole joiner. O(partitions) if there are
+    /// Notes of which partitions this node has become a whole learner. O(partitions) if there are
     /// any.
-    pub(crate) fn note_whole(&mut self, map: &Map, node: NodeId, report: &NodeReport) {
-        if report.whole.is_empty() {
+    pub(crate) fn note_caught_up(&mut self, map: &Map, node: NodeId, report: &NodeReport) {
+        if report.caught_up.is_empty() {
             return;
         }
-        for partition in map.partitions.iter().filter(|p| p.joiner() == Some(node)) {
-            let said = report.whole.binary_search(&(partition.id, partition.epoch)).is_ok();
+        for partition in map.partitions.iter().filter(|p| p.learner() == Some(node)) {
+            let said = report.caught_up.binary_search(&(partition.id, partition.epoch)).is_ok();
             if let Some(since) = partition.since(node).filter(|_| said) {
-                self.whole.insert(partition.id, (node, since));
+                self.caught_up.insert(partition.id, (node, since));
             }
         }
     }
 
-    fn is_whole(&self, partition: &Partition) -> bool {
-        let joiner = partition.joiner().and_then(|node| Some((node, partition.since(node)?)));
-        joiner.is_some() && self.whole.get(&partition.id) == joiner.as_ref()
+    fn has_caught_up(&self, partition: &Partition) -> bool {
+        let learner = partition.learner().and_then(|node| Some((node, partition.since(node)?)));
+        learner.is_some() && self.caught_up.get(&partition.id) == learner.as_ref()
     }
 
     /// The copy that takes the time of its giver and its taker: one that has ended does not, nor
-    /// one that nobody gives. (A chain that has lost all its members keeps its joiner, which others
-    /// may need.)
+    /// one that nobody gives. (A chain that has lost all its members keeps its learner, which
+    /// others may need.)
     fn copy(
         &self,
         partition: &Partition,
         intent: Option<Intent>,
         outlook: &Outlook,
     ) -> Option<Intent> {
-        let ends = partition.tail().zip(partition.joiner());
+        let ends = partition.tail().zip(partition.learner());
         let running = ends.map(|(giver, taker)| Intent { giver, taker });
-        let running = running.filter(|_| !self.is_whole(partition));
-        let copy = if partition.joining { running } else { intent };
+        let running = running.filter(|_| !self.has_caught_up(partition));
+        let copy = if partition.has_learner { running } else { intent };
         copy.filter(|copy| !outlook.of(copy.giver).gone)
     }
 
@@ -89,9 +89,9 @@ impl Plans {
         let closed = map.partitions.iter().filter(|p| !p.open).map(|p| p.id);
         let closed: BTreeSet<PartitionId> = closed.collect();
         self.intents.retain(|id, _| closed.contains(id));
-        let whole = map.partitions.iter().filter(|p| self.is_whole(p)).map(|p| p.id);
-        let whole: BTreeSet<PartitionId> = whole.collect();
-        self.whole.retain(|id, _| whole.contains(id));
+        let caught_up = map.partitions.iter().filter(|p| self.has_caught_up(p)).map(|p| p.id);
+        let caught_up: BTreeSet<PartitionId> = caught_up.collect();
+        self.caught_up.retain(|id, _| caught_up.contains(id));
     }
 }
 
@@ -114,7 +114,7 @@ impl Controller {
         self.take(steps);
         self.plans.tidy(&self.state.map);
         self.watches.keep_running(&self.state.map);
-        self.forgive_the_unseated();
+        self.forgive_the_unplaced();
         self.set_paces();
     }
 
@@ -150,8 +150,8 @@ impl Controller {
 
     /// Whether others may take over from this member.
     fn is_out(&self, peer: &Peer) -> bool {
-        let impatient = self.planted == Some(Plant::ImpatientController);
-        peer.is_gone(self.now) || (impatient && peer.is_away())
+        let impatient = self.mutant == Some(Mutant::ImpatientController);
+        peer.is_gone(self.now) || (impatient && peer.is_delegated())
     }
 
     fn outlook(&self) -> Outlook {
@@ -186,13 +186,13 @@ impl Controller {
         let leftovers = &self.plans.leftovers;
         let next = |partition: &Partition, intent: Option<Intent>, tally: &Tally| {
             let replicas = wanted(partition);
-            let whole = self.plans.is_whole(partition);
-            let compared = self.compared(partition, whole);
+            let caught_up = self.plans.has_caught_up(partition);
+            let compared = self.compared(partition, caught_up);
             let case = Case {
                 partition,
                 replicas,
                 compared: compared.as_ref(),
-                whole,
+                caught_up,
                 intent,
                 outlook,
                 leftovers,
@@ -238,11 +238,11 @@ impl Controller {
 
     /// What came of comparing the nodes of a closed chain, if all of them have said that they
     /// settled in this very epoch.
-    fn compared(&self, partition: &Partition, whole: bool) -> Option<Comparison> {
+    fn compared(&self, partition: &Partition, caught_up: bool) -> Option<Comparison> {
         if partition.open {
             return None;
         }
-        if self.planted == Some(Plant::OpenUnsettled) {
+        if self.mutant == Some(Mutant::OpenUnsettled) {
             return Some(Comparison::default());
         }
         let said = |node: &NodeId| {
@@ -255,10 +255,10 @@ impl Controller {
         };
         let settled: Option<BTreeMap<NodeId, Settled>> = partition.chain.iter().map(said).collect();
         let settled = settled?;
-        if self.planted == Some(Plant::OpenUncompared) {
+        if self.mutant == Some(Mutant::OpenUncompared) {
             return Some(Comparison::default());
         }
-        compare(partition, &settled, whole)
+        compare(partition, &settled, caught_up)
     }
 
     /// Takes the steps, all in one revision.
@@ -283,8 +283,8 @@ impl Controller {
                 self.plans.intents.insert(partition.id, intent);
             }
             if step.next.resumes != partition.resumes {
-                // It was whole once, and has to say so again.
-                self.plans.whole.remove(&partition.id);
+                // It had caught up once, and has to say so again.
+                self.plans.caught_up.remove(&partition.id);
             }
             let lost = partition.chain.iter().filter(|node| !step.next.chain.contains(node));
             for node in lost {
@@ -324,11 +324,11 @@ impl Controller {
             }
             Reason::Whole => (
                 "copies have ended".to_owned(),
-                format!("close partitions to make the joiner a member: {some}"),
+                format!("close partitions to make the learner a member: {some}"),
             ),
             Reason::Short => to_copy("partitions have too few members"),
             Reason::Leaving => to_copy("partitions have departing members"),
-            Reason::Uneven => to_copy("nodes have more seats than others"),
+            Reason::Uneven => to_copy("nodes have more replicas_held than others"),
             Reason::Unwanted => (
                 "nodes of partitions are no longer wanted there".to_owned(),
                 format!("close partitions to let them go: {some}"),
@@ -340,12 +340,12 @@ impl Controller {
         }
     }
 
-    /// A node without a seat holds nothing that could be missed, whatever memory it comes with.
-    fn forgive_the_unseated(&mut self) {
-        let seated: BTreeSet<NodeId> =
+    /// A node without a replica holds nothing that could be missed, whatever memory it comes with.
+    fn forgive_the_unplaced(&mut self) {
+        let placed: BTreeSet<NodeId> =
             self.state.map.partitions.iter().flat_map(|p| p.chain.iter().copied()).collect();
         for (member, peer) in &mut self.peers {
-            peer.may_hold &= matches!(member, Member::Node(id) if seated.contains(id));
+            peer.may_hold &= matches!(member, Member::Node(id) if placed.contains(id));
         }
     }
 
@@ -354,10 +354,10 @@ impl Controller {
         let usual = self.config.poll_interval;
         let mut paces: BTreeMap<NodeId, Duration> = BTreeMap::new();
         for partition in &self.state.map.partitions {
-            let (nodes, pace) = match (partition.open, partition.joining) {
+            let (nodes, pace) = match (partition.open, partition.has_learner) {
                 (false, _) => (partition.chain.clone(), CLOSED_POLL),
                 (true, true) => {
-                    (partition.tail().into_iter().chain(partition.joiner()).collect(), COPY_POLL)
+                    (partition.tail().into_iter().chain(partition.learner()).collect(), COPY_POLL)
                 }
                 (true, false) => continue,
             };
@@ -389,6 +389,6 @@ fn list(items: impl Iterator<Item = String>) -> String {
 
 fn chain_text(partition: &Partition) -> String {
     let members: Vec<String> = partition.members().iter().map(ToString::to_string).collect();
-    let joiner = partition.joiner().map_or(String::new(), |node| format!(" +{node}"));
-    format!("{}: {}{joiner}", partition.id, members.join(">"))
+    let learner = partition.learner().map_or(String::new(), |node| format!(" +{node}"));
+    format!("{}: {}{learner}", partition.id, members.join(">"))
 }

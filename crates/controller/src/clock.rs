@@ -2,15 +2,15 @@
 //! them said when the cluster began, and from then on it goes on by the controller's steady clock,
 //! whoever sets a clock, and whoever starts anew with one that was set.
 //!
-//! A controller that begins takes the time from any node that was told it in its present life. Only
-//! where there is none (all nodes have started anew) the clocks of the nodes and its own are asked,
-//! and the one in the middle is taken. No node gets a lease before the time is known, so none
-//! serves by another. After that the time follows the middle one, slowly, and only while it is
-//! near: a correction is followed, a step is not.
+//! A controller that begins takes the time from any node that was told it in its present
+//! incarnation. Only where there is none (all nodes have started anew) the clocks of the nodes and
+//! its own are asked, and the one in the middle is taken. No node gets a lease before the time is
+//! known, so none serves by another. After that the time follows the middle one, slowly, and only
+//! while it is near: a correction is followed, a step is not.
 
 use crate::controller::Controller;
 use crate::peer::{Contact, Peer};
-use cluster::{ClockAhead, Member, MemberReport, Plant, Report, ToldClock};
+use cluster::{ClockAhead, ClockOrder, Member, MemberReport, Mutant, Report};
 use machine::Instant;
 use std::time::Duration;
 
@@ -105,11 +105,11 @@ impl Controller {
     }
 
     /// The time that goes with an order.
-    pub(crate) fn clock_for(&self, member: Member) -> Option<ToldClock> {
+    pub(crate) fn clock_for(&self, member: Member) -> Option<ClockOrder> {
         let Member::Node(_) = member else { return None };
         let peer = self.peers.get(&member)?;
         let ahead = self.clock.ahead_of(peer.clock.as_ref()?)?;
-        Some(ToldClock { life: peer.report.as_ref()?.life, ahead })
+        Some(ClockOrder { incarnation: peer.report.as_ref()?.incarnation, ahead })
     }
 
     /// A report was heard: what it says of clocks, if it is a node's.
@@ -118,7 +118,7 @@ impl Controller {
         let Some(peer) = self.peers.get_mut(&member) else { return };
         let asked = peer.asked.take();
         let MemberReport::Node(of_node) = &report.state else { return };
-        let reborn = peer.report.as_ref().is_none_or(|last| last.life != report.life);
+        let reborn = peer.report.as_ref().is_none_or(|last| last.incarnation != report.incarnation);
         let older = peer.clock.filter(|_| !reborn);
         let sample = asked.map(|asked| Sample::new(asked, now, report.at));
         let news = sample.filter(|it| older.is_none_or(|older| it.is_better_than(older)));
@@ -126,7 +126,7 @@ impl Controller {
         let Some(sample) = peer.clock else { return };
         if let Some(ahead) = of_node.clock
             && !self.clock.is_known()
-            && self.planted != Some(Plant::TimeByController)
+            && self.mutant != Some(Mutant::TimeByController)
         {
             self.know(ClockAhead(sample.ahead.0.saturating_add(ahead.0)));
             let saw = format!("{member} knows what time it is in the cluster");
@@ -148,7 +148,7 @@ impl Controller {
             let nodes: Vec<&Peer> = nodes.map(|(_, peer)| peer).collect();
             let heard = nodes.iter().filter(|peer| peer.clock.is_some()).count();
             let waited = now.since(self.clock.since);
-            if self.planted == Some(Plant::TimeByController) {
+            if self.mutant == Some(Mutant::TimeByController) {
                 return self.know(ClockAhead::default());
             }
             let enough = heard == nodes.len()

@@ -26,15 +26,15 @@ pub enum CommandError {
     NodeExists(NodeId),
     /// Another member receives packets at this endpoint.
     SharedEndpoint(Endpoint),
-    /// The node has a seat in this many chains.
+    /// The node has a replica in this many chains.
     NodeInUse {
         /// Which.
         node: NodeId,
         /// How many.
         partitions: usize,
     },
-    /// The node may hold the newest writes of hot keys that are on trips.
-    NodeOnTrips(NodeId),
+    /// The node may hold the newest writes of hot keys that are under delegations.
+    NodeInDelegations(NodeId),
     /// Without the node there would be too few for the chains of a keyspace.
     TooFewNodes {
         /// Name of the keyspace.
@@ -60,8 +60,8 @@ pub enum CommandError {
     NotPinned,
     /// No partition waits for what this node holds to be believed.
     NothingToAccept(NodeId),
-    /// This member follows another controller, or an older life of this one; what the controller
-    /// knows may be out of date, so it changes nothing.
+    /// This member follows another controller, or an older incarnation of this one; what the
+    /// controller knows may be out of date, so it changes nothing.
     Foreign(Member),
     /// The map would be unsound.
     Unsound(MapError),
@@ -81,7 +81,7 @@ impl fmt::Display for CommandError {
                 f,
                 "another member receives packets at {at}: a node needs its own port per shard"
             ),
-            Self::NodeOnTrips(node) => write!(
+            Self::NodeInDelegations(node) => write!(
                 f,
                 "node {node} may hold the newest writes of hot keys; if it is drained they come \
                  home as soon as the other nodes answer: wait a moment and try again"
@@ -165,7 +165,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Forgets a node that has no seat in any chain. It is added again at the next start if the
+    /// Forgets a node that has no replica in any chain. It is added again at the next start if the
     /// configuration still names it.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Controller {
             return Err(CommandError::NodeInUse { node, partitions });
         }
         if !self.hot.is_rid_of(node, &self.peers, &self.state) {
-            return Err(CommandError::NodeOnTrips(node));
+            return Err(CommandError::NodeInDelegations(node));
         }
         let Saved { map, stores, departing, controls, .. } = &mut self.state;
         map.nodes.retain(|known| known.id != node);
@@ -206,8 +206,8 @@ impl Controller {
             return Ok(());
         }
         let Saved { map, departing, .. } = &mut self.state;
-        let stays = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
-        let left = map.nodes.iter().filter(stays).count();
+        let generations = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
+        let left = map.nodes.iter().filter(generations).count();
         if let Some(keyspace) = map.keyspaces.iter().find(|k| usize::from(k.replicas) > left) {
             let (keyspace, replicas) = (keyspace.name.clone(), keyspace.replicas);
             return Err(CommandError::TooFewNodes { keyspace, replicas, left });
@@ -315,7 +315,7 @@ impl Controller {
         self.state.map.copy_bytes_per_s = rate;
         self.watches.clear();
         let saw = if paused { "wanted: copies paused" } else { "wanted: copies resumed" };
-        let did = format!("let every shard send {rate} bytes per second to joiners");
+        let did = format!("let every shard send {rate} bytes per second to learners");
         self.advance(saw.to_owned(), did);
     }
 

@@ -20,20 +20,20 @@ pub(crate) struct Comparison {
 /// How far what a member holds is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Trust {
-    /// Its store does not remember the life that it was known by: not at all by itself.
+    /// Its store does not remember the incarnation that it was known by: not at all by itself.
     None,
-    /// It has begun another life, and what was synced in the one before is there.
+    /// It has begun another incarnation, and what was synced in the one before is there.
     Remembers,
     /// It has been in the chain all the time.
     Stayed,
 }
 
-/// Compares the members of a chain, and its joiner if that is whole, which all have settled. `None`
-/// if nobody who is left can be believed: an operator has to decide.
+/// Compares the members of a chain, and its learner if that has caught up, which all have settled.
+/// `None` if nobody who is left can be believed: an operator has to decide.
 pub(crate) fn compare(
     partition: &Partition,
     settled: &BTreeMap<NodeId, Settled>,
-    whole: bool,
+    caught_up: bool,
 ) -> Option<Comparison> {
     let of = |node: NodeId| settled.get(&node).copied().unwrap_or_default();
     let held = |node: NodeId| (of(node).newest, of(node).history, of(node).digest);
@@ -41,8 +41,8 @@ pub(crate) fn compare(
     for member in partition.members() {
         groups.entry(held(*member)).or_default().push(*member);
     }
-    // Of those that have begun another life the newest is right: who is older was put back. Of two
-    // that were told the same newest version it is who had more for certain.
+    // Of those that have begun another incarnation the newest is right: who is older was put back.
+    // Of two that were told the same newest version it is who had more for certain.
     let rank = |((newest, ..), members): &(&(u64, u64, u64), &Vec<NodeId>)| {
         let trust = members.iter().map(|node| trust(partition, *node)).max();
         let base = members.iter().map(|node| of(*node).base.unwrap_or(u64::MAX)).max();
@@ -52,15 +52,15 @@ pub(crate) fn compare(
     if agree.iter().all(|node| trust(partition, *node) == Trust::None) {
         return None;
     }
-    let joiner = partition.joiner().filter(|_| whole);
-    let compared = partition.members().iter().copied().chain(joiner);
+    let learner = partition.learner().filter(|_| caught_up);
+    let compared = partition.members().iter().copied().chain(learner);
     let behind: Vec<NodeId> = compared.filter(|node| held(*node) != *right).collect();
     // A tombstone that is collected is sent to nobody, so whoever lacks one of those lacks more
     // than can be sent. Who is wrong after it was sent what it lacked holds what nobody knows of.
     let collected = agree.iter().map(|node| of(*node).collected).max().unwrap_or(0);
-    let again = |node: NodeId| partition.resumes.is_some() && partition.joiner() == Some(node);
+    let again = |node: NodeId| partition.resumes.is_some() && partition.learner() == Some(node);
     let can_resume = |node: NodeId| of(node).base.filter(|base| *base >= collected && !again(node));
-    let taken = partition.joiner().is_some() && joiner.is_none();
+    let taken = partition.learner().is_some() && learner.is_none();
     let resumes = behind.iter().find_map(|node| Some((*node, can_resume(*node)?)));
     Some(Comparison { resumes: resumes.filter(|_| !taken), behind })
 }
@@ -155,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn a_joiner_is_compared_when_it_is_whole_and_never_right_against_the_members() {
+    fn a_learner_is_compared_when_it_has_caught_up_and_never_right_against_the_members() {
         let (partition, settled) = case(&[], [SAME, SAME, (300, 9, None)]);
-        let partition = Partition { joining: true, ..partition };
+        let partition = Partition { has_learner: true, ..partition };
         assert_eq!(compare(&partition, &settled, false), Some(Comparison::default()));
         assert_eq!(compare(&partition, &settled, true).unwrap().behind, [NodeId(3)]);
     }

@@ -21,7 +21,7 @@ pub const LEASE: Duration = Duration::from_millis(500);
 /// How often each member is asked how it is, unless configured otherwise.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Bytes that each shard may send to joiners in a second, unless configured otherwise: about half
+/// Bytes that each shard may send to learners in a second, unless configured otherwise: about half
 /// of what a gigabit link carries, so that clients keep the other half.
 pub const COPY_BYTES_PER_S: u64 = 64 << 20;
 
@@ -31,14 +31,14 @@ const LEASE_POLLS_MIN: u32 = 2;
 /// The cluster as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerConfig {
-    /// Seed of all hashes over keys. Must stay the same for the life of the cluster.
+    /// Seed of all hashes over keys. Must stay the same for the incarnation of the cluster.
     pub seed: u64,
     /// Identity of a cluster that has no saved state yet, drawn at random; else it is not used.
     pub cluster: ClusterId,
     /// Service endpoint of each switch; at least one. One of them is active, the others stand by.
     pub switches: Vec<Endpoint>,
-    /// Storage nodes, in any order. Those that are known but not named here stay: they may have
-    /// been added by command, and only a command takes them out.
+    /// Storage nodes, in any order. Those that are known but not named here generation: they may
+    /// have been added by command, and only a command takes them out.
     pub nodes: Vec<NodeSpec>,
     /// Where orders reach nodes. Only kept, for a driver that comes back and has to reach a node
     /// that its configuration does not name.
@@ -48,7 +48,7 @@ pub struct ControllerConfig {
     /// How long a member may serve after a report without hearing from the controller again; at
     /// least two poll intervals.
     pub lease: Duration,
-    /// Bytes that each shard may send to joiners in a second; more than zero.
+    /// Bytes that each shard may send to learners in a second; more than zero.
     pub copy_bytes_per_s: u64,
     /// How switches choose among the nodes that hold copies of a hot key.
     pub hot_selection: Selection,
@@ -180,7 +180,7 @@ impl ControllerConfig {
             controls: BTreeMap::new(),
             map: Map { cluster: self.cluster, ..Map::default() },
             stores: BTreeMap::new(),
-            lives: BTreeMap::new(),
+            incarnations: BTreeMap::new(),
             aged: BTreeMap::new(),
             issued: VecDeque::new(),
             departing: BTreeSet::new(),

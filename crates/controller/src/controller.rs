@@ -12,7 +12,8 @@ use crate::saved::Saved;
 use crate::status::Watches;
 use crate::verify::Verifying;
 use cluster::{
-    Install, KeyspaceId, Lease, Map, Member, MemberReport, NodeId, NodeReport, Order, Plant, Report,
+    Install, KeyspaceId, Lease, Map, Member, MemberReport, Mutant, NodeId, NodeReport, Order,
+    Report,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ pub struct Controller {
     pub(crate) decisions: Decisions,
     pub(crate) hot: Hot,
     pub(crate) clock: ClusterClock,
-    pub(crate) planted: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
     pub(crate) orders: u64,
     pub(crate) unequal: u64,
     pub(crate) now: Instant,
@@ -106,17 +107,17 @@ impl Controller {
             decisions,
             hot: Hot::default(),
             clock,
-            planted: None,
+            mutant: None,
             orders: 0,
             unequal: 0,
             now,
         })
     }
 
-    /// Breaks a rule on purpose, to know that the simulator would see it. Plants of other roles
+    /// Breaks a rule on purpose, to know that the simulator would see it. Mutants of other roles
     /// change nothing.
-    pub fn plant(&mut self, plant: Plant) {
-        self.planted = Some(plant);
+    pub fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
     }
 
     /// Creates a keyspace and places its partitions on every node that can take some: all but
@@ -248,8 +249,8 @@ impl Controller {
             return self.decisions.note_seen(now, saw, "ignore it", true);
         };
         peer.in_flight = None;
-        let life = report.life;
-        if peer.over.contains(&life) {
+        let incarnation = report.incarnation;
+        if peer.over.contains(&incarnation) {
             return;
         }
         let standing = match (from, &mut report.state) {
@@ -259,13 +260,13 @@ impl Controller {
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);
-                let blind = self.planted == Some(Plant::BelieveAnyMap);
+                let blind = self.mutant == Some(Mutant::BelieveAnyMap);
                 match judge_node(now, &self.state, (node, peer.may_hold), report, blind) {
                     Verdict::Stands(Standing::Forgotten) if self.trusts_the_forgetful() => {
-                        self.take_in(node, life, report)
+                        self.take_in(node, incarnation, report)
                     }
                     Verdict::Stands(standing) => standing,
-                    Verdict::TakeIn => self.take_in(node, life, report),
+                    Verdict::TakeIn => self.take_in(node, incarnation, report),
                 }
             }
             (Member::Switch(_), MemberReport::Node(_))
@@ -278,7 +279,7 @@ impl Controller {
         };
         let standing = match (from, &report.state, standing) {
             (Member::Node(node), MemberReport::Node(it), Standing::Accepted) => {
-                self.see_life(node, life, it)
+                self.see_incarnation(node, incarnation, it)
             }
             (_, _, standing) => standing,
         };
@@ -404,7 +405,7 @@ impl Controller {
     }
 
     fn trusts_the_forgetful(&self) -> bool {
-        self.planted == Some(Plant::TrustTheForgetful)
+        self.mutant == Some(Mutant::TrustTheForgetful)
     }
 
     /// Notes what a member said. A node that is behind is helped at once, unless it was given the
@@ -413,7 +414,8 @@ impl Controller {
         self.hear_clock(from, &report);
         let (now, patience) = (self.now, self.patience());
         let Some(peer) = self.peers.get_mut(&from) else { return };
-        let reborn = peer.report.as_ref().is_some_and(|last| last.life != report.life);
+        let reborn =
+            peer.report.as_ref().is_some_and(|last| last.incarnation != report.incarnation);
         let returns =
             peer.contact != Contact::Answering || reborn || report.revision() < peer.revision();
         if returns {
@@ -438,20 +440,20 @@ impl Controller {
         }
         if let (Member::Node(node), MemberReport::Node(it)) = (from, &report.state) {
             let pins = &self.state.pins;
-            self.hot.hear_node(now, (node, report.life), it, pins);
+            self.hot.hear_node(now, (node, report.incarnation), it, pins);
         }
         if let (Member::Switch(index), MemberReport::Switch(it)) = (from, &report.state)
             && index == self.state.map.active_switch
             && peer.standing == Standing::Accepted
         {
-            self.hot.hear_switch(now, (index, report.life), it, &mut self.decisions);
+            self.hot.hear_switch(now, (index, report.incarnation), it, &mut self.decisions);
         }
         if let (Member::Node(node), MemberReport::Node(report)) = (from, &report.state) {
             self.watches.note(now, report);
             if peer.standing == Standing::Accepted {
                 self.verifying.note(now, report);
             }
-            self.plans.note_whole(&self.state.map, node, report);
+            self.plans.note_caught_up(&self.state.map, node, report);
             let ours = peer.standing == Standing::Accepted;
             let news = ours && self.plans.leftovers.note_report(node, report);
             if news || !peer.report.as_ref().is_some_and(|last| says_the_same(last, report)) {
@@ -490,5 +492,5 @@ impl Controller {
 /// Whether the last report said the same of what chains wait for.
 fn says_the_same(last: &Report, report: &NodeReport) -> bool {
     let MemberReport::Node(last) = &last.state else { return false };
-    (&last.settled, &last.whole) == (&report.settled, &report.whole)
+    (&last.settled, &last.caught_up) == (&report.settled, &report.caught_up)
 }

@@ -4,6 +4,7 @@
 //! again. What must not go wrong is the order in which switch and nodes learn of a change
 //! (section 8 of `spec/protocol.md`): the switch first, nodes when it has said that it has it.
 
+mod delegations;
 mod fit;
 mod keys;
 mod load;
@@ -12,7 +13,6 @@ mod losses;
 mod places;
 mod policy;
 mod seen;
-mod trips;
 
 pub use log::{HOT_DECISIONS_MAX, HotAction, HotDecision, HotEffect, HotNews};
 
@@ -20,8 +20,8 @@ use crate::decisions::Decisions;
 use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
-    HotKey, HotOrder, HotPolicy, KeyName, Life, Member, MemberReport, NodeId, NodeReport, Plant,
-    Selection, SwitchCounters, is_plausible_revision,
+    HotKey, HotOrder, HotPolicy, Incarnation, KeyName, Member, MemberReport, Mutant, NodeId,
+    NodeReport, Selection, SwitchCounters, is_plausible_revision,
 };
 pub(crate) use keys::named;
 use keys::{Key, Keys};
@@ -42,7 +42,7 @@ const ORDER_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks at what all nodes report, which may arrive one by one.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// How soon a switch that took none is given other stays.
+/// How soon a switch that took none is given other generations.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Orders that may be on their way to a switch and back: more than are ever under way, and few
@@ -60,11 +60,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// controller can take.
 const POLLS_MAX: u32 = 4_000;
 
-/// The directory of one life of a switch.
+/// The directory of one incarnation of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Directory {
+struct DirectoryId {
     switch: u16,
-    life: Life,
+    incarnation: Incarnation,
 }
 
 /// What the controller knows of hot keys.
@@ -77,9 +77,9 @@ pub(crate) struct Hot {
     /// The newest order; its revision is 0 as long as there is none.
     order: Arc<HotOrder>,
     /// The directory of the active switch, if that has been heard.
-    directory: Option<Directory>,
+    directory: Option<DirectoryId>,
     /// Whether the active switch can let writes go anywhere.
-    roams: bool,
+    delegates: bool,
     /// The last orders that this directory was given and has not yet said to have, oldest first: it
     /// may be given the next before it is heard of the one before.
     given: VecDeque<Arc<HotOrder>>,
@@ -87,7 +87,7 @@ pub(crate) struct Hot {
     said: u64,
     /// The order that it said it has, if that is one of this controller's.
     confirmed: Option<Arc<HotOrder>>,
-    /// The directory knows nothing of the stays of before.
+    /// The directory knows nothing of the generations of before.
     forgotten: bool,
     /// When this directory last did not take an order.
     refused_at: Option<Instant>,
@@ -106,7 +106,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) peers: &'a BTreeMap<Member, Peer>,
     pub(crate) selection: Selection,
     /// The rule that is broken on purpose.
-    pub(crate) planted: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
 }
 
 impl Hot {
@@ -114,13 +114,13 @@ impl Hot {
     pub(crate) fn hear_switch(
         &mut self,
         now: Instant,
-        (switch, life): (u16, Life),
+        (switch, incarnation): (u16, Incarnation),
         counters: &SwitchCounters,
         decisions: &mut Decisions,
     ) {
         self.news |= self.order.revision > 0;
-        let (directory, says) = (Directory { switch, life }, counters.hot_revision);
-        self.roams = counters.roams;
+        let (directory, says) = (DirectoryId { switch, incarnation }, counters.hot_revision);
+        self.delegates = counters.delegates;
         let member = Member::Switch(switch);
         if self.directory != Some(directory) {
             (self.directory, self.said, self.forgotten) = (Some(directory), says, true);
@@ -150,7 +150,7 @@ impl Hot {
     }
 
     /// The active switch did not take what it was given. It may have taken and then forgotten it,
-    /// unheard, and then wants other stays; or it is of a kind that has no directory.
+    /// unheard, and then wants other generations; or it is of a kind that has no directory.
     fn note_refusal(&mut self, now: Instant, member: Member, decisions: &mut Decisions) {
         let again = self.refused_at.is_some();
         if self.refused_at.is_some_and(|at| now < at + RETRY_EVERY) {
@@ -166,7 +166,7 @@ impl Hot {
     }
 
     /// Another switch is to be the active one. The one before may be so again before long, in the
-    /// same life, but not with the same directory.
+    /// same incarnation, but not with the same directory.
     pub(crate) fn switch_over(&mut self) {
         self.directory = None;
     }
@@ -175,14 +175,14 @@ impl Hot {
     pub(crate) fn hear_node(
         &mut self,
         now: Instant,
-        (node, life): (NodeId, Life),
+        (node, incarnation): (NodeId, Incarnation),
         report: &NodeReport,
         pins: &BTreeSet<KeyName>,
     ) {
         let foreign = believed(now, report.hot_known) > self.order.revision;
         self.news |= self.order.revision > 0 || foreign;
         self.news |= !report.hot.is_empty() || !pins.is_empty();
-        self.load.note(now, node, life, report);
+        self.load.note(now, node, incarnation, report);
     }
 
     /// Sees to it that the order is what it should be by now.
@@ -201,7 +201,12 @@ impl Hot {
         let foreign = sight.reported() > self.order.revision;
         self.forgotten |= foreign;
         if self.forgotten {
-            self.keys.renew(sight.now, stay(revision, sight.planted), &self.places, &mut self.log);
+            self.keys.renew(
+                sight.now,
+                generation(revision, sight.mutant),
+                &self.places,
+                &mut self.log,
+            );
         }
         let seen = Seen {
             now: sight.now,
@@ -214,22 +219,22 @@ impl Hot {
             pins: &sight.state.pins,
             list: &told(sight.peers),
             places: &self.places,
-            roams: self.roams,
+            delegates: self.delegates,
             informed: sight.informed(),
             revision,
-            planted: sight.planted,
+            mutant: sight.mutant,
         };
         self.keys.choose(&seen, &mut self.log);
         let order = HotOrder {
             revision: self.order.revision,
             cluster: sight.state.map.cluster,
-            switch: directory.life,
+            switch: directory.incarnation,
             selection: sight.selection,
             places: self.places.list().to_vec(),
             keys: self.keys.entries(&self.places),
         };
         // Who has never heard of a hot key need not hear that there is none. But of keys that were
-        // on trips homes take no writes from a switch whose moment is not of the present.
+        // under delegations homes take no writes from a switch whose moment is not of the present.
         let idle = order.keys.is_empty() && self.order.revision == 0 && !foreign;
         if !idle && (self.forgotten || order != *self.order) {
             self.order = Arc::new(HotOrder { revision, ..order });
@@ -245,20 +250,21 @@ impl Hot {
 
     /// What a switch is to be told that it does not have.
     pub(crate) fn for_switch(&self, switch: u16) -> Option<&Arc<HotOrder>> {
-        let HotOrder { revision, switch: life, .. } = *self.order;
-        let its = self.directory == Some(Directory { switch, life });
+        let HotOrder { revision, switch: incarnation, .. } = *self.order;
+        let its = self.directory == Some(DirectoryId { switch, incarnation });
         (its && revision > 0 && revision != self.said).then_some(&self.order)
     }
 
-    /// What a node is to be told that says it has this revision; too soon, if that is planted.
+    /// What a node is to be told that says it has this revision; too soon, if that is mutant.
     pub(crate) fn for_node(&self, says: u64, too_soon: bool) -> Option<&Arc<HotOrder>> {
         let order = if too_soon { Some(&self.order) } else { self.confirmed.as_ref() };
         order.filter(|order| says < order.revision)
     }
 
-    /// Whether a node can hold no write that anybody may ask it for: no key goes on a trip to it by
-    /// the present order, and all that were on trips of before are home. A controller that has
-    /// given no order yet has to hear from all who have a seat in a chain that there never was one.
+    /// Whether a node can hold no write that anybody may ask it for: no key is delegated to it by
+    /// the present order, and all that were under delegations of before are home. A controller that
+    /// has given no order yet has to hear from all who have a replica in a chain that there never
+    /// was one.
     pub(crate) fn is_rid_of(
         &self,
         node: NodeId,
@@ -279,7 +285,7 @@ impl Hot {
             };
             return self.order.revision == 0 && reports().all(heard_of_none);
         };
-        let home = |it: &NodeReport| it.hot_revision >= order.revision && it.homecoming == 0;
+        let home = |it: &NodeReport| it.hot_revision >= order.revision && it.recall == 0;
         let named = order.places.iter().flatten().any(|(place, _)| *place == node);
         !named && reports().all(|(_, report)| report.is_some_and(home))
     }
@@ -339,13 +345,13 @@ impl Sight<'_> {
         nodes.all(|(_, peer)| peer.contact != Contact::Untried)
     }
 
-    /// Nodes that may hold copies, with their lives.
-    fn present(&self) -> BTreeMap<NodeId, Life> {
+    /// Nodes that may hold copies, with their incarnations.
+    fn present(&self) -> BTreeMap<NodeId, Incarnation> {
         let present = |(member, peer): (&Member, &Peer)| {
             let Member::Node(id) = *member else { return None };
             let here = peer.standing == Standing::Accepted && !peer.is_gone(self.now);
-            let stays = here && !self.state.departing.contains(&id);
-            Some((id, peer.report.as_ref().filter(|_| stays)?.life))
+            let generations = here && !self.state.departing.contains(&id);
+            Some((id, peer.report.as_ref().filter(|_| generations)?.incarnation))
         };
         self.peers.iter().filter_map(present).collect()
     }
@@ -380,9 +386,9 @@ fn believed(now: Instant, revision: u64) -> u64 {
     if is_plausible_revision(now, revision) { revision } else { 0 }
 }
 
-/// Number of the stays that an order of this revision begins: a new one, but if that is planted.
-fn stay(revision: u64, planted: Option<Plant>) -> u64 {
-    if planted == Some(Plant::RepeatStays) { 1 } else { revision }
+/// Number of the generations that an order of this revision begins: a new one, but in a mutant.
+fn generation(revision: u64, mutant: Option<Mutant>) -> u64 {
+    if mutant == Some(Mutant::RepeatGenerations) { 1 } else { revision }
 }
 
 /// What the nodes that answer say of their keys, put together, the hottest first.

@@ -108,13 +108,13 @@ pub(crate) fn bound(report: &mut NodeReport) {
     report.past.truncate(PAST_MAX);
     report.settled.truncate(wire::PARTITIONS_MAX);
     report.settled.sort_unstable();
-    report.whole.truncate(wire::PARTITIONS_MAX);
-    report.whole.sort_unstable();
+    report.caught_up.truncate(wire::PARTITIONS_MAX);
+    report.caught_up.sort_unstable();
     report.vacating.truncate(wire::PARTITIONS_MAX);
     report.vacating.sort_unstable();
     report.copies.truncate(wire::PARTITIONS_MAX);
     report.verified.truncate(wire::PARTITIONS_MAX);
 }
 
-/// Lives that a node is heard to tell of: more than one keeps on record.
+/// Incarnations that a node is heard to tell of: more than one keeps on record.
 const PAST_MAX: usize = 256;

@@ -68,8 +68,8 @@ pub enum CreateError {
     /// These nodes have never been heard of, so nobody knows what memory they have. Start them,
     /// or remove them, and ask again.
     NodesUnknown(Vec<NodeId>),
-    /// This member follows another controller, or an older life of this one; what the controller
-    /// knows may be out of date, so it changes nothing.
+    /// This member follows another controller, or an older incarnation of this one; what the
+    /// controller knows may be out of date, so it changes nothing.
     Foreign(Member),
     /// The map would be unsound.
     Unsound(MapError),
@@ -160,7 +160,7 @@ pub(crate) fn create(
             epoch: Epoch(1),
             chain: chain(turns, turn, length),
             since: since.clone(),
-            joining: false,
+            has_learner: false,
             open: true,
         });
     }

@@ -4,10 +4,10 @@ use cluster::{ClusterId, Lease, Report};
 use machine::Instant;
 use std::time::Duration;
 
-/// What a member may have been granted, in any of its lives.
+/// What a member may have been granted, in any of its incarnations.
 ///
-/// A new life, or a new memory, does not end what an earlier life was given: the old process may
-/// still run, cut off from everybody but its clients.
+/// A new incarnation, or a new memory, does not end what an earlier incarnation was given: the old
+/// process may still run, cut off from everybody but its clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Granted {
     over_at: Instant,
@@ -30,7 +30,7 @@ impl Granted {
     ) -> Lease {
         self.over_at = self.over_at.max(Lease::over_by(heard, duration));
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Lease { life: report.life, cluster, revision, from: report.at, duration_ms }
+        Lease { incarnation: report.incarnation, cluster, revision, from: report.at, duration_ms }
     }
 
     /// When every lease has certainly ended.

@@ -1,7 +1,7 @@
-//! Which nodes may still hold something of partitions that they have no seat in.
+//! Which nodes may still hold something of partitions that they have no replica in.
 //!
-//! A node that loses a seat forgets what it held piece by piece, so that it goes on serving its
-//! other partitions. It must be through with that before it is seated there again: else it would
+//! A node that loses a replica forgets what it held piece by piece, so that it goes on serving its
+//! other partitions. It must be through with that before it is placed there again: else it would
 //! have to forget the rest at once, and fall silent over it.
 
 use cluster::{NodeId, NodeReport, PartitionId};
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is known of that. Nothing of it is durable: nodes say it again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leftovers {
-    /// Revision that this controller began with. Who lost which seat before it has not seen.
+    /// Revision that this controller began with. Who lost which replica before it has not seen.
     begun: u64,
     /// Nodes that have followed that revision or a later one, and so have said all that they still
     /// had to forget.
     known: BTreeSet<NodeId>,
-    /// Partitions that a node has not said to be free of, though it may have lost its seat, and the
-    /// revision with which it did.
+    /// Partitions that a node has not said to be free of, though it may have lost its replica, and
+    /// the revision with which it did.
     lost: BTreeMap<(NodeId, PartitionId), u64>,
 }
 
@@ -26,19 +26,19 @@ impl Leftovers {
         Self { begun, ..Self::default() }
     }
 
-    /// Whether this node, which has no seat in the partition, may hold something of it.
+    /// Whether this node, which has no replica in the partition, may hold something of it.
     pub(crate) fn may_hold(&self, node: NodeId, partition: PartitionId) -> bool {
         !self.known.contains(&node) || self.lost.contains_key(&(node, partition))
     }
 
-    /// A node has lost its seat with this revision.
+    /// A node has lost its replica with this revision.
     pub(crate) fn note_lost(&mut self, node: NodeId, partition: PartitionId, revision: u64) {
         self.lost.insert((node, partition), revision);
     }
 
     /// Takes what a node says by what it has installed, its `vacating` in order; returns whether
-    /// that is news. Who has installed nothing since it lost a seat, after a restart say, may not
-    /// know that yet.
+    /// that is news. Who has installed nothing since it lost a replica, after a restart say, may
+    /// not know that yet.
     pub(crate) fn note_report(&mut self, node: NodeId, report: &NodeReport) -> bool {
         let mut news = report.revision >= self.begun && self.known.insert(node);
         for partition in &report.vacating {

@@ -44,10 +44,10 @@ mod orders;
 mod peer;
 mod plan;
 mod rebuild;
+mod replica_counts;
 mod returns;
 mod ring;
 mod saved;
-mod seats;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ pub use keyspace::{CreateError, KeyspaceSpec};
 pub use rebuild::{Basis, NodePart, PartitionPart, RebuildError, Rebuilt, rebuild};
 pub use saved::{FORMAT, Saved};
 pub use status::{
-    AwaitedStatus, CopyStatus, HotStatus, KeyspaceStatus, MemberState, MemberStatus, NodeLoad,
-    PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status, StayStatus, TripStatus,
+    AwaitedStatus, CopyStatus, DelegationStatus, GenerationStatus, HotStatus, KeyspaceStatus,
+    MemberState, MemberStatus, NodeLoad, PartitionStatus, PartitionVerified, STATUS_SCHEMA, Status,
     VerifyStatus,
 };

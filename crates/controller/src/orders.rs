@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::hot::Sight;
 use crate::peer::{Contact, Standing};
-use cluster::{Assignment, HotOrder, Install, Lease, Member, MemberReport, Plant};
+use cluster::{Assignment, HotOrder, Install, Lease, Member, MemberReport, Mutant};
 use std::sync::Arc;
 use wire::Endpoint;
 
@@ -22,8 +22,8 @@ impl Controller {
                 let store = *self.state.stores.get(&id).expect("accepted: its memory is known");
                 let aged = self.state.aged.get(&id).copied().unwrap_or(0);
                 let assignment = map.assignment(id, store, self.service());
-                let life = self.state.lives.get(&id).copied();
-                Some(Install::Assignment(Assignment { life, aged, ..assignment }))
+                let incarnation = self.state.incarnations.get(&id).copied();
+                Some(Install::Assignment(Assignment { incarnation, aged, ..assignment }))
             }
         }
     }
@@ -71,7 +71,7 @@ impl Controller {
         match (member, &peer.report.as_ref()?.state) {
             (Member::Switch(index), _) => self.hot.for_switch(index).filter(|_| knows),
             (Member::Node(_), MemberReport::Node(report)) => {
-                let too_soon = self.planted == Some(Plant::NodesBeforeSwitch);
+                let too_soon = self.mutant == Some(Mutant::NodesBeforeSwitch);
                 self.hot.for_node(report.hot_revision, too_soon)
             }
             (Member::Node(_), MemberReport::Switch(_)) => None,
@@ -84,8 +84,8 @@ impl Controller {
             return;
         }
         let (now, selection) = (self.now, self.config.hot_selection);
-        let (state, peers, planted) = (&self.state, &self.peers, self.planted);
-        self.hot.look(&Sight { now, state, peers, selection, planted });
+        let (state, peers, mutant) = (&self.state, &self.peers, self.mutant);
+        self.hot.look(&Sight { now, state, peers, selection, mutant });
         let newest = |member| self.hot_for(member, None).map_or(0, |order| order.revision);
         let late = self.peers.iter().filter(|(member, peer)| peer.hot_offered < newest(**member));
         let late: Vec<Member> = late.map(|(member, _)| *member).collect();

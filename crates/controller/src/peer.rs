@@ -2,7 +2,7 @@
 
 use crate::clock::Sample;
 use crate::lease::Granted;
-use cluster::{Life, Member, Report};
+use cluster::{Incarnation, Member, Report};
 use machine::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,9 +38,10 @@ pub(crate) struct Peer {
     pub(crate) hot_offered: u64,
     /// It answered a full order without having installed it.
     pub(crate) stuck: bool,
-    /// Lives of it that are certainly over: a word of theirs that is late counts for nothing.
-    pub(crate) over: BTreeSet<Life>,
-    /// It may hold data: an assignment with partitions was sent, now or in an earlier life.
+    /// Incarnations of it that are certainly over: a word of theirs that is late counts for
+    /// nothing.
+    pub(crate) over: BTreeSet<Incarnation>,
+    /// It may hold data: an assignment with partitions was sent, now or in an earlier incarnation.
     pub(crate) may_hold: bool,
     /// What leases it may have.
     pub(crate) granted: Granted,
@@ -159,11 +160,11 @@ impl Peer {
     /// It has certainly fallen silent: it has not shown what would renew its lease, and the last
     /// lease that it may have has ended.
     pub(crate) fn is_gone(&self, now: Instant) -> bool {
-        self.is_away() && self.granted.is_over(now)
+        self.is_delegated() && self.granted.is_over(now)
     }
 
     /// It has not shown what would renew its lease.
-    pub(crate) fn is_away(&self) -> bool {
+    pub(crate) fn is_delegated(&self) -> bool {
         match self.contact {
             Contact::Untried => false,
             Contact::Silent => true,

@@ -6,7 +6,7 @@
 use crate::capacity::Weights;
 use crate::compare::Comparison;
 use crate::leftovers::Leftovers;
-use crate::seats::{Intent, Tally};
+use crate::replica_counts::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ impl Outlook {
         self.nodes.iter().filter(|(_, sight)| sight.gone).map(|(id, _)| *id)
     }
 
-    /// Nodes that may be given seats.
+    /// Nodes that may be given replicas_held.
     pub(crate) fn takers(&self) -> impl Iterator<Item = NodeId> {
         let fit = self.nodes.iter().filter(|(_, sight)| sight.serving && !sight.departing);
         fit.map(|(id, _)| *id)
@@ -58,8 +58,8 @@ pub(crate) struct Case<'a> {
     pub(crate) replicas: usize,
     /// What came of comparing the nodes of a closed chain, once all of them have settled.
     pub(crate) compared: Option<&'a Comparison>,
-    /// Its joiner holds everything.
-    pub(crate) whole: bool,
+    /// Its learner holds everything.
+    pub(crate) caught_up: bool,
     /// The copy that is to begin in it.
     pub(crate) intent: Option<Intent>,
     pub(crate) outlook: &'a Outlook,
@@ -86,13 +86,13 @@ pub(crate) struct Step {
 pub(crate) enum Reason {
     /// Closed: nodes of it have fallen silent.
     Lost,
-    /// Closed: its joiner holds everything.
+    /// Closed: its learner holds everything.
     Whole,
     /// Closed: it has too few members.
     Short,
     /// Closed: a departing member is to be replaced.
     Leaving,
-    /// Closed: another node has fewer seats.
+    /// Closed: another node has fewer replicas_held.
     Uneven,
     /// Closed: a node of it is not wanted any longer.
     Unwanted,
@@ -122,7 +122,7 @@ impl Case<'_> {
         }
         let target = self.target();
         let reason = self.reason(&target)?;
-        let begins = target.copy.filter(|copy| partition.joiner() != Some(copy.taker));
+        let begins = target.copy.filter(|copy| partition.learner() != Some(copy.taker));
         let next = Partition { epoch: self.next_epoch(), open: false, ..partition.clone() };
         Some(Step { next, reason, intent: begins, unequal: Vec::new() })
     }
@@ -151,16 +151,17 @@ impl Case<'_> {
         if !partition.members().iter().any(remains) {
             return None;
         }
-        let seats = partition.chain.iter().zip(&partition.since).filter(|(node, _)| stays(node));
-        let (chain, since) = seats.map(|(node, since)| (*node, *since)).unzip();
+        let replicas_held =
+            partition.chain.iter().zip(&partition.since).filter(|(node, _)| stays(node));
+        let (chain, since) = replicas_held.map(|(node, since)| (*node, *since)).unzip();
         let next = Partition {
             epoch: self.next_epoch(),
             chain,
             since,
-            joining: partition.joiner().is_some_and(|node| stays(&node)),
+            has_learner: partition.learner().is_some_and(|node| stays(&node)),
             open: false,
             returned: partition.returned.iter().filter(|it| stays(&it.node)).copied().collect(),
-            resumes: partition.resumes.filter(|_| partition.joiner().is_some_and(|it| stays(&it))),
+            resumes: partition.resumes.filter(|_| partition.learner().is_some_and(|it| stays(&it))),
             ..partition.clone()
         };
         Some(Step { next, reason: Reason::Lost, intent: self.intent, unequal: Vec::new() })
@@ -170,17 +171,17 @@ impl Case<'_> {
     fn target(&self) -> Target {
         let partition = self.partition;
         let mut members = partition.members().to_vec();
-        let joiner = partition.joiner();
-        members.extend(joiner.filter(|_| self.whole));
+        let learner = partition.learner();
+        members.extend(learner.filter(|_| self.caught_up));
         members.retain(|node| !self.is_behind(*node));
         while members.len() > self.replicas {
             let Some(least_wanted) = self.least_wanted(&members) else { break };
             members.retain(|node| *node != least_wanted);
         }
-        let joiner = joiner.filter(|_| !self.whole);
+        let learner = learner.filter(|_| !self.caught_up);
         let room = self.with_room(&members);
         let copy = room.as_ref().and_then(|members| {
-            let running = self.running(members, joiner);
+            let running = self.running(members, learner);
             running.or_else(|| self.resuming(members)).or_else(|| self.beginning(members))
         });
         match (room, copy) {
@@ -189,7 +190,7 @@ impl Case<'_> {
         }
     }
 
-    /// The members if there is room for a joiner behind them. In the longest chain that can be it
+    /// The members if there is room for a learner behind them. In the longest chain that can be it
     /// takes the place of a departing one before it holds anything.
     fn with_room(&self, members: &[NodeId]) -> Option<Vec<NodeId>> {
         let mut members = members.to_vec();
@@ -212,8 +213,8 @@ impl Case<'_> {
     }
 
     /// The copy that runs, if it is still of use.
-    fn running(&self, members: &[NodeId], joiner: Option<NodeId>) -> Option<Intent> {
-        let taker = joiner.filter(|node| self.is_wanted(members, *node))?;
+    fn running(&self, members: &[NodeId], learner: Option<NodeId>) -> Option<Intent> {
+        let taker = learner.filter(|node| self.is_wanted(members, *node))?;
         let goes_on = |node: &NodeId| members.contains(node) && self.sight(*node).serving;
         let giver = self
             .partition
@@ -272,9 +273,9 @@ impl Case<'_> {
         free.min_by_key(|node| (self.tally.of(**node).tail_permille(), **node)).copied()
     }
 
-    /// How full a node is with a seat in this partition.
+    /// How full a node is with a replica in this partition.
     fn with_one_more(&self, node: NodeId) -> usize {
-        self.outlook.weights.fullness(node, self.tally.of(node).seats + 1)
+        self.outlook.weights.fullness(node, self.tally.of(node).replicas_held + 1)
     }
 
     /// Whether these members had better be joined by that node.
@@ -292,14 +293,14 @@ impl Case<'_> {
     /// Why an open partition is to become the target; `None` if it is the target already.
     fn reason(&self, target: &Target) -> Option<Reason> {
         let set = |nodes: &[NodeId]| nodes.iter().copied().collect::<BTreeSet<_>>();
-        let joiner = target.copy.map(|copy| copy.taker);
+        let learner = target.copy.map(|copy| copy.taker);
         let partition = self.partition;
-        if self.whole {
+        if self.caught_up {
             return Some(Reason::Whole);
         }
         let same = set(partition.members()) == set(&target.members);
-        if joiner.is_none() || joiner == partition.joiner() {
-            return (!same || joiner != partition.joiner()).then_some(Reason::Unwanted);
+        if learner.is_none() || learner == partition.learner() {
+            return (!same || learner != partition.learner()).then_some(Reason::Unwanted);
         }
         if partition.members().len() < self.replicas {
             return Some(Reason::Short);
@@ -309,7 +310,7 @@ impl Case<'_> {
     }
 
     /// Opens it with the chain that it ought to have. The roles go to those who have the fewest for
-    /// the seats that they have.
+    /// the replicas_held that they have.
     fn open(&self) -> Step {
         let Target { members, copy } = self.target();
         let share = |node: &NodeId| self.tally.of(*node);
@@ -328,10 +329,10 @@ impl Case<'_> {
         let by_heads = |node: &&NodeId| (share(node).head_permille(), Some(**node) != head, **node);
         let head = rest.iter().min_by_key(by_heads).copied();
         rest.retain(|node| Some(*node) != head);
-        let joiner = copy.map(|copy| copy.taker);
-        let chain: Vec<NodeId> = head.into_iter().chain(rest).chain(tail).chain(joiner).collect();
-        let resumed = self.compared.and_then(|it| it.resumes).filter(|it| Some(it.0) == joiner);
-        let running = self.partition.resumes.filter(|_| joiner == self.partition.joiner());
+        let learner = copy.map(|copy| copy.taker);
+        let chain: Vec<NodeId> = head.into_iter().chain(rest).chain(tail).chain(learner).collect();
+        let resumed = self.compared.and_then(|it| it.resumes).filter(|it| Some(it.0) == learner);
+        let running = self.partition.resumes.filter(|_| learner == self.partition.learner());
         // Who is behind comes in anew, but with what it holds if it is to be copied only the rest.
         let stays = |node: NodeId| !self.is_behind(node) || resumed.is_some();
         let since = chain.iter().map(|node| {
@@ -343,7 +344,7 @@ impl Case<'_> {
             epoch,
             since: since.collect(),
             chain,
-            joining: joiner.is_some(),
+            has_learner: learner.is_some(),
             open: true,
             opened: epoch,
             returned: Vec::new(),

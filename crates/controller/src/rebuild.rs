@@ -16,7 +16,8 @@ use crate::config::ControllerConfig;
 use crate::saved::{FORMAT, Saved};
 use chains::Chains;
 use cluster::{
-    Assignment, Map, NodeId, NodeRecord, NodeSpec, Partition, Plant, StoreId, is_plausible_revision,
+    Assignment, Map, Mutant, NodeId, NodeRecord, NodeSpec, Partition, StoreId,
+    is_plausible_revision,
 };
 use machine::Instant;
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub struct Basis<'a> {
     /// another cluster: taken from it is only what no node knows.
     pub older: Option<&'a Saved>,
     /// Breaks a rule on purpose, to know that the simulator would see it.
-    pub planted: Option<Plant>,
+    pub mutant: Option<Mutant>,
 }
 
 /// A map made anew, and what it rests on.
@@ -58,7 +59,7 @@ pub struct NodePart {
     /// Revision of the map that it has on record; 0 for none.
     pub revision: u64,
     /// Partitions that it is a member of, or joins.
-    pub seats: usize,
+    pub replicas_held: usize,
     /// Of these, those of which others have a newer epoch on record: it is sent what it lacks.
     pub behind: usize,
     /// Of these, those in which its store is certainly an older copy: nothing that it holds of them
@@ -101,7 +102,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let takers: Vec<NodeId> = newest.nodes.iter().map(|it| it.id).filter(|_| all).collect();
     chains.fill_gaps(&newest.keyspaces, &takers)?;
     let (mut partitions, parts, next_partition) = chains.finish()?;
-    if basis.planted == Some(Plant::RebuildOpen) {
+    if basis.mutant == Some(Mutant::RebuildOpen) {
         partitions.iter_mut().for_each(open_uncompared);
     }
     let paused = newest.copy_bytes_per_s == 0;
@@ -132,7 +133,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
         switches: config.switches.iter().map(|at| (*at).into()).collect(),
         controls: controls.filter(|(id, _)| known(id)).map(|(id, at)| (*id, *at)).collect(),
         stores: members().map(|it| (it.node, it.store)).collect(),
-        lives: members().map(|it| (it.node, it.life)).collect(),
+        incarnations: members().map(|it| (it.node, it.incarnation)).collect(),
         aged: members().copied().filter_map(|it| aged(&it)).collect(),
         issued: VecDeque::from([revision]),
         departing: of_older(ours, |it| &it.departing).filter(known).collect(),
@@ -204,8 +205,8 @@ fn check_complete(
 ) -> Result<(), RebuildError> {
     let Basis { config, without, .. } = *basis;
     let tables = assignments.iter().flat_map(|it| &it.nodes).chain(&config.nodes);
-    let seated = || assignments.iter().flat_map(|it| &it.partitions).flat_map(|it| &it.chain);
-    let named: BTreeSet<NodeId> = tables.map(|it| it.id).chain(seated().copied()).collect();
+    let placed = || assignments.iter().flat_map(|it| &it.partitions).flat_map(|it| &it.chain);
+    let named: BTreeSet<NodeId> = tables.map(|it| it.id).chain(placed().copied()).collect();
     let said = |id: &NodeId| records.iter().find(|it| it.node == *id);
     let missing = named.iter().filter(|id| !without.contains(id) && said(id).is_none());
     let missing: Vec<NodeId> = missing.copied().collect();
@@ -213,7 +214,7 @@ fn check_complete(
         return Err(RebuildError::Missing(missing));
     }
     let blank = |id: &&NodeId| said(id).is_some_and(|it| it.is_blank());
-    let blank: BTreeSet<NodeId> = seated().filter(blank).copied().collect();
+    let blank: BTreeSet<NodeId> = placed().filter(blank).copied().collect();
     if blank.is_empty() { Ok(()) } else { Err(RebuildError::Blank(blank.into_iter().collect())) }
 }
 
@@ -244,8 +245,8 @@ fn nodes(
     let known = by_age.into_iter().flat_map(|it| &it.nodes).map(|node| (node.id, *node));
     let known: BTreeMap<NodeId, NodeSpec> = known.collect();
     let wanted = |id: &NodeId| {
-        let seated = partitions.iter().any(|it| it.chain.contains(id));
-        seated || newest.nodes.iter().any(|it| it.id == *id) && !without.contains(id)
+        let placed = partitions.iter().any(|it| it.chain.contains(id));
+        placed || newest.nodes.iter().any(|it| it.id == *id) && !without.contains(id)
     };
     known.into_values().filter(|node| wanted(&node.id)).collect()
 }
@@ -259,7 +260,7 @@ fn node_parts(basis: &Basis<'_>, partitions: &[PartitionPart]) -> Vec<NodePart> 
         NodePart {
             node,
             revision: record.map_or(0, |it| it.revision),
-            seats: count(|it| &it.chain),
+            replicas_held: count(|it| &it.chain),
             behind: count(|it| &it.behind),
             aged: count(|it| &it.aged),
             left: count(|it| &it.left),

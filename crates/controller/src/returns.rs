@@ -1,13 +1,14 @@
-//! Members that begin another life: their chains are closed until what they hold is compared.
+//! Members that begin another incarnation: their chains are closed until what they hold is
+//! compared.
 //!
 //! A node that was started anew may hold less than it had acknowledged: somebody put an older copy
 //! of its store back, or its disk lost what it had said to have synced. So no chain goes on with it
-//! by what the map says of an earlier life.
+//! by what the map says of an earlier incarnation.
 
 use crate::commands::CommandError;
 use crate::controller::Controller;
 use crate::peer::{Contact, Standing};
-use cluster::{Life, Member, NodeId, NodeReport, Plant, Returned, StoreId};
+use cluster::{Incarnation, Member, Mutant, NodeId, NodeReport, Returned, StoreId};
 use machine::Instant;
 
 impl Controller {
@@ -29,7 +30,12 @@ impl Controller {
     }
 
     /// A node with a memory that the cluster does not know and that holds nothing of it.
-    pub(crate) fn take_in(&mut self, node: NodeId, life: Life, report: &NodeReport) -> Standing {
+    pub(crate) fn take_in(
+        &mut self,
+        node: NodeId,
+        incarnation: Incarnation,
+        report: &NodeReport,
+    ) -> Standing {
         if let Some(member) = self.foreign().find(|m| *m != Member::Node(node)) {
             return Standing::Waiting(member);
         }
@@ -38,7 +44,7 @@ impl Controller {
         }
         let StoreId(store) = report.store;
         self.state.stores.insert(node, report.store);
-        self.state.lives.insert(node, life);
+        self.state.incarnations.insert(node, incarnation);
         self.advance(
             format!("node {node} has the new memory {store:016x}"),
             format!("take node {node} in"),
@@ -46,21 +52,26 @@ impl Controller {
         Standing::Accepted
     }
 
-    /// A node that belongs to the cluster speaks. If it does so in another life than the one that
-    /// its seats belong to, every chain that it is in is closed, in the same revision in which that
-    /// life is put on record.
-    pub(crate) fn see_life(&mut self, node: NodeId, life: Life, report: &NodeReport) -> Standing {
-        let known = self.state.lives.get(&node).copied();
-        if known == Some(life) {
+    /// A node that belongs to the cluster speaks. If it does so in another incarnation than the one
+    /// that its replicas_held belong to, every chain that it is in is closed, in the same revision
+    /// in which that incarnation is put on record.
+    pub(crate) fn see_incarnation(
+        &mut self,
+        node: NodeId,
+        incarnation: Incarnation,
+        report: &NodeReport,
+    ) -> Standing {
+        let known = self.state.incarnations.get(&node).copied();
+        if known == Some(incarnation) {
             return Standing::Accepted;
         }
         // One change of a chain at a time, each of them durable before the next.
         if !self.may_decide() || known.is_some() && !self.is_durable() {
             return Standing::Returning;
         }
-        let believes = self.planted == Some(Plant::BelieveAnyPast);
+        let believes = self.mutant == Some(Mutant::BelieveAnyPast);
         let remembers = known.is_none_or(|known| believes || report.past.contains(&known));
-        self.state.lives.insert(node, life);
+        self.state.incarnations.insert(node, incarnation);
         if let Some(peer) = self.peers.get_mut(&Member::Node(node)) {
             peer.over.extend(report.past.iter().chain(&known));
             // Those that it told of before are older still, and long gone.
@@ -91,11 +102,11 @@ impl Controller {
             (Some(_), true) => format!("node {node} was started anew"),
             (Some(_), false) => format!(
                 "node {node} was started anew with an older copy of its store: it does not \
-                 remember the life that it was last known by"
+                 remember the incarnation that it was last known by"
             ),
         };
         let did = match closed {
-            0 => "put its life on record".to_owned(),
+            0 => "put its incarnation on record".to_owned(),
             _ => format!("close its {closed} partitions and compare what it holds"),
         };
         self.plans.disturb();
@@ -134,5 +145,5 @@ impl Controller {
     }
 }
 
-/// Lives of one member that are remembered to be over.
+/// Incarnations of one member that are remembered to be over.
 const OVER_MAX: usize = 1_024;

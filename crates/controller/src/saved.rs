@@ -1,6 +1,6 @@
 //! What outlives the controller: all that a successor needs to go on.
 
-use cluster::{KeyName, Life, Map, NodeId, StoreId};
+use cluster::{Incarnation, KeyName, Map, NodeId, StoreId};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,11 +27,12 @@ pub struct Saved {
     pub map: Map,
     /// Identity of each node's memory when it was taken in.
     pub stores: BTreeMap<NodeId, StoreId>,
-    /// The life of each node that its seats belong to: the last that it was heard to begin.
+    /// The incarnation of each node that its replicas_held belong to: the last that it was heard to
+    /// begin.
     #[serde(default)]
-    pub lives: BTreeMap<NodeId, Life>,
-    /// Nodes whose store did not remember the life before that, for an older copy was put back, and
-    /// the revision of the map in which that was seen last.
+    pub incarnations: BTreeMap<NodeId, Incarnation>,
+    /// Nodes whose store did not remember the incarnation before that, for an older copy was put
+    /// back, and the revision of the map in which that was seen last.
     #[serde(default)]
     pub aged: BTreeMap<NodeId, u64>,
     /// The latest revisions of the map, the oldest first. A member that follows one between them
@@ -76,7 +77,7 @@ impl Saved {
     ///
     /// It is the Unix time in milliseconds unless that has been reached already. So a
     /// controller that lost its store, or was given an old copy of it, does not hand out a number
-    /// that members know from its earlier life with other contents.
+    /// that members know from its earlier incarnation with other contents.
     pub(crate) fn next_revision(&self, now: Instant) -> u64 {
         let next = self.map.revision.checked_add(1).expect("64 bits outlast every cluster");
         next.max(now.unix_ms())

@@ -182,7 +182,7 @@ pub struct PartitionStatus {
     /// The nodes that hold it: head first, tail last.
     pub chain: Vec<NodeId>,
     /// The node that is being taken in.
-    pub joiner: Option<NodeId>,
+    pub learner: Option<NodeId>,
     /// Whether clients are served.
     pub open: bool,
     /// How many nodes it lacks.
@@ -208,12 +208,12 @@ pub struct HotStatus {
     /// Whether an operator wants it to be hot.
     pub pinned: bool,
     /// Its copies, if it is hot.
-    pub stay: Option<StayStatus>,
+    pub generation: Option<GenerationStatus>,
 }
 
-/// The stay of a key among the hot ones.
+/// The generation of a key among the hot ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StayStatus {
+pub struct GenerationStatus {
     /// How many nodes are to hold copies.
     pub readers: u64,
     /// For how many milliseconds it has been hot.
@@ -224,14 +224,14 @@ pub struct StayStatus {
     pub spread: u64,
     /// Reads per second that go to the tail of its chain.
     pub home: u64,
-    /// The trip that its writes are on.
+    /// The delegation that its writes are on.
     #[serde(default)]
-    pub trip: Option<TripStatus>,
+    pub delegation: Option<DelegationStatus>,
 }
 
-/// The trip of a hot key.
+/// The delegation of a hot key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TripStatus {
+pub struct DelegationStatus {
     /// Its number.
     pub number: u64,
     /// For how many milliseconds it has been ordered.

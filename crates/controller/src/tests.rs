@@ -3,6 +3,7 @@
 mod chaos;
 mod clock;
 mod configuration;
+mod delegations;
 mod hot;
 mod keyspaces;
 mod leases;
@@ -14,7 +15,6 @@ mod orders;
 mod properties;
 mod rebuild;
 mod switches;
-mod trips;
 mod vacating;
 mod verify;
 mod world;

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 pub(crate) struct Clients {
     all: Mutex<BTreeMap<u64, Arc<Entry>>>,
     last_id: AtomicU64,
-    /// Told when a connection has ended.
+    /// ClientInfo when a connection has ended.
     pub(crate) left: Notify,
 }
 
@@ -62,12 +62,12 @@ pub(crate) struct Entry {
     signals: AtomicU8,
     /// Wakes the connection's task.
     pub(crate) waker: AtomicWaker,
-    told: Mutex<Told>,
+    told: Mutex<ClientInfo>,
 }
 
 /// What a client has told about itself.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ClientInfo {
     pub(crate) user: String,
     pub(crate) name: Bytes,
     pub(crate) lib_name: Bytes,
@@ -90,7 +90,7 @@ const EVICT: u8 = 8;
 const NEVER: u64 = u64::MAX;
 
 impl Entry {
-    pub(crate) fn told(&self) -> MutexGuard<'_, Told> {
+    pub(crate) fn told(&self) -> MutexGuard<'_, ClientInfo> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -209,7 +209,7 @@ impl Clients {
         user: &str,
     ) -> Arc<Entry> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let told = Told { user: user.to_owned(), ..Told::default() };
+        let told = ClientInfo { user: user.to_owned(), ..ClientInfo::default() };
         let entry = Arc::new(Entry {
             id,
             peer,

@@ -31,7 +31,7 @@ use bytes::{Bytes, BytesMut};
 use events::Event;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
-use overlap::{Kind, Place, Turn, UnderWay, Verdict};
+use overlap::{Kind, Overlap, Turn, UnderWay, Verdict};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -287,7 +287,7 @@ impl Connection {
 
     fn start_get(&mut self, key: Bytes, ended: Ended) {
         let (place, turn) = self.under_way.push(key, Kind::Get);
-        let alone = !matches!(place, Place::Beside(_));
+        let alone = !matches!(place, Overlap::Beside(_));
         self.running.push_back(self.get(ended, turn, alone));
     }
 

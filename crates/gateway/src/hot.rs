@@ -34,13 +34,13 @@ impl HotKey {
 #[derive(Clone)]
 pub struct HotKeys {
     ask: Arc<Ask>,
-    told: Arc<Mutex<Option<Told>>>,
+    told: Arc<Mutex<Option<HotAnswer>>>,
 }
 
 type Ask = dyn Fn() -> Result<Vec<HotKey>, String> + Send + Sync;
 
 /// What was told, and when.
-type Told = (Instant, Arc<[HotKey]>);
+type HotAnswer = (Instant, Arc<[HotKey]>);
 
 /// How old an answer may be. Nodes tell of their hot keys about as often, and OBJECT FREQ is asked
 /// for one key after the other.

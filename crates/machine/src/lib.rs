@@ -12,15 +12,15 @@
 //!    thread, no randomness but a [`Rng`] handed in, no iteration in the order of a random hash.
 
 mod outbox;
+mod retransmissions;
 mod rng;
 mod rtt;
 mod service;
 mod time;
-mod twice;
 
 pub use outbox::{Datagram, Outbox};
+pub use retransmissions::Retransmissions;
 pub use rng::{Rng, mix};
 pub use rtt::RttEstimator;
 pub use service::{Full, Served, Service, Work};
 pub use time::{Instant, UnixMs};
-pub use twice::Twice;

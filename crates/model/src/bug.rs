@@ -3,24 +3,24 @@
 use crate::history::Kind::{self, Append, Create, Delete, Put};
 use crate::scope::Scope;
 use crate::state::Faults;
-use cluster::Plant;
+use cluster::Mutant;
 
 /// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// One that the machines can be told to have as well.
-    Plant(Plant),
+    Mutant(Mutant),
     /// A member takes a CHAIN_COMMIT while that of the write's base is still on its way.
     CommitBeforeBase,
-    /// A joiner that is whole goes on taking pieces of the copy.
-    WholeTakesPieces,
-    /// Low-water marks are not copied to a joiner.
-    MarksStayBehind,
+    /// A learner that has caught up goes on taking pieces of the copy.
+    CaughtUpTakesPieces,
+    /// Low-water registrations are not copied to a learner.
+    HoldersStayBehind,
 }
 
-impl From<Plant> for Bug {
-    fn from(plant: Plant) -> Self {
-        Self::Plant(plant)
+impl From<Mutant> for Bug {
+    fn from(mutant: Mutant) -> Self {
+        Self::Mutant(mutant)
     }
 }
 
@@ -28,33 +28,33 @@ impl Bug {
     /// All that the model knows.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let plants = Plant::ALL.into_iter().map(Self::Plant);
-        let own = [Self::CommitBeforeBase, Self::WholeTakesPieces, Self::MarksStayBehind];
-        plants.chain(own).filter(|bug| bug.scope().is_some()).collect()
+        let mutants = Mutant::ALL.into_iter().map(Self::Mutant);
+        let own = [Self::CommitBeforeBase, Self::CaughtUpTakesPieces, Self::HoldersStayBehind];
+        mutants.chain(own).filter(|bug| bug.scope().is_some()).collect()
     }
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> String {
         match self {
-            Self::Plant(plant) => format!("{plant:?}"),
+            Self::Mutant(mutant) => format!("{mutant:?}"),
             own => format!("{own:?}"),
         }
     }
 
     /// The smallest bounds in which clients see what it does; `None` for what the model has not:
-    /// hot keys and their trips, requests for many keys, and late syncs, since a node here writes
-    /// to its disk whenever it takes something, in the same step.
+    /// hot keys and their delegations, requests for many keys, and late syncs, since a node here
+    /// writes to its disk whenever it takes something, in the same step.
     #[must_use]
     pub fn scope(self) -> Option<Scope> {
         Some(match self {
             Self::CommitBeforeBase => joining(&[Put, Create]),
-            Self::WholeTakesPieces => Scope { epochs: 3, ..joining(&[Put, Delete]) },
-            Self::MarksStayBehind => {
+            Self::CaughtUpTakesPieces => Scope { epochs: 3, ..joining(&[Put, Delete]) },
+            Self::HoldersStayBehind => {
                 let scope = quiet(&[Put, Put]).of_one_client();
                 Scope { epochs: 5, faults: CUT, reorders: true, ..scope }
             }
-            Self::Plant(plant) => return scope_of(plant),
+            Self::Mutant(mutant) => return scope_of(mutant),
         })
     }
 }
@@ -67,7 +67,7 @@ fn quiet(kinds: &[Kind]) -> Scope {
 }
 
 fn joining(kinds: &[Kind]) -> Scope {
-    Scope { joining: true, ..quiet(kinds) }
+    Scope { has_learner: true, ..quiet(kinds) }
 }
 
 /// A member is lost, and another one copied to.
@@ -80,22 +80,22 @@ fn moving() -> Scope {
     Scope { epochs: 3, moves: true, ..quiet(&[Put]) }
 }
 
-fn scope_of(plant: Plant) -> Option<Scope> {
-    Some(match plant {
-        Plant::ForgetRequests | Plant::AnswerAtHead => quiet(&[Put]),
-        Plant::RetryElsewhere => quiet(&[Put, Put]),
-        Plant::IgnoreBase => Scope { epochs: 3, faults: LOSS, ..quiet(&[Append, Append]) },
-        Plant::IgnoreEpoch => Scope { epochs: 5, faults: LOSS, ..joining(&[Put]) },
-        Plant::IgnoreLease => Scope { epochs: 3, faults: CUT, ..quiet(&[Put]) },
-        Plant::ReadPending => joining(&[Put, Put]),
-        Plant::DropPending | Plant::StaleIsFinal => moving(),
-        Plant::DropSessions | Plant::WholeTooSoon => copied(),
-        Plant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
-        Plant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
-        Plant::KeepLeftovers => Scope { epochs: 5, faults: CUT, ..quiet(&[Put, Delete]) },
-        Plant::OpenUnsettled => Scope { reorders: true, ..moving() },
-        Plant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
-        Plant::TrustTheForgetful => Scope { faults: LOSS, ..quiet(&[Put]) },
+fn scope_of(mutant: Mutant) -> Option<Scope> {
+    Some(match mutant {
+        Mutant::ForgetRequests | Mutant::AnswerAtHead => quiet(&[Put]),
+        Mutant::RetryElsewhere => quiet(&[Put, Put]),
+        Mutant::IgnoreBase => Scope { epochs: 3, faults: LOSS, ..quiet(&[Append, Append]) },
+        Mutant::IgnoreEpoch => Scope { epochs: 5, faults: LOSS, ..joining(&[Put]) },
+        Mutant::IgnoreLease => Scope { epochs: 3, faults: CUT, ..quiet(&[Put]) },
+        Mutant::ReadPending => joining(&[Put, Put]),
+        Mutant::DropPending | Mutant::StaleIsFinal => moving(),
+        Mutant::DropSessions | Mutant::CaughtUpTooSoon => copied(),
+        Mutant::CopyOverwrites => Scope { epochs: 3, ..joining(&[Put, Put]) },
+        Mutant::CollectAtOnce => Scope { epochs: 3, ..joining(&[Put, Delete]) },
+        Mutant::KeepLeftovers => Scope { epochs: 5, faults: CUT, ..quiet(&[Put, Delete]) },
+        Mutant::OpenUnsettled => Scope { reorders: true, ..moving() },
+        Mutant::ImpatientController => Scope { epochs: 3, ..quiet(&[Put]) },
+        Mutant::TrustTheForgetful => Scope { faults: LOSS, ..quiet(&[Put]) },
         // The others break rules that the model does not have.
         _ => return None,
     })

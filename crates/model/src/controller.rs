@@ -7,7 +7,7 @@ use crate::bug::Bug;
 use crate::scope::Scope;
 use crate::state::{Bits, Chain, NODES, Seat, State};
 use arrayvec::ArrayVec;
-use cluster::Plant;
+use cluster::Mutant;
 
 impl State {
     /// What reports tell the controller by now. That it hears them at once loses nothing: it may
@@ -18,11 +18,11 @@ impl State {
             if !self.node(node).lease || place.chain.epoch != self.map.epoch {
                 continue;
             }
-            let whole = self.map.joiner() == Some(node) && self.node(node).whole;
+            let whole = self.map.learner() == Some(node) && self.node(node).caught_up;
             if place.settled {
                 self.settled.insert(node);
             }
-            self.whole |= whole;
+            self.caught_up |= whole;
         }
     }
 
@@ -31,7 +31,7 @@ impl State {
         if self.map.epoch >= scope.epochs {
             return Vec::new();
         }
-        let impatient = bug == Some(Plant::ImpatientController.into());
+        let impatient = bug == Some(Mutant::ImpatientController.into());
         let silent = self.map.nodes().filter(|node| impatient || !self.node(*node).lease);
         let silent: Bits = silent.collect();
         let chosen = (0..1 << NODES).map(Bits).filter(|set| set.and(silent) == *set);
@@ -40,15 +40,15 @@ impl State {
             if planned && !(self.map.open && self.wants_change(scope)) {
                 return None;
             }
-            let stays = |seat: &&Seat| !without.has(seat.node);
-            if !self.map.members().iter().any(|seat| stays(&seat)) {
+            let stays = |replica_record: &&Seat| !without.has(replica_record.node);
+            if !self.map.members().iter().any(|replica_record| stays(&replica_record)) {
                 return None;
             }
             Some(Chain {
                 epoch: self.map.epoch + 1,
                 open: false,
-                joining: self.map.joiner().is_some_and(|joiner| !without.has(joiner)),
-                seats: self.map.seats.iter().filter(stays).copied().collect(),
+                has_learner: self.map.learner().is_some_and(|learner| !without.has(learner)),
+                replica_records: self.map.replica_records.iter().filter(stays).copied().collect(),
             })
         });
         closings.collect()
@@ -57,38 +57,47 @@ impl State {
     /// Whether there is a reason to change a chain that nobody is missing from.
     fn wants_change(&self, scope: &Scope) -> bool {
         let lacking = self.map.members().len() < scope.replicas;
-        scope.moves || self.whole || lacking && !self.map.joining && self.map.seats.len() < NODES
+        scope.moves
+            || self.caught_up
+            || lacking && !self.map.has_learner && self.map.replica_records.len() < NODES
     }
 
-    /// The ways to open the chain now: some settled members in some order, and perhaps a joiner.
+    /// The ways to open the chain now: some settled members in some order, and perhaps a learner.
     pub(crate) fn openings(&self, scope: &Scope, bug: Option<Bug>) -> Vec<Chain> {
         let settled = self.map.nodes().all(|node| self.settled.has(node));
-        let ready = settled || bug == Some(Plant::OpenUnsettled.into());
+        let ready = settled || bug == Some(Mutant::OpenUnsettled.into());
         if self.map.open || self.map.epoch >= scope.epochs || !ready {
             return Vec::new();
         }
-        let joiner = self.map.joiner().filter(|_| !self.whole).and_then(|node| self.map.seat(node));
-        let full = if joiner.is_some() { self.map.members() } else { &self.map.seats };
+        let learner = self
+            .map
+            .learner()
+            .filter(|_| !self.caught_up)
+            .and_then(|node| self.map.replica_record(node));
+        let full = if learner.is_some() { self.map.members() } else { &self.map.replica_records };
         let size = full.len().min(scope.replicas);
         let mut openings = Vec::new();
         for members in arrangements(full, size) {
-            let same = full.iter().filter(|seat| members.contains(seat)).eq(members.iter());
+            let same = full
+                .iter()
+                .filter(|replica_record| members.contains(replica_record))
+                .eq(members.iter());
             if !same && !scope.reorders {
                 continue;
             }
             let room = members.len() < NODES && (scope.moves || members.len() < scope.replicas);
-            let joiners = match joiner {
-                Some(seat) if scope.moves => vec![None, Some(seat)],
-                Some(seat) => vec![Some(seat)],
+            let learners = match learner {
+                Some(replica_record) if scope.moves => vec![None, Some(replica_record)],
+                Some(replica_record) => vec![Some(replica_record)],
                 None if room => self.candidates(&members),
                 None => vec![None],
             };
-            for joiner in joiners {
+            for learner in learners {
                 openings.push(Chain {
                     epoch: self.map.epoch + 1,
                     open: true,
-                    joining: joiner.is_some(),
-                    seats: members.iter().copied().chain(joiner).collect(),
+                    has_learner: learner.is_some(),
+                    replica_records: members.iter().copied().chain(learner).collect(),
                 });
             }
         }
@@ -98,11 +107,13 @@ impl State {
     /// Nobody, or one of the nodes that are not in the chain, with the memory that it has now.
     fn candidates(&self, members: &[Seat]) -> Vec<Option<Seat>> {
         let outside = (0..).zip(&self.nodes).filter(|(node, _)| {
-            self.map.seat(*node).is_none() && members.iter().all(|seat| seat.node != *node)
+            self.map.replica_record(*node).is_none()
+                && members.iter().all(|replica_record| replica_record.node != *node)
         });
         let since = self.map.epoch + 1;
-        let seats = outside.map(|(node, state)| Some(Seat { node, since, store: state.store }));
-        std::iter::once(None).chain(seats).collect()
+        let replica_records =
+            outside.map(|(node, state)| Some(Seat { node, since, store: state.store }));
+        std::iter::once(None).chain(replica_records).collect()
     }
 
     /// Decides: from now on this is the chain.
@@ -112,28 +123,30 @@ impl State {
             self.earlier.push(before);
         }
         self.settled = Bits::default();
-        self.whole = false;
+        self.caught_up = false;
     }
 
     /// Stops, and comes back with its map.
     pub(crate) fn take_over(&mut self) {
         self.settled = Bits::default();
-        self.whole = false;
+        self.caught_up = false;
     }
 }
 
-/// All orders of all choices of `size` seats.
-fn arrangements(seats: &[Seat], size: usize) -> Vec<ArrayVec<Seat, NODES>> {
+/// All orders of all choices of `size` replica_records.
+fn arrangements(replica_records: &[Seat], size: usize) -> Vec<ArrayVec<Seat, NODES>> {
     if size == 0 {
         return vec![ArrayVec::new()];
     }
-    let shorter = arrangements(seats, size - 1);
+    let shorter = arrangements(replica_records, size - 1);
     let longer = shorter.iter().flat_map(|begun| {
-        seats.iter().filter(|seat| !begun.contains(seat)).map(|seat| {
-            let mut begun = begun.clone();
-            begun.push(*seat);
-            begun
-        })
+        replica_records.iter().filter(|replica_record| !begun.contains(replica_record)).map(
+            |replica_record| {
+                let mut begun = begun.clone();
+                begun.push(*replica_record);
+                begun
+            },
+        )
     });
     longer.collect()
 }

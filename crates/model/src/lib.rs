@@ -3,7 +3,7 @@
 //! The rules of `spec/protocol.md`, sections 4, 6 and 7, are written down here once more, as small
 //! as they go: one key, three nodes, two or three writes. A checker ([`stateright`]) then visits
 //! every state that any order of events leads to, and looks whether a promise is broken in one. The
-//! simulator runs the real machines through long, random lives; the model runs the bare rules
+//! simulator runs the real machines through long, random runs; the model runs the bare rules
 //! through all short ones. A rule that is missing from the text shows up here first, with the
 //! shortest story of the harm: `cargo run -p keyway-model -- --bugs` tells one for each
 //! [`Bug`].
@@ -18,26 +18,26 @@
 //!
 //! Besides, whatever has happened, every request can still be answered, as long as a full member
 //! has its memory ([`stuck`]). And so that the checker is not content with a model that does
-//! nothing: within the bounds that allow it, a chain opens again, acknowledges a write, a joiner
+//! nothing: within the bounds that allow it, a chain opens again, acknowledges a write, a learner
 //! becomes a member, and a tombstone is collected.
 //!
 //! # What is in the model
 //!
 //! Writes that depend on what they find and writes that do not, deletes, failed conditions;
 //! versions, bases, `stable`, tombstones and the collected floor; sessions and low-water marks;
-//! close, settle, open; joiners, copies piece by piece beside live writes, leftovers of an earlier
-//! stay; leases that end, restarts with and without the memory, a controller that comes back with
-//! its map alone; loss, duplication and reordering of everything that is sent.
+//! close, settle, open; learners, copies piece by piece beside live writes, leftovers of an earlier
+//! generation; leases that end, restarts with and without the memory, a controller that comes back
+//! with its map alone; loss, duplication and reordering of everything that is sent.
 //!
 //! # What is merged, and why nothing is lost by it
 //!
 //! - The network is the set of what was ever sent. Any of it may arrive at any time, again, or
 //!   never. Only what its receiver would refuse for ever is forgotten (and under
-//!   [`IgnoreEpoch`](cluster::Plant::IgnoreEpoch) nothing is).
+//!   [`IgnoreEpoch`](cluster::Mutant::IgnoreEpoch) nothing is).
 //! - There is no switch. Any copy of any request may reach any node at any time, also long after
 //!   the request has ended: that is at least what all switches, retries and delays can do.
 //! - Reads are not steps. After every step every node that would answer one is read: more reads at
-//!   more moments only make it harder to find an order. For the same reason a write begins when
+//!   more clock only make it harder to find an order. For the same reason a write begins when
 //!   the first node takes it, and is acknowledged when the first answer leaves. A lost first answer
 //!   is covered because a later one must be the same.
 //! - CHAIN_ACK and timers do not matter where everything sent may arrive at any time. CHAIN_COPIED
@@ -73,6 +73,6 @@ pub use live::stuck;
 pub use protocol::{Action, Protocol};
 pub use scope::Scope;
 pub use state::{
-    Bits, Breach, Chain, Effect, Faults, Message, NODES, Node, Outcome, Piece, Place, REQUESTS_MAX,
-    Record, Seat, State, Status, VERSIONS_MAX, Value, Way, Write,
+    Bits, Breach, Chain, Effect, Faults, Message, NODES, Node, Outcome, Piece, REQUESTS_MAX,
+    Record, Seat, State, Status, VERSIONS_MAX, Value, Volatile, Way, Write,
 };

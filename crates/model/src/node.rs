@@ -3,10 +3,10 @@
 use crate::bug::Bug;
 use crate::history::Request;
 use crate::state::{
-    Bits, Chain, Effect, Message, Node, Outcome, Piece, Place, Record, VERSIONS_MAX, Value, Way,
+    Bits, Chain, Effect, Message, Node, Outcome, Piece, Record, VERSIONS_MAX, Value, Volatile, Way,
     Write,
 };
-use cluster::Plant;
+use cluster::Mutant;
 
 /// One step of one node: who it is, and what comes out.
 pub(crate) struct Turn<'a> {
@@ -43,8 +43,8 @@ impl Node {
         self.is(turn, Chain::last)
     }
 
-    fn is_joiner(&self, turn: &Turn<'_>) -> bool {
-        self.is(turn, Chain::joiner)
+    fn is_learner(&self, turn: &Turn<'_>) -> bool {
+        self.is(turn, Chain::learner)
     }
 
     pub(crate) fn session(&self, request: u8) -> Option<Outcome> {
@@ -82,7 +82,7 @@ impl Node {
 
     /// The head takes a request. `ended` are those below its client's low-water mark.
     pub(crate) fn take_request(&mut self, turn: &mut Turn<'_>, request: u8, ended: Bits) {
-        if !turn.has(Plant::ForgetRequests) {
+        if !turn.has(Mutant::ForgetRequests) {
             if let Some(outcome) = self.session(request) {
                 turn.answers.push((request, outcome));
                 return;
@@ -98,7 +98,7 @@ impl Node {
         assert!(self.newest <= VERSIONS_MAX, "the bounds of the scope give out fewer versions");
         let base = kind.is_ordered().then_some(base);
         let write = Write { version: self.newest, request, base, effect, result, ended };
-        if turn.has(Plant::AnswerAtHead) {
+        if turn.has(Mutant::AnswerAtHead) {
             turn.answers.push((request, write.outcome()));
         }
         self.take(turn, write);
@@ -156,7 +156,7 @@ impl Node {
             return;
         }
         let ready = write.base.is_none_or(|base| self.knows_version(base));
-        if ready || turn.has(Plant::IgnoreBase) {
+        if ready || turn.has(Mutant::IgnoreBase) {
             self.take(turn, write);
         }
     }
@@ -200,7 +200,7 @@ impl Node {
         if self.committed_version() < version {
             match write.effect {
                 Effect::Put(value) => self.record = Record { version, value },
-                Effect::Delete if turn.has(Plant::CollectAtOnce) => {
+                Effect::Delete if turn.has(Mutant::CollectAtOnce) => {
                     self.record = Record::default();
                 }
                 Effect::Delete => self.record = Record { version, value: Value::default() },
@@ -255,7 +255,7 @@ impl Node {
     /// and CHAIN_STABLE if it is a head with nothing pending. (In an open chain that is of use only
     /// to those who collect tombstones.)
     pub(crate) fn resend(&self, turn: &mut Turn<'_>, collects: bool) {
-        let Some(Place { chain, .. }) = &self.place else { return };
+        let Some(Volatile { chain, .. }) = &self.place else { return };
         for write in &self.pending {
             self.send_on(turn, *write);
         }
@@ -267,22 +267,22 @@ impl Node {
         }
     }
 
-    /// Installs an assignment in which the node has this seat, and enters the epoch.
+    /// Installs an assignment in which the node has this replica_record, and enters the epoch.
     pub(crate) fn install(&mut self, turn: &mut Turn<'_>, chain: &Chain, since: u8) {
         if self.since != since {
-            if !turn.has(Plant::KeepLeftovers) {
+            if !turn.has(Mutant::KeepLeftovers) {
                 let Self { lease, store, runs, .. } = *self;
                 *self = Self { lease, store, runs, ..Self::default() };
             }
             self.since = since;
-            self.whole = false;
+            self.caught_up = false;
         }
         let chain = chain.clone();
-        self.place = Some(Place { chain, settled: false, sent: 0, copied: Bits::default() });
-        if !self.is_joiner(turn) {
-            self.whole = true;
+        self.place = Some(Volatile { chain, settled: false, sent: 0, copied: Bits::default() });
+        if !self.is_learner(turn) {
+            self.caught_up = true;
         }
-        if turn.has(Plant::DropPending) {
+        if turn.has(Mutant::DropPending) {
             self.pending.clear();
         }
         for write in self.pending.clone() {
@@ -307,7 +307,7 @@ impl Node {
     pub(crate) fn may_collect(&self) -> bool {
         let Record { version, value } = self.record;
         let tombstone = version > 0 && value == Value::default();
-        tombstone && version <= self.stable && self.whole
+        tombstone && version <= self.stable && self.caught_up
     }
 
     /// Collects it.
@@ -319,14 +319,14 @@ impl Node {
     /// The tail's next piece of a copy, if there is one to send now.
     pub(crate) fn next_piece(&self, turn: &Turn<'_>) -> Option<Piece> {
         let place = self.place.as_ref()?;
-        if !place.chain.joining || place.chain.tail() != Some(turn.me) {
+        if !place.chain.has_learner || place.chain.tail() != Some(turn.me) {
             return None;
         }
         match place.sent {
             0 => Some(Piece::Record(self.record)),
-            1 if turn.has(Plant::DropSessions) => Some(Piece::Sessions([None; 3], Bits(0))),
-            1 if turn.has(Bug::MarksStayBehind) => Some(Piece::Sessions(self.sessions, Bits(0))),
-            1 => Some(Piece::Sessions(self.sessions, self.ended.and(self.marks(turn)))),
+            1 if turn.has(Mutant::DropSessions) => Some(Piece::Sessions([None; 3], Bits(0))),
+            1 if turn.has(Bug::HoldersStayBehind) => Some(Piece::Sessions(self.sessions, Bits(0))),
+            1 => Some(Piece::Sessions(self.sessions, self.ended.and(self.registrations(turn)))),
             2 if place.copied == Bits(3) => {
                 Some(Piece::End(self.newest, self.stable, self.collected))
             }
@@ -335,7 +335,7 @@ impl Node {
     }
 
     /// The requests of clients of which there is a session: low-water marks travel with those.
-    fn marks(&self, turn: &Turn<'_>) -> Bits {
+    fn registrations(&self, turn: &Turn<'_>) -> Bits {
         let held = (0..).zip(turn.requests).filter(|(number, _)| self.session(*number).is_some());
         let clients: Bits = held.map(|(_, request)| request.client).collect();
         let all = (0..).zip(turn.requests).filter(|(_, request)| clients.has(request.client));
@@ -368,15 +368,15 @@ impl Node {
         }
     }
 
-    /// The joiner takes a piece of the copy.
+    /// The learner takes a piece of the copy.
     fn take_piece(&mut self, turn: &Turn<'_>, piece: Piece) {
-        if self.whole && !turn.has(Bug::WholeTakesPieces) {
+        if self.caught_up && !turn.has(Bug::CaughtUpTakesPieces) {
             return;
         }
         match piece {
             Piece::Record(record) => {
                 let newer = record.version > self.record.version;
-                if newer || turn.has(Plant::CopyOverwrites) {
+                if newer || turn.has(Mutant::CopyOverwrites) {
                     self.record = record;
                 }
             }
@@ -392,11 +392,11 @@ impl Node {
                 self.newest = self.newest.max(newest);
                 self.collected = self.collected.max(collected);
                 self.raise_stable(stable);
-                self.whole = true;
+                self.caught_up = true;
             }
         }
-        if turn.has(Plant::WholeTooSoon) {
-            self.whole = true;
+        if turn.has(Mutant::CaughtUpTooSoon) {
+            self.caught_up = true;
         }
     }
 }

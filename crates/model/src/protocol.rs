@@ -7,9 +7,9 @@ use crate::scope::Scope;
 use crate::state::{
     Bits, Breach, Chain, Effect, Faults, Message, Node, Outcome, Seat, State, Status, Value,
 };
-use cluster::Plant;
+use cluster::Mutant;
 
-/// The protocol within the bounds of a scope, perhaps with a planted bug.
+/// The protocol within the bounds of a scope, perhaps with a mutant.
 #[derive(Debug)]
 pub struct Protocol {
     scope: Scope,
@@ -108,15 +108,15 @@ impl Protocol {
 
     /// Whether a node takes packets: it has an assignment and a lease.
     pub(crate) fn takes(&self, node: &Node) -> bool {
-        node.place.is_some() && (node.lease || self.has(Plant::IgnoreLease))
+        node.place.is_some() && (node.lease || self.has(Mutant::IgnoreLease))
     }
 
     /// Whether this node orders this request when a copy of it arrives.
     pub(crate) fn orders(&self, state: &State, number: u8, request: u8) -> bool {
         let node = state.node(number);
         let Some(chain) = node.chain().filter(|chain| chain.open) else { return false };
-        let strays = self.has(Plant::RetryElsewhere) && state.status(request) != Status::New;
-        let member = chain.members().iter().any(|seat| seat.node == number);
+        let strays = self.has(Mutant::RetryElsewhere) && state.status(request) != Status::New;
+        let member = chain.members().iter().any(|replica_record| replica_record.node == number);
         self.takes(node) && (chain.head() == Some(number) || strays && member)
     }
 
@@ -126,7 +126,7 @@ impl Protocol {
         if !self.takes(node) || chain.tail() != Some(number) {
             return None;
         }
-        match node.newest_pending().filter(|_| self.has(Plant::ReadPending)) {
+        match node.newest_pending().filter(|_| self.has(Mutant::ReadPending)) {
             Some(write) => match write.effect {
                 Effect::Put(value) => Some((write.version, value)),
                 Effect::Delete | Effect::None => Some((write.version, Value::default())),
@@ -149,14 +149,14 @@ impl Protocol {
         let way = message.way();
         let node = state.node(way.to);
         let Some(chain) = node.chain().filter(|_| self.takes(node)) else { return false };
-        if chain.epoch != way.epoch && !self.has(Plant::IgnoreEpoch) {
+        if chain.epoch != way.epoch && !self.has(Mutant::IgnoreEpoch) {
             return false;
         }
         let sender = match message {
             Message::Write(..) => chain.predecessor(way.to),
             Message::Commit(..) => chain.successor(way.to),
             Message::Stable(..) => chain.head(),
-            Message::Copy(..) => chain.tail().filter(|_| chain.joiner() == Some(way.to)),
+            Message::Copy(..) => chain.tail().filter(|_| chain.learner() == Some(way.to)),
         };
         sender == Some(way.from)
     }
@@ -173,9 +173,9 @@ impl Protocol {
 
     /// Whether a node may install this: it is in the chain with the memory that it has.
     fn suits(&self, state: &State, chain: &Chain, number: u8) -> bool {
-        let seat = chain.seat(number);
-        let trusted = self.has(Plant::TrustTheForgetful);
-        seat.is_some_and(|seat| trusted || state.remembers(seat))
+        let replica_record = chain.replica_record(number);
+        let trusted = self.has(Mutant::TrustTheForgetful);
+        replica_record.is_some_and(|replica_record| trusted || state.remembers(replica_record))
     }
 
     /// One step of one node, and what comes of it.
@@ -244,8 +244,9 @@ impl Protocol {
         let served = served.filter_map(|(number, node)| self.serves(node, number));
         let served: Vec<(u8, Value)> = served.collect();
         for (version, _) in &served {
-            let lacks = |seat: &Seat| state.node(seat.node).state_version() < *version;
-            if self.strict && self.full(state).any(|seat| lacks(&seat)) {
+            let lacks =
+                |replica_record: &Seat| state.node(replica_record.node).state_version() < *version;
+            if self.strict && self.full(state).any(|replica_record| lacks(&replica_record)) {
                 state.breach.get_or_insert(Breach::Dirty);
             }
         }
@@ -263,7 +264,12 @@ impl Protocol {
 
     /// The full members of the present chain that have their memory.
     fn full<'a>(&self, state: &'a State) -> impl Iterator<Item = Seat> + 'a {
-        state.map.members().iter().copied().filter(|seat| state.remembers(*seat))
+        state
+            .map
+            .members()
+            .iter()
+            .copied()
+            .filter(|replica_record| state.remembers(*replica_record))
     }
 
     /// Whether an acknowledged write is missing at a full member that has its memory, or there is
@@ -272,12 +278,12 @@ impl Protocol {
         let left = state.faults;
         let Faults { cuts, restarts, losses, .. } = self.scope.faults;
         let failures = cuts + restarts + losses - (left.cuts + left.restarts + left.losses);
-        let members = self.scope.chain.len() - usize::from(self.scope.joining);
+        let members = self.scope.chain.len() - usize::from(self.scope.has_learner);
         let survives = usize::from(failures) < members;
         let missing = self.requests().any(|(number, _)| {
             let Status::Done(outcome) = state.status(number) else { return false };
-            self.full(state).any(|seat| {
-                let node = state.node(seat.node);
+            self.full(state).any(|replica_record| {
+                let node = state.node(replica_record.node);
                 let older = outcome.result > 0 && node.state_version() < outcome.version;
                 older || !node.knows(number)
             })
@@ -291,7 +297,7 @@ impl Protocol {
         let mut earlier = std::mem::take(&mut state.earlier);
         earlier.retain(|chain| chain.nodes().any(|node| self.may_install(state, chain, node)));
         state.earlier = earlier;
-        if !self.has(Plant::IgnoreEpoch) {
+        if !self.has(Mutant::IgnoreEpoch) {
             let mut network = std::mem::take(&mut state.network);
             network.retain(|message| self.may_arrive(state, message));
             state.network = network;

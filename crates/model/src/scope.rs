@@ -13,8 +13,8 @@ pub struct Scope {
     pub requests: Vec<Request>,
     /// The nodes of the first chain, head first.
     pub chain: Vec<u8>,
-    /// Whether the last of them is a joiner.
-    pub joining: bool,
+    /// Whether the last of them is a learner.
+    pub has_learner: bool,
     /// How many full members the controller wants.
     pub replicas: usize,
     /// The last epoch. A change of the chain takes two.
@@ -38,7 +38,7 @@ impl Scope {
             name,
             requests: requests.collect(),
             chain: vec![0, 1],
-            joining: false,
+            has_learner: false,
             replicas: 2,
             epochs: 1,
             faults: Faults::default(),
@@ -67,13 +67,13 @@ impl Scope {
     #[must_use]
     pub fn changes(&self) -> bool {
         let Faults { cuts, restarts, losses, .. } = self.faults;
-        self.epochs >= 3 && (self.joining || self.moves || cuts + restarts + losses > 0)
+        self.epochs >= 3 && (self.has_learner || self.moves || cuts + restarts + losses > 0)
     }
 
     /// Whether there is room to take a node in and make it a member.
     #[must_use]
     pub fn grows(&self) -> bool {
-        self.changes() && (self.joining || self.epochs >= 5)
+        self.changes() && (self.has_learner || self.epochs >= 5)
     }
 
     /// The bounds that every run of the tests exhausts.
@@ -85,7 +85,7 @@ impl Scope {
     /// Nothing fails, or one node that is being copied to.
     fn copies() -> Vec<Self> {
         let quiet = Self::quiet;
-        let joining = |scope| Self { joining: true, ..scope };
+        let joining = |scope| Self { has_learner: true, ..scope };
         vec![
             quiet("three writes", &[Put, Append, Create]),
             joining(quiet("a copy beside three writes", &[Put, Delete, Create])),
@@ -176,7 +176,7 @@ impl Scope {
     pub fn long() -> Vec<Self> {
         let quiet = Self::quiet;
         let cut = Faults { cuts: 1, ..Faults::default() };
-        let behind = |scope| Self { chain: vec![0, 1, 2], joining: true, ..scope };
+        let behind = |scope| Self { chain: vec![0, 1, 2], has_learner: true, ..scope };
         vec![
             behind(quiet("a copy behind two members beside three writes", &[Put, Delete, Create])),
             behind(Self {

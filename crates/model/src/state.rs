@@ -142,23 +142,23 @@ pub struct Chain {
     pub epoch: u8,
     /// Whether clients are served.
     pub open: bool,
-    /// Whether the last of the seats is a joiner's.
-    pub joining: bool,
+    /// Whether the last of the replica_records is a learner's.
+    pub has_learner: bool,
     /// Head first.
-    pub seats: ArrayVec<Seat, NODES>,
+    pub replica_records: ArrayVec<Seat, NODES>,
 }
 
 impl Chain {
     /// The nodes of the chain, head first.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = u8> {
-        self.seats.iter().map(|seat| seat.node)
+        self.replica_records.iter().map(|replica_record| replica_record.node)
     }
 
-    /// The seats of the full members: all but the joiner's.
+    /// The replica_records of the full members: all but the learner's.
     #[must_use]
     pub fn members(&self) -> &[Seat] {
-        let count = self.seats.len() - usize::from(self.joining);
-        self.seats.get(..count).unwrap_or_default()
+        let count = self.replica_records.len() - usize::from(self.has_learner);
+        self.replica_records.get(..count).unwrap_or_default()
     }
 
     /// Who orders writes.
@@ -170,10 +170,10 @@ impl Chain {
     /// Who answers clients.
     #[must_use]
     pub fn tail(&self) -> Option<u8> {
-        self.members().last().map(|seat| seat.node)
+        self.members().last().map(|replica_record| replica_record.node)
     }
 
-    /// Who commits first: the tail, or the joiner behind it.
+    /// Who commits first: the tail, or the learner behind it.
     #[must_use]
     pub fn last(&self) -> Option<u8> {
         self.nodes().next_back()
@@ -181,14 +181,14 @@ impl Chain {
 
     /// Who is being taken in.
     #[must_use]
-    pub fn joiner(&self) -> Option<u8> {
-        self.last().filter(|_| self.joining)
+    pub fn learner(&self) -> Option<u8> {
+        self.last().filter(|_| self.has_learner)
     }
 
-    /// The seat of this node.
+    /// The replica_record of this node.
     #[must_use]
-    pub fn seat(&self, node: u8) -> Option<Seat> {
-        self.seats.iter().copied().find(|seat| seat.node == node)
+    pub fn replica_record(&self, node: u8) -> Option<Seat> {
+        self.replica_records.iter().copied().find(|replica_record| replica_record.node == node)
     }
 
     /// Who comes after this node.
@@ -206,14 +206,14 @@ impl Chain {
 
 /// What a node keeps in its process only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Volatile {
     /// The chain as of the installed assignment.
     pub chain: Chain,
     /// Nothing is pending any more in this closed epoch, anywhere.
     pub settled: bool,
     /// Pieces of the copy sent, as the tail.
     pub sent: u8,
-    /// Those of them that the joiner has answered.
+    /// Those of them that the learner has answered.
     pub copied: Bits,
 }
 
@@ -223,15 +223,15 @@ pub struct Node {
     /// Whether its lease runs.
     pub lease: bool,
     /// Its part, once an assignment is installed.
-    pub place: Option<Place>,
+    pub place: Option<Volatile>,
     /// Identity of its memory; all below is lost with it.
     pub store: u8,
-    /// Copies begun in earlier lives: the number of a run is never used again.
+    /// Copies begun in earlier incarnations: the number of a run is never used again.
     pub runs: u8,
     /// The epoch that took it in, as it has it on record.
     pub since: u8,
     /// Whether it holds everything since then.
-    pub whole: bool,
+    pub caught_up: bool,
     /// What is committed.
     pub record: Record,
     /// What is recorded and not committed, by version.
@@ -309,7 +309,7 @@ pub enum Status {
     Open,
     /// Answered.
     Done(Outcome),
-    /// Given up as refused; only a planted client does that here.
+    /// Given up as refused; only a mutant client does that here.
     Refused,
 }
 
@@ -351,8 +351,8 @@ pub struct State {
     pub earlier: Vec<Chain>,
     /// Nodes that have reported to have settled in the present epoch.
     pub settled: Bits,
-    /// Whether the joiner has reported in the present epoch to be whole.
-    pub whole: bool,
+    /// Whether the learner has reported in the present epoch to have caught up.
+    pub caught_up: bool,
     /// What was sent and could still be taken, in order.
     pub network: Vec<Message>,
     /// What may still go wrong.
@@ -400,7 +400,7 @@ impl State {
 
     /// Whether this node has the memory that it sits in the chain with.
     #[must_use]
-    pub fn remembers(&self, seat: Seat) -> bool {
-        self.node(seat.node).store == seat.store
+    pub fn remembers(&self, replica_record: Seat) -> bool {
+        self.node(replica_record.node).store == replica_record.store
     }
 }

@@ -5,7 +5,7 @@ use crate::node::Turn;
 use crate::protocol::{Action, Protocol};
 use crate::state::{Bits, Breach, Chain, Message, Node, Seat, State, Status};
 use crate::state::{Faults, VERSIONS_MAX};
-use cluster::Plant;
+use cluster::Mutant;
 use stateright::{Model, Property};
 use std::array;
 
@@ -15,15 +15,15 @@ impl Model for Protocol {
 
     fn init_states(&self) -> Vec<State> {
         let scope = self.scope();
-        let seat = |node: &u8| Seat { node: *node, since: 0, store: 0 };
-        let seats = scope.chain.iter().map(seat).collect();
-        let map = Chain { epoch: 1, open: true, joining: scope.joining, seats };
+        let replica_record = |node: &u8| Seat { node: *node, since: 0, store: 0 };
+        let replica_records = scope.chain.iter().map(replica_record).collect();
+        let map = Chain { epoch: 1, open: true, has_learner: scope.has_learner, replica_records };
         let mut state = State {
             nodes: array::from_fn(|_| Node::default()),
             map: map.clone(),
             earlier: Vec::new(),
             settled: Bits::default(),
-            whole: false,
+            caught_up: false,
             network: Vec::new(),
             faults: scope.faults,
             clients: array::from_fn(|_| Status::New),
@@ -86,7 +86,7 @@ impl Model for Protocol {
             ));
         }
         if scope.grows() {
-            properties.push(Property::sometimes("a joiner becomes a member", takes_in));
+            properties.push(Property::sometimes("a learner becomes a member", takes_in));
         }
         if scope.collects() {
             properties.push(Property::sometimes("a tombstone is collected", |_, state: &State| {
@@ -103,12 +103,15 @@ fn reopened(state: &State) -> bool {
     state.map.epoch > 1 && state.map.open && state.map.nodes().all(installed)
 }
 
-/// Whether a chain has opened with a member that was a joiner before.
+/// Whether a chain has opened with a member that was a learner before.
 fn takes_in(model: &Protocol, state: &State) -> bool {
     let scope = model.scope();
-    let first = scope.chain.last().filter(|_| scope.joining);
+    let first = scope.chain.last().filter(|_| scope.has_learner);
     let members = state.map.members();
-    reopened(state) && members.iter().any(|seat| seat.since > 0 || Some(&seat.node) == first)
+    reopened(state)
+        && members
+            .iter()
+            .any(|replica_record| replica_record.since > 0 || Some(&replica_record.node) == first)
 }
 
 /// Whether a write that an open chain after the first has ordered is acknowledged. (Nothing is
@@ -130,7 +133,7 @@ impl Protocol {
             let requests = requests.filter(|request| self.orders(state, node, *request));
             actions.extend(requests.map(|request| Action::Request { node, request }));
         }
-        if self.has(Plant::StaleIsFinal) && self.asks_again(state) {
+        if self.has(Mutant::StaleIsFinal) && self.asks_again(state) {
             let requests = self.requests().map(|(request, _)| request);
             actions.extend(requests.map(|request| Action::AskAgain { request }));
         }
@@ -156,13 +159,15 @@ impl Protocol {
         }
     }
 
-    /// Whether there is a joiner that is not whole: a whole one takes nothing from a copy.
+    /// Whether there is a learner that has not caught up: a whole one takes nothing from a copy.
     fn is_awaited(&self, state: &State, tail: &Node) -> bool {
         let Some(chain) = tail.chain() else { return false };
-        let joiner = chain.joiner().and_then(|joiner| chain.seat(joiner));
-        joiner.is_some_and(|seat| {
-            let node = state.node(seat.node);
-            !(node.whole && node.since == seat.since && node.store == seat.store)
+        let learner = chain.learner().and_then(|learner| chain.replica_record(learner));
+        learner.is_some_and(|replica_record| {
+            let node = state.node(replica_record.node);
+            !(node.caught_up
+                && node.since == replica_record.since
+                && node.store == replica_record.store)
         })
     }
 
@@ -171,7 +176,7 @@ impl Protocol {
             let epochs = state.earlier.iter().chain([&state.map]).map(|chain| chain.epoch);
             let orders = epochs.filter(|epoch| self.order(state, node, *epoch).is_some());
             actions.extend(orders.map(|epoch| Action::Order { node, epoch }));
-            if state.node(node).place.is_some() && state.map.seat(node).is_none() {
+            if state.node(node).place.is_some() && state.map.replica_record(node).is_none() {
                 actions.push(Action::Order { node, epoch: state.map.epoch });
             }
         }
@@ -182,19 +187,19 @@ impl Protocol {
 
     fn faults_steps(&self, state: &State, actions: &mut Vec<Action>) {
         let Faults { cuts, restarts, losses, takeovers } = state.faults;
-        for seat in &state.map.seats {
-            let node = seat.node;
+        for replica_record in &state.map.replica_records {
+            let node = replica_record.node;
             if cuts > 0 && state.node(node).lease {
                 actions.push(Action::Cut { node });
             }
             if restarts > 0 && state.node(node).place.is_some() {
                 actions.push(Action::Restart { node });
             }
-            if losses > 0 && state.remembers(*seat) {
+            if losses > 0 && state.remembers(*replica_record) {
                 actions.push(Action::Lose { node });
             }
         }
-        if takeovers > 0 && (state.settled != Bits::default() || state.whole) {
+        if takeovers > 0 && (state.settled != Bits::default() || state.caught_up) {
             actions.push(Action::TakeOver);
         }
     }
@@ -249,11 +254,11 @@ impl Protocol {
             state.node_mut(number).place = None;
             return;
         };
-        let Some(seat) = chain.seat(number) else { return };
+        let Some(replica_record) = chain.replica_record(number) else { return };
         let present = epoch == state.map.epoch;
         state.node_mut(number).lease |= present;
         if state.node(number).chain().is_none_or(|installed| installed.epoch < epoch) {
-            self.turn(state, number, |node, turn| node.install(turn, &chain, seat.since));
+            self.turn(state, number, |node, turn| node.install(turn, &chain, replica_record.since));
         }
     }
 }

@@ -65,7 +65,7 @@ impl fmt::Display for Message {
 impl fmt::Debug for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.nodes().map(|node| {
-            if self.joiner() == Some(node) { format!("({node})") } else { node.to_string() }
+            if self.learner() == Some(node) { format!("({node})") } else { node.to_string() }
         });
         let names: Vec<String> = names.collect();
         let door = if self.open { "open" } else { "closed" };

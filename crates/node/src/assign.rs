@@ -1,13 +1,13 @@
 //! What an assignment makes of a node's replicas.
 
 use crate::copy::Copy;
-use crate::directory::Directory;
+use crate::directory::ClusterView;
 use crate::engine::{Area, Engine};
 use crate::expiry::Due;
 use crate::node::{Node, SETTLE_EVERY, context};
 use crate::replica::{Context, Replica};
-use crate::seats::Seat;
-use cluster::{Assignment, Keyspace, KeyspaceId, Partition, PartitionId, Plant, RangeTable};
+use crate::replica_records::ReplicaRecord;
+use cluster::{Assignment, Keyspace, KeyspaceId, Mutant, Partition, PartitionId, RangeTable};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,32 +16,36 @@ use wire::{Header, Room};
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
-    /// installed one changes nothing, nor does one that is older than what an earlier life
+    /// installed one changes nothing, nor does one that is older than what an earlier incarnation
     /// installed, or one of another cluster than that whose data is held here.
     ///
     /// # Panics
     ///
     /// If a partition does not have this node in its chain: whoever hands it in has checked that.
     pub fn install(&mut self, now: Instant, assignment: &Assignment) {
-        let foreign = self.seats.cluster.is_some_and(|cluster| cluster != assignment.cluster);
+        let foreign =
+            self.replica_records.cluster.is_some_and(|cluster| cluster != assignment.cluster);
         let newest = self.directory.as_ref().map_or(0, |d| d.revision);
-        let overtaken = newest >= assignment.revision || self.seats.revision > assignment.revision;
-        let for_another = assignment.life.is_some_and(|life| life != self.config.life);
+        let overtaken =
+            newest >= assignment.revision || self.replica_records.revision > assignment.revision;
+        let for_another = assignment
+            .incarnation
+            .is_some_and(|incarnation| incarnation != self.config.incarnation);
         if foreign || overtaken || for_another || self.stock.is_frozen() {
             return;
         }
         self.dirty = true;
-        self.seats.belong_to(&mut self.engine, assignment.cluster);
+        self.replica_records.belong_to(&mut self.engine, assignment.cluster);
         let mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
-        self.seats.follow(&mut self.engine, (assignment, &mine), self.config.life);
+        self.replica_records.follow(&mut self.engine, (assignment, &mine), self.config.incarnation);
         let installed = self.hot.revision();
-        self.hot.roaming.age(&mut self.engine, assignment.aged, installed);
+        self.hot.delegated.age(&mut self.engine, assignment.aged, installed);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         for keyspace in &assignment.keyspaces {
             self.engine.name_keyspace(keyspace.id, &keyspace.name);
         }
-        let directory = Directory::new(assignment, self.config.shard);
+        let directory = ClusterView::new(assignment, self.config.shard);
         self.forget_others(now, &directory, &mine);
         let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
         for partition in &mine {
@@ -50,14 +54,14 @@ impl<E: Engine> Node<E> {
         }
         self.ranges = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
         for partition in mine {
-            self.take_seat(now, &directory, partition);
+            self.take_replica_record(now, &directory, partition);
         }
         for copy in self.copies.values_mut() {
             copy.wake(now);
         }
         self.directory = Some(directory);
         self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
-        self.find_duties(now);
+        self.find_work(now);
         self.find_what_to_verify(now);
     }
 
@@ -66,73 +70,79 @@ impl<E: Engine> Node<E> {
     }
 
     /// Drops every partition that is not assigned any more, or that is assigned anew: what lies
-    /// here of an earlier stay is no longer what the others have. It is forgotten piece by piece,
-    /// but where the node has a seat again already: there it has to be gone before the first
-    /// packet, or old and new could not be told apart, however long that takes. A controller gives
-    /// no such seat before the node has forgotten.
-    fn forget_others(&mut self, now: Instant, directory: &Directory, mine: &[&Partition]) {
+    /// here of an earlier generation is no longer what the others have. It is forgotten piece by
+    /// piece, but where the node has a replica_record again already: there it has to be gone before
+    /// the first packet, or old and new could not be told apart, however long that takes. A
+    /// controller gives no such replica_record before the node has forgotten.
+    fn forget_others(&mut self, now: Instant, directory: &ClusterView, mine: &[&Partition]) {
         let mine_by_id: BTreeMap<PartitionId, &Partition> =
             mine.iter().map(|p| (p.id, *p)).collect();
-        let stays = |seat: &Seat| {
-            let partition = mine_by_id.get(&seat.area.partition);
+        let generations = |replica_record: &ReplicaRecord| {
+            let partition = mine_by_id.get(&replica_record.area.partition);
             partition.is_some_and(|partition| {
-                partition.since(directory.me) == Some(seat.since)
-                    && seat.can_resume(partition, directory.me)
+                partition.since(directory.me) == Some(replica_record.since)
+                    && replica_record.can_resume(partition, directory.me)
             })
         };
-        let keeps = self.plant == Some(Plant::KeepLeftovers);
-        let seats = &self.seats;
-        self.replicas.retain(|id, _| seats.get(*id).is_some_and(stays));
+        let keeps = self.mutant == Some(Mutant::KeepLeftovers);
+        let replica_records = &self.replica_records;
+        self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(generations));
         let replicas = &self.replicas;
         self.timers.retain(|(_, id, _)| replicas.contains_key(id));
         self.hot.retain(|id| replicas.contains_key(&id));
         self.copies.retain(|id, _| replicas.contains_key(id));
-        self.seats.vacate(|seat| keeps || stays(seat));
+        self.replica_records.vacate(|replica_record| keeps || generations(replica_record));
         for partition in mine {
-            self.seats.forget_all(&mut self.engine, partition.id);
+            self.replica_records.forget_all(&mut self.engine, partition.id);
         }
         self.next_vacating = self.next_vacating.max(now);
-        self.unsynced_seats = true;
+        self.unsynced_replicas = true;
     }
 
-    /// Forgets a piece of what is held without a seat, if it is time to.
+    /// Forgets a piece of what is held without a replica_record, if it is time to.
     pub(crate) fn vacate_on(&mut self, now: Instant) {
         if self.vacating_due().is_some_and(|at| at <= now) {
-            self.seats.forget_piece(&mut self.engine);
+            self.replica_records.forget_piece(&mut self.engine);
             self.next_vacating = now + VACATE_EVERY;
         }
     }
 
     /// When there is a piece to forget, if there is one; not before it is durable why.
     pub(crate) fn vacating_due(&self) -> Option<Instant> {
-        let may = self.seats.is_vacating() && !self.unsynced_seats;
+        let may = self.replica_records.is_vacating() && !self.unsynced_replicas;
         may.then_some(self.next_vacating)
     }
 
     /// Makes a replica of a partition, or lets it follow.
-    fn take_seat(&mut self, now: Instant, directory: &Directory, partition: &Partition) {
+    fn take_replica_record(
+        &mut self,
+        now: Instant,
+        directory: &ClusterView,
+        partition: &Partition,
+    ) {
         let id = partition.id;
         let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
         let known = self.replicas.remove(&id);
-        let is_new = known.is_none() && self.seats.get(id).is_none();
+        let is_new = known.is_none() && self.replica_records.get(id).is_none();
         let mut ctx = context!(self, directory, now, 0);
         let replica = if let Some(mut replica) = known {
             replica.adopt(&mut ctx, partition.clone());
             replica
         } else {
-            let seat = self.seats.get(id).copied();
-            let whole = seat.is_some_and(|seat| seat.whole);
-            let mut replica = Replica::new(partition.clone(), directory.me, ordered, whole);
+            let replica_record = self.replica_records.get(id).copied();
+            let caught_up = replica_record.is_some_and(|replica_record| replica_record.caught_up);
+            let mut replica = Replica::new(partition.clone(), directory.me, ordered, caught_up);
             replica.begin_above(E::FOUND);
-            replica.recall(now, ctx.engine, ctx.timers);
-            if is_new && replica.is_joiner() {
+            replica.restore(now, ctx.engine, ctx.timers);
+            if is_new && replica.is_learner() {
                 ctx.engine.hide_found(id);
             }
-            if let Some(seat) = seat {
+            if let Some(replica_record) = replica_record {
                 replica.begin_survey();
-                replica.come_back(&mut ctx, &seat);
-            } else if !replica.is_joiner() && !replica.partition.open {
-                // It may have had a seat that the store does not remember, or the partition is new.
+                replica.come_back(&mut ctx, &replica_record);
+            } else if !replica.is_learner() && !replica.partition.open {
+                // It may have had a replica_record that the store does not remember, or the
+                // partition is new.
                 replica.base = Some(0);
             }
             replica.enter(&mut ctx);
@@ -140,8 +150,9 @@ impl<E: Engine> Node<E> {
         };
         let since = partition.since(directory.me).unwrap_or_default();
         let area: Area = replica.area();
-        let (whole, epoch, base) = (replica.whole, replica.epoch(), replica.base);
-        self.seats.take(&mut self.engine, Seat { area, since, whole, epoch, base });
+        let (caught_up, epoch, base) = (replica.caught_up, replica.epoch(), replica.base);
+        self.replica_records
+            .take(&mut self.engine, ReplicaRecord { area, since, caught_up, epoch, base });
         let giving = self.copies.get(&id).is_some_and(|copy| copy.epoch() == replica.epoch());
         if !replica.gives() {
             self.copies.remove(&id);
@@ -149,7 +160,7 @@ impl<E: Engine> Node<E> {
             let cursor = self.engine.walk(&area);
             self.copies.insert(id, Copy::new(replica.epoch(), now, cursor));
         }
-        if is_new && !replica.is_joiner() && !ordered {
+        if is_new && !replica.is_learner() && !ordered {
             self.engine.begin_listing(id);
         }
         self.replicas.insert(id, replica);

@@ -8,9 +8,9 @@
 
 use crate::engine::Engine;
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
-use crate::reply::{refuse, refuse_away};
+use crate::reply::{refuse, refuse_delegated};
 use crate::write::{State, TOMBSTONE_GRACE};
-use cluster::{Match, Plant};
+use cluster::{Match, Mutant};
 use wire::big::is_big;
 use wire::expiry::fixed_at;
 use wire::{
@@ -75,7 +75,7 @@ impl Replica {
             refuse(ctx, request, Op::Batch, Code::BadRequest);
             return Ok(());
         }
-        let known_to_switch = |key: &[u8]| self.is_hot(key) || self.trips.get(key).is_some();
+        let known_to_switch = |key: &[u8]| self.is_hot(key) || self.delegations.get(key).is_some();
         let direct = request.hop_flags & hop_flag::DIRECT != 0;
         if direct && steps.iter().any(|step| known_to_switch(step.key)) {
             refuse(ctx, request, Op::Batch, Code::NotHere);
@@ -84,10 +84,11 @@ impl Replica {
         if !self.is_news(ctx, request, steps.first_key())? {
             return Ok(());
         }
-        let away = steps.iter().filter(|step| self.is_away(step.key));
-        let strays = away.map(|step| ctx.heat.see_bound(self.partition.keyspace, step.key)).count();
+        let delegated = steps.iter().filter(|step| self.is_delegated(step.key));
+        let strays =
+            delegated.map(|step| ctx.heat.see_home_only(self.partition.keyspace, step.key)).count();
         if strays > 0 {
-            refuse_away(ctx, request, Op::Batch, (0, 0));
+            refuse_delegated(ctx, request, Op::Batch, (0, 0));
             return Ok(());
         }
         // Each expired value may need a tombstone first.
@@ -192,7 +193,7 @@ impl Replica {
         fixed: ChainWriteBody,
     ) -> ChainWriteBody {
         let changes = fixed.effect != Effect::None as u8 && fixed.effect != Effect::Batch as u8;
-        if !changes || self.batches.is_empty() || ctx.plant == Some(Plant::OvertakeBatch) {
+        if !changes || self.batches.is_empty() || ctx.mutant == Some(Mutant::OvertakeBatch) {
             return fixed;
         }
         let of_key = self.versions_pending(key);
@@ -205,29 +206,29 @@ impl Replica {
 
     /// Whether the switch lets no reader answer below what a batch makes, or has found, of its hot
     /// keys. If it may not be so, the switch is told.
-    fn is_covered<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
+    fn is_published<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
         let of_batch = write.is_batch() || write.fixed.origin == Op::Batch as u8;
-        if !of_batch || ctx.plant == Some(Plant::ShowBatchUncovered) {
+        if !of_batch || ctx.mutant == Some(Mutant::ShowBatchUnpublished) {
             return true;
         }
-        let mut covered = true;
+        let mut published = true;
         for key in write.keys().filter(|key| self.is_hot(key)) {
             let Some((at, it)) = self.place_of(ctx, key).zip(write.on(key)) else { continue };
             let found = if it.fixed.base == 0 { self.absent_version(key) } else { it.fixed.base };
             let changes = it.effect() != Some(Effect::None);
             let version = if changes { write.version() } else { found };
-            covered &= self.covers(ctx, &at, version);
+            published &= self.publishes(ctx, &at, version);
         }
-        covered
+        published
     }
 
     /// Whether a pending write may go on down the chain, or be committed where there is none. The
-    /// head keeps a batch back whose hot keys are not covered.
+    /// head keeps a batch back whose hot keys are not published.
     pub(crate) fn may_go_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) -> bool {
         let Some(pending) = self.pending.get(&version).filter(|_| self.is_head()) else {
             return true;
         };
-        if self.is_covered(ctx, &pending.write()) {
+        if self.is_published(ctx, &pending.write()) {
             if self.kept_back.remove(&version)
                 && let Some(pending) = self.pending.get_mut(&version)
             {
@@ -241,10 +242,10 @@ impl Replica {
 
     /// Whether a new write of a head that is alone has to wait for another, or for the switch.
     pub(crate) fn must_wait<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
-        write.bases().any(|base| self.pending.contains_key(&base)) || !self.is_covered(ctx, write)
+        write.bases().any(|base| self.pending.contains_key(&base)) || !self.is_published(ctx, write)
     }
 
-    /// A cover has come back: batches that waited for it go on.
+    /// A publish has come back: batches that waited for it go on.
     pub(crate) fn let_batches_go<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         let versions: Vec<u64> = self.kept_back.iter().copied().collect();
         for version in versions {
@@ -267,7 +268,7 @@ impl Replica {
 
     /// Makes what a batch leaves of its keys their committed states.
     pub(crate) fn commit_batch<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
-        let most = if ctx.plant == Some(Plant::SplitBatch) { 1 } else { usize::MAX };
+        let most = if ctx.mutant == Some(Mutant::SplitBatch) { 1 } else { usize::MAX };
         for step in write.steps().filter(|step| step.effect != Effect::None).take(most) {
             let Some(Header { match_value, keyhash, .. }) = self.place_of(ctx, step.key) else {
                 continue;

@@ -15,7 +15,7 @@ use crate::engine::{Engine, KeyRef, Record, Written};
 use crate::node::Node;
 use crate::replica::{Context, Replica, Write};
 use crate::totals::counts_as;
-use cluster::{Keyspace, Plant};
+use cluster::{Keyspace, Mutant};
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big};
 use wire::{Body, Code, Effect, Header, ManifestBody, New, Op, PartKey, UploadBody, flag};
@@ -118,7 +118,7 @@ impl Replica {
             };
         }
         let Some(manifest) = ManifestBody::parse(key, value) else { return Err(Code::BadRequest) };
-        if ctx.plant == Some(Plant::SealUnchecked) {
+        if ctx.mutant == Some(Mutant::SealUnchecked) {
             return Ok(());
         }
         self.may_seal(ctx, request, key, &manifest)
@@ -236,7 +236,8 @@ impl Replica {
         })
     }
 
-    /// Makes a record the state of its key, whether it comes by a write, from a trip or as a copy.
+    /// Makes a record the state of its key, whether it comes by a write, from a delegation or as a
+    /// copy.
     pub(crate) fn write_state<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
@@ -255,7 +256,7 @@ impl Replica {
             };
             self.digest.change::<E>(at, written, record);
             if E::OWNS {
-                if ctx.plant != Some(Plant::MiscountKeys) || !record.tombstone {
+                if ctx.mutant != Some(Mutant::MiscountKeys) || !record.tombstone {
                     self.totals.replace::<E>(at, (counts, written), record);
                 }
                 self.replace_parts(ctx, at, record, before);
@@ -274,7 +275,7 @@ impl Replica {
     ) {
         let next = manifest_in(at.key, record);
         if let Some(next) = next
-            && ctx.plant != Some(Plant::AbandonSealed)
+            && ctx.mutant != Some(Mutant::AbandonSealed)
         {
             self.uploads.open.remove(&name(at.key, next.upload()));
         }
@@ -296,7 +297,7 @@ impl Replica {
     }
 
     fn leave_to_readers<E>(&mut self, ctx: &Context<'_, E>, key: &[u8], manifest: &ManifestBody) {
-        if ctx.plant != Some(Plant::KeepParts) {
+        if ctx.mutant != Some(Mutant::KeepParts) {
             self.uploads.replaced(key, manifest, ctx.now + ctx.part_times.grace);
         }
     }

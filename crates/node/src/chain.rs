@@ -11,7 +11,7 @@
 
 use crate::engine::{Engine, KeyRef, Record};
 use crate::replica::{Context, Pending, Replica, Write};
-use cluster::{NodeId, Plant};
+use cluster::{Mutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
 use wire::{Body, DropReason, Effect, Endpoint, Header, Op, PartKey};
@@ -25,12 +25,12 @@ impl Replica {
         header: &Header,
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
-        if header.epoch != self.epoch().0 && ctx.plant != Some(Plant::IgnoreEpoch) {
+        if header.epoch != self.epoch().0 && ctx.mutant != Some(Mutant::IgnoreEpoch) {
             return Err(DropReason::StaleEpoch);
         }
         let sender = match body {
             Body::ChainWrite { .. } => self.predecessor(),
-            Body::ChainCopy(_) if self.is_joiner() => self.partition.tail(),
+            Body::ChainCopy(_) if self.is_learner() => self.partition.tail(),
             Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
                 self.successor().map(|(_, id)| id)
             }
@@ -51,7 +51,7 @@ impl Replica {
         if sender != Some(from) {
             return Err(DropReason::NotFromMember);
         }
-        if ctx.plant != Some(Plant::BelieveNumbers) {
+        if ctx.mutant != Some(Mutant::BelieveNumbers) {
             self.check_numbers(ctx.now, header, body)?;
         }
         match *body {
@@ -101,7 +101,7 @@ impl Replica {
         let mine = usize::from(write.header.chain_len) == self.partition.chain.len()
             && usize::from(write.header.chain_pos) == self.position()
             && stamped.eq(self.partition.chain.iter().copied());
-        if !mine && ctx.plant != Some(Plant::IgnoreEpoch) {
+        if !mine && ctx.mutant != Some(Mutant::IgnoreEpoch) {
             return Err(DropReason::BadChain);
         }
         if write.outcome().is_none() && write.header.client != 0 || write.effect().is_none() {
@@ -140,7 +140,7 @@ impl Replica {
             let Some(at) = self.place_of(ctx, key) else { return false };
             ctx.engine.version_written(&self.key_ref(&at, key)) == Some(base)
         };
-        let ignores = ctx.plant == Some(Plant::IgnoreBase);
+        let ignores = ctx.mutant == Some(Mutant::IgnoreBase);
         let mut of_keys = write.keys().zip(write.bases());
         ignores || of_keys.all(|(key, base)| self.knows(base) || on_record(key, base))
     }
@@ -222,7 +222,7 @@ impl Replica {
 
     /// The successor has committed a write, and so whatever that was computed from. Commits
     /// overtake each other on the way: the bases come first here too, or the tail in front of a
-    /// joiner would answer from a state that it does not show yet.
+    /// learner would answer from a state that it does not show yet.
     fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
         let Some(pending) = self.pending.get(&version) else {
             self.note_second_answer(version);
@@ -237,7 +237,7 @@ impl Replica {
             self.note_first_answer(ctx.now, version);
         }
         let dependents = self.held_up_by(version);
-        let ignores = ctx.plant == Some(Plant::IgnoreBase);
+        let ignores = ctx.mutant == Some(Mutant::IgnoreBase);
         let (mut line, mut at) = (BTreeSet::from([version]), Some(version));
         while let Some(next) = at.filter(|_| !ignores) {
             let write = self.pending.get(&next).map(Pending::write);
@@ -266,14 +266,14 @@ impl Replica {
         let version = write.version();
         match write.effect() {
             Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write),
-            Some(Effect::Mark | Effect::Unmark) => self.commit_mark(ctx, write),
-            Some(Effect::Leave) => self.commit_leave(ctx, write),
-            Some(Effect::Return) => self.commit_return(ctx, write),
+            Some(Effect::Register | Effect::Unregister) => self.commit_registration(ctx, write),
+            Some(Effect::Delegate) => self.commit_delegate(ctx, write),
+            Some(Effect::Recall) => self.commit_recall(ctx, write),
             Some(Effect::Batch) => self.commit_batch(ctx, write),
             Some(Effect::Abandon) => self.commit_abandon(ctx, write),
             Some(Effect::None) | None => {}
         }
-        self.mark_committed(ctx.engine, version);
+        self.registration_committed(ctx.engine, version);
         self.note_counters(ctx.engine);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
             let Header { client, seq, .. } = write.header;
@@ -297,13 +297,13 @@ impl Replica {
         let value = if tombstone { &[] } else { write.value };
         let record = Record { version, expiry_ms: write.fixed.expiry_ms, tombstone, value };
         self.write_state(ctx, &at, &record);
-        if tombstone && ctx.plant == Some(Plant::CollectAtOnce) {
+        if tombstone && ctx.mutant == Some(Mutant::CollectAtOnce) {
             ctx.engine.remove(&at);
         } else {
             self.see_part(ctx, &at, &record);
         }
-        self.spread_state(ctx, write.key, version);
-        if ctx.plant == Some(Plant::ForgetSuperseded) {
+        self.propagate_state(ctx, write.key, version);
+        if ctx.mutant == Some(Mutant::ForgetSuperseded) {
             let older: Vec<u64> = self.versions_pending(write.key).to_vec();
             for version in older.into_iter().filter(|it| *it < version) {
                 self.unpend(ctx, version);

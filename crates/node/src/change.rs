@@ -7,9 +7,9 @@
 use crate::engine::Engine;
 use crate::history::History;
 use crate::replica::{Context, Replica};
+use crate::replica_records::ReplicaRecord;
 use crate::room::Behind;
-use crate::seats::Seat;
-use cluster::{Partition, Plant, Settled};
+use cluster::{Mutant, Partition, Settled};
 use wire::{ChainStableBody, DropReason, Op};
 
 impl Replica {
@@ -25,16 +25,21 @@ impl Replica {
         self.enter(ctx);
     }
 
-    /// Takes its place for the first time in this life, with what is on record of an earlier one.
-    pub(crate) fn come_back<E: Engine>(&mut self, ctx: &mut Context<'_, E>, seat: &Seat) {
-        self.base = seat.base.or(self.whole.then(|| self.history.stable()));
-        if !self.is_joiner() {
+    /// Takes its place for the first time in this incarnation, with what is on record of an earlier
+    /// one.
+    pub(crate) fn come_back<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        replica_record: &ReplicaRecord,
+    ) {
+        self.base = replica_record.base.or(self.caught_up.then(|| self.history.stable()));
+        if !self.is_learner() {
             // It is a member, and the store is from when it was being copied to.
             self.base = self.base.or(Some(0));
         }
         if self.is_demoted() {
             self.begin_again(ctx);
-        } else if seat.epoch < self.partition.opened {
+        } else if replica_record.epoch < self.partition.opened {
             // It was open without this node: the versions of what is pending here may have been
             // given to other writes since. What was acknowledged the others have.
             let versions: Vec<u64> = self.pending.keys().copied().collect();
@@ -47,7 +52,10 @@ impl Replica {
     /// Whether this member, having come back with less than the others hold, is to be copied what
     /// it lacks.
     fn is_demoted(&self) -> bool {
-        self.is_joiner() && self.whole && self.base.is_some() && self.partition.resumes.is_some()
+        self.is_learner()
+            && self.caught_up
+            && self.base.is_some()
+            && self.partition.resumes.is_some()
     }
 
     /// Keeps the values that are here and forgets everything else: it is copied again, and so are
@@ -91,21 +99,21 @@ impl Replica {
     pub(crate) fn enter<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.settled = false;
         self.behind = Behind::default();
-        if !self.is_joiner() {
-            self.whole = true;
+        if !self.is_learner() {
+            self.caught_up = true;
             // Only those that hold the same are in an open chain.
             self.base = self.base.filter(|_| !self.partition.open);
         }
-        self.enter_spreads(ctx);
-        self.homecomings.clear();
+        self.enter_propagations(ctx);
+        self.recalls.clear();
         self.kept_back.clear();
         let versions: Vec<u64> = self.pending.keys().copied().collect();
         for version in versions {
-            if self.is_last() && self.is_head() && ctx.plant != Some(Plant::DropPending) {
+            if self.is_last() && self.is_head() && ctx.mutant != Some(Mutant::DropPending) {
                 self.commit_ready(ctx);
                 break;
             }
-            if ctx.plant == Some(Plant::DropPending) {
+            if ctx.mutant == Some(Mutant::DropPending) {
                 self.unpend(ctx, version);
             } else if self.is_last() {
                 self.commit_pending(ctx, version);
@@ -144,14 +152,14 @@ impl Replica {
         history: u64,
     ) -> Result<(), DropReason> {
         // Who has never seen that version came back with less than it had, and must not say that it
-        // has it: it is compared with the others before the chain opens. A joiner is told by the
+        // has it: it is compared with the others before the chain opens. A learner is told by the
         // end of its copy.
-        let believes = ctx.plant == Some(Plant::BelieveNumbers);
+        let believes = ctx.mutant == Some(Mutant::BelieveNumbers);
         let known = if believes { stable } else { stable.min(self.last_version) };
         self.raise_stable(known);
         if !self.partition.open && self.pending.is_empty() {
             self.settled = true;
-            if self.is_joiner() && self.whole {
+            if self.is_learner() && self.caught_up {
                 // It has not seen all that was committed before it came.
                 self.history.adopt(stable, history);
             }
@@ -171,8 +179,8 @@ impl Replica {
             self.settle(ctx);
         }
         self.end_silent(ctx);
-        self.forget_unmarked(ctx);
-        self.forget_trips(ctx);
+        self.forget_unregistered(ctx);
+        self.forget_delegations(ctx);
         self.tell_ends(ctx);
     }
 

@@ -12,7 +12,7 @@ use crate::notes::{FORGOTTEN_NAME, ended_name, session_name};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, refuse_session};
 use crate::session::{Outcome, Standing};
-use cluster::Plant;
+use cluster::Mutant;
 use wire::{Code, CopyEndBody, CopyEndedBody, CopySessionBody, DropReason, Header, Op, SinceBody};
 
 impl Replica {
@@ -71,9 +71,9 @@ impl Replica {
         let (before, marked) = (self.sessions.len(), self.sessions.forgotten());
         let by_request = &self.by_request;
         let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
-        let gone = self.sessions.forget(ctx.now, self.history.stable(), busy, ctx.plant);
+        let gone = self.sessions.forget(ctx.now, self.history.stable(), busy, ctx.mutant);
         let forgotten = before - self.sessions.len();
-        if forgotten == 0 && ctx.plant != Some(Plant::ForgetUnmarked) {
+        if forgotten == 0 && ctx.mutant != Some(Mutant::ForgetUnrecorded) {
             self.sessions.expect_to_forget();
         }
         if forgotten == 0 && self.sessions.forgotten() == marked {
@@ -87,7 +87,7 @@ impl Replica {
     }
 
     fn note_forgotten<E: Engine>(&self, ctx: &mut Context<'_, E>) {
-        if ctx.plant != Some(Plant::ForgetUnmarked) {
+        if ctx.mutant != Some(Mutant::ForgetUnrecorded) {
             let note = self.sessions.forgotten().to_be_bytes();
             ctx.engine.note(self.id(), FORGOTTEN_NAME, Some(&note));
         }
@@ -150,7 +150,7 @@ impl Replica {
     fn end_client<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) -> bool {
         let ends = self.sessions.has(client);
         if ends && self.makes_room_for_ended(ctx) {
-            let ended = self.sessions.end(ctx.now, client, ctx.plant);
+            let ended = self.sessions.end(ctx.now, client, ctx.mutant);
             let (newest, gone) = ended.unwrap_or_default();
             for (client, seq) in gone {
                 ctx.engine.note(self.id(), &session_name(client, seq), None);
@@ -169,7 +169,7 @@ impl Replica {
             let by_request = &self.by_request;
             let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
             let stable = self.history.stable();
-            let Some(gone) = self.sessions.forget_ended(stable, busy, ctx.plant) else {
+            let Some(gone) = self.sessions.forget_ended(stable, busy, ctx.mutant) else {
                 return false;
             };
             ctx.counters.sessions_forgotten += 1;
@@ -185,7 +185,7 @@ impl Replica {
         ctx.engine.note(self.id(), &ended_name(client), Some(&newest.to_be_bytes()));
     }
 
-    /// A joiner is sent a client that has said goodbye to the chain: as many as its tail holds.
+    /// A learner is sent a client that has said goodbye to the chain: as many as its tail holds.
     pub(crate) fn take_ended<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
@@ -208,7 +208,7 @@ impl Replica {
         }
     }
 
-    /// A joiner has been sent everything: it lacks what the tail had forgotten.
+    /// A learner has been sent everything: it lacks what the tail had forgotten.
     pub(crate) fn take_forgotten<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
@@ -223,7 +223,7 @@ impl Replica {
 }
 
 impl Outcome {
-    /// As a joiner is sent it.
+    /// As a learner is sent it.
     pub(crate) fn to_copy(self, client: u64, seq: u64, floor: u64) -> CopySessionBody {
         CopySessionBody {
             kind: 0,
@@ -237,7 +237,7 @@ impl Outcome {
         }
     }
 
-    /// What a joiner was sent; `None` if it is no outcome.
+    /// What a learner was sent; `None` if it is no outcome.
     pub(crate) fn from_copy(body: &CopySessionBody) -> Option<Self> {
         Some(Self {
             origin: Op::from_wire(body.origin).filter(|op| op.is_write())?,

@@ -1,15 +1,15 @@
 //! A reader: holds copies of hot keys of other nodes, and answers reads from them as far as the
 //! switch says that they are new enough.
 
-use crate::cover::tell_lost;
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::hot::Hot;
+use crate::publish::tell_missed;
 use crate::read::{entry, is_too_large, judge};
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header};
 use crate::serve::matches_key;
-use cluster::{Keyspace, KeyspaceId, NodeId, Plant, is_plausible_version};
+use cluster::{Keyspace, KeyspaceId, Mutant, NodeId, is_plausible_version};
 use machine::{Outbox, UnixMs};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
@@ -18,23 +18,23 @@ use wire::{
 };
 
 /// Keyspace and keyhash.
-type Place = (KeyspaceId, u64);
+type CopyKey = (KeyspaceId, u64);
 
 /// What a shard holds of other nodes' keys. It is not kept on record.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     /// Of two keys with the same place the last that came.
-    table: BTreeMap<Place, Held>,
+    table: BTreeMap<CopyKey, HeldCopy>,
     bytes: usize,
     /// Whether there is little room, so that few are held.
     few: bool,
     /// Where the search for one that nobody reads goes on.
-    hand: Option<Place>,
+    hand: Option<CopyKey>,
 }
 
 /// A copy.
 #[derive(Debug)]
-struct Held {
+struct HeldCopy {
     key: Box<[u8]>,
     version: u64,
     expiry_ms: u64,
@@ -44,7 +44,7 @@ struct Held {
     read: bool,
 }
 
-impl Held {
+impl HeldCopy {
     fn bytes(&self) -> usize {
         ENTRY_BYTES + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
     }
@@ -70,7 +70,7 @@ impl Copies {
     fn answer(
         &mut self,
         now: UnixMs,
-        place: Place,
+        place: CopyKey,
         key: &[u8],
         versions: RangeInclusive<u64>,
     ) -> Option<(Code, Entry<'_>)> {
@@ -84,13 +84,13 @@ impl Copies {
 
     /// Keeps a copy, unless a newer one of the key is held. Gives the version held then. One of the
     /// same version takes the place of the other: it may be what has been made right since.
-    pub(crate) fn keep(&mut self, place: Place, key: &[u8], record: &Record<'_>) -> u64 {
+    pub(crate) fn keep(&mut self, place: CopyKey, key: &[u8], record: &Record<'_>) -> u64 {
         let version = record.version;
         let known = self.table.get(&place).filter(|held| *held.key == *key);
         if let Some(known) = known.filter(|known| known.version > version) {
             return known.version;
         }
-        let copy = Held {
+        let copy = HeldCopy {
             key: key.into(),
             version,
             expiry_ms: record.expiry_ms,
@@ -125,7 +125,7 @@ impl Copies {
     }
 
     /// Drops a copy that was not read since the hand last came by; not the newcomer.
-    fn drop_one(&mut self, newcomer: Option<Place>) {
+    fn drop_one(&mut self, newcomer: Option<CopyKey>) {
         loop {
             let after = self.hand.map_or(Bound::Unbounded, Bound::Excluded);
             let next = self.table.range_mut((after, Bound::Unbounded)).next();
@@ -143,20 +143,20 @@ impl Copies {
 
 impl Hot {
     /// What this node answers a read that may be told these versions, from a copy or from what it
-    /// has itself committed of a key that is on a trip.
+    /// has itself committed of a key that is delegated.
     pub(crate) fn answer(
         &mut self,
         now: UnixMs,
-        place: Place,
+        place: CopyKey,
         key: &[u8],
         versions: RangeInclusive<u64>,
     ) -> Option<(Code, Entry<'_>)> {
-        let Self { copies, roaming, .. } = self;
-        let roamed = || {
-            let record = roaming.committed(place.0, key, *versions.start())?;
+        let Self { copies, delegated, .. } = self;
+        let delegated = || {
+            let record = delegated.committed(place.0, key, *versions.start())?;
             versions.contains(&record.version).then(|| (Code::Ok, entry(&record)))
         };
-        copies.answer(now, place, key, versions.clone()).or_else(roamed)
+        copies.answer(now, place, key, versions.clone()).or_else(delegated)
     }
 }
 
@@ -190,8 +190,8 @@ pub(crate) fn push_copies(
     }
 }
 
-/// Takes a copy from a tail, and tells it through the switch what is held now; or from a trip,
-/// where the switch may know by itself.
+/// Takes a copy from a tail, and tells it through the switch what is held now; or from a
+/// delegation, where the switch may know by itself.
 pub(crate) fn handle_hot_copy<E: Engine>(
     ctx: &mut Context<'_, E>,
     from: Endpoint,
@@ -218,7 +218,7 @@ pub(crate) fn handle_hot_copy<E: Engine>(
 /// Says through the switch to whoever has sent a copy which version is held now, unless the switch
 /// knows by itself.
 pub(crate) fn tell_held<E>(ctx: &mut Context<'_, E>, from: Endpoint, header: &Header, held: u64) {
-    if header.hop_flags & hop_flag::ROAM != 0 {
+    if header.hop_flags & hop_flag::DELEGATED != 0 {
         return;
     }
     let mut answer = Header {
@@ -259,7 +259,7 @@ pub(crate) fn read_copy<E: Engine>(
         refuse(ctx, request, Op::Get, Code::BadMatch);
         return;
     }
-    let ignores = ctx.plant == Some(Plant::AnswerBelowFloor);
+    let ignores = ctx.mutant == Some(Mutant::AnswerBelowFloor);
     let floor = if ignores { 0 } else { request.object_version };
     if !answer_copy(ctx, request, (keyspace.id, request.keyhash), key, floor) {
         refuse(ctx, request, Op::Get, Code::NotHere);
@@ -271,7 +271,7 @@ pub(crate) fn read_copy<E: Engine>(
 pub(crate) fn answer_copy<E: Engine>(
     ctx: &mut Context<'_, E>,
     request: &Header,
-    place: Place,
+    place: CopyKey,
     key: &[u8],
     floor: u64,
 ) -> bool {
@@ -301,8 +301,8 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     push: impl FnOnce(Code, &Entry<'_>) -> bool,
 ) -> bool {
     let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
-    let lowest = if ctx.plant == Some(Plant::AnswerBelowFloor) { 0 } else { floor };
-    let highest = if ctx.plant == Some(Plant::ShowUncovered) { u64::MAX } else { floor };
+    let lowest = if ctx.mutant == Some(Mutant::AnswerBelowFloor) { 0 } else { floor };
+    let highest = if ctx.mutant == Some(Mutant::ShowUnpublished) { u64::MAX } else { floor };
     let place = (keyspace, slot.keyhash);
     let found = ctx.hot.answer(ctx.time, place, slot.key, lowest..=highest);
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));
@@ -313,7 +313,7 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
         ctx.heat.see_hot(keyspace, slot.keyhash, slot.key, Use::Read);
         ctx.counters.hot_reads += 1;
     } else {
-        tell_lost(ctx, keyspace, slot, floor);
+        tell_missed(ctx, keyspace, slot, floor);
     }
     true
 }

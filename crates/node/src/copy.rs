@@ -1,20 +1,20 @@
-//! Making a joiner whole: the tail sends what it holds, piece by piece, while writes go on.
+//! Making a learner caught_up: the tail sends what it holds, piece by piece, while writes go on.
 //!
 //! ```text
-//!   tail ── CHAIN_COPY 1..n: records, sessions, marks ──▶ joiner  (a window of pieces at a time)
-//!   tail ◀──────────── CHAIN_COPIED: kept ───────────── joiner
-//!   tail ── CHAIN_COPY n+1: the end ──▶ joiner                    (once all others are kept)
+//!   tail ── CHAIN_COPY 1..n: records, sessions, registrations ──▶ learner  (a window of pieces)
+//!   tail ◀──────────── CHAIN_COPIED: kept ───────────── learner
+//!   tail ── CHAIN_COPY n+1: the end ──▶ learner                    (once all others are kept)
 //! ```
 //!
-//! What is written meanwhile reaches the joiner down the chain, so a piece may be older than what
-//! the joiner has, and then changes nothing.
+//! What is written meanwhile reaches the learner down the chain, so a piece may be older than what
+//! the learner has, and then changes nothing.
 
 use crate::big::place;
+use crate::delegations::Delegations;
 use crate::engine::{Engine, Record};
 use crate::replica::{Context, Replica};
 use crate::session::Outcome;
-use crate::trips::Trips;
-use cluster::{CopyProgress, Epoch, Match, Plant};
+use cluster::{CopyProgress, Epoch, Match, Mutant};
 use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use wire::{
     CopyEndBody, CopyEndedBody, CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op,
 };
 
-/// A copy that this node, the tail, gives to the joiner behind it.
+/// A copy that this node, the tail, gives to the learner behind it.
 #[derive(Debug)]
 pub(crate) struct Copy<C> {
     epoch: Epoch,
@@ -46,9 +46,9 @@ enum Stage<C> {
     /// After this one of those that have said goodbye.
     Ended(u64),
     /// After this key.
-    Marks(Option<Box<[u8]>>),
-    /// After the trips of this key.
-    Trips(Option<Box<[u8]>>),
+    Registrations(Option<Box<[u8]>>),
+    /// After the delegations of this key.
+    Delegations(Option<Box<[u8]>>),
     /// The end, once everything else is kept.
     End,
     Done,
@@ -143,8 +143,8 @@ impl<C> Copy<C> {
             Stage::Records(_)
             | Stage::Sessions(_)
             | Stage::Ended(_)
-            | Stage::Marks(_)
-            | Stage::Trips(_) => self.in_flight.len() < WINDOW,
+            | Stage::Registrations(_)
+            | Stage::Delegations(_) => self.in_flight.len() < WINDOW,
             Stage::End => self.in_flight.is_empty(),
             Stage::Done => false,
         };
@@ -210,22 +210,22 @@ impl<C> Copy<C> {
             }
         }
         if let (Stage::Sessions(after), true) = (&mut self.stage, payload.is_empty())
-            && push_sessions(ctx.plant, replica, after, &mut payload)
+            && push_sessions(ctx.mutant, replica, after, &mut payload)
         {
             self.stage = Stage::Ended(0);
         }
         if let (Stage::Ended(after), true) = (&mut self.stage, payload.is_empty())
-            && push_ended(ctx.plant, replica, after, &mut payload)
+            && push_ended(ctx.mutant, replica, after, &mut payload)
         {
-            self.stage = Stage::Marks(None);
+            self.stage = Stage::Registrations(None);
         }
-        if let (Stage::Marks(after), true) = (&mut self.stage, payload.is_empty())
-            && push_marks(ctx.plant, replica, after, &mut payload)
+        if let (Stage::Registrations(after), true) = (&mut self.stage, payload.is_empty())
+            && push_registrations(ctx.mutant, replica, after, &mut payload)
         {
-            self.stage = Stage::Trips(None);
+            self.stage = Stage::Delegations(None);
         }
-        if let (Stage::Trips(after), true) = (&mut self.stage, payload.is_empty())
-            && push_trips(ctx.plant, replica, after, &mut payload)
+        if let (Stage::Delegations(after), true) = (&mut self.stage, payload.is_empty())
+            && push_delegations(ctx.mutant, replica, after, &mut payload)
         {
             self.stage = Stage::End;
         }
@@ -243,7 +243,7 @@ impl<C> Copy<C> {
         (!payload.is_empty()).then_some(payload)
     }
 
-    /// The joiner has kept a piece.
+    /// The learner has kept a piece.
     pub(crate) fn handle_copied(&mut self, now: Instant, header: &Header) {
         if header.seq != self.run {
             return;
@@ -265,8 +265,8 @@ impl<C> Copy<C> {
             Stage::Done if self.in_flight.is_empty() => 1_000,
             Stage::Sessions(_)
             | Stage::Ended(_)
-            | Stage::Marks(_)
-            | Stage::Trips(_)
+            | Stage::Registrations(_)
+            | Stage::Delegations(_)
             | Stage::End
             | Stage::Done => 999,
         };
@@ -276,12 +276,12 @@ impl<C> Copy<C> {
 
 /// Adds the sessions that come next to a piece; says whether they were the last.
 fn push_sessions(
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
     replica: &Replica,
     after: &mut (u64, u64),
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = plant == Some(Plant::DropSessions);
+    let drops = mutant == Some(Mutant::DropSessions);
     let left = replica.sessions.after(*after).take_while(|_| !drops);
     for (client, seq, floor, outcome) in left {
         if !CopyEntry::Session(outcome.to_copy(client, seq, floor)).push(payload) {
@@ -294,12 +294,12 @@ fn push_sessions(
 
 /// The same for clients that have said goodbye.
 fn push_ended(
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
     replica: &Replica,
     after: &mut u64,
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = plant == Some(Plant::DropSessions);
+    let drops = mutant == Some(Mutant::DropSessions);
     for (client, newest) in replica.sessions.ended.after(*after).take_while(|_| !drops) {
         if !CopyEntry::Ended(CopyEndedBody { kind: 0, client, newest }).push(payload) {
             return false;
@@ -309,17 +309,17 @@ fn push_ended(
     true
 }
 
-/// The same for marks.
-fn push_marks(
-    plant: Option<Plant>,
+/// The same for registrations.
+fn push_registrations(
+    mutant: Option<Mutant>,
     replica: &Replica,
     after: &mut Option<Box<[u8]>>,
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = plant == Some(Plant::DropMarks);
+    let drops = mutant == Some(Mutant::DropRegistrations);
     let from = after.take();
-    for (key, mark) in replica.marks.after(from.as_deref()).take_while(|_| !drops) {
-        if !(CopyEntry::Mark { key, stay: mark.stay }).push(payload) {
+    for (key, registration) in replica.registrations.after(from.as_deref()).take_while(|_| !drops) {
+        if !(CopyEntry::Registration { key, generation: registration.generation }).push(payload) {
             return false;
         }
         *after = Some(key.into());
@@ -327,17 +327,17 @@ fn push_marks(
     true
 }
 
-/// The same for trips.
-fn push_trips(
-    plant: Option<Plant>,
+/// The same for delegations.
+fn push_delegations(
+    mutant: Option<Mutant>,
     replica: &Replica,
     after: &mut Option<Box<[u8]>>,
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = plant == Some(Plant::DropTripsFromCopies);
+    let drops = mutant == Some(Mutant::DropDelegationsFromCopies);
     let from = after.take();
-    for (key, trips) in replica.trips.after(from.as_deref()).take_while(|_| !drops) {
-        if !(CopyEntry::Trips { key, trips: &trips.to_bytes() }).push(payload) {
+    for (key, delegations) in replica.delegations.after(from.as_deref()).take_while(|_| !drops) {
+        if !(CopyEntry::Delegations { key, delegations: &delegations.to_bytes() }).push(payload) {
             return false;
         }
         *after = Some(key.into());
@@ -352,8 +352,8 @@ fn send_piece<E: Engine>(
     number: u64,
     payload: &[u8],
 ) {
-    let Some((place, joiner)) = replica.successor() else { return };
-    let Some(to) = ctx.directory.endpoint(joiner, replica.id()) else { return };
+    let Some((place, learner)) = replica.successor() else { return };
+    let Some(to) = ctx.directory.endpoint(learner, replica.id()) else { return };
     let header = Header { seq: run, ..replica.message_header(ctx, place, Op::ChainCopy, number) };
     ctx.out.push(to, |out| {
         wire::emit(out, &header, &[payload]);
@@ -361,28 +361,28 @@ fn send_piece<E: Engine>(
 }
 
 impl Replica {
-    /// Whether this node is to copy what it holds to a joiner.
+    /// Whether this node is to copy what it holds to a learner.
     pub(crate) fn gives(&self) -> bool {
-        self.is_tail() && self.partition.joining
+        self.is_tail() && self.partition.has_learner
     }
 
-    /// The joiner takes a piece.
+    /// The learner takes a piece.
     pub(crate) fn handle_copy<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         header: &Header,
         entries: &CopyEntries<'_>,
     ) -> Result<(), DropReason> {
-        if !self.whole && ctx.refuses_copies() {
+        if !self.caught_up && ctx.refuses_copies() {
             return Err(DropReason::NoRoom);
         }
-        if !self.whole {
+        if !self.caught_up {
             for entry in entries.iter() {
                 self.take_copied(ctx, &entry)?;
             }
             self.note_counters(ctx.engine);
-            if ctx.plant == Some(Plant::WholeTooSoon) {
-                self.whole = true;
+            if ctx.mutant == Some(Mutant::CaughtUpTooSoon) {
+                self.caught_up = true;
             }
         }
         let Some(tail) = self.predecessor() else { return Err(DropReason::NotFromMember) };
@@ -415,21 +415,22 @@ impl Replica {
                 }
             }
             CopyEntry::Ended(ended) => self.take_ended(ctx, &ended),
-            CopyEntry::Mark { key, stay } => {
+            CopyEntry::Registration { key, generation } => {
                 let at = self.place_copied(ctx, key)?;
-                self.take_mark(ctx, &at, key, stay);
+                self.take_registration(ctx, &at, key, generation);
             }
-            CopyEntry::Trips { key, trips } => {
+            CopyEntry::Delegations { key, delegations } => {
                 self.place_copied(ctx, key)?;
-                let trips = Trips::from_bytes(0, trips).ok_or(DropReason::BadBody)?;
-                self.take_trips(ctx, key, trips);
+                let delegations =
+                    Delegations::from_bytes(0, delegations).ok_or(DropReason::BadBody)?;
+                self.take_delegations(ctx, key, delegations);
             }
             CopyEntry::End(end) => {
                 self.last_version = self.last_version.max(end.last_version);
                 self.collected = self.collected.max(end.collected);
                 self.raise_stable(end.stable);
                 self.take_forgotten(ctx, &end);
-                (self.whole, self.base) = (true, None);
+                (self.caught_up, self.base) = (true, None);
                 // The head says what the history of a member is.
                 self.settled = false;
             }
@@ -446,7 +447,7 @@ impl Replica {
         let at = self.place_copied(ctx, key)?;
         let at = self.key_ref(&at, key);
         let have = ctx.engine.version_written(&at);
-        let overwrites = ctx.plant == Some(Plant::CopyOverwrites);
+        let overwrites = ctx.mutant == Some(Mutant::CopyOverwrites);
         if overwrites || have.is_none_or(|have| have < record.version) {
             self.write_state(ctx, &at, record);
         }
@@ -465,7 +466,7 @@ impl Replica {
     }
 }
 
-/// Records looked at in one go that the joiner has already: a fraction of a millisecond.
+/// Records looked at in one go that the learner has already: a fraction of a millisecond.
 const LOOKED_AT_MAX: usize = 1_024;
 /// Pieces in flight: with datagrams of 1,472 bytes 47 KB, which any receive buffer holds, and at a
 /// round trip of 1 ms 47 MB/s.
@@ -477,9 +478,9 @@ const BURST_MS: u64 = 20;
 const BURST: Duration = Duration::from_millis(BURST_MS);
 /// How often to look whether the budget allows more.
 const PACE: Duration = Duration::from_millis(1);
-/// As for chain writes: below that a joiner's group commit would be raced.
+/// As for chain writes: below that a learner's group commit would be raced.
 const RESEND_MIN: Duration = Duration::from_millis(5);
-/// Before anything is known of the joiner.
+/// Before anything is known of the learner.
 const RESEND_FIRST: Duration = Duration::from_millis(50);
-/// A joiner that is down is asked this often at least, until the controller gives it up.
+/// A learner that is down is asked this often at least, until the controller gives it up.
 const RESEND_MAX: Duration = Duration::from_secs(1);

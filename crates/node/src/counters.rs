@@ -40,8 +40,8 @@ pub struct Counters {
     pub hot_reads: u64,
     /// `keyway_node_hot_copies_sent`.
     pub hot_copies_sent: u64,
-    /// `keyway_node_hot_roamed`.
-    pub hot_roamed: u64,
+    /// `keyway_node_hot_delegated_writes`.
+    pub hot_delegated_writes: u64,
 }
 
 impl Default for Counters {
@@ -65,7 +65,7 @@ impl Default for Counters {
             mended: 0,
             hot_reads: 0,
             hot_copies_sent: 0,
-            hot_roamed: 0,
+            hot_delegated_writes: 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use wire::Endpoint;
 
 /// The assignment without its partitions, which became replicas.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct ClusterView {
     pub(crate) revision: u64,
     pub(crate) me: NodeId,
     /// Where this shard takes packets.
@@ -17,7 +17,7 @@ pub(crate) struct Directory {
     keyspaces: BTreeMap<KeyspaceId, Keyspace>,
 }
 
-impl Directory {
+impl ClusterView {
     /// That of one of the node's shards.
     pub(crate) fn new(assignment: &Assignment, shard: u16) -> Self {
         let me = assignment.nodes.iter().find(|node| node.id == assignment.node);

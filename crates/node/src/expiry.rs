@@ -3,30 +3,30 @@
 use crate::engine::Engine;
 use crate::node::Node;
 use crate::replica::{Context, PENDING_MAX, Replica};
-use cluster::{ClockAhead, Plant, ToldClock};
+use cluster::{ClockAhead, ClockOrder, Mutant};
 use machine::{Instant, UnixMs};
 use wire::big::time_of;
 use wire::{ChainWriteBody, Effect, Header, Op, PartKey};
 
 /// What time it is in the cluster, of whose clock the node was told how far it is ahead. Nobody has
 /// a lease who was not told.
-pub(crate) fn time(told: Option<ClockAhead>, plant: Option<Plant>, now: Instant) -> UnixMs {
-    let own = plant == Some(Plant::OwnClock);
+pub(crate) fn time(told: Option<ClockAhead>, mutant: Option<Mutant>, now: Instant) -> UnixMs {
+    let own = mutant == Some(Mutant::OwnClock);
     told.filter(|_| !own).unwrap_or_default().time(now)
 }
 
 impl<E: Engine> Node<E> {
     /// Takes what time it is by the cluster's clock, which values expire by, if that is said to
-    /// this life.
-    pub fn set_clock(&mut self, told: &ToldClock) {
-        let ToldClock { life, ahead } = *told;
-        if life == self.tenure.life() {
+    /// this incarnation.
+    pub fn set_clock(&mut self, told: &ClockOrder) {
+        let ClockOrder { incarnation, ahead } = *told;
+        if incarnation == self.tenure.incarnation() {
             self.ahead = Some(ahead);
             self.engine.set_clock(ahead);
         }
     }
 
-    /// What it was told of that in this life.
+    /// What it was told of that in this incarnation.
     pub fn clock(&self) -> Option<ClockAhead> {
         self.ahead
     }
@@ -50,7 +50,7 @@ impl Replica {
     ) {
         if due.tombstone {
             let collectable = due.version <= self.history.stable()
-                && self.whole
+                && self.caught_up
                 && !self.tells_of_parts(ctx, &due.key);
             if collectable && self.newest_pending(&due.key).is_none() {
                 ctx.engine.remove(&self.key_ref(header, &due.key));

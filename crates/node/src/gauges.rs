@@ -23,7 +23,7 @@ impl<E: Engine> Node<E> {
 
     /// Hot keys marked, over all partitions that the node has a role in: `keyway_node_hot_keys`.
     pub fn hot_keys(&self) -> usize {
-        self.replicas.values().map(|replica| replica.marks.count()).sum()
+        self.replicas.values().map(|replica| replica.registrations.count()).sum()
     }
 
     /// Copies held of hot keys: `keyway_node_hot_copies`.
@@ -31,9 +31,9 @@ impl<E: Engine> Node<E> {
         self.hot.copies.len()
     }
 
-    /// Keys on trips of which a write is held: `keyway_node_hot_roaming`.
-    pub fn hot_roaming(&self) -> usize {
-        self.hot.roaming.len()
+    /// Keys under delegations of which a write is held: `keyway_node_hot_delegated_keys`.
+    pub fn hot_delegated_keys(&self) -> usize {
+        self.hot.delegated.len()
     }
 
     /// How many keys of a partition have a value here, and how many of these go by themselves some

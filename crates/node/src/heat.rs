@@ -26,7 +26,8 @@ pub(crate) struct Heat {
     quick: Track,
     /// In segments of a second.
     steady: Track,
-    /// Requests of keys that are away which nobody could serve, in this segment and in the last.
+    /// Requests of keys that are delegated which nobody could serve, in this segment and in the
+    /// last.
     missed: [Missed; 2],
     /// How often there was something that should be reported at once.
     alerts: u64,
@@ -41,9 +42,9 @@ type Missed = BTreeMap<(KeyspaceId, Box<[u8]>), Misses>;
 #[derive(Clone, Copy, Debug, Default)]
 struct Misses {
     /// Those that only its home can serve. However few they are, it has to come home.
-    bound: u64,
+    home_only: u64,
     /// Reads that another node should have served.
-    lost: u64,
+    missed: u64,
 }
 
 impl Heat {
@@ -58,7 +59,7 @@ impl Heat {
     }
 
     /// How often there was something that should be reported at once: a [burst](Self::is_burst), or
-    /// a key that is away and wanted at home.
+    /// a key that is delegated and wanted at home.
     pub(crate) fn alerts(&self) -> u64 {
         self.alerts
     }
@@ -89,14 +90,14 @@ impl Heat {
         rate >= 2 * expected
     }
 
-    /// A client asked for what only the home of this key can do, which is away.
-    pub(crate) fn see_bound(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        self.see_miss(keyspace, key, |misses| misses.bound += 1);
+    /// A client asked for what only the home of this key can do, which is delegated.
+    pub(crate) fn see_home_only(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        self.see_miss(keyspace, key, |misses| misses.home_only += 1);
     }
 
-    /// A client read this key, which is away, and nobody was found who holds it.
-    pub(crate) fn see_lost(&mut self, keyspace: KeyspaceId, key: &[u8]) {
-        self.see_miss(keyspace, key, |misses| misses.lost += 1);
+    /// A client read this key, which is delegated, and nobody was found who holds it.
+    pub(crate) fn see_missed(&mut self, keyspace: KeyspaceId, key: &[u8]) {
+        self.see_miss(keyspace, key, |misses| misses.missed += 1);
     }
 
     fn see_miss(&mut self, keyspace: KeyspaceId, key: &[u8], count: impl FnOnce(&mut Misses)) {
@@ -117,21 +118,25 @@ impl Heat {
             (little.reads, little.writes, little.steps) = (0, 0, 0);
         }
         for it in &self.steady.hot {
-            raise(&mut list, HotKey { bound: 0, ..it.clone() });
+            raise(&mut list, HotKey { home_only: 0, ..it.clone() });
         }
         self.add_bursts(now, &mut list);
-        list.retain(|it| it.rate() > 0 || it.bound > 0);
+        list.retain(|it| it.rate() > 0 || it.home_only > 0);
         list.sort_by(HotKey::hottest_first);
         let mut places = 0..HOT_MAX;
         list.retain(|it| places.next().is_some() || it.steps > 0);
         for ((keyspace, key), misses) in self.missed.iter().flatten() {
-            let [bound, lost] = [misses.bound, misses.lost].map(|it| it * SEGMENTS_PER_SECOND);
+            let [home_only, missed] =
+                [misses.home_only, misses.missed].map(|it| it * SEGMENTS_PER_SECOND);
             let known = list.iter_mut().find(|it| it.keyspace == *keyspace && *it.key == **key);
             match known {
-                Some(known) => (known.bound, known.lost) = (known.bound + bound, known.lost + lost),
+                Some(known) => {
+                    (known.home_only, known.missed) =
+                        (known.home_only + home_only, known.missed + missed)
+                }
                 None => {
                     let (keyspace, key) = (*keyspace, key.to_vec());
-                    list.push(HotKey { keyspace, key, bound, lost, ..HotKey::default() });
+                    list.push(HotKey { keyspace, key, home_only, missed, ..HotKey::default() });
                 }
             }
         }
@@ -168,7 +173,7 @@ fn raise(list: &mut Vec<HotKey>, key: HotKey) {
         Some(known) if known.rate() >= key.rate() => {}
         Some(known) => {
             (known.reads, known.writes, known.steps) = (key.reads, key.writes, key.steps);
-            known.bound = known.bound.max(key.bound);
+            known.home_only = known.home_only.max(key.home_only);
         }
     }
 }
@@ -353,14 +358,17 @@ mod tests {
         let mut now = Instant::from_unix_ms(1_000);
         let mut heat = Heat::new(now, 0);
         for _ in 0..400 {
-            heat.see(SPACE, 7, b"key", Use::BoundWrite);
+            heat.see(SPACE, 7, b"key", Use::HomeOnlyWrite);
             heat.see(KeyspaceId(2), 7, b"key", Use::Read);
             heat.see(KeyspaceId(2), 7, b"key", Use::Write);
         }
         now = now + Duration::from_secs(1);
         heat.end_segment(now);
-        let told: Vec<_> =
-            heat.hot(now).iter().map(|it| (it.keyspace, it.reads, it.writes, it.bound)).collect();
+        let told: Vec<_> = heat
+            .hot(now)
+            .iter()
+            .map(|it| (it.keyspace, it.reads, it.writes, it.home_only))
+            .collect();
         assert_eq!(told, [(KeyspaceId(2), 200, 200, 0), (SPACE, 0, 200, 200)]);
     }
 
@@ -370,7 +378,7 @@ mod tests {
         let mut heat = Heat::new(now, 0);
         for _ in 0..10 {
             for key in 0..40_u8 {
-                (0..8).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::BoundWrite));
+                (0..8).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::HomeOnlyWrite));
             }
             for key in 90..130_u8 {
                 (0..4).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Step));
@@ -400,18 +408,19 @@ mod tests {
             (0..40).for_each(|_| heat.see(SPACE, key.into(), &[key], Use::Read));
         }
         let before = heat.alerts();
-        heat.see_bound(SPACE, b"away");
-        (0..3).for_each(|_| heat.see_lost(SPACE, b"away"));
+        heat.see_home_only(SPACE, b"delegated");
+        (0..3).for_each(|_| heat.see_missed(SPACE, b"delegated"));
         assert_eq!(heat.alerts(), before + 1, "once in a segment");
-        let told =
-            |heat: &Heat, now| heat.hot(now).last().map(|it| (it.key.clone(), it.bound, it.lost));
-        assert_eq!(told(&heat, now), Some((b"away".to_vec(), 10, 30)));
+        let told = |heat: &Heat, now| {
+            heat.hot(now).last().map(|it| (it.key.clone(), it.home_only, it.missed))
+        };
+        assert_eq!(told(&heat, now), Some((b"delegated".to_vec(), 10, 30)));
         for wanted in [true, false] {
             now = now + Duration::from_millis(100);
             heat.end_segment(now);
-            let [bound, lost] = [|it: &HotKey| it.bound, |it: &HotKey| it.lost];
+            let [home_only, missed] = [|it: &HotKey| it.home_only, |it: &HotKey| it.missed];
             let any = |of: fn(&HotKey) -> u64| heat.hot(now).iter().any(|it| of(it) > 0);
-            assert_eq!([any(bound), any(lost)], [wanted; 2]);
+            assert_eq!([any(home_only), any(missed)], [wanted; 2]);
         }
     }
 }

@@ -47,7 +47,7 @@ impl History {
     }
 
     /// A version that was on record as committed.
-    pub(crate) fn recall(&mut self, version: u64) {
+    pub(crate) fn restore(&mut self, version: u64) {
         if version > self.stable {
             self.above.insert(version, true);
         }
@@ -100,7 +100,7 @@ impl History {
 
 impl Replica {
     /// Notes that a version is committed here; at the head also how far that makes it stable.
-    pub(crate) fn mark_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
+    pub(crate) fn registration_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
         self.history.commit(version);
         self.last_version = self.last_version.max(version);
         self.settle_stable();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(after(&[1, 2, 2, 1], &[2]).sum(), after(&[1, 2], &[2]).sum());
         let mut history = after(&[1, 2], &[2]);
         history.commit(1);
-        history.recall(2);
+        history.restore(2);
         assert_eq!(history.sum(), after(&[1, 2], &[2]).sum());
         assert!(history.above.is_empty());
     }

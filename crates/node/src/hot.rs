@@ -1,69 +1,69 @@
 //! Hot keys: the order of the controller as a shard keeps it, and what goes beyond one partition.
 //!
 //! ```text
-//!   order ──▶ head: marks the key (`duty`, `marks`)
-//!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`spread`)
-//!             tail ── HOT_COVER ──▶ switch ──▶ tail: MGET and RANGE may show it  (`cover`)
-//!             answers to them wait for it                                        (`withheld`)
-//!   MGET  ──▶ tail, or a reader in vain ── HOT_COVER ──▶ switch: learns of it as of a GET's answer
+//!   order ──▶ head: registrations the key (`reconcile`, `registrations`)
+//!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`propagation`)
+//!             tail ── HOT_PUBLISH ──▶ switch ──▶ tail: MGET and RANGE may show it  (`publish`)
+//!             answers to them wait for it                                        (`deferred`)
+//!   MGET  ──▶ tail, or a reader in vain ── HOT_PUBLISH ──▶ switch: observes it like an answer
 //!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
 //!
-//!   order ──▶ head: lets a key go on a trip, and brings it home    (`trips`, `homecoming`)
-//!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more               (`roam`)
+//!   order ──▶ head: lets a key be delegated, and brings it home    (`delegations`, `recall`)
+//!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more               (`delegate`)
 //! ```
 
 use crate::copies::Copies;
-use crate::cover::Covers;
+use crate::deferred::Deferred;
+use crate::delegated_writes::DelegatedWrites;
 use crate::engine::Engine;
-use crate::roam::Roaming;
-use crate::withheld::Withheld;
-use cluster::{HotEntry, HotOrder, KeyspaceId, Life, NodeId, PartitionId};
+use crate::publish::Publications;
+use cluster::{HotEntry, HotOrder, Incarnation, KeyspaceId, NodeId, PartitionId};
 use machine::{Instant, RttEstimator};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// All that a shard knows of hot keys but their marks.
+/// All that a shard knows of hot keys but their registrations.
 #[derive(Debug)]
 pub(crate) struct Hot {
     order: Arc<HotOrder>,
-    /// When to look after which key that is spread from here.
+    /// When to look after which key that is propagation from here.
     pub(crate) timers: BTreeSet<(Instant, PartitionId, Box<[u8]>)>,
-    /// From a copy or cover sent until the switch has passed the answer on.
+    /// From a copy or publish sent until the switch has passed the answer on.
     pub(crate) rtt: RttEstimator,
-    pub(crate) covers: Covers,
-    pub(crate) withheld: Withheld,
+    pub(crate) publications: Publications,
+    pub(crate) deferred: Deferred,
     /// What this node holds as a reader.
     pub(crate) copies: Copies,
-    /// What it holds of keys that are on trips.
-    pub(crate) roaming: Roaming,
-    /// Keys of partitions that this node is the head of, whose mark may have to be changed.
+    /// What it holds of keys that are under delegations.
+    pub(crate) delegated: DelegatedWrites,
+    /// Keys of partitions that this node is the head of, whose registration may have to be changed.
     pub(crate) todo: VecDeque<(PartitionId, Box<[u8]>)>,
     /// When to go on with them, if there are any.
-    pub(crate) next_duty: Instant,
+    pub(crate) next_work: Instant,
 }
 
 impl Hot {
-    pub(crate) fn new(now: Instant, roaming: Roaming) -> Self {
+    pub(crate) fn new(now: Instant, delegated: DelegatedWrites) -> Self {
         Self {
             order: Arc::default(),
             timers: BTreeSet::new(),
             rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
-            covers: Covers::default(),
-            withheld: Withheld::default(),
+            publications: Publications::default(),
+            deferred: Deferred::default(),
             copies: Copies::default(),
-            roaming,
+            delegated,
             todo: VecDeque::new(),
-            next_duty: now,
+            next_work: now,
         }
     }
 
     /// Takes an order, unless it is not newer than the present one, or older than one of an earlier
-    /// life.
+    /// incarnation.
     pub(crate) fn install<E: Engine>(&mut self, engine: &mut E, order: Arc<HotOrder>) -> bool {
-        let news = order.revision > self.order.revision && self.roaming.admits(&order);
+        let news = order.revision > self.order.revision && self.delegated.admits(&order);
         if news {
-            self.roaming.follow(engine, &order);
+            self.delegated.follow(engine, &order);
             self.order = order;
         }
         news
@@ -74,8 +74,8 @@ impl Hot {
         self.order.revision
     }
 
-    /// The life of the switch that the order was made for.
-    pub(crate) fn switch(&self) -> Life {
+    /// The incarnation of the switch that the order was made for.
+    pub(crate) fn switch(&self) -> Incarnation {
         self.order.switch
     }
 
@@ -88,12 +88,12 @@ impl Hot {
         self.order.find(keyspace, key)
     }
 
-    /// The nodes that are to hold copies of a key, with their lives.
+    /// The nodes that are to hold copies of a key, with their incarnations.
     pub(crate) fn readers(
         &self,
         keyspace: KeyspaceId,
         key: &[u8],
-    ) -> impl Iterator<Item = (NodeId, Life)> {
+    ) -> impl Iterator<Item = (NodeId, Incarnation)> {
         let entry = self.entry(keyspace, key);
         entry.into_iter().flat_map(|entry| self.order.readers(entry))
     }
@@ -109,22 +109,22 @@ impl Hot {
         entry.into_iter().flat_map(move |entry| self.order.mates(entry, node))
     }
 
-    /// Those that its home is to send copies to: not all that writes of a trip may go to.
+    /// Those that its home is to send copies to: not all that writes of a delegation may go to.
     pub(crate) fn holders(
         &self,
         keyspace: KeyspaceId,
         key: &[u8],
-    ) -> impl Iterator<Item = (NodeId, Life)> {
-        let trip = self.entry(keyspace, key).and_then(|entry| entry.trip);
-        let most = trip.map_or(usize::MAX, |trip| trip.copies.into());
+    ) -> impl Iterator<Item = (NodeId, Incarnation)> {
+        let delegation = self.entry(keyspace, key).and_then(|entry| entry.delegation);
+        let most = delegation.map_or(usize::MAX, |delegation| delegation.copies.into());
         self.readers(keyspace, key).take(most)
     }
 
     /// Forgets what it noted about partitions that this node has no part in any more.
     pub(crate) fn retain(&mut self, keep: impl Fn(PartitionId) -> bool) {
         self.timers.retain(|(_, id, _)| keep(*id));
-        self.covers.retain(&keep);
-        self.withheld.retain(&keep);
+        self.publications.retain(&keep);
+        self.deferred.retain(&keep);
         self.todo.retain(|(id, _)| keep(*id));
     }
 
@@ -143,12 +143,12 @@ impl Hot {
     /// When there is something to do.
     pub(crate) fn due(&self) -> Option<Instant> {
         let copies = self.timers.first().map(|(at, ..)| *at);
-        let duty = (!self.todo.is_empty()).then_some(self.next_duty);
-        copies.into_iter().chain(duty).min()
+        let reconcile = (!self.todo.is_empty()).then_some(self.next_work);
+        copies.into_iter().chain(reconcile).min()
     }
 }
 
-/// Keys whose copies are sent in one step, of few of which to more than `HOT_WINDOW_MAX` nodes: a
+/// Keys whose copies are sent in one step, of few of which to more than `HOT_BANK_MAX` nodes: a
 /// tail that begins with many goes on at once, but lets others in between.
 const DUE_MAX: usize = 16;
 

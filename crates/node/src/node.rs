@@ -5,22 +5,26 @@ use crate::big::PartTimes;
 use crate::copies::{handle_hot_copy, is_for_reader, read_copy};
 use crate::copy::{Budget, Copy};
 use crate::counters::Counters;
-use crate::directory::Directory;
+use crate::delegated_writes::{
+    DelegatedWrites, handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
+};
+use crate::directory::ClusterView;
 use crate::engine::{Engine, EngineError, Record};
 use crate::heat::Heat;
 use crate::hot::Hot;
 use crate::read::handle_mget;
 use crate::replica::{Context, Replica};
+use crate::replica_records::ReplicaRecords;
 use crate::reply::refuse;
-use crate::roam::{Roaming, handle_commit, handle_end, handle_fetch, handle_roaming, is_passed_on};
 use crate::room::Stock;
-use crate::seats::Seats;
 use crate::serve::{describe, serve};
 use crate::session::SESSIONS_MAX;
 use crate::timers::{Timers, take_due};
 use crate::turn::Turn;
 use crate::verify::Verifier;
-use cluster::{ClockAhead, KeyspaceId, Lease, Life, Match, PartitionId, Plant, RangeTable, Tenure};
+use cluster::{
+    ClockAhead, Incarnation, KeyspaceId, Lease, Match, Mutant, PartitionId, RangeTable, Tenure,
+};
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,8 +37,8 @@ pub struct NodeConfig {
     pub shard: u16,
     /// Shards of the node. Partition p belongs to shard `p mod shards`.
     pub shards: u16,
-    /// Which life of the node this is, the same for all of its shards.
-    pub life: Life,
+    /// Which incarnation of the node this is, the same for all of its shards.
+    pub incarnation: Incarnation,
     /// Requests per second that the node can serve, with all its shards, which its replies say to
     /// the switch; 0 if that is not known.
     pub rate: u32,
@@ -51,10 +55,10 @@ pub struct Node<E: Engine> {
     /// How far the cluster's clock is ahead of this node's; `None` until it was told.
     pub(crate) ahead: Option<ClockAhead>,
     pub(crate) engine: E,
-    pub(crate) seats: Seats,
-    pub(crate) directory: Option<Directory>,
+    pub(crate) replica_records: ReplicaRecords,
+    pub(crate) directory: Option<ClusterView>,
     pub(crate) replicas: BTreeMap<PartitionId, Replica>,
-    /// Copies that this shard gives, as a tail with a joiner behind it.
+    /// Copies that this shard gives, as a tail with a learner behind it.
     pub(crate) copies: BTreeMap<PartitionId, Copy<E::Cursor>>,
     pub(crate) copy_budget: Budget,
     pub(crate) verifier: Verifier,
@@ -63,15 +67,15 @@ pub struct Node<E: Engine> {
     pub(crate) timers: Timers,
     next_sweep: Instant,
     pub(crate) next_quiet: Instant,
-    /// When the next piece of what is held without a seat may be forgotten.
+    /// When the next piece of what is held without a replica_record may be forgotten.
     pub(crate) next_vacating: Instant,
     pub(crate) next_listing: Instant,
-    /// When parts that go, and what an earlier life has left, are looked after.
+    /// When parts that go, and what an earlier incarnation has left, are looked after.
     pub(crate) next_tidy: Instant,
     /// The replica that was looked after last when there was more to do.
     pub(crate) tidied: PartitionId,
-    /// Whether seats were given or taken since the last flush.
-    pub(crate) unsynced_seats: bool,
+    /// Whether replica_records were given or taken since the last flush.
+    pub(crate) unsynced_replicas: bool,
     /// Whether anything was handled since the last flush.
     pub(crate) dirty: bool,
     pub(crate) held: Outbox,
@@ -85,7 +89,7 @@ pub struct Node<E: Engine> {
     pub(crate) sessions_max: usize,
     pub(crate) turn: Turn,
     pub(crate) stock: Stock,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -111,10 +115,10 @@ macro_rules! context {
         let room = $node.stock.room($node.engine.usage());
         Context {
             now: $now,
-            time: crate::expiry::time($node.ahead, $node.plant, $now),
+            time: crate::expiry::time($node.ahead, $node.mutant, $now),
             load: $load,
             rate: $node.config.rate,
-            leased: $node.tenure.holds($now) || $node.plant == Some(cluster::Plant::IgnoreLease),
+            leased: $node.tenure.holds($now) || $node.mutant == Some(cluster::Mutant::IgnoreLease),
             engine: &mut $node.engine,
             out: &mut $node.held,
             timers: &mut $node.timers,
@@ -127,7 +131,7 @@ macro_rules! context {
             turn: &mut $node.turn,
             room,
             uploads_full: $node.stock.uploads_full(),
-            plant: $node.plant,
+            mutant: $node.mutant,
             scratch: &mut $node.scratch,
         }
     }};
@@ -139,10 +143,10 @@ impl<E: Engine> Node<E> {
     pub fn new(config: NodeConfig, mut engine: E, now: Instant) -> Self {
         Self {
             config,
-            tenure: Tenure::new(config.life),
+            tenure: Tenure::new(config.incarnation),
             ahead: None,
-            seats: Seats::begin(&mut engine, config.life),
-            hot: Hot::new(now, Roaming::recall(now, &engine)),
+            replica_records: ReplicaRecords::begin(&mut engine, config.incarnation),
+            hot: Hot::new(now, DelegatedWrites::restore(now, &engine)),
             engine,
             directory: None,
             replicas: BTreeMap::new(),
@@ -157,7 +161,7 @@ impl<E: Engine> Node<E> {
             next_listing: now,
             next_tidy: now,
             tidied: PartitionId::default(),
-            unsynced_seats: false,
+            unsynced_replicas: false,
             dirty: true,
             held: Outbox::default(),
             ready: Outbox::default(),
@@ -168,16 +172,16 @@ impl<E: Engine> Node<E> {
             sessions_max: SESSIONS_MAX,
             turn: Turn::default(),
             stock: Stock::default(),
-            plant: None,
+            mutant: None,
             scratch: Vec::new(),
         }
     }
 
-    /// Takes a lease, if it is for this life and for what is installed, and of the cluster whose
-    /// data this node holds.
+    /// Takes a lease, if it is for this incarnation and for what is installed, and of the cluster
+    /// whose data this node holds.
     pub fn renew(&mut self, lease: &Lease) {
         let installed = self.directory.as_ref().map_or(0, |d| d.revision);
-        self.tenure.renew(self.seats.cluster, installed, lease);
+        self.tenure.renew(self.replica_records.cluster, installed, lease);
     }
 
     /// Whether it has a lease at `now`.
@@ -208,7 +212,7 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), DropReason> {
         let packet = Packet::parse(datagram)?;
         let (op, header) = (packet.op(), Header::read(packet.header()));
-        if op.is_reply() && !matches!(op, Op::HotCopied | Op::HotCover) {
+        if op.is_reply() && !matches!(op, Op::HotCopied | Op::HotPublish) {
             return Err(DropReason::BadOp);
         }
         let body = packet.body();
@@ -252,9 +256,9 @@ impl<E: Engine> Node<E> {
             return Ok(());
         }
         if let Body::Put { key, value, .. } = body
-            && header.hop_flags & (hop_flag::ROAM | hop_flag::DIRECT) == hop_flag::ROAM
+            && header.hop_flags & (hop_flag::DELEGATED | hop_flag::DIRECT) == hop_flag::DELEGATED
         {
-            return handle_roaming(&mut ctx, from, keyspace, &packet, &header, (key, value));
+            return handle_delegated(&mut ctx, from, keyspace, &packet, &header, (key, value));
         }
         let replica = self.replicas.get_mut(&PartitionId(header.partition));
         if let Body::Get { key } = body
@@ -289,34 +293,34 @@ impl<E: Engine> Node<E> {
                 let record = Record { version, expiry_ms, tombstone: absent, value };
                 return handle_hot_copy(&mut ctx, from, header, key, &record);
             }
-            Body::RoamFetch { fixed, key } => {
+            Body::DelegationFetch { fixed, key } => {
                 return handle_fetch(&mut ctx, from, header, fixed, key);
             }
-            Body::RoamEnd { trip, key } => {
-                return handle_end(&mut ctx, from, header, (trip, key));
+            Body::DelegationEnd { delegation, key } => {
+                return handle_end(&mut ctx, from, header, (delegation, key));
             }
-            Body::RoamCommit { trip, key } => {
-                return handle_commit(&mut ctx, from, header, (trip, key));
+            Body::DelegationCommit { delegation, key } => {
+                return handle_commit(&mut ctx, from, header, (delegation, key));
             }
             // What this reader has said to the switch, as it came back.
-            Body::Refusal(Code::NotHere) if header.op == Op::HotCover as u8 => return Ok(()),
+            Body::Refusal(Code::NotHere) if header.op == Op::HotPublish as u8 => return Ok(()),
             Body::Refusal(_) => return Err(DropReason::BadBody),
             _ => {}
         }
         let id = PartitionId(header.partition);
         let Some(replica) = self.replicas.get_mut(&id) else {
-            // Whoever copies what it took on a trip has no use for the answer.
+            // Whoever copies what it took under a delegation has no use for the answer.
             let copied = matches!(body, Body::HotCopied);
             return if copied { Ok(()) } else { Err(DropReason::NotFromMember) };
         };
-        if matches!(body, Body::HotCopied | Body::HotCover) {
+        if matches!(body, Body::HotCopied | Body::HotPublish) {
             replica.check_numbers(now, header, body)?;
         }
         match body {
             Body::HotCopied => replica.handle_copied(&mut ctx, header),
-            Body::HotCover => replica.handle_covered(&mut ctx, header),
-            Body::RoamFound { trip, found, key } => {
-                replica.handle_found(&mut ctx, from, header, (*trip, key), *found)?;
+            Body::HotPublish => replica.handle_published(&mut ctx, header),
+            Body::DelegationFound { delegation, found, key } => {
+                replica.handle_found(&mut ctx, from, header, (*delegation, key), *found)?;
             }
             _ => replica.handle_chain(&mut ctx, from, header, body)?,
         }
@@ -329,7 +333,7 @@ impl<E: Engine> Node<E> {
                 }
             }
             Body::ChainVerified { fixed, last } => self.take_verified(now, header, fixed, last)?,
-            Body::ChainCopy(_) => self.seats.note_whole(&mut self.engine, replica),
+            Body::ChainCopy(_) => self.replica_records.note_caught_up(&mut self.engine, replica),
             _ => {}
         }
         Ok(())
@@ -361,7 +365,7 @@ impl<E: Engine> Node<E> {
         }
         for (id, key) in ctx.hot.take_due(now) {
             if let Some(replica) = self.replicas.get_mut(&id) {
-                replica.handle_spread_due(&mut ctx, &key);
+                replica.handle_propagation_due(&mut ctx, &key);
             }
         }
         if now >= self.next_sweep {
@@ -378,8 +382,8 @@ impl<E: Engine> Node<E> {
                 replica.handle_quiet(&mut ctx);
             }
         }
-        if now >= self.hot.next_duty {
-            self.do_duties(now);
+        if now >= self.hot.next_work {
+            self.reconcile(now);
         }
         if now >= self.next_tidy {
             self.tidy_up(now);
@@ -393,14 +397,14 @@ impl<E: Engine> Node<E> {
     ///
     /// # Errors
     ///
-    /// If the engine failed. The node must then stop: its answers stay unsent, and what it holds
-    /// in memory may differ from what is on disk.
+    /// If the engine failed. The node must then stop: its answers generation unsent, and what it
+    /// holds in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         self.turn.end();
         if self.stock.is_refused() {
             self.ready.append(&mut self.held);
         } else if std::mem::take(&mut self.dirty) {
-            if self.plant != Some(Plant::AnswerUnsynced) {
+            if self.mutant != Some(Mutant::AnswerUnsynced) {
                 self.engine.sync()?;
             }
             self.synced();
@@ -445,8 +449,8 @@ impl<E: Engine> Node<E> {
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.
-    pub fn plant(&mut self, plant: Plant) {
-        self.plant = Some(plant);
+    pub fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
     }
 
     /// The engine, to look at.
@@ -475,7 +479,8 @@ fn answered_to(from: Endpoint, op: Op, header: Header) -> Header {
 }
 
 /// How often records are expired and collected, and hot keys looked for. Reads and updates see an
-/// expiry to the millisecond whatever this is; it only bounds how long the memory stays taken.
+/// expiry to the millisecond whatever this is; it only bounds how long the memory generations
+/// taken.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often a quiet partition is looked after.
 const QUIET_EVERY: Duration = Duration::from_secs(1);

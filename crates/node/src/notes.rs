@@ -1,23 +1,23 @@
 //! What a replica keeps on record besides the values: its counters, its pending writes, the
-//! outcomes of its clients, the marks and trips of hot keys. Names begin with a letter each: `c`,
-//! `e` and a client that has said goodbye, `f` for how far outcomes were forgotten, `p` and a
-//! pending version, `s` and a request id, `m` and a key, `t` and a key, `v` and a committed
-//! version.
+//! outcomes of its clients, the registrations and delegations of hot keys. Names begin with a
+//! letter each: `c`, `e` and a client that has said goodbye, `f` for how far outcomes were
+//! forgotten, `p` and a pending version, `s` and a request id, `m` and a key, `t` and a key, `v`
+//! and a committed version.
 
+use crate::delegations::Delegations;
 use crate::digest::Digest;
 use crate::engine::Engine;
-use crate::marks::Mark;
+use crate::registrations::Registration;
 use crate::replica::{Replica, Write};
 use crate::session::Outcome;
 use crate::timers::Timers;
-use crate::trips::Trips;
 use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;
 use wire::{Body, Header, Packet};
 
 impl Replica {
     /// Takes in whatever the engine remembers of the partition.
-    pub(crate) fn recall<E: Engine>(&mut self, now: Instant, engine: &E, timers: &mut Timers) {
+    pub(crate) fn restore<E: Engine>(&mut self, now: Instant, engine: &E, timers: &mut Timers) {
         engine.notes(self.id(), |name, note| self.remember(now, name, note, timers));
     }
 
@@ -28,7 +28,7 @@ impl Replica {
                     let [last, stable, sum, collected, digest] =
                         [last, stable, sum, collected, digest].map(|it| u64::from_be_bytes(*it));
                     self.digest = Digest(digest);
-                    self.recall_counters(last, (stable, sum), collected);
+                    self.restore_counters(last, (stable, sum), collected);
                 }
             }
             Some((b'f', [])) => {
@@ -45,7 +45,7 @@ impl Replica {
             }
             Some((b'v', version)) => {
                 if let Ok(version) = version.try_into().map(u64::from_be_bytes) {
-                    self.history.recall(version);
+                    self.history.restore(version);
                 }
             }
             Some((b'p', _)) => {
@@ -68,16 +68,19 @@ impl Replica {
                 self.sessions.record(now, (client, seq), floor, self.last_version, outcome);
             }
             Some((b'm', key)) => {
-                let can_be = |mark: &Mark| {
-                    is_plausible_revision(now, mark.stay) && is_plausible_version(mark.version)
+                let can_be = |registration: &Registration| {
+                    is_plausible_revision(now, registration.generation)
+                        && is_plausible_version(registration.version)
                 };
-                if let Some(mark) = Mark::from_note(note).filter(can_be) {
-                    self.marks.change(key, mark);
+                if let Some(registration) = Registration::from_note(note).filter(can_be) {
+                    self.registrations.change(key, registration);
                 }
             }
             Some((b't', key)) => {
-                if let Some(trips) = Trips::from_note(note).filter(|it| it.are_plausible(now)) {
-                    self.trips.recall(key, trips);
+                if let Some(delegations) =
+                    Delegations::from_note(note).filter(|it| it.are_plausible(now))
+                {
+                    self.delegations.restore(key, delegations);
                 }
             }
             _ => {}
@@ -111,13 +114,13 @@ pub(crate) fn pending_name(version: u64) -> [u8; 9] {
     name
 }
 
-/// The name of the note that keeps a mark.
-pub(crate) fn mark_name(key: &[u8]) -> Vec<u8> {
+/// The name of the note that keeps a registration.
+pub(crate) fn registration_name(key: &[u8]) -> Vec<u8> {
     [b"m", key].concat()
 }
 
-/// The name of the note that keeps the trips of a key.
-pub(crate) fn trips_name(key: &[u8]) -> Vec<u8> {
+/// The name of the note that keeps the delegations of a key.
+pub(crate) fn delegations_name(key: &[u8]) -> Vec<u8> {
     [b"t", key].concat()
 }
 

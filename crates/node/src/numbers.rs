@@ -1,13 +1,13 @@
 //! Numbers of other members and of the store, before anything rests on them (section 4 of
 //! `spec/protocol.md`, *Numbers*). What cannot be is dropped, and changes nothing.
 
+use crate::delegations::SPAN;
 use crate::history::History;
 use crate::replica::{PENDING_MAX, Replica, Write};
-use crate::trips::SPAN;
 use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;
 use wire::{
-    Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, ReturnBody,
+    Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, RecallBody,
     VERSION_MAX,
 };
 
@@ -24,11 +24,11 @@ impl Replica {
                 let write = Write { header: *header, fixed: *fixed, key, value };
                 self.can_be_written(&write) && marks_can_be(now, fixed, value)
             }
-            // A joiner has not been sent the counters yet, and takes none from here; nor does one
+            // A learner has not been sent the counters yet, and takes none from here; nor does one
             // that came back, perhaps with less than it had.
             Body::ChainStable { .. } => self.may_lack_some() || self.knows_up_to(header),
             Body::ChainCopy(entries) => entries.iter().all(|entry| is_plausible(now, &entry)),
-            Body::HotCopied | Body::HotCover => !self.whole || self.knows_up_to(header),
+            Body::HotCopied | Body::HotPublish => !self.caught_up || self.knows_up_to(header),
             _ => is_plausible_version(header.object_version),
         };
         if can_be { Ok(()) } else { Err(DropReason::Implausible) }
@@ -38,10 +38,10 @@ impl Replica {
         header.object_version <= self.last_version
     }
 
-    /// Whether others may rightly know of versions that this member cannot know of: a joiner holds
+    /// Whether others may rightly know of versions that this member cannot know of: a learner holds
     /// what its tail does, and that may have come back with less than it had.
     fn may_lack_some(&self) -> bool {
-        !self.whole || self.base.is_some() || self.is_joiner()
+        !self.caught_up || self.base.is_some() || self.is_learner()
     }
 
     /// A version is not further ahead than all writes that may be pending could take it, and what
@@ -62,7 +62,12 @@ impl Replica {
     }
 
     /// Takes the counters of the store: of what cannot be, what can.
-    pub(crate) fn recall_counters(&mut self, last: u64, (stable, sum): (u64, u64), collected: u64) {
+    pub(crate) fn restore_counters(
+        &mut self,
+        last: u64,
+        (stable, sum): (u64, u64),
+        collected: u64,
+    ) {
         self.last_version = self.last_version.max(last.min(VERSION_MAX as u64));
         // That everything is stable is never more than a help.
         let possible = stable <= self.last_version;
@@ -71,22 +76,24 @@ impl Replica {
     }
 }
 
-/// What a change of a mark or of trips says.
+/// What a change of a registration or of delegations says.
 fn marks_can_be(now: Instant, fixed: &ChainWriteBody, value: &[u8]) -> bool {
     let number = is_plausible_revision(now, fixed.result);
     match Effect::from_wire(fixed.effect) {
-        Some(Effect::Mark | Effect::Leave) => number,
-        Some(Effect::Return) => {
-            let Some((it, _)) = ReturnBody::split(value) else { return false };
-            let ReturnBody { newest, ended, left, .. } = it;
-            number && is_plausible_revision(now, ended) && can_be_of_trip(left, newest)
+        Some(Effect::Register | Effect::Delegate) => number,
+        Some(Effect::Recall) => {
+            let Some((it, _)) = RecallBody::split(value) else { return false };
+            let RecallBody { newest, ended, delegated_at, .. } = it;
+            number
+                && is_plausible_revision(now, ended)
+                && can_be_of_delegation(delegated_at, newest)
         }
         // The result of an INCR is any number.
         Some(
             Effect::None
             | Effect::Put
             | Effect::Delete
-            | Effect::Unmark
+            | Effect::Unregister
             | Effect::Batch
             | Effect::Abandon,
         )
@@ -94,10 +101,11 @@ fn marks_can_be(now: Instant, fixed: &ChainWriteBody, value: &[u8]) -> bool {
     }
 }
 
-/// Whether the newest write of a trip, if there is one, has a version of it.
-fn can_be_of_trip(left: u64, newest: u64) -> bool {
-    let after = newest.checked_sub(left);
-    is_plausible_version(left) && (newest == 0 || after.is_some_and(|it| (1..=SPAN).contains(&it)))
+/// Whether the newest write of a delegation, if there is one, has a version of it.
+fn can_be_of_delegation(delegated_at: u64, newest: u64) -> bool {
+    let after = newest.checked_sub(delegated_at);
+    is_plausible_version(delegated_at)
+        && (newest == 0 || after.is_some_and(|it| (1..=SPAN).contains(&it)))
 }
 
 fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
@@ -105,9 +113,10 @@ fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
         CopyEntry::Record { version, .. } => is_plausible_version(*version),
         CopyEntry::Session(it) => is_plausible_version(it.version),
         CopyEntry::Ended(it) => is_plausible_version(it.newest),
-        CopyEntry::Mark { stay, .. } => is_plausible_revision(now, *stay),
-        CopyEntry::Trips { trips, .. } => {
-            crate::trips::Trips::from_bytes(0, trips).is_some_and(|it| it.are_plausible(now))
+        CopyEntry::Registration { generation, .. } => is_plausible_revision(now, *generation),
+        CopyEntry::Delegations { delegations, .. } => {
+            crate::delegations::Delegations::from_bytes(0, delegations)
+                .is_some_and(|it| it.are_plausible(now))
         }
         CopyEntry::End(CopyEndBody { last_version, stable, collected, forgotten, .. }) => {
             let newest = [stable, collected, forgotten].into_iter().max();
@@ -116,20 +125,21 @@ fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
     }
 }
 
-impl crate::trips::Trips {
+impl crate::delegations::Delegations {
     /// Whether the orders that began and ended them can have been, and their versions.
     pub(crate) fn are_plausible(&self, now: Instant) -> bool {
         let over = self.over.iter().all(|it| {
             let orders = [it.number, it.ended];
             let orders = orders.into_iter().all(|it| is_plausible_revision(now, it));
-            orders && can_be_of_trip(it.left, it.newest)
+            orders && can_be_of_delegation(it.delegated_at, it.newest)
         });
         let present = self.present.as_ref();
-        over && present
-            .is_none_or(|it| is_plausible_revision(now, it.number) && is_plausible_version(it.left))
+        over && present.is_none_or(|it| {
+            is_plausible_revision(now, it.number) && is_plausible_version(it.delegated_at)
+        })
     }
 }
 
 /// How far a write may be ahead of what a member has seen: as many as may be pending, if each gave
-/// a trip its versions.
+/// a delegation its versions.
 const AHEAD_MAX: u64 = PENDING_MAX as u64 * (SPAN + 1);

@@ -7,7 +7,7 @@ use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
 use crate::totals::SEEK_STEPS;
 use crate::turn::{Answer, Question};
-use cluster::{Keyspace, Match, Plant};
+use cluster::{Keyspace, Match, Mutant};
 use machine::UnixMs;
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
@@ -45,7 +45,7 @@ pub(crate) struct Piece {
     /// Records examined, and most of them.
     pub(crate) examined: usize,
     steps_max: usize,
-    /// The planted bug: keys behind parts are passed by.
+    /// The mutant: keys behind parts are passed by.
     skips: bool,
     /// Where the last entry begins.
     last_at: usize,
@@ -141,7 +141,7 @@ impl Piece {
     }
 
     /// The part of the interval of which this is all that there is.
-    pub(crate) fn covered<'a>(&'a self, interval: Interval<'a>) -> Interval<'a> {
+    pub(crate) fn published<'a>(&'a self, interval: Interval<'a>) -> Interval<'a> {
         if !self.partial {
             return interval;
         }
@@ -185,19 +185,19 @@ impl Replica {
         if let Some(totals) = self.totals_of::<E>(&interval).filter(|_| shows == Shows::Count) {
             piece.counted = totals;
         } else if interval.first <= interval.last {
-            piece.skips = ctx.plant == Some(Plant::SkipBehindParts);
+            piece.skips = ctx.mutant == Some(Mutant::SkipBehindParts);
             piece.fill(&*ctx.engine, ctx.time, interval);
         }
         ctx.turn.spend(piece.examined);
         ctx.counters.scanned += piece.examined as u64;
-        let covered = piece.covered(interval);
-        let uncovered = if shows != Shows::Count {
-            self.uncovered_in(ctx, &covered)
+        let published = piece.published(interval);
+        let unpublished = if shows != Shows::Count {
+            self.unpublished_in(ctx, &published)
         } else {
-            self.may_count_all(ctx, &covered).then(Vec::new)
+            self.may_count_all(ctx, &published).then(Vec::new)
         };
-        let waits = |it: &Vec<_>| it.is_empty() || ctx.hot.withheld.has_room(now);
-        let Some(uncovered) = uncovered.filter(waits) else {
+        let waits = |it: &Vec<_>| it.is_empty() || ctx.hot.deferred.has_room(now);
+        let Some(unpublished) = unpublished.filter(waits) else {
             refuse(ctx, request, Op::Range, Code::NotHere);
             *ctx.scratch = piece.payload;
             return;
@@ -208,12 +208,12 @@ impl Replica {
         let counted: &[u8] = if shows == Shows::Count { &counted } else { &[] };
         let (count, payload) = (piece.count, [counted, &piece.payload].concat());
         let answer = Answer { flags, count, payload };
-        if uncovered.is_empty() {
+        if unpublished.is_empty() {
             send_piece(ctx, request, &answer);
             ctx.turn.keep(question, answer);
         } else {
             let header = piece_header(ctx, request, &answer);
-            ctx.hot.withheld.push(now, &header, &[&answer.payload], uncovered);
+            ctx.hot.deferred.push(now, &header, &[&answer.payload], unpublished);
         }
         *ctx.scratch = piece.payload;
     }

@@ -1,16 +1,16 @@
 //! The tail: answers reads from the committed state.
 
-use crate::away::see_lost_read;
 use crate::copies::read_copy_of_mget;
-use crate::cover::tell_lost;
+use crate::deferred::Unpublished;
+use crate::delegated_reads::see_missed_read;
 use crate::engine::{Engine, Record};
 use crate::heat::Use;
 use crate::node::Lookup;
+use crate::publish::tell_missed;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_endpoint, reply_header, send};
 use crate::serve::matches_key;
-use crate::withheld::Uncovered;
-use cluster::{Keyspace, KeyspaceId, Match, Plant};
+use cluster::{Keyspace, KeyspaceId, Match, Mutant};
 use machine::UnixMs;
 use wire::big::time_of;
 use wire::{
@@ -54,24 +54,26 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) {
-        if ctx.plant == Some(Plant::ReadPending) && self.answer_pending(ctx, request, key) {
+        if ctx.mutant == Some(Mutant::ReadPending) && self.answer_pending(ctx, request, key) {
             return;
         }
-        if self.trips.present(key).is_some() && self.answer_away(ctx, request, key) {
+        if self.delegations.present(key).is_some() && self.answer_delegated(ctx, request, key) {
             return;
         }
         let mut header = reply_header(ctx, request, Op::Get, Code::Ok);
         let (hot, direct) = (hop_flag::HOT, hop_flag::DIRECT);
-        // Of most requests the mark makes no difference.
+        // Of most requests the registration makes no difference.
         if request.hop_flags & (hot | direct) != 0 {
-            let mark = self.marks.get(key);
-            if mark.is_some() && request.hop_flags & direct != 0 {
+            let registration = self.registrations.get(key);
+            if registration.is_some() && request.hop_flags & direct != 0 {
                 refuse(ctx, request, Op::Get, Code::NotHere);
                 return;
             }
-            let away = self.trips.present(key).is_some() && ctx.plant != Some(Plant::ProveAway);
-            let vouches = mark.is_some_and(|mark| mark.stay == request.stay() && !away)
-                || ctx.plant == Some(Plant::ProveUnmarked);
+            let delegated = self.delegations.present(key).is_some()
+                && ctx.mutant != Some(Mutant::ProveDelegated);
+            let vouches = registration.is_some_and(|registration| {
+                registration.generation == request.generation() && !delegated
+            }) || ctx.mutant == Some(Mutant::ProveUnregistered);
             if request.hop_flags & hot != 0 {
                 header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };
                 self.remind_readers(ctx, key);
@@ -109,12 +111,13 @@ impl Replica {
 
     /// What is said to be the version of a key that has no record.
     fn version_of_none(&self, key: &[u8]) -> u64 {
-        let away = self.trips.present(key).is_some();
-        let newest = if away { Some(self.absent_version(key)) } else { self.newest_spread(key) };
+        let delegated = self.delegations.present(key).is_some();
+        let newest =
+            if delegated { Some(self.absent_version(key)) } else { self.newest_propagated(key) };
         newest.unwrap_or(0)
     }
 
-    /// The planted bug: a value that could still vanish is shown.
+    /// The mutant: a value that could still vanish is shown.
     fn answer_pending<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
@@ -179,17 +182,17 @@ impl Replica {
     }
 }
 
-/// Sends an answer that the switch does not look into, at once if it shows nothing uncovered.
-fn send_covered<E: Engine>(
+/// Sends an answer that the switch does not look into, at once if it shows nothing unpublished.
+fn send_published<E: Engine>(
     ctx: &mut Context<'_, E>,
     header: &Header,
     parts: &[&[u8]],
-    uncovered: Vec<Uncovered>,
+    unpublished: Vec<Unpublished>,
 ) {
-    if uncovered.is_empty() {
+    if unpublished.is_empty() {
         send(ctx, header, parts);
     } else {
-        ctx.hot.withheld.push(ctx.now, header, parts, uncovered);
+        ctx.hot.deferred.push(ctx.now, header, parts, unpublished);
     }
 }
 
@@ -202,7 +205,7 @@ pub(crate) fn handle_mget<E: Engine>(
     keys: &MgetKeys<'_>,
 ) {
     let payload = std::mem::take(ctx.scratch);
-    let mut answer = MgetAnswer { payload, bitmap: 0, uncovered: Vec::new() };
+    let mut answer = MgetAnswer { payload, bitmap: 0, unpublished: Vec::new() };
     answer.payload.clear();
     // Only the switch says what is new enough.
     let direct = request.hop_flags & hop_flag::DIRECT != 0;
@@ -225,7 +228,7 @@ pub(crate) fn handle_mget<E: Engine>(
         }
         let Some(replica) = lookup.tail_of(keyspace.id, Match(key.match_value)) else {
             let grouped = request.flags & flag::GROUPED != 0;
-            let trusts = ctx.plant == Some(Plant::TrustHints) && grouped;
+            let trusts = ctx.mutant == Some(Mutant::TrustHints) && grouped;
             let code = if trusts { Code::NotFound } else { Code::NotOwner };
             answer.push(ctx, request, index, code, &Entry::default());
             continue;
@@ -247,9 +250,9 @@ impl Replica {
         key: &[u8],
         answer: &mut MgetAnswer,
     ) {
-        let away = self.trips.present(key).is_some();
-        if away {
-            see_lost_read(ctx, request, self.partition.keyspace, key);
+        let delegated = self.delegations.present(key).is_some();
+        if delegated {
+            see_missed_read(ctx, request, self.partition.keyspace, key);
             let version = self.left_behind(ctx, at, key);
             self.vouches(ctx, at, key, version);
         }
@@ -257,17 +260,17 @@ impl Replica {
         if request.hop_flags & hop_flag::DIRECT == 0 && request.flags & flag::GROUPED == 0 {
             self.remind_readers(ctx, key);
         }
-        let uncovered = if away { None } else { self.uncovered(ctx, at, key) };
-        if away || uncovered.is_some() && !ctx.hot.withheld.has_room(ctx.now) {
+        let unpublished = if delegated { None } else { self.unpublished(ctx, at, key) };
+        if delegated || unpublished.is_some() && !ctx.hot.deferred.has_room(ctx.now) {
             answer.push(ctx, request, index, Code::NotHere, &Entry::default());
             return;
         }
         self.answer_from_record(ctx, request, index, at, key, answer);
-        answer.uncovered.extend(uncovered);
+        answer.unpublished.extend(unpublished);
     }
 
-    /// A key that is to be on a trip, and that is sent home for want of a copy: the slot carries
-    /// the floor, and that very version may be shown; while the key is away, no other.
+    /// A key that is to be delegated, and that is sent home for want of a copy: the slot carries
+    /// the floor, and that very version may be shown; while the key is delegated, no other.
     fn answer_mget_floor<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
@@ -279,10 +282,10 @@ impl Replica {
         let keyspace = self.partition.keyspace;
         let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
         let Some(at) = self.place_of(ctx, slot.key) else { return };
-        if self.trips.present(slot.key).is_none() {
+        if self.delegations.present(slot.key).is_none() {
             // It has not left yet, or may not for now: perhaps only this tail has what is newest.
             ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
-            if self.newest_spread(slot.key) == Some(floor) {
+            if self.newest_propagated(slot.key) == Some(floor) {
                 self.answer_from_record(ctx, request, index, &at, slot.key, answer);
             } else {
                 self.answer_mget_key(ctx, request, index, &at, slot.key, answer);
@@ -296,8 +299,8 @@ impl Replica {
         } else if self.left_behind(ctx, &at, slot.key) == floor {
             self.answer_from_record(ctx, request, index, &at, slot.key, answer);
         } else {
-            see_lost_read(ctx, request, keyspace, slot.key);
-            tell_lost(ctx, keyspace, slot, floor);
+            see_missed_read(ctx, request, keyspace, slot.key);
+            tell_missed(ctx, keyspace, slot, floor);
             answer.push(ctx, request, index, Code::NotHere, &Entry::default());
         }
     }
@@ -353,8 +356,8 @@ fn answer_from_copy<E: Engine>(
 struct MgetAnswer {
     payload: Vec<u8>,
     bitmap: u32,
-    /// What it shows, and must not until that is covered.
-    uncovered: Vec<Uncovered>,
+    /// What it shows, and must not until that is published.
+    unpublished: Vec<Unpublished>,
 }
 
 impl MgetAnswer {
@@ -387,7 +390,7 @@ impl MgetAnswer {
         if self.bitmap != 0 {
             let bitmap = std::mem::take(&mut self.bitmap);
             let header = Header { bitmap, ..reply_header(ctx, request, Op::Mget, Code::Ok) };
-            send_covered(ctx, &header, &[&self.payload], std::mem::take(&mut self.uncovered));
+            send_published(ctx, &header, &[&self.payload], std::mem::take(&mut self.unpublished));
             self.payload.clear();
         }
     }

@@ -2,24 +2,24 @@
 
 use crate::big::{PartTimes, Uploads};
 use crate::counters::Counters;
+use crate::delegations::DelegationTable;
 use crate::digest::Digest;
-use crate::directory::Directory;
+use crate::directory::ClusterView;
 use crate::engine::{Area, Engine, KeyRef};
 use crate::heat::Heat;
 use crate::history::History;
-use crate::homecoming::Homecomings;
 use crate::hot::Hot;
-use crate::marks::Marks;
 use crate::notes::pending_name;
+use crate::propagation::Propagations;
+use crate::recall::Recalls;
+use crate::registrations::Registrations;
 use crate::room::Behind;
 use crate::session::{Outcome, Sessions};
-use crate::spread::Spreads;
 use crate::timers::Timers;
 use crate::totals::Totals;
-use crate::trips::TripTable;
 use crate::turn::Turn;
-use cluster::{Epoch, NodeId, Partition, PartitionId, Plant};
-use machine::{Instant, Outbox, RttEstimator, Twice, UnixMs};
+use cluster::{Epoch, Mutant, NodeId, Partition, PartitionId};
+use machine::{Instant, Outbox, Retransmissions, RttEstimator, UnixMs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::{ChainWriteBody, Code, Effect, Header, Op, Room};
@@ -40,12 +40,12 @@ pub(crate) struct Context<'a, E> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) heat: &'a mut Heat,
     pub(crate) hot: &'a mut Hot,
-    pub(crate) directory: &'a Directory,
+    pub(crate) directory: &'a ClusterView,
     pub(crate) part_times: PartTimes,
     /// Clients that a partition remembers.
     pub(crate) sessions_max: usize,
     pub(crate) turn: &'a mut Turn,
-    pub(crate) plant: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
     /// This node's own room.
@@ -146,18 +146,18 @@ pub(crate) fn changes_state(effect: Effect) -> bool {
         Effect::Put | Effect::Delete => true,
         // What a batch does is asked of each of its keys.
         Effect::None
-        | Effect::Mark
-        | Effect::Unmark
-        | Effect::Leave
-        | Effect::Return
+        | Effect::Register
+        | Effect::Unregister
+        | Effect::Delegate
+        | Effect::Recall
         | Effect::Abandon
         | Effect::Batch => false,
     }
 }
 
-/// Whether it changes what is ordered of a hot key: its mark or its trips.
-fn changes_mark(effect: Effect) -> bool {
-    matches!(effect, Effect::Mark | Effect::Unmark | Effect::Leave | Effect::Return)
+/// Whether it changes what is ordered of a hot key: its registration or its delegations.
+fn changes_registration(effect: Effect) -> bool {
+    matches!(effect, Effect::Register | Effect::Unregister | Effect::Delegate | Effect::Recall)
 }
 
 /// One partition on this node.
@@ -168,11 +168,11 @@ pub(crate) struct Replica {
     /// This node's index in the chain.
     position: usize,
     /// Whether all that was written before this node came has been copied to it.
-    pub(crate) whole: bool,
+    pub(crate) caught_up: bool,
     /// Closed, and nothing is pending in the whole chain.
     pub(crate) settled: bool,
-    /// If this node was a member in an earlier life and has not been compared with the others
-    /// since: every version up to this one is certainly here.
+    /// If this node was a member in an earlier incarnation and has not been compared with the
+    /// others since: every version up to this one is certainly here.
     pub(crate) base: Option<u64>,
     /// The newest version that this node has seen; a head gives out those above.
     pub(crate) last_version: u64,
@@ -195,13 +195,13 @@ pub(crate) struct Replica {
     pub(crate) kept_back: BTreeSet<u64>,
     pub(crate) sessions: Sessions,
     /// Which keys are hot.
-    pub(crate) marks: Marks,
-    /// Those of them that this node spreads, as the tail.
-    pub(crate) spreads: Spreads,
+    pub(crate) registrations: Registrations,
+    /// Those of them that this node propagations, as the tail.
+    pub(crate) propagations: Propagations,
     /// On which keys writes go anywhere, or did lately.
-    pub(crate) trips: TripTable,
+    pub(crate) delegations: DelegationTable,
     /// Those of them that this node, as the head, brings home.
-    pub(crate) homecomings: Homecomings,
+    pub(crate) recalls: Recalls,
     /// Parts of big values without a manifest.
     pub(crate) uploads: Uploads,
     /// How many keys have a value.
@@ -210,7 +210,7 @@ pub(crate) struct Replica {
     pub(crate) acknowledge_rtt: RttEstimator,
     pub(crate) commit_rtt: RttEstimator,
     /// Writes that were sent more than once: how long the first answer took.
-    pub(crate) twice: Twice<Duration>,
+    pub(crate) twice: Retransmissions<Duration>,
     /// CHAIN_STABLE still to be sent for the present `stable`.
     pub(crate) announcements_left: u8,
 }
@@ -221,12 +221,12 @@ impl Replica {
     /// # Panics
     ///
     /// If `me` is not in the chain: the assignment names only partitions that it is in.
-    pub(crate) fn new(partition: Partition, me: NodeId, ordered: bool, whole: bool) -> Self {
+    pub(crate) fn new(partition: Partition, me: NodeId, ordered: bool, caught_up: bool) -> Self {
         let mut replica = Self {
             position: 0,
             partition: Partition::default(),
             ordered,
-            whole,
+            caught_up,
             settled: false,
             base: None,
             last_version: 0,
@@ -241,15 +241,15 @@ impl Replica {
             batches: BTreeSet::new(),
             kept_back: BTreeSet::new(),
             sessions: Sessions::default(),
-            marks: Marks::default(),
-            spreads: Spreads::default(),
-            trips: TripTable::default(),
-            homecomings: Homecomings::default(),
+            registrations: Registrations::default(),
+            propagations: Propagations::default(),
+            delegations: DelegationTable::default(),
+            recalls: Recalls::default(),
             uploads: Uploads::default(),
             totals: Totals::default(),
             acknowledge_rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             commit_rtt: RttEstimator::new(RESEND_MIN, COMMIT_FIRST, RESEND_MAX),
-            twice: Twice::default(),
+            twice: Retransmissions::default(),
             announcements_left: 0,
         };
         replica.take_place(partition, me);
@@ -295,7 +295,7 @@ impl Replica {
     }
 
     /// Whether this node is behind the tail, and is being copied to or was.
-    pub(crate) fn is_joiner(&self) -> bool {
+    pub(crate) fn is_learner(&self) -> bool {
         self.position >= self.partition.members().len()
     }
 
@@ -352,15 +352,18 @@ impl Replica {
         self.newest_pending_with(key, changes_state)
     }
 
-    /// A pending change of this key's mark or trips. The head has at most one of a key.
-    pub(crate) fn pending_mark(&self, key: &[u8]) -> Option<Write<'_>> {
-        self.newest_pending_with(key, changes_mark)
+    /// A pending change of this key's registration or delegations. The head has at most one of a
+    /// key.
+    pub(crate) fn pending_registration(&self, key: &[u8]) -> Option<Write<'_>> {
+        self.newest_pending_with(key, changes_registration)
     }
 
     /// The keys that have one.
-    pub(crate) fn keys_with_pending_mark(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn keys_with_pending_registration(&self) -> impl Iterator<Item = &[u8]> {
         let writes = self.pending.values().map(Pending::write);
-        writes.filter(|write| write.effect().is_some_and(changes_mark)).map(|write| write.key)
+        writes
+            .filter(|write| write.effect().is_some_and(changes_registration))
+            .map(|write| write.key)
     }
 
     /// The pending writes of this key, the oldest first.

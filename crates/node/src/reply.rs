@@ -1,6 +1,6 @@
 //! How the node answers.
 
-use crate::directory::Directory;
+use crate::directory::ClusterView;
 use crate::engine::Engine;
 use crate::replica::Context;
 use crate::session::Outcome;
@@ -33,13 +33,13 @@ pub(crate) fn reply_header<E>(
     };
     header.set_rate(ctx.rate);
     if op == Op::Get && request.hop_flags & hop_flag::HOT != 0 {
-        header.set_stay(request.stay());
+        header.set_generation(request.generation());
     }
     header
 }
 
 /// Where this node's replies to a request go: the switch, unless there is none on the way.
-pub(crate) fn reply_endpoint(header: &Header, directory: &Directory) -> Endpoint {
+pub(crate) fn reply_endpoint(header: &Header, directory: &ClusterView) -> Endpoint {
     if header.hop_flags & hop_flag::DIRECT == 0 {
         directory.switch
     } else {
@@ -92,16 +92,17 @@ pub(crate) fn refuse_session<E: Engine>(
     send(ctx, &Header { object_version: version, ..header }, &[]);
 }
 
-/// Answers a write of a key whose home has no part in its writes: of which trip, and from which
-/// version on, if the switch may rely on it; else 0.
-pub(crate) fn refuse_away<E: Engine>(
+/// Answers a write of a key whose home has no part in its writes: of which delegation, and from
+/// which version on, if the switch may rely on it; else 0.
+pub(crate) fn refuse_delegated<E: Engine>(
     ctx: &mut Context<'_, E>,
     request: &Header,
     op: Op,
-    (trip, left): (u64, u64),
+    (delegation, left): (u64, u64),
 ) {
-    let mut header = Header { object_version: left, ..reply_header(ctx, request, op, Code::Away) };
-    header.set_stay(trip);
+    let mut header =
+        Header { object_version: left, ..reply_header(ctx, request, op, Code::Delegated) };
+    header.set_generation(delegation);
     send(ctx, &header, &[]);
 }
 

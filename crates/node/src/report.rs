@@ -20,19 +20,19 @@ impl<E: Engine> Node<E> {
         NodeReport {
             revision: self.directory.as_ref().map_or(0, |d| d.revision),
             store: self.engine.store_id(),
-            cluster: self.seats.cluster,
-            past: self.seats.past().to_vec(),
-            recorded: self.seats.revision,
+            cluster: self.replica_records.cluster,
+            past: self.replica_records.past().to_vec(),
+            recorded: self.replica_records.revision,
             settled: durable().filter(|r| r.settled).map(Replica::as_settled).collect(),
-            whole: durable().filter(|r| r.is_joiner() && r.whole).map(place).collect(),
+            caught_up: durable().filter(|r| r.is_learner() && r.caught_up).map(place).collect(),
             copies: self.copies.iter().filter_map(progress).collect(),
-            vacating: self.seats.vacating(),
+            vacating: self.replica_records.vacating(),
             verify: self.verifier.number(),
             verified: self.verifier.report(),
             hot: self.heat.hot(now),
             hot_revision: self.hot.revision(),
             hot_known: self.hot_known(),
-            homecoming: self.homecoming(),
+            recall: self.recall(),
             requests: self.counters.work_total(),
             rate: self.config.rate,
             pending: self.pending() as u64,
@@ -48,7 +48,7 @@ impl<E: Engine> Node<E> {
     /// durable yet.
     #[must_use]
     pub fn on_record(&self) -> ShardRecord {
-        self.seats.on_record()
+        self.replica_records.on_record()
     }
 
     /// How often there was something that the controller should hear of at once: when this has
@@ -58,11 +58,12 @@ impl<E: Engine> Node<E> {
         self.heat.alerts()
     }
 
-    /// The highest revision of an order of hot keys that is on record, here or with the trips of a
-    /// partition, whose writes need an order that is not older.
+    /// The highest revision of an order of hot keys that is on record, here or with the delegations
+    /// of a partition, whose writes need an order that is not older.
     fn hot_known(&self) -> u64 {
-        let of_trips = self.replicas.values().map(|replica| replica.trips.newest_order());
-        of_trips.max().unwrap_or(0).max(self.hot.roaming.newest())
+        let of_delegations =
+            self.replicas.values().map(|replica| replica.delegations.newest_order());
+        of_delegations.max().unwrap_or(0).max(self.hot.delegated.newest())
     }
 
     /// What is held of each keyspace, if this engine holds values.
@@ -77,11 +78,11 @@ impl<E: Engine> Node<E> {
         Stored::join(self.replicas.values().filter(|_| E::OWNS).map(of))
     }
 
-    /// Keys that are away without the order's wish; what is not durable yet counts as well.
-    fn homecoming(&self) -> u64 {
+    /// Keys that are delegated without the order's wish; what is not durable yet counts as well.
+    fn recall(&self) -> u64 {
         let count = |replica: &Replica| {
             let strays = replica.strays(&self.hot);
-            if self.dirty && !replica.trips.is_empty() { strays.max(1) } else { strays }
+            if self.dirty && !replica.delegations.is_empty() { strays.max(1) } else { strays }
         };
         self.replicas.values().map(count).sum()
     }

@@ -10,7 +10,7 @@ use crate::node::{Node, context};
 use crate::replica::{Context, Pending, Replica, Write};
 use crate::reply::{reply_header, send};
 use crate::write::State;
-use cluster::{PartitionId, Plant, Resources};
+use cluster::{Mutant, PartitionId, Resources};
 use machine::Instant;
 use std::time::Duration;
 use wire::big::time_of;
@@ -203,8 +203,8 @@ impl<E: Engine> Node<E> {
 
     /// All that was changed is durable.
     pub(crate) fn synced(&mut self) {
-        (self.unsynced_seats, self.counters.syncs) = (false, self.counters.syncs + 1);
-        self.seats.synced();
+        (self.unsynced_replicas, self.counters.syncs) = (false, self.counters.syncs + 1);
+        self.replica_records.synced();
     }
 
     /// What comes while nothing can be written and is no read: clients are told why, so that none
@@ -239,7 +239,7 @@ impl<E: Engine> Node<E> {
     }
 
     /// What the store below has room for. If it is `frozen` nothing can be written at all: until
-    /// that is over the node answers reads, and turns everything else away.
+    /// that is over the node answers reads, and turns everything else delegated.
     pub fn set_store_room(&mut self, room: Room, frozen: bool) {
         self.stock.store = room;
         self.stock.frozen = frozen;
@@ -273,7 +273,7 @@ impl<E: Engine> Node<E> {
         let room = self.room();
         self.hot.copies.limit(room == Room::Plenty);
         let held: u64 = self.replicas.values().map(Replica::held_bytes).sum();
-        self.stock.held = held + self.hot.copies.bytes() + self.hot.roaming.bytes();
+        self.stock.held = held + self.hot.copies.bytes() + self.hot.delegated.bytes();
         self.stock.uploads = self.replicas.values_mut().map(Replica::upload_bytes).sum();
     }
 }
@@ -286,7 +286,7 @@ impl<E> Context<'_, E> {
 
     /// Whether a member that has no room refuses what comes down the chain, which it must not.
     pub(crate) fn refuses_writes(&self) -> bool {
-        self.plant == Some(Plant::MembersRefuse) && self.room >= Room::Full
+        self.mutant == Some(Mutant::MembersRefuse) && self.room >= Room::Full
     }
 }
 

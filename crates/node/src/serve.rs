@@ -4,21 +4,21 @@ use crate::engine::Engine;
 use crate::heat::Use;
 use crate::replica::{Context, Replica};
 use crate::reply::{refuse, reply_header, send};
-use cluster::{Keyspace, KeyspaceKind, Match, Plant};
+use cluster::{Keyspace, KeyspaceKind, Match, Mutant};
 use wire::{Body, Change, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
 
 impl Replica {
     /// Whether this replica may serve a request at all: the epoch, and its role.
     fn admit(
         &self,
-        plant: Option<Plant>,
+        mutant: Option<Mutant>,
         op: Op,
         packet: &Packet<'_>,
         header: &Header,
     ) -> Result<(), Code> {
-        let anybody = op.is_write() && plant == Some(Plant::RetryElsewhere);
+        let anybody = op.is_write() && mutant == Some(Mutant::RetryElsewhere);
         let role = anybody || if op.is_for_head() { self.is_head() } else { self.is_tail() };
-        if header.epoch != self.epoch().0 && plant != Some(Plant::IgnoreEpoch) {
+        if header.epoch != self.epoch().0 && mutant != Some(Mutant::IgnoreEpoch) {
             return Err(Code::StaleEpoch);
         }
         if !self.partition.open {
@@ -30,7 +30,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether the stamped chain is what the switch stamps in this epoch.
+    /// Whether the stamped chain is what the switch grants in this epoch.
     fn stamped_rightly(&self, op: Op, packet: &Packet<'_>) -> bool {
         if op.is_for_head() {
             packet.chain().eq(self.partition.chain.iter().map(|id| id.0))
@@ -53,12 +53,12 @@ pub(crate) fn serve<E: Engine>(
     if op == Op::Goodbye {
         return part(replica, ctx, packet, header);
     }
-    if let Err(code) = replica.admit(ctx.plant, op, packet, header) {
+    if let Err(code) = replica.admit(ctx.mutant, op, packet, header) {
         let epoch = replica.epoch().0;
         refuse(ctx, &Header { epoch, ..*header }, op, code);
         return Ok(());
     }
-    let right = replica.stamped_rightly(op, packet) || ctx.plant == Some(Plant::IgnoreEpoch);
+    let right = replica.stamped_rightly(op, packet) || ctx.mutant == Some(Mutant::IgnoreEpoch);
     if !right {
         return Err(DropReason::BadChain);
     }
@@ -87,7 +87,7 @@ fn part<E: Engine>(
     if !ours || !partition.holds(Match(header.match_value)) {
         return Err(DropReason::NoPartition);
     }
-    replica.admit(ctx.plant, op, packet, header).map_err(|_| DropReason::StaleEpoch)?;
+    replica.admit(ctx.mutant, op, packet, header).map_err(|_| DropReason::StaleEpoch)?;
     if !replica.stamped_rightly(op, packet) {
         return Err(DropReason::BadChain);
     }
@@ -110,8 +110,8 @@ fn serve_known<E: Engine>(
     if let Some(key) = key_of(body) {
         let of = match op {
             Op::Get => Use::Read,
-            _ if wire::may_roam(packet.header(), packet.payload()) => Use::Write,
-            _ => Use::BoundWrite,
+            _ if wire::may_be_delegated(packet.header(), packet.payload()) => Use::Write,
+            _ => Use::HomeOnlyWrite,
         };
         if op == Op::Get && header.hop_flags & hop_flag::HOT != 0 {
             ctx.heat.see_hot(keyspace.id, header.keyhash, key, of);
@@ -123,7 +123,8 @@ fn serve_known<E: Engine>(
         for step in steps.iter().skip(1) {
             let keyhash = keyspace.keyhash(step.key);
             let writes = step.change != Change::None;
-            let of = if writes && replica.is_hot(step.key) { Use::Step } else { Use::BoundWrite };
+            let of =
+                if writes && replica.is_hot(step.key) { Use::Step } else { Use::HomeOnlyWrite };
             ctx.heat.see(keyspace.id, keyhash, step.key, of);
         }
         return replica.handle_batch(ctx, header, steps);
@@ -134,8 +135,8 @@ fn serve_known<E: Engine>(
             replica.handle_range(ctx, header, keyspace, limit, (start, end));
         }
         _ => {
-            let roams = wire::may_roam(packet.header(), packet.payload());
-            return replica.handle_write(ctx, op, header, body, roams);
+            let delegates = wire::may_be_delegated(packet.header(), packet.payload());
+            return replica.handle_write(ctx, op, header, body, delegates);
         }
     }
     Ok(())

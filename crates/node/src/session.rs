@@ -6,7 +6,7 @@
 //! mark, so a node that restarts knows the mark again.
 
 use crate::ended::Ended;
-use cluster::{CLOCK_RATE_MAX_PERCENT, Plant};
+use cluster::{CLOCK_RATE_MAX_PERCENT, Mutant};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -100,8 +100,8 @@ impl Sessions {
         self.forgotten
     }
 
-    /// Takes in that outcomes up to this version were forgotten, here in an earlier life or by the
-    /// member that the sessions come from.
+    /// Takes in that outcomes up to this version were forgotten, here in an earlier incarnation or
+    /// by the member that the sessions come from.
     pub(crate) fn lacks_up_to(&mut self, forgotten: u64) {
         if forgotten > 0 {
             self.forgotten = self.forgotten.max(forgotten);
@@ -175,7 +175,7 @@ impl Sessions {
                 session.outcomes.insert(at, (seq, outcome));
             }
         }
-        // The newest outcome stays even below the mark: its note is what remembers the mark.
+        // The newest outcome generations even below the mark: its note is what remembers the mark.
         let keep_from = session.floor.min(seq);
         let ends = session.outcomes.partition_point(|(seq, _)| *seq < keep_from);
         let ended = session.outcomes.drain(..ends).map(|(seq, _)| seq).collect();
@@ -198,12 +198,12 @@ impl Sessions {
         &mut self,
         now: Instant,
         client: u64,
-        plant: Option<Plant>,
+        mutant: Option<Mutant>,
     ) -> Option<(u64, Vec<(u64, u64)>)> {
         let newest = self.clients.get(&client)?.newest;
         let mut gone = Vec::new();
         self.remove(client, &mut gone);
-        if plant != Some(Plant::GoodbyeForgetsFloor) {
+        if mutant != Some(Mutant::GoodbyeForgetsFloor) {
             self.ended.note(now, client, newest);
         }
         Some((newest, gone))
@@ -215,14 +215,14 @@ impl Sessions {
         &mut self,
         stable: u64,
         busy: impl Fn(u64) -> bool,
-        plant: Option<Plant>,
+        mutant: Option<Mutant>,
     ) -> Option<u64> {
         let (_, client, newest) = self.ended.first()?;
         if newest > stable || busy(client) {
             return None;
         }
         self.ended.remove_first();
-        if plant != Some(Plant::ForgetUnmarked) {
+        if mutant != Some(Mutant::ForgetUnrecorded) {
             self.forgotten = self.forgotten.max(newest).max(1);
         }
         Some(client)
@@ -273,7 +273,7 @@ impl Sessions {
         now: Instant,
         stable: u64,
         busy: impl Fn(u64) -> bool,
-        plant: Option<Plant>,
+        mutant: Option<Mutant>,
     ) -> Vec<(u64, u64)> {
         let mut gone = Vec::new();
         let left = self.clients.len() - self.clients.len().div_ceil(8);
@@ -282,7 +282,7 @@ impl Sessions {
                 break;
             }
             let Some((heard_at, client)) = self.by_heard.first().copied() else { break };
-            if now.since(heard_at) < KEPT + HEARD_STEP && plant != Some(Plant::ForgetYoung) {
+            if now.since(heard_at) < KEPT + HEARD_STEP && mutant != Some(Mutant::ForgetYoung) {
                 break;
             }
             let newest = self.clients.get(&client).map_or(0, |session| session.newest);
@@ -291,7 +291,7 @@ impl Sessions {
                 continue;
             }
             self.remove(client, &mut gone);
-            if plant != Some(Plant::ForgetUnmarked) {
+            if mutant != Some(Mutant::ForgetUnrecorded) {
                 // Also if it has no outcomes: its low-water mark goes.
                 self.forgotten = self.forgotten.max(newest).max(1);
             }
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_round_trip_and_others_are_refused() {
+    fn notes_round_delegation_and_others_are_refused() {
         let note = DONE.to_note(4);
         assert_eq!(Outcome::from_note(&note), Some((DONE, 4)));
         assert_eq!(Outcome::from_note(&note[1..]), None);

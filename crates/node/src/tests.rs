@@ -3,6 +3,7 @@
 mod batch;
 mod bounds;
 mod clock;
+mod delegations;
 mod directory;
 mod hot;
 mod numbers;
@@ -10,7 +11,6 @@ mod reconfigure;
 mod room;
 mod scans;
 mod sessions;
-mod trips;
 mod updates;
 mod vacating;
 mod verify;
@@ -18,8 +18,8 @@ mod verify;
 use crate::engine::memory::MemoryEngine;
 use crate::{Node, NodeConfig};
 use cluster::{
-    Assignment, ClusterId, Epoch, HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Lease, Life, Map,
-    Match, NodeId, NodeSpec, Partition, PartitionId, Settled, StoreId,
+    Assignment, ClusterId, Epoch, HotPolicy, Incarnation, Keyspace, KeyspaceId, KeyspaceKind,
+    Lease, Map, Match, NodeId, NodeSpec, Partition, PartitionId, Settled, StoreId,
 };
 use machine::Instant;
 use std::collections::VecDeque;
@@ -102,7 +102,8 @@ impl Chain {
         map.check().unwrap();
         let now = Instant::from_unix_ms(1_000_000);
         let (shard, shards, rate) = (0, 1, RATE);
-        let config = |id: u16| NodeConfig { shard, shards, life: Life(id.into()), rate };
+        let config =
+            |id: u16| NodeConfig { shard, shards, incarnation: Incarnation(id.into()), rate };
         let mut chain = Self {
             now,
             nodes: (0..count)
@@ -133,7 +134,7 @@ impl Chain {
         node.install(now, &assignment);
         node.renew(&Lease {
             cluster: cluster::ClusterId(1),
-            life: Life(id.into()),
+            incarnation: Incarnation(id.into()),
             revision,
             from: now,
             duration_ms: 1 << 40,
@@ -141,7 +142,7 @@ impl Chain {
         self.drain(index);
     }
 
-    /// A header as the switch stamps it.
+    /// A header as the switch grants it.
     fn stamped(&self, op: Op, key: &[u8], seq: u64) -> Header {
         let keyspace = &self.map.keyspaces[0];
         let partition = &self.map.partitions[0];

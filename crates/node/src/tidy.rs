@@ -1,4 +1,5 @@
-//! Work that nobody waits for: parts of big values that go, and what an earlier life has left.
+//! Work that nobody waits for: parts of big values that go, and what an earlier incarnation has
+//! left.
 
 use crate::engine::Engine;
 use crate::node::{Node, context};
@@ -41,5 +42,5 @@ const TIDY_EVERY: Duration = Duration::from_millis(100);
 const TIDY_SOON: Duration = Duration::from_millis(10);
 
 /// Parts dropped, or records gone through, at once: 100,000 a second. That is 130 MB of parts, more
-/// than clients send to a shard, and ten million records of an earlier life in 100 seconds.
+/// than clients send to a shard, and ten million records of an earlier incarnation in 100 seconds.
 const TIDY_RECORDS: usize = 1_024;

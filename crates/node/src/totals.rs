@@ -1,12 +1,12 @@
 //! How many keys of a partition have a value, and how many bytes they are: kept as they change, so
 //! that a count of all of it looks at none. And the digest of them, made anew.
 //!
-//! What an earlier life has left in the store is gone through once, a bounded number of records at
-//! a time, in the order of a scan. What changes meanwhile behind the place that was come to changes
-//! the number; what lies ahead is counted when its turn comes. Until it is through, the number is
-//! not known. That way goes past parts of big values, too, of which this member has no list yet.
-//! When it is through, the digest is that of what was gone through: a store may have changed by
-//! itself.
+//! What an earlier incarnation has left in the store is gone through once, a bounded number of
+//! records at a time, in the order of a scan. What changes meanwhile behind the place that was come
+//! to changes the number; what lies ahead is counted when its turn comes. Until it is through, the
+//! number is not known. That way goes past parts of big values, too, of which this member has no
+//! list yet. When it is through, the digest is that of what was gone through: a store may have
+//! changed by itself.
 
 use crate::big::manifest_in;
 use crate::digest::Digest;
@@ -26,7 +26,8 @@ pub(crate) struct Totals {
     bytes: u64,
     /// Of what was gone through, until all is.
     digest: Digest,
-    /// The place up to which, inclusive, what an earlier life has left is counted; `None`: all is.
+    /// The place up to which, inclusive, what an earlier incarnation has left is counted; `None`:
+    /// all is.
     counted_to: Option<(Match, Vec<u8>)>,
 }
 
@@ -101,12 +102,12 @@ impl Totals {
 }
 
 impl Replica {
-    /// What an earlier life has left here is gone through.
+    /// What an earlier incarnation has left here is gone through.
     pub(crate) fn begin_survey(&mut self) {
         self.totals.begin(self.partition.first);
     }
 
-    /// Goes through so many records of an earlier life, if there are any.
+    /// Goes through so many records of an earlier incarnation, if there are any.
     pub(crate) fn survey<E: Engine>(&mut self, ctx: &mut Context<'_, E>, left: &mut usize) {
         let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
         while *left > 0

@@ -1,12 +1,12 @@
 //! The head: takes writes, decides what they do, and starts them down the chain.
 
+use crate::delegations::{Arrival, span_left};
 use crate::engine::{Engine, Record};
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
-use crate::reply::{answer_write, refuse, refuse_away};
+use crate::reply::{answer_write, refuse, refuse_delegated};
 use crate::serve::key_of;
 use crate::session::{Outcome, Standing};
-use crate::trips::{Arrival, span_left};
-use cluster::Plant;
+use cluster::Mutant;
 use machine::UnixMs;
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
@@ -38,29 +38,29 @@ struct Decision<'a> {
 
 impl Replica {
     /// Takes a client's write at the head. The caller has checked epoch, chain and key, and says
-    /// whether it `roams`: is one that goes anywhere while its key is on a trip.
+    /// whether it `delegates`: is one that goes anywhere while its key is delegated.
     pub(crate) fn handle_write<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         op: Op,
         request: &Header,
         body: &Body<'_>,
-        roams: bool,
+        delegates: bool,
     ) -> Result<(), DropReason> {
         let Some(key) = key_of(body) else { return Err(DropReason::BadBody) };
         // Its answer would pass no switch, which must know of every version of a hot key, and of
-        // every write that may have been applied on a trip.
-        let known_to_switch = self.is_hot(key) || self.trips.get(key).is_some();
+        // every write that may have been applied under a delegation.
+        let known_to_switch = self.is_hot(key) || self.delegations.get(key).is_some();
         if request.hop_flags & hop_flag::DIRECT != 0 && known_to_switch {
             refuse(ctx, request, op, Code::NotHere);
             return Ok(());
         }
-        let extends = ctx.plant == Some(Plant::ExtendSpans)
+        let extends = ctx.mutant == Some(Mutant::ExtendSpans)
             && matches!(*body, Body::Put { expiry_ms, .. } if is_span(expiry_ms));
         if !extends && !self.is_news(ctx, request, key)? {
             return Ok(());
         }
-        if !self.may_take(ctx, op, request, key, roams)? {
+        if !self.may_take(ctx, op, request, key, delegates)? {
             return Ok(());
         }
         // One place is kept for the tombstone that an expired value may need first.
@@ -77,14 +77,14 @@ impl Replica {
         let keeps = request.flags & flag::KEEP_EXPIRY != 0 && matches!(op, Op::Put | Op::Cas);
         let ordered = op != Op::Put || keeps;
         let state = ordered.then(|| self.state_for_update(ctx, request, key));
-        let decided = |()| decide(ctx.time, body, keeps, state.as_ref(), ctx.plant);
+        let decided = |()| decide(ctx.time, body, keeps, state.as_ref(), ctx.mutant);
         let decision = sealed.map_or_else(|code| Decision::none(code, 0), decided);
         let decision = self.in_room(ctx, request, key, state.as_ref(), decision);
         if key.len() + decision.value.len() > ENTRY_MAX {
             refuse(ctx, request, op, Code::TooLarge);
             return Ok(());
         }
-        if decision.code == Code::Full && ctx.plant == Some(Plant::FullUnrecorded) {
+        if decision.code == Code::Full && ctx.mutant == Some(Mutant::FullUnrecorded) {
             let outcome = Outcome { origin: op, code: Code::Full, version: 0, result: 0 };
             answer_write(ctx, request, &outcome);
             return Ok(());
@@ -112,7 +112,7 @@ impl Replica {
         state: Option<&State>,
         decision: Decision<'a>,
     ) -> Decision<'a> {
-        let reserves = ctx.plant != Some(Plant::NoReserve);
+        let reserves = ctx.mutant != Some(Mutant::NoReserve);
         if decision.effect == Effect::Delete && !reserves && self.room(ctx) >= Room::Full {
             return Decision::none(Code::Full, 0);
         }
@@ -137,15 +137,15 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) -> Result<bool, DropReason> {
-        if ctx.plant == Some(Plant::ForgetRequests) {
+        if ctx.mutant == Some(Mutant::ForgetRequests) {
             return Ok(true);
         }
         match self.sessions.standing(request.client, request.seq) {
             Standing::Known(outcome) => {
                 ctx.counters.duplicates += 1;
                 let absent = outcome.version == 0 && outcome.origin != Op::Batch;
-                let covered = !absent || !self.is_hot(key);
-                if covered || self.may_tell_absence(ctx, request, key) {
+                let published = !absent || !self.is_hot(key);
+                if published || self.may_tell_absence(ctx, request, key) {
                     answer_write(ctx, request, &outcome);
                 }
                 return Ok(false);
@@ -160,30 +160,35 @@ impl Replica {
     }
 
     /// Whether a write that neither sessions nor pending know is to be taken here and now. If not,
-    /// it is answered, as what became of it on a trip says, or dropped.
+    /// it is answered, as what became of it under a delegation says, or dropped.
     fn may_take<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
         op: Op,
         request: &Header,
         key: &[u8],
-        roams: bool,
+        delegates: bool,
     ) -> Result<bool, DropReason> {
-        let arrival = if roams { self.arrival(ctx, request, key) } else { Arrival::New };
+        let arrival = if delegates { self.arrival(ctx, request, key) } else { Arrival::New };
         match arrival {
-            Arrival::New if !self.is_away(key) || self.serves_too_soon(ctx, key) => {
+            Arrival::New if !self.is_delegated(key) || self.serves_too_soon(ctx, key) => {
                 return Ok(true);
             }
             // Home cannot take it, and the switch could not keep apart its copies.
-            Arrival::New if roams && request.hop_flags & hop_flag::CROWDED != 0 => {
-                ctx.heat.see_bound(self.partition.keyspace, key);
+            Arrival::New if delegates && request.hop_flags & hop_flag::CROWDED != 0 => {
+                ctx.heat.see_home_only(self.partition.keyspace, key);
                 refuse(ctx, request, op, Code::Overloaded);
             }
             Arrival::New => {
-                let trip = self.settled_trip(key).filter(|_| roams);
-                refuse_away(ctx, request, op, trip.map_or((0, 0), |it| (it.number, it.left)));
-                if !roams {
-                    ctx.heat.see_bound(self.partition.keyspace, key);
+                let delegation = self.settled_delegation(key).filter(|_| delegates);
+                refuse_delegated(
+                    ctx,
+                    request,
+                    op,
+                    delegation.map_or((0, 0), |it| (it.number, it.delegated_at)),
+                );
+                if !delegates {
+                    ctx.heat.see_home_only(self.partition.keyspace, key);
                 }
             }
             Arrival::Applied(version) => {
@@ -191,7 +196,7 @@ impl Replica {
                 let outcome = Outcome { origin: op, code: Code::Ok, version, result: 0 };
                 answer_write(ctx, request, &outcome);
             }
-            Arrival::Refused(Code::Away) => refuse_away(ctx, request, op, (0, 0)),
+            Arrival::Refused(Code::Delegated) => refuse_delegated(ctx, request, op, (0, 0)),
             Arrival::Refused(code) => refuse(ctx, request, op, code),
             Arrival::Forgotten => return Err(DropReason::StaleRequest),
         }
@@ -208,8 +213,8 @@ impl Replica {
         value: &[u8],
     ) {
         let version = self.last_version + 1;
-        let leaves = fixed.effect == Effect::Leave as u8;
-        self.last_version = version + if leaves { span_left(ctx.plant) } else { 0 };
+        let leaves = fixed.effect == Effect::Delegate as u8;
+        self.last_version = version + if leaves { span_left(ctx.mutant) } else { 0 };
         let leaves_tombstone = [Effect::Delete, Effect::Abandon].map(|it| it as u8);
         let fixed = if leaves_tombstone.contains(&fixed.effect) {
             let collect_at = ctx.time + TOMBSTONE_GRACE;
@@ -236,7 +241,7 @@ impl Replica {
             self.pend(ctx, &write);
             self.send_on(ctx, write.version());
             if let Some(outcome) = write.outcome().filter(|_| header.client != 0)
-                && ctx.plant == Some(Plant::AnswerAtHead)
+                && ctx.mutant == Some(Mutant::AnswerAtHead)
             {
                 answer_write(ctx, &header, &outcome);
             }
@@ -270,7 +275,7 @@ impl Replica {
             }
         });
         let pending = self.newest_pending(key);
-        match pending.filter(|_| ctx.plant != Some(Plant::CheckCommitted)) {
+        match pending.filter(|_| ctx.mutant != Some(Mutant::CheckCommitted)) {
             Some(write) if write.version() > committed.version => State {
                 version: write.version(),
                 expiry_ms: write.fixed.expiry_ms,
@@ -287,7 +292,7 @@ fn decide<'a>(
     body: &Body<'a>,
     keeps_expiry: bool,
     state: Option<&State>,
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
 ) -> Decision<'a> {
     let absent = State { version: 0, expiry_ms: 0, value: None };
     let state = state.unwrap_or(&absent);
@@ -314,7 +319,7 @@ fn decide<'a>(
                     Decision { value, ..Decision::put(&[], kept(expiry_ms) | big) }
                 }
                 (true, New::Nothing) => Decision::delete(),
-                (false, New::Nothing) if found != 0 && plant == Some(Plant::DeleteAnyway) => {
+                (false, New::Nothing) if found != 0 && mutant == Some(Mutant::DeleteAnyway) => {
                     Decision::delete()
                 }
                 (false, _) => Decision::none(Code::CasMismatch, found),
@@ -374,7 +379,7 @@ fn parse_number(value: &[u8]) -> Option<i64> {
     (number.to_string() == text).then_some(number)
 }
 
-/// How long a tombstone stays after its delete. Safety does not need it (versions at or below
+/// How long a tombstone generations after its delete. Safety does not need it (versions at or below
 /// `stable` are never taken again); it gives a copy of the partition that is being made time to see
 /// the delete rather than find nothing.
 pub(crate) const TOMBSTONE_GRACE: Duration = Duration::from_secs(60);

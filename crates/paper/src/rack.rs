@@ -23,11 +23,11 @@ use crate::{Arm, Load};
 use agenda::{Alarm, Event, Unit};
 use cluster::{Selection, StoreId};
 use control::MAIL;
-use control::{KEYSPACE, Mail, START, SWITCH_LIFE, configuration, node_life};
+use control::{KEYSPACE, Mail, START, SWITCH_INCARNATION, configuration, node_incarnation};
 use controller::Controller;
 use machine::{Full, Instant, Outbox, Rng, Served, Service};
 use meter::Meter;
-use net::{Net, Place, SERVICE, node_endpoint, place_of};
+use net::{Net, Owner, SERVICE, node_endpoint, place_of};
 use node::engine::memory::MemoryEngine;
 use node::{ALERT_REST, Node, NodeConfig};
 use std::collections::VecDeque;
@@ -175,7 +175,7 @@ impl Rack {
             spec,
             now: START,
             net: Net::new(spec.pace.hop(), rng.fork("net")),
-            switch: Pipeline::new(SWITCH_LIFE),
+            switch: Pipeline::new(SWITCH_INCARNATION),
             cache: spec.arm.caches().then(|| NetCache::new(SERVICE, rng.fork("cache"))),
             outbox: Outbox::default(),
             nodes: (0..spec.nodes).map(|index| Server::new(index, spec.rate_of(index))).collect(),
@@ -315,13 +315,13 @@ impl Rack {
     fn arrive(&mut self, parcel: u32) {
         let slot = self.net.slot(parcel);
         match place_of(slot.to) {
-            Place::Switch => self.forward(parcel),
-            Place::Client(client) => {
+            Owner::Switch => self.forward(parcel),
+            Owner::Client(client) => {
                 let taken = self.net.take(parcel);
                 self.with_user(client, |user, now, _, _| user.hear(now, taken.from, &taken.bytes));
                 self.net.put_back(parcel, taken);
             }
-            Place::Node(node) => {
+            Owner::Node(node) => {
                 let work = machine::Work::of(&slot.bytes).filter(|_| !self.filling);
                 self.with_server(node, |server, now, net, _| match work {
                     Some(work) => server.queue(now, net, work, parcel),
@@ -371,7 +371,7 @@ impl Rack {
 
 impl Server {
     fn new(index: u16, rate: u32) -> Self {
-        let config = NodeConfig { shard: 0, shards: 1, life: node_life(index), rate };
+        let config = NodeConfig { shard: 0, shards: 1, incarnation: node_incarnation(index), rate };
         let engine = MemoryEngine::new(StoreId(u64::from(index) + 1));
         Self {
             index,

@@ -466,7 +466,7 @@ async fn change(controller: ControllerHandle, change: Change) -> Response {
                 | CommandError::NodeExists(_)
                 | CommandError::SharedEndpoint(_)
                 | CommandError::NodeInUse { .. }
-                | CommandError::NodeOnTrips(_)
+                | CommandError::NodeInDelegations(_)
                 | CommandError::NothingToAccept(_)
                 | CommandError::TooFewNodes { .. }
                 | CommandError::NoPartition(_)

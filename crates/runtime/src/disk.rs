@@ -115,7 +115,7 @@ pub struct Need {
 
 impl Disk {
     /// Watches over this directory, which is made if need be. If there is hardly any room, the
-    /// reserve of an earlier life is released, so that stores can be opened.
+    /// reserve of an earlier incarnation is released, so that stores can be opened.
     ///
     /// # Errors
     ///

@@ -101,10 +101,10 @@ impl Samples {
             Sample::labelled([keyspace, keyhash], it.writes)
         });
         self.add(&metric::SWITCH_HOT_WRITES, writes);
-        let roamed = ["new", "again"].into_iter().zip(snapshot.counters.roamed());
+        let delegated = ["new", "again"].into_iter().zip(snapshot.counters.delegated());
         self.add(
-            &metric::SWITCH_HOT_ROAMED,
-            roamed.map(|(stamp, value)| Sample::labelled([stamp], value)),
+            &metric::SWITCH_HOT_DELEGATED_WRITES,
+            delegated.map(|(grant, value)| Sample::labelled([grant], value)),
         );
         self.add(&metric::SWITCH_HOT_DOUBTED, [Sample::plain(snapshot.counters.doubted())]);
         self.add(&metric::SWITCH_HOT_CROWDED, [Sample::plain(snapshot.counters.crowded())]);
@@ -152,8 +152,12 @@ impl Samples {
         self.add_single(&metric::NODE_HOT_KEYS, nodes, |shard| shard.hot_keys as u64);
         self.add_single(&metric::NODE_HOT_COPIES, nodes, |shard| shard.hot_copies as u64);
         self.add_single(&metric::NODE_HOT_READS, nodes, |shard| shard.counters.hot_reads);
-        self.add_single(&metric::NODE_HOT_ROAMING, nodes, |shard| shard.hot_roaming as u64);
-        self.add_single(&metric::NODE_HOT_ROAMED, nodes, |shard| shard.counters.hot_roamed);
+        self.add_single(&metric::NODE_HOT_DELEGATED_KEYS, nodes, |shard| {
+            shard.hot_delegated_keys as u64
+        });
+        self.add_single(&metric::NODE_HOT_DELEGATED_WRITES, nodes, |shard| {
+            shard.counters.hot_delegated_writes
+        });
         self.add_single(&metric::NODE_HOT_COPIES_SENT, nodes, |shard| {
             shard.counters.hot_copies_sent
         });
@@ -254,7 +258,7 @@ impl Samples {
         self.add(&metric::CONTROLLER_MEMBERS_READY, rows);
         self.add(&metric::CONTROLLER_ORDERS, [Sample::plain(status.orders)]);
         self.add(&metric::CONTROLLER_ACTIVE_SWITCH, [Sample::plain(status.active_switch.into())]);
-        let hot = status.hot.iter().filter(|key| key.stay.is_some()).count() as u64;
+        let hot = status.hot.iter().filter(|key| key.generation.is_some()).count() as u64;
         let pinned = status.hot.iter().filter(|key| key.pinned).count() as u64;
         let rows = [Sample::labelled(["hot"], hot), Sample::labelled(["pinned"], pinned)];
         self.add(&metric::CONTROLLER_HOT_KEYS, rows);

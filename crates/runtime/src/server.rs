@@ -16,7 +16,7 @@ use crate::store::{
     BackendUrl, FileMapStore, FjallEngine, MemcachedBackend, OPEN_FILES_MAX, RedisBackend,
     ShardIdentity, StoreError, SyncPolicy,
 };
-use cluster::{ClusterId, Life, Member, NodeId, StoreId};
+use cluster::{ClusterId, Incarnation, Member, NodeId, StoreId};
 use node::engine::memory::MemoryEngine;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV6};
@@ -125,7 +125,7 @@ impl Server {
     pub fn start_switch_by_hints(config: &Config, index: u16) -> Result<Self, StartError> {
         Self::run_switch(config, index, |section| {
             let SwitchSection { service, threads, .. } = *section;
-            let driver = SwitchDriver::start_by_hints(service, threads, draw_life()?);
+            let driver = SwitchDriver::start_by_hints(service, threads, draw_incarnation()?);
             driver.map_err(|why| no_switch(service, why))
         })
     }
@@ -337,13 +337,14 @@ pub(crate) fn open_switch(
     threads: usize,
     ports: &[String],
 ) -> Result<SwitchDriver, StartError> {
-    let life = draw_life()?;
+    let incarnation = draw_incarnation()?;
     let fast_path = match service {
         _ if ports.is_empty() => None,
-        SocketAddr::V4(service) => Some(FastPath::start(service, life, ports)?),
+        SocketAddr::V4(service) => Some(FastPath::start(service, incarnation, ports)?),
         SocketAddr::V6(service) => return Err(StartError::FastPathOverIpv6(service)),
     };
-    SwitchDriver::start(service, threads, life, fast_path).map_err(|why| no_switch(service, why))
+    SwitchDriver::start(service, threads, incarnation, fast_path)
+        .map_err(|why| no_switch(service, why))
 }
 
 fn no_switch(at: SocketAddr, why: io::Error) -> StartError {
@@ -406,7 +407,7 @@ fn start_node<E: ShardEngine>(
     limits: NodeLimits,
 ) -> Result<NodeDriver, StartError> {
     let engines = engines.collect::<Result<Vec<E>, StartError>>()?;
-    NodeDriver::start(id, draw_life()?, sockets, engines, limits)
+    NodeDriver::start(id, draw_incarnation()?, sockets, engines, limits)
         .map_err(|why| StartError::Thread { role: format!("node {id}"), why })
 }
 
@@ -440,9 +441,9 @@ fn plan(config: &Config) -> Result<ControllerPlan, StartError> {
     })
 }
 
-/// A life of a member that begins now.
-fn draw_life() -> Result<Life, StartError> {
-    entropy::draw().map(Life).map_err(StartError::Entropy)
+/// An incarnation of a member that begins now.
+fn draw_incarnation() -> Result<Incarnation, StartError> {
+    entropy::draw().map(Incarnation).map_err(StartError::Entropy)
 }
 
 pub(crate) fn open_admin(role: &str, at: SocketAddr, roles: Roles) -> Result<Admin, StartError> {

@@ -9,7 +9,7 @@
 //! ```
 
 mod plan;
-mod recall;
+mod records;
 
 use crate::admin::Admin;
 use crate::config::EngineKind;
@@ -33,7 +33,7 @@ use crate::store::{BackendUrl, SyncPolicy};
 use cluster::{ClusterId, HotPolicy, KeyspaceKind, Member, NodeId, Selection};
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, MemberState};
 use plan::Plan;
-pub use recall::recall;
+pub use records::records_of;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;

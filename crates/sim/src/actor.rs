@@ -15,9 +15,9 @@ use crate::clock::nanos;
 use crate::options::Options;
 use crate::role::{client_endpoint, service};
 use client::{
-    Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request, Ticket, UnknownReason,
+    Client, ClientConfig, Coordination, Outcome, Reply, Request, Routes, Ticket, UnknownReason,
 };
-use cluster::{Keyspace, Map, Plant};
+use cluster::{Keyspace, Map, Mutant};
 use lock::Lock;
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, VecDeque};
@@ -36,11 +36,11 @@ pub(crate) struct Actor {
     pub(crate) machine: Client,
     pub(crate) endpoint: Endpoint,
     config: ClientConfig,
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
     index: usize,
     rng: Rng,
     /// How often it has gone away and come back as another.
-    lives: u64,
+    incarnations: u64,
     /// Nodes remember fewer clients than there are.
     forgotten_soon: bool,
     in_flight: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Actor {
     batch_percent: u64,
     big_percent: u64,
     crowd_percent: u64,
-    /// Uploads begun, over all lives.
+    /// Uploads begun, over all incarnations.
     uploads: u64,
     reads_percent: u64,
     focus_percent: u64,
@@ -155,18 +155,18 @@ impl Actor {
         config.in_flight_max = client::IN_FLIGHT_MAX;
         config.client_id = client_id(index.into(), 0);
         let mut machine = Client::new(config.clone(), rng.fork("machine"));
-        if let Some(plant) = options.plant {
-            machine.plant(plant);
+        if let Some(mutant) = options.mutant {
+            machine.mutant(mutant);
         }
         let first = Duration::from_nanos(rng.below(nanos(options.load.think) + 1));
         Self {
             machine,
             endpoint: client_endpoint(index),
             config,
-            plant: options.plant,
+            mutant: options.mutant,
             index: index.into(),
             rng,
-            lives: 0,
+            incarnations: 0,
             in_flight: options.load.in_flight,
             think: options.load.think,
             registers: options.load.registers,
@@ -199,7 +199,7 @@ impl Actor {
 
     /// From now on it gives its multigets hints by this map, and so do those that take its place.
     pub(crate) fn assist_by(&mut self, map: &Map) {
-        let directory = Directory::new(map, self.endpoint);
+        let directory = Routes::new(map, self.endpoint);
         self.config.coordination = Coordination::Assisted(Arc::new(directory));
         self.machine.coordinate(self.config.coordination.clone());
     }
@@ -359,13 +359,13 @@ impl Actor {
             let outcome = Outcome::Unknown(UnknownReason::Closed);
             self.conclude(now, asked, outcome, history);
         }
-        self.lives += 1;
+        self.incarnations += 1;
         self.leave = Leave::Stays;
         self.lock.forget();
-        self.config.client_id = client_id(self.index, self.lives);
+        self.config.client_id = client_id(self.index, self.incarnations);
         self.machine = Client::new(self.config.clone(), self.rng.fork("machine"));
-        if let Some(plant) = self.plant {
-            self.machine.plant(plant);
+        if let Some(mutant) = self.mutant {
+            self.machine.mutant(mutant);
         }
     }
 
@@ -427,8 +427,8 @@ struct Ask<'a> {
     keyspaces: &'a Keyspaces,
 }
 
-fn client_id(index: usize, lives: u64) -> u64 {
-    (index as u64 + 1) * 1_000 + lives
+fn client_id(index: usize, incarnations: u64) -> u64 {
+    (index as u64 + 1) * 1_000 + incarnations
 }
 
 /// Reads at once when all keys are read: many, and no flood.

@@ -121,8 +121,9 @@ impl Net {
                 let first = link.changes_at == Instant::default();
                 link.bursting = !link.bursting && !first;
                 let mean = if link.bursting { burst_length } else { burst_every };
-                let stay = Duration::from_nanos(1 + self.rng.below(2 * nanos(mean)));
-                link.changes_at = if first { now + stay } else { link.changes_at + stay };
+                let generation = Duration::from_nanos(1 + self.rng.below(2 * nanos(mean)));
+                link.changes_at =
+                    if first { now + generation } else { link.changes_at + generation };
             }
         }
         (link.cuts == 0).then_some(place)

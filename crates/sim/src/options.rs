@@ -1,7 +1,7 @@
 //! What a world is like: everything follows from these, and they are printed.
 
 use crate::profile::Profile;
-use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy, Plant};
+use cluster::{CLOCK_RATE_MAX_PERCENT, HotPolicy, Mutant};
 use std::fmt;
 use std::time::Duration;
 
@@ -36,9 +36,9 @@ pub struct Options {
     pub poll: Duration,
     /// Clients that each partition remembers.
     pub sessions_max: usize,
-    /// Clients whose writes of keys on trips a switch remembers, if they are fewer than usual.
-    pub stamped_clients_max: Option<usize>,
-    /// What each shard may send to joiners in a second.
+    /// Clients whose writes of delegated keys a switch remembers, if they are fewer than usual.
+    pub granted_clients_max: Option<usize>,
+    /// What each shard may send to learners in a second.
     pub copy_bytes_per_s: u64,
     /// How long a node may let answers wait for a sync.
     pub sync_delay_max: Duration,
@@ -61,7 +61,7 @@ pub struct Options {
     /// at one of them.
     pub rot: u16,
     /// The rule of the protocol that is broken on purpose.
-    pub plant: Option<Plant>,
+    pub mutant: Option<Mutant>,
 }
 
 /// What the clients do.
@@ -84,7 +84,7 @@ pub struct Load {
     /// Requests that only read, beyond those of the usual mix.
     pub reads_percent: u64,
     /// Requests that are nothing but a GET or a PUT of a register in the hash keyspace, before all
-    /// others: what a hot key can stay on a trip with.
+    /// others: what a hot key can stay under a delegation with.
     pub plain_percent: u64,
     /// Requests for many keys, of those that are left: reads and writes of up to 40 at once.
     pub many_percent: u64,
@@ -236,11 +236,11 @@ impl fmt::Display for Options {
             if self.clock_steps { ", set by hours" } else { "" },
         )?;
         writeln!(f, "  {}\n  {}\n  {}", self.load, self.links, self.faults)?;
-        if let Some(clients) = self.stamped_clients_max {
-            writeln!(f, "  switches remember {clients} clients that write keys on trips")?;
+        if let Some(clients) = self.granted_clients_max {
+            writeln!(f, "  switches remember {clients} clients that write delegated keys")?;
         }
-        match self.plant {
-            Some(plant) => writeln!(f, "  planted: {plant:?}"),
+        match self.mutant {
+            Some(mutant) => writeln!(f, "  mutant: {mutant:?}"),
             None => Ok(()),
         }
     }

@@ -33,8 +33,8 @@ pub struct Stats {
     pub unchecked: usize,
     /// Crashes of any role.
     pub crashes: u64,
-    /// Those of nodes, of switches and of controllers while a key was on a trip.
-    pub crashes_on_trips: [u64; 3],
+    /// Those of nodes, of switches and of controllers while a key was delegated.
+    pub crashes_under_delegations: [u64; 3],
     /// Disks lost in these.
     pub disks_lost: u64,
     /// Nodes that came back with an older copy of their disk, or without its end.
@@ -55,12 +55,12 @@ pub struct Stats {
     pub interventions: u64,
     /// Reads that copies of hot keys answered.
     pub spread: u64,
-    /// Writes of hot keys that were answered on trips.
-    pub roamed: u64,
-    /// Trips that controllers began.
-    pub trips_begun: u64,
+    /// Writes of hot keys that were answered under delegations.
+    pub delegated: u64,
+    /// Delegations that controllers began.
+    pub delegations_begun: u64,
     /// Those that controllers ended.
-    pub trips_ended: u64,
+    pub delegations_ended: u64,
     /// Changes of chains: epochs given out beyond the first of each partition.
     pub epochs: u64,
     /// From the end of all faults to full replication, the longest of all runs.
@@ -80,8 +80,9 @@ impl Stats {
             operations: self.operations + other.operations,
             unchecked: self.unchecked + other.unchecked,
             crashes: self.crashes + other.crashes,
-            crashes_on_trips: std::array::from_fn(|role| {
-                let of = |it: &Self| it.crashes_on_trips.get(role).copied().unwrap_or_default();
+            crashes_under_delegations: std::array::from_fn(|role| {
+                let of =
+                    |it: &Self| it.crashes_under_delegations.get(role).copied().unwrap_or_default();
                 of(self) + of(other)
             }),
             disks_lost: self.disks_lost + other.disks_lost,
@@ -94,9 +95,9 @@ impl Stats {
             refused: self.refused + other.refused,
             interventions: self.interventions + other.interventions,
             spread: self.spread + other.spread,
-            roamed: self.roamed + other.roamed,
-            trips_begun: self.trips_begun + other.trips_begun,
-            trips_ended: self.trips_ended + other.trips_ended,
+            delegated: self.delegated + other.delegated,
+            delegations_begun: self.delegations_begun + other.delegations_begun,
+            delegations_ended: self.delegations_ended + other.delegations_ended,
             epochs: self.epochs + other.epochs,
             healed_within: self.healed_within.max(other.healed_within),
             elapsed: self.elapsed + other.elapsed,

@@ -180,7 +180,7 @@ impl Draw {
             lease: Duration::from_millis(500),
             poll: Duration::from_millis(100),
             sessions_max: SESSIONS_USUAL,
-            stamped_clients_max: None,
+            granted_clients_max: None,
             copy_bytes_per_s: self.pick(&[1 << 24, 1 << 24, 20_000]),
             sync_delay_max: self.us(&[0, 0, 200, 5_000]),
             clock_skew_max: self.ms(&[0, 10, 20]),
@@ -216,7 +216,7 @@ impl Draw {
             },
             faults: Faults { length_max: self.ms(&[300, 1_500, 3_000]), ..Faults::default() },
             rot: 0,
-            plant: None,
+            mutant: None,
         }
     }
 
@@ -344,7 +344,7 @@ impl Draw {
         };
         options.hot = self.hot_policy();
         if self.0.chance(1, 4) {
-            self.trips(options);
+            self.delegations(options);
         }
     }
 

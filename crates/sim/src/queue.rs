@@ -21,7 +21,7 @@ pub(crate) enum Event {
     /// A node shard makes durable what it handled and lets its answers go.
     Flush { shard: usize },
     /// A slow process has done with what it was at and takes what comes next.
-    Serve { role: Role, life: u64 },
+    Serve { role: Role, incarnation: u64 },
     /// Something breaks, or an operator acts.
     Fault(Fault),
     /// Something that broke is whole again.

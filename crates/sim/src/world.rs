@@ -6,6 +6,7 @@
 
 mod budget;
 mod control;
+mod delegations;
 mod faults;
 mod finish;
 mod hints;
@@ -18,7 +19,6 @@ mod rot;
 mod start;
 mod strangers;
 mod traffic;
-mod trips;
 mod turning;
 
 pub(crate) use control::{Alert, Answer, Mandate};
@@ -34,7 +34,7 @@ use crate::options::Options;
 use crate::outcome::{Outcome, Stats};
 use crate::queue::{Event, Queue};
 use crate::role::{Cast, Role};
-use cluster::{Life, Member, NodeId, SwitchTables};
+use cluster::{Incarnation, Member, NodeId, SwitchTables};
 use control::Courier;
 use controller::{Controller, Saved};
 use faults::Harm;
@@ -99,9 +99,9 @@ pub(crate) struct World {
     old_maps: VecDeque<Saved>,
     /// What it held before it was lost or an older copy was put back, which somebody will notice.
     newest_map: Option<Saved>,
-    /// Nodes whose disks were harmed, the lives that they were known by, and how; until their
-    /// chains have gone on with or without them.
-    aged: BTreeMap<NodeId, (Vec<Life>, Harm)>,
+    /// Nodes whose disks were harmed, the incarnations that they were known by, and how; until
+    /// their chains have gone on with or without them.
+    aged: BTreeMap<NodeId, (Vec<Incarnation>, Harm)>,
     leader: u16,
     /// Both keyspaces, once they exist.
     keyspaces: Option<Keyspaces>,
@@ -109,8 +109,8 @@ pub(crate) struct World {
     healed: bool,
     /// Nodes that have little room.
     lacks: BTreeMap<u16, room::Lack>,
-    /// Trips of hot keys that last.
-    trips: trips::Trips,
+    /// Delegations of hot keys that last.
+    delegations: delegations::Delegations,
     stores: u64,
     /// Records that have gone wrong by themselves.
     outbox: Outbox,
@@ -133,7 +133,7 @@ struct Switch {
 
 impl Default for Switch {
     fn default() -> Self {
-        let directory = Arc::new(Directory::new(Life::default()));
+        let directory = Arc::new(Directory::new(Incarnation::default()));
         Self { pipeline: None, directory, installed: None }
     }
 }
@@ -221,7 +221,7 @@ impl World {
             Event::Answer(answer) => self.answer_arrives(answer),
             Event::Alert(alert) => self.alert_arrives(alert),
             Event::Flush { shard } => self.flush_is_due(shard),
-            Event::Serve { role, life } => self.serve_next(role, life),
+            Event::Serve { role, incarnation } => self.serve_next(role, incarnation),
             Event::Fault(fault) => self.fault(fault),
             Event::Relief(relief) => self.relieve(relief),
         }

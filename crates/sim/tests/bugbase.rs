@@ -30,7 +30,7 @@ fn hold(profile: Profile, pin: impl Fn(&mut Options)) {
 const MS: Duration = Duration::from_millis(1);
 
 /// A restarted node took an assignment that had been on its way for a second, found itself without
-/// a seat, forgot what it held, and served on, empty, under the next.
+/// a replica_record, forgot what it held, and served on, empty, under the next.
 #[test]
 fn old_orders_reach_nodes_that_have_just_come_back() {
     hold(Profile::Crashes, |options| {
@@ -41,7 +41,8 @@ fn old_orders_reach_nodes_that_have_just_come_back() {
     });
 }
 
-/// A tail that lost its lease, or its seat, in the middle of giving a copy never came to rest.
+/// A tail that lost its lease, or its replica_record, in the middle of giving a copy never came to
+/// rest.
 #[test]
 fn copies_end_with_the_lease_or_the_seat_of_who_gives_them() {
     hold(Profile::Amnesia, |options| {
@@ -101,9 +102,9 @@ fn parts_that_are_about_to_go_are_not_counted() {
 }
 
 /// Nodes, switch and controller began anew together, and no key was hot then: nobody told the
-/// switch of any order, below which homes of keys that had been on trips take no writes.
+/// switch of any order, below which homes of keys that had been under delegations take no writes.
 #[test]
-fn homes_that_remember_trips_are_not_left_without_an_order() {
+fn homes_that_remember_delegations_are_not_left_without_an_order() {
     hold(Profile::Hot, |options| {
         (options.nodes, options.replicas, options.partitions) = (2, 1, 3);
         (options.switches, options.controllers) = (1, 1);

@@ -67,7 +67,7 @@ fn a_seed_is_the_whole_story() {
 #[test]
 fn profiles_do_what_they_are_for() {
     for profile in Profile::ALL {
-        // Not every tenth world has a switch that crashes while a key is on a trip.
+        // Not every tenth world has a switch that crashes while a key is delegated.
         let count = if profile == Profile::Hot { 300 } else { 20 };
         let worlds: Vec<Options> = (1..=count).map(|seed| Options::draw(profile, seed)).collect();
         let mut total = Stats::default();
@@ -78,8 +78,10 @@ fn profiles_do_what_they_are_for() {
         assert!(all.is_continue());
         let Stats { crashes, disks_lost, disturbances, interventions, epochs, .. } = total;
         let Stats { disks_aged, maps_aged, maps_rebuilt, .. } = total;
-        let Stats { spread, trips_begun, trips_ended, crashes_on_trips, .. } = total;
-        let trips = trips_begun.min(trips_ended);
+        let Stats {
+            spread, delegations_begun, delegations_ended, crashes_under_delegations, ..
+        } = total;
+        let delegations = delegations_begun.min(delegations_ended);
         assert!(total.done > 2_000, "{profile}: {total:?}");
         let needs = match profile {
             Profile::Calm => crashes == 0 && disturbances == 0,
@@ -90,10 +92,12 @@ fn profiles_do_what_they_are_for() {
             Profile::Membership => interventions > 50 && epochs > 100,
             Profile::Switches => crashes > 100,
             Profile::Hot => {
-                let meanwhile = crashes_on_trips.iter().all(|crashes| *crashes > 5);
-                spread > 30_000 && crashes > 300 && trips > 1_500 && meanwhile
+                let meanwhile = crashes_under_delegations.iter().all(|crashes| *crashes > 5);
+                spread > 30_000 && crashes > 300 && delegations > 1_500 && meanwhile
             }
-            Profile::Everything => crashes > 50 && disturbances > 50 && epochs > 50 && trips > 10,
+            Profile::Everything => {
+                crashes > 50 && disturbances > 50 && epochs > 50 && delegations > 10
+            }
             Profile::Sessions => crashes > 50,
             Profile::Restores => {
                 disks_aged > 20 && maps_aged > 3 && maps_rebuilt > 2 && epochs > 100

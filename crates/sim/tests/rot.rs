@@ -1,8 +1,8 @@
 //! Stores that go wrong by themselves: what is wrong is found and mended, and a comparison that
 //! breaks its rules is seen to.
 
-use cluster::Plant;
-use sim::{Options, Profile, planted, run};
+use cluster::Mutant;
+use sim::{Options, Profile, run, with_mutant};
 
 #[test]
 fn what_rots_is_found_and_mended() {
@@ -25,11 +25,11 @@ fn replicas_of_other_worlds_are_not_found_to_differ() {
 
 #[test]
 fn a_comparison_that_breaks_its_rules_is_seen_to() {
-    for plant in [Plant::VerifyIgnoresDeletes, Plant::VerifyMendsMinority] {
+    for mutant in [Mutant::VerifyIgnoresDeletes, Mutant::VerifyMendsMinority] {
         let caught = (1..=60).any(|seed| {
-            let violations = run(&planted(plant, Profile::Rot, seed)).violations;
+            let violations = run(&with_mutant(mutant, Profile::Rot, seed)).violations;
             !violations.is_empty()
         });
-        assert!(caught, "{plant:?}");
+        assert!(caught, "{mutant:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! a fresh random match value in both, as a receive buffer would bring it.
 
 use cluster::{
-    Epoch, HotEntry, HotOrder, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition,
+    Epoch, HotEntry, HotOrder, Incarnation, KeyspaceId, Lease, Match, NodeId, NodeSpec, Partition,
     PartitionId, Selection, SwitchControl as _, SwitchTables,
 };
 use machine::{Outbox, Rng};
@@ -30,7 +30,7 @@ const VALUE_LEN: usize = 100;
 /// Hot keys, and readers of each.
 const HOT_KEYS: u64 = 1_024;
 const READERS: u16 = 8;
-const LIFE: Life = Life(1);
+const INCARNATION: Incarnation = Incarnation(1);
 /// Partitions that each RANGE meets.
 const RANGE_SPAN: usize = 8;
 
@@ -117,7 +117,7 @@ fn main() {
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn directory(json: bool) {
     let orders = [1, 2].map(|revision| hot_order(revision, wire::HOT_KEYS_MAX as u64));
-    let mut pipeline = Pipeline::new(LIFE);
+    let mut pipeline = Pipeline::new(INCARNATION);
     pipeline.install(&tables(128)).expect("sound tables");
     let before = resident_bytes();
     let mut bytes = 0.0;
@@ -155,12 +155,12 @@ fn resident_bytes() -> u64 {
 
 /// The pipeline and the loop that only copies, alternating.
 fn measure(partitions: usize, load: &Load) -> (Figure, Figure) {
-    let mut pipeline = Pipeline::new(LIFE);
+    let mut pipeline = Pipeline::new(INCARNATION);
     pipeline.renew(
         NOW,
         &Lease {
             cluster: cluster::ClusterId(0),
-            life: LIFE,
+            incarnation: INCARNATION,
             revision: 0,
             from: NOW,
             duration_ms: u64::MAX,
@@ -211,17 +211,17 @@ fn hot_order(revision: u64, count: u64) -> HotOrder {
         key: KEY.to_vec(),
         keyhash: machine::mix(1 + keyhash),
         match_value: Match(0),
-        stay: 1,
+        generation: 1,
         first: u16::try_from(keyhash % u64::from(NODES)).expect("below the number of nodes"),
         readers: READERS,
-        trip: None,
+        delegation: None,
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
         revision,
-        switch: LIFE,
+        switch: INCARNATION,
         selection: Selection::Predicted,
-        places: (0..NODES).map(|id| Some((NodeId(id), LIFE))).collect(),
+        places: (0..NODES).map(|id| Some((NodeId(id), INCARNATION))).collect(),
         keys: (0..count).map(key).collect(),
     }
 }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use wire::{DropReason, Op};
 
 /// Counters since the pipeline was made. Those of a partition live as long as the partition is in
-/// the tables, those of a hot key for a stay.
+/// the tables, those of a hot key for a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     packets: ByCode,
@@ -18,22 +18,22 @@ pub struct Counters {
     partitions: Vec<PartitionLoad>,
     /// By keyspace and keyhash, as in the directory.
     hot: Vec<HotLoad>,
-    /// PUTs sent on trips with a stamp that was new, and with one that was not.
-    roamed: [u64; 2],
+    /// PUTs sent under delegations with a grant that was new, and with one that was not.
+    delegated: [u64; 2],
     /// Keys of MGETs that were hot and went home, and to a copy.
     hot_keys: [u64; 2],
     /// Replies of versions that were never given out.
     doubted: u64,
     crowded: u64,
     /// Whether they are of a switch that can let writes go anywhere.
-    roams: bool,
+    delegates: bool,
 }
 
-/// Reads and writes of one hot key in its present stay.
+/// Reads and writes of one hot key in its present generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotLoad {
-    /// Which stay.
-    pub stay: u64,
+    /// Which generation.
+    pub generation: u64,
     /// Which key, and how often it was asked for.
     pub count: HotCount,
 }
@@ -63,11 +63,11 @@ impl Default for Counters {
             dropped: [0; 256],
             partitions: Vec::new(),
             hot: Vec::new(),
-            roamed: [0; 2],
+            delegated: [0; 2],
             hot_keys: [0; 2],
             doubted: 0,
             crowded: 0,
-            roams: false,
+            delegates: false,
         }
     }
 }
@@ -88,12 +88,13 @@ impl Counters {
         Self { packets, unparsed, emitted, dropped, partitions, hot, ..Self::default() }
     }
 
-    /// The same of a switch that can let writes of hot keys go anywhere: PUTs that it has sent on
-    /// trips with a stamp that was new, and with one that the request had been given before,
-    /// replies of versions that were never given out there, and PUTs that a stamp had no room for.
+    /// The same of a switch that can let writes of hot keys go anywhere: PUTs that it has sent
+    /// under delegations with a grant that was new, and with one that the request had been given
+    /// before, replies of versions that were never given out there, and PUTs that a grant had no
+    /// room for.
     #[must_use]
-    pub fn with_roamed(self, roamed: [u64; 2], doubted: u64, crowded: u64) -> Self {
-        Self { roamed, doubted, crowded, roams: true, ..self }
+    pub fn with_delegated(self, delegated: [u64; 2], doubted: u64, crowded: u64) -> Self {
+        Self { delegated, doubted, crowded, delegates: true, ..self }
     }
 
     /// The same of a switch that has sent so many hot keys of MGETs home, and to copies.
@@ -103,24 +104,24 @@ impl Counters {
     }
 
     /// These are of a switch that can let writes of hot keys go anywhere.
-    pub(crate) fn say_it_roams(&mut self) {
-        self.roams = true;
+    pub(crate) fn say_it_is_delegated(&mut self) {
+        self.delegates = true;
     }
 
-    /// PUTs sent on trips with a stamp that was new, and with one that the request had been given
-    /// before.
+    /// PUTs sent under delegations with a grant that was new, and with one that the request had
+    /// been given before.
     #[must_use]
-    pub fn roamed(&self) -> [u64; 2] {
-        self.roamed
+    pub fn delegated(&self) -> [u64; 2] {
+        self.delegated
     }
 
-    /// Replies about keys on trips of versions that were never given out there.
+    /// Replies about delegated keys of versions that were never given out there.
     #[must_use]
     pub fn doubted(&self) -> u64 {
         self.doubted
     }
 
-    /// PUTs of keys on trips that a stamp had no room for.
+    /// PUTs of delegated keys that a grant had no room for.
     #[must_use]
     pub fn crowded(&self) -> u64 {
         self.crowded
@@ -138,13 +139,13 @@ impl Counters {
         *if spread { copy } else { home } += 1;
     }
 
-    /// Counts a PUT that is sent on a trip, and whether its stamp is new.
-    pub(crate) fn count_roamed(&mut self, is_new: bool) {
-        let [new, again] = &mut self.roamed;
+    /// Counts a PUT that is sent under a delegation, and whether its grant is new.
+    pub(crate) fn count_delegated(&mut self, is_new: bool) {
+        let [new, again] = &mut self.delegated;
         *if is_new { new } else { again } += 1;
     }
 
-    /// Counts a PUT that there is no room to remember a stamp for.
+    /// Counts a PUT that there is no room to remember a grant for.
     pub(crate) fn count_crowded(&mut self) {
         self.crowded += 1;
     }
@@ -189,7 +190,7 @@ impl Counters {
     }
 
     /// Adds what another pipeline of the same switch counted. A partition that only one of them
-    /// has in its tables is kept; so is a hot key, in the newest stay that one of them knows.
+    /// has in its tables is kept; so is a hot key, in the newest generation that one of them knows.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in
             [(&mut self.packets, &other.packets), (&mut self.dropped, &other.dropped)]
@@ -200,9 +201,9 @@ impl Counters {
         self.emitted += other.emitted;
         self.doubted += other.doubted;
         self.crowded += other.crowded;
-        self.roams |= other.roams;
+        self.delegates |= other.delegates;
         for (mine, theirs) in
-            [(&mut self.roamed, other.roamed), (&mut self.hot_keys, other.hot_keys)]
+            [(&mut self.delegated, other.delegated), (&mut self.hot_keys, other.hot_keys)]
         {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
@@ -247,7 +248,7 @@ impl Counters {
             partitions: partitions.collect(),
             hot_revision,
             hot: self.hot.iter().map(|load| load.count).collect(),
-            roams: self.roams,
+            delegates: self.delegates,
         }
     }
 
@@ -307,13 +308,13 @@ impl Counters {
     /// Makes room for the keys of a new order, keeping the counts of those that stay.
     pub(crate) fn follow_hot(&mut self, table: &HotTable) {
         let before = std::mem::take(&mut self.hot);
-        let kept = |keyspace, keyhash, stay| {
+        let kept = |keyspace, keyhash, generation| {
             let place = before.binary_search_by_key(&(keyspace, keyhash), HotLoad::name).ok()?;
-            before.get(place).filter(|load| load.stay == stay).copied()
+            before.get(place).filter(|load| load.generation == generation).copied()
         };
-        let row = |(keyspace, keyhash, stay): (KeyspaceId, u64, u64)| {
+        let row = |(keyspace, keyhash, generation): (KeyspaceId, u64, u64)| {
             let count = HotCount { keyspace, keyhash, reads: 0, spread: 0, writes: 0 };
-            kept(keyspace, keyhash, stay).unwrap_or(HotLoad { stay, count })
+            kept(keyspace, keyhash, generation).unwrap_or(HotLoad { generation, count })
         };
         self.hot = table.names().map(row).collect();
     }
@@ -342,7 +343,7 @@ impl HotLoad {
 
     /// Adds what another pipeline counted of the same key.
     fn merge(&mut self, other: &Self) {
-        match self.stay.cmp(&other.stay) {
+        match self.generation.cmp(&other.generation) {
             Ordering::Less => *self = *other,
             Ordering::Equal => {
                 self.count.reads += other.count.reads;

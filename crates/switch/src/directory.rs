@@ -6,22 +6,23 @@
 //!
 //! **Why threads may change over one after the other.** A thread that still works by the old table
 //! received its packet before the new one was there. If that packet is a reply, its version was
-//! committed before the tail can have seen a read stamped with a stay of the new table: the proof
-//! of that stay, which answers such a read, says no less, so the new entry needs no word of it. If
-//! it is a read, it was asked before anything can have been shown that the old entry did not count.
-//! A key that stays keeps its entry, so both raise and read the same floor.
+//! committed before the tail can have seen a read stamped with a generation of the new table: the
+//! proof of that generation, which answers such a read, says no less, so the new entry needs no
+//! word of it. If it is a read, it was asked before anything can have been shown that the old entry
+//! did not count. A key that stays keeps its entry, so both raise and read the same floor.
 //!
-//! That is so for reads and for what replies show. A write on a trip is sent only by a thread that,
-//! having found or given its stamp, sees that its table is still the present one: the number of
-//! tables changes before the switch's moment does, so a write that went home under the moment of a
-//! later order had no stamp to be found then, and will not be sent on a trip any more.
+//! That is so for reads and for what replies show. A delegated write is sent only by a thread that,
+//! having found or given its grant, sees that its table is still the present one: the number of
+//! tables changes before the switch's clock does, so a write that went home under the
+//! clock of a later order had no grant to be found then, and will not be sent under a
+//! delegation any more.
 
+use crate::clock::{ClockReading, SharedClock};
+use crate::gate::OrderGate;
+use crate::grants::Grants;
 use crate::hot::HotTable;
-use crate::judge::Judge;
-use crate::moments::{Moment, Moments};
 use crate::reports::Reports;
-use crate::stamps::Stamps;
-use cluster::{ClusterId, HotOrder, InstallError, KeyspaceId, Lease, Life, Plant};
+use cluster::{ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Mutant};
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,37 +33,37 @@ pub struct Directory {
     /// Changes with the table.
     number: AtomicU64,
     present: Mutex<Present>,
-    moments: Moments,
-    stamps: Stamps,
+    clock: SharedClock,
+    grants: Grants,
     reports: Arc<Reports>,
 }
 
 #[derive(Debug)]
 struct Present {
     table: Arc<HotTable>,
-    judge: Judge,
+    gate: OrderGate,
 }
 
 impl Directory {
-    /// Without any key, for a switch in this life.
+    /// Without any key, for a switch in this incarnation.
     #[must_use]
-    pub fn new(life: Life) -> Self {
-        Self::with(life, Stamps::default())
+    pub fn new(incarnation: Incarnation) -> Self {
+        Self::with(incarnation, Grants::default())
     }
 
-    /// The same that remembers what so many clients were given for their writes of keys on trips.
+    /// The same that remembers what so many clients were given for their writes of delegated keys.
     #[must_use]
-    pub fn remembering(life: Life, clients_max: usize) -> Self {
-        Self::with(life, Stamps::remembering(clients_max))
+    pub fn remembering(incarnation: Incarnation, clients_max: usize) -> Self {
+        Self::with(incarnation, Grants::remembering(clients_max))
     }
 
-    fn with(life: Life, stamps: Stamps) -> Self {
-        let present = Present { table: Arc::default(), judge: Judge::new(life) };
-        let (moments, reports) = Default::default();
-        Self { number: AtomicU64::new(0), present: Mutex::new(present), moments, stamps, reports }
+    fn with(incarnation: Incarnation, grants: Grants) -> Self {
+        let present = Present { table: Arc::default(), gate: OrderGate::new(incarnation) };
+        let (clock, reports) = Default::default();
+        Self { number: AtomicU64::new(0), present: Mutex::new(present), clock, grants, reports }
     }
 
-    /// Takes an order, if [`Judge::takes`] says so.
+    /// Takes an order, if [`OrderGate::takes`] says so.
     ///
     /// # Errors
     ///
@@ -71,12 +72,16 @@ impl Directory {
         self.take(order, None)
     }
 
-    /// The same by a switch in which a bug may be planted.
-    pub(crate) fn take(&self, order: &HotOrder, plant: Option<Plant>) -> Result<(), InstallError> {
+    /// The same by a switch in which a bug may be mutant.
+    pub(crate) fn take(
+        &self,
+        order: &HotOrder,
+        mutant: Option<Mutant>,
+    ) -> Result<(), InstallError> {
         loop {
             let before = {
                 let present = self.lock();
-                if !present.takes(order, plant) {
+                if !present.takes(order, mutant) {
                     return Ok(());
                 }
                 present.table.clone()
@@ -84,53 +89,53 @@ impl Directory {
             // That takes its time; nobody waits for the lock meanwhile.
             let table = HotTable::compile(order, &before)?;
             let mut present = self.lock();
-            if !present.takes(order, plant) {
+            if !present.takes(order, mutant) {
                 return Ok(());
             }
             if Arc::ptr_eq(&present.table, &before) {
-                present.judge.took(order.revision);
+                present.gate.took(order.revision);
                 if before.revision() == 0 {
-                    self.moments.begin(order.revision);
+                    self.clock.begin(order.revision);
                 }
                 self.publish(&mut present, table);
-                self.moments.order(order.revision);
+                self.clock.order(order.revision);
                 return Ok(());
             }
         }
     }
 
-    /// Whether the switch may take orders of this cluster, by [`Judge::claim`].
+    /// Whether the switch may take orders of this cluster, by [`OrderGate::claim`].
     pub fn claim(&self, cluster: ClusterId) -> bool {
-        self.lock().judge.claim(cluster)
+        self.lock().gate.claim(cluster)
     }
 
     /// The cluster that the switch follows, if it was given tables.
     #[must_use]
     pub fn cluster(&self) -> Option<ClusterId> {
-        self.lock().judge.cluster()
+        self.lock().gate.cluster()
     }
 
     /// Revision of the order that is installed; 0 for none, also after it was forgotten.
     #[must_use]
     pub fn revision(&self) -> u64 {
-        self.lock().judge.installed()
+        self.lock().gate.installed()
     }
 
-    /// The switch's moment.
+    /// The switch's clock.
     #[inline]
-    pub(crate) fn moment(&self) -> Moment {
-        self.moments.now()
+    pub(crate) fn clock(&self) -> ClockReading {
+        self.clock.now()
     }
 
-    /// What trips raise when they begin.
-    pub(crate) fn moments(&self) -> &Moments {
-        &self.moments
+    /// What delegations raise when they begin.
+    pub(crate) fn shared_clock(&self) -> &SharedClock {
+        &self.clock
     }
 
-    /// What requests were given on trips.
+    /// What requests were given under delegations.
     #[inline]
-    pub(crate) fn stamps(&self) -> &Stamps {
-        &self.stamps
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// What the nodes say of themselves.
@@ -147,7 +152,7 @@ impl Directory {
     /// that stands by forgets its directory, unless it `keeps` it against the rules.
     pub(crate) fn follow(&self, revision: u64, active: bool, keeps: bool) {
         let mut present = self.lock();
-        if present.judge.follow(revision, active) && !keeps {
+        if present.gate.follow(revision, active) && !keeps {
             self.forget(&mut present);
         }
     }
@@ -156,16 +161,16 @@ impl Directory {
     /// none at that time the directory is forgotten first, unless it `keeps` it against the rules.
     pub(crate) fn renew(&self, now: Instant, installed: u64, lease: &Lease, keeps: bool) {
         let mut present = self.lock();
-        if present.judge.lapsed(now) && !keeps {
+        if present.gate.lapsed(now) && !keeps {
             self.forget(&mut present);
         }
-        present.judge.renew(installed, lease);
+        present.gate.renew(installed, lease);
         drop(present);
-        self.stamps.sweep(now);
+        self.grants.sweep(now);
     }
 
     fn forget(&self, present: &mut Present) {
-        present.judge.forgot();
+        present.gate.forgot();
         if present.table.revision() != 0 {
             self.publish(present, HotTable::default());
         }
@@ -173,7 +178,7 @@ impl Directory {
 
     fn publish(&self, present: &mut Present, table: HotTable) {
         present.table = Arc::new(table);
-        // Before the moment of the order, in the one order that all threads see.
+        // Before the clock of the order, in the one order that all threads see.
         self.number.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -184,23 +189,23 @@ impl Directory {
 }
 
 impl Present {
-    fn takes(&self, order: &HotOrder, plant: Option<Plant>) -> bool {
+    fn takes(&self, order: &HotOrder, mutant: Option<Mutant>) -> bool {
         let named = |place| order.keys.iter().find(|it| (it.keyspace, it.keyhash) == place);
-        let stay_of = |keyspace: KeyspaceId, keyhash| match plant {
-            Some(Plant::RepeatStays) => named((keyspace, keyhash)).map(|it| it.stay),
-            _ => self.table.find(keyspace, keyhash).map(|row| row.entry.stay()),
+        let generation_of = |keyspace: KeyspaceId, keyhash| match mutant {
+            Some(Mutant::RepeatGenerations) => named((keyspace, keyhash)).map(|it| it.generation),
+            _ => self.table.find(keyspace, keyhash).map(|row| row.entry.generation()),
         };
-        self.judge.takes(order, stay_of) && !self.revives_a_trip(order)
+        self.gate.takes(order, generation_of) && !self.revives_a_delegation(order)
     }
 
-    /// Whether a key is to go on a trip that may have been here before: its versions would be given
+    /// Whether a key is to be delegated that may have been here before: its versions would be given
     /// once more.
-    fn revives_a_trip(&self, order: &HotOrder) -> bool {
-        let newest = self.judge.newest();
+    fn revives_a_delegation(&self, order: &HotOrder) -> bool {
+        let newest = self.gate.newest();
         order.keys.iter().any(|key| {
-            let number = key.trip.map_or(u64::MAX, |trip| trip.number);
+            let number = key.delegation.map_or(u64::MAX, |delegation| delegation.number);
             let row = || self.table.find(key.keyspace, key.keyhash);
-            number <= newest && row().is_none_or(|row| row.trip(number).is_none())
+            number <= newest && row().is_none_or(|row| row.delegation(number).is_none())
         })
     }
 }
@@ -233,7 +238,7 @@ impl View {
     }
 
     /// Whether the table that was taken over last is still the present one. To be asked after a
-    /// stamp was found or given, and before the packet is sent with it.
+    /// grant was found or given, and before the packet is sent with it.
     pub(crate) fn is_present(&self) -> bool {
         self.directory.number.load(Ordering::SeqCst) == self.number
     }

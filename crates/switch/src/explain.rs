@@ -46,27 +46,27 @@ pub fn explain(tables: &Tables, keyspace: KeyspaceId, match_value: Match) -> Opt
 /// What the directory knows of a hot key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotExplanation {
-    /// Number of its stay.
-    pub stay: u64,
+    /// Number of its generation.
+    pub generation: u64,
     /// No answer may be older than this version.
     pub floor: u64,
     /// Whether that is certain, so that reads may go to copies.
     pub proven: bool,
     /// Nodes that may hold copies, and whether they said to hold the version of the floor.
     pub readers: Vec<(NodeId, bool)>,
-    /// The trip that its writes are to go on.
-    pub trip: Option<TripExplanation>,
+    /// The delegation that its writes are to go on.
+    pub delegation: Option<DelegationExplanation>,
 }
 
-/// What the switch knows of a hot key's trip.
+/// What the switch knows of a hot key's delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TripExplanation {
+pub struct DelegationExplanation {
     /// Its number.
     pub number: u64,
     /// Nodes in the chain of each write.
     pub replicas: u8,
-    /// The version that the next new write is stamped with; `None` if the trip has not begun here,
-    /// or has no version left, so that writes go home.
+    /// The version that the next new write is stamped with; `None` if the delegation has not begun
+    /// here, or has no version left, so that writes go home.
     pub next: Option<u64>,
 }
 
@@ -79,10 +79,10 @@ impl HotExplanation {
     }
 
     /// What a read is stamped with that goes home: the version that the answer may not be older
-    /// than, if the key is on a trip; `None`: only its tail may answer.
+    /// than, if the key is delegated; `None`: only its tail may answer.
     #[must_use]
     pub fn floor_at_home(&self) -> Option<u64> {
-        (self.proven && self.trip.is_some()).then_some(self.floor)
+        (self.proven && self.delegation.is_some()).then_some(self.floor)
     }
 }
 
@@ -98,6 +98,6 @@ pub fn explain_hot(
     let (floor, proven) = row.entry.floor();
     let reader = |reader| Some((table.reader(row, reader)?, row.holds(reader, floor)));
     let readers = (0..row.readers()).filter_map(reader).collect();
-    let trip = row.trip.as_ref().map(|trip| trip.explain());
-    Some(HotExplanation { stay: row.entry.stay(), floor, proven, readers, trip })
+    let delegation = row.delegation.as_ref().map(|delegation| delegation.explain());
+    Some(HotExplanation { generation: row.entry.generation(), floor, proven, readers, delegation })
 }

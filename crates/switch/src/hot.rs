@@ -1,4 +1,4 @@
-//! The table of hot keys that a packet is matched against: entries, their floors and marks.
+//! The table of hot keys that a packet is matched against: entries, their floors and holders.
 //!
 //! A table never changes; a new order makes a new one. What packets change lies in the entries,
 //! which a key that stays takes along: whoever still looks at the table before raises the same
@@ -6,13 +6,13 @@
 //!
 //! There may be 65,536 keys, so they are kept small: rows in one slab, in the order of their
 //! counters, an index of row numbers by a few bits of the hash, and in each entry what most keys
-//! need. Marks of many readers and the state of a trip lie apart, and are there only for keys that
-//! have them; those of more readers than a [window](cluster::window) has, which few keys have, lie
+//! need. Marks of many readers and the state of a delegation lie apart, and are there only for keys
+//! that have them; those of more readers than a [bank](cluster::bank) has, which few keys have, lie
 //! apart once more.
 
-use crate::trip::Trip;
+use crate::delegation::Delegation;
 use cluster::{
-    HotEntry, HotOrder, InstallError, KeyspaceId, Life, Match, NodeId, Selection,
+    HotEntry, HotOrder, Incarnation, InstallError, KeyspaceId, Match, NodeId, Selection,
     is_plausible_version,
 };
 use hashbrown::HashTable;
@@ -20,17 +20,17 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What is known of one hot key, shared by all tables and threads in which it has this stay.
+/// What is known of one hot key, shared by all tables and threads in which it has this generation.
 #[derive(Debug)]
 pub(crate) struct Entry {
     keyhash: u64,
-    stay: u64,
+    generation: u64,
     floor: AtomicU64,
     /// Marks of the readers after the first few: there once an order has given it so many.
     more: OnceLock<Box<More>>,
     keyspace: KeyspaceId,
     proven: AtomicBool,
-    /// By place among the readers; [`NO_MARK`] or that of a version.
+    /// By place among the readers; [`NO_HOLDER`] or that of a version.
     few: [AtomicU8; FEW_READERS],
 }
 
@@ -40,28 +40,28 @@ const FEW_READERS: usize = 13;
 /// Marks of the readers after those.
 #[derive(Debug)]
 struct More {
-    marks: [AtomicU8; wire::HOT_WINDOW_MAX - FEW_READERS],
+    holders: [AtomicU8; wire::HOT_BANK_MAX - FEW_READERS],
     /// There once an order has given it more readers than that, likewise.
     wide: OnceLock<Box<Wide>>,
 }
 
-/// Of a key with more readers than a window has.
+/// Of a key with more readers than a bank has.
 #[derive(Debug)]
 struct Wide {
     /// Marks of those after as many.
-    marks: [AtomicU8; wire::NODES_MAX - wire::HOT_WINDOW_MAX],
-    /// A reader that holds the floor, if the key is on a trip. A hint, like the marks.
+    holders: [AtomicU8; wire::NODES_MAX - wire::HOT_BANK_MAX],
+    /// A reader that holds the floor, if the key is delegated. A hint, like the holders.
     near: AtomicU16,
 }
 
-const NO_MARK: u8 = 0;
+const NO_HOLDER: u8 = 0;
 
 const _: () = assert!(wire::HOT_KEYS_MAX <= 1 << u16::BITS, "a row knows its place");
 
-/// The mark of a version. That two of them have the same is rare, and then a reader says that it
+/// The holder of a version. That two of them have the same is rare, and then a reader says that it
 /// does not hold what it is asked for.
 #[must_use]
-pub fn mark_of(version: u64) -> u8 {
+pub fn tag_of(version: u64) -> u8 {
     1 + u8::try_from(version % 255).expect("below 255")
 }
 
@@ -69,22 +69,22 @@ impl Entry {
     fn new(key: &HotEntry) -> Self {
         Self {
             keyhash: key.keyhash,
-            stay: key.stay,
+            generation: key.generation,
             floor: AtomicU64::new(0),
             more: OnceLock::new(),
             keyspace: key.keyspace,
             proven: AtomicBool::new(false),
-            few: no_marks(),
+            few: no_holders(),
         }
     }
 
-    /// Has a mark for each of so many readers, at least.
+    /// Has a holder for each of so many readers, at least.
     fn make_room(&self, readers: u16) {
         if usize::from(readers) > FEW_READERS {
-            let none = || Box::new(More { marks: no_marks(), wide: OnceLock::new() });
+            let none = || Box::new(More { holders: no_holders(), wide: OnceLock::new() });
             let more = self.more.get_or_init(none);
-            if usize::from(readers) > wire::HOT_WINDOW_MAX {
-                let none = || Box::new(Wide { marks: no_marks(), near: AtomicU16::new(0) });
+            if usize::from(readers) > wire::HOT_BANK_MAX {
+                let none = || Box::new(Wide { holders: no_holders(), near: AtomicU16::new(0) });
                 more.wide.get_or_init(none);
             }
         }
@@ -94,12 +94,12 @@ impl Entry {
         self.more.get()?.wide.get().map(|wide| &**wide)
     }
 
-    fn mark(&self, reader: usize) -> Option<&AtomicU8> {
+    fn holder(&self, reader: usize) -> Option<&AtomicU8> {
         let Some(after) = reader.checked_sub(FEW_READERS) else { return self.few.get(reader) };
         let more = self.more.get()?;
-        match reader.checked_sub(wire::HOT_WINDOW_MAX) {
-            None => more.marks.get(after),
-            Some(after) => self.wide()?.marks.get(after),
+        match reader.checked_sub(wire::HOT_BANK_MAX) {
+            None => more.holders.get(after),
+            Some(after) => self.wide()?.holders.get(after),
         }
     }
 
@@ -107,15 +107,15 @@ impl Entry {
         self.keyhash == keyhash && self.keyspace == keyspace
     }
 
-    /// Number of its stay.
-    pub(crate) fn stay(&self) -> u64 {
-        self.stay
+    /// Number of its generation.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Lifts the floor to this version. Must come before the reply that shows it is sent on.
     pub(crate) fn raise(&self, version: u64) {
-        // Most replies show nothing new, and then the line stays shared by all processors. Whoever
-        // hears of this version from here on cannot read less than what is read here.
+        // Most replies show nothing new, and then the line generations shared by all processors.
+        // Whoever hears of this version from here on cannot read less than what is read here.
         if self.floor.load(Ordering::Acquire) < version {
             self.floor.fetch_max(version, Ordering::AcqRel);
         }
@@ -141,17 +141,17 @@ impl Entry {
         }
     }
 
-    fn set_mark(&self, reader: usize, mark: u8) {
-        if let Some(place) = self.mark(reader)
-            && place.load(Ordering::Relaxed) != mark
+    fn set_holder(&self, reader: usize, holder: u8) {
+        if let Some(place) = self.holder(reader)
+            && place.load(Ordering::Relaxed) != holder
         {
-            place.store(mark, Ordering::Relaxed);
+            place.store(holder, Ordering::Relaxed);
         }
     }
 }
 
-fn no_marks<const N: usize>() -> [AtomicU8; N] {
-    std::array::from_fn(|_| AtomicU8::new(NO_MARK))
+fn no_holders<const N: usize>() -> [AtomicU8; N] {
+    std::array::from_fn(|_| AtomicU8::new(NO_HOLDER))
 }
 
 /// One hot key in one table.
@@ -164,8 +164,8 @@ pub(crate) struct Row {
     /// The lower half of the key's match value.
     low: u64,
     pub(crate) entry: Arc<Entry>,
-    /// The trip that its writes are to go on, shared like the entry.
-    pub(crate) trip: Option<Arc<Trip>>,
+    /// The delegation that its writes are to go on, shared like the entry.
+    pub(crate) delegation: Option<Arc<Delegation>>,
     /// Nodes that are chosen for each write on it: the chain, and readers.
     pub(crate) chosen: u8,
 }
@@ -177,46 +177,50 @@ impl Row {
         self.low == low_of(at)
     }
 
-    /// The number of the trip that the key is to go on.
+    /// The number of the delegation that the key is to go on.
     fn number(&self) -> Option<u64> {
-        Some(self.trip.as_ref()?.number)
+        Some(self.delegation.as_ref()?.number)
     }
 
-    /// The trip of this number, if that is the one that the key is to go on.
-    pub(crate) fn trip(&self, number: u64) -> Option<&Trip> {
-        self.trip.as_deref().filter(|trip| trip.number == number)
+    /// The delegation of this number, if that is the one that the key is to go on.
+    pub(crate) fn delegation(&self, number: u64) -> Option<&Delegation> {
+        self.delegation.as_deref().filter(|delegation| delegation.number == number)
     }
 
-    /// Whether a version is above all that there can be: on a trip this switch alone gives them
-    /// out.
+    /// Whether a version is above all that there can be: under a delegation this switch alone gives
+    /// them out.
     pub(crate) fn is_beyond(&self, version: u64) -> bool {
         if !is_plausible_version(version) {
             return true;
         }
-        let impossible = |trip: &Arc<Trip>| !trip.may_have(version);
-        version > self.entry.floor().0 && self.trip.as_ref().is_some_and(impossible)
+        let impossible = |delegation: &Arc<Delegation>| !delegation.may_have(version);
+        version > self.entry.floor().0 && self.delegation.as_ref().is_some_and(impossible)
     }
 
-    /// The floor for a read that its home is to answer: a key on a trip may be away from there, and
-    /// then what home has is as good as any copy. `None` if that is not so, or nothing is proven.
+    /// The floor for a read that its home is to answer: a delegated key may be delegated from
+    /// there, and then what home has is as good as any copy. `None` if that is not so, or nothing
+    /// is proven.
     pub(crate) fn floor_at_home(&self) -> Option<u64> {
-        self.trip.as_ref()?;
+        self.delegation.as_ref()?;
         let (floor, proven) = self.entry.floor();
         proven.then_some(floor)
     }
 
-    /// The trip of an order's entry: that of before if it is the same.
-    fn follow_trip(key: &HotEntry, before: Option<&Self>) -> Option<Arc<Trip>> {
-        let trip = key.trip?;
-        let same = |it: &&Arc<Trip>| it.number == trip.number;
-        let kept = before.and_then(|row| row.trip.as_ref().filter(same));
-        Some(kept.map_or_else(|| Arc::new(Trip::new(trip)), Arc::clone))
+    /// The delegation of an order's entry: that of before if it is the same.
+    fn follow_delegation(key: &HotEntry, before: Option<&Self>) -> Option<Arc<Delegation>> {
+        let delegation = key.delegation?;
+        let same = |it: &&Arc<Delegation>| it.number == delegation.number;
+        let kept = before.and_then(|row| row.delegation.as_ref().filter(same));
+        Some(kept.map_or_else(|| Arc::new(Delegation::new(delegation)), Arc::clone))
     }
 
-    /// How many nodes are chosen for a write: chains stay as long as they were when the trip began.
-    fn chosen(key: &HotEntry, trip: Option<&Trip>) -> u8 {
-        let order = key.trip.zip(trip);
-        order.map_or(0, |(order, it)| cluster::Trip { replicas: it.replicas, ..order }.chosen())
+    /// How many nodes are chosen for a write: chains generation as long as they were when the
+    /// delegation began.
+    fn chosen(key: &HotEntry, delegation: Option<&Delegation>) -> u8 {
+        let order = key.delegation.zip(delegation);
+        order.map_or(0, |(order, it)| {
+            cluster::Delegation { replicas: it.replicas, ..order }.chosen()
+        })
     }
 
     /// How many nodes are to hold copies.
@@ -224,22 +228,22 @@ impl Row {
         self.readers.into()
     }
 
-    /// The window of its readers that this one is in.
-    pub(crate) fn window(&self, reader: usize) -> Range<usize> {
-        cluster::window(self.readers(), reader)
+    /// The bank of its readers that this one is in.
+    pub(crate) fn bank(&self, reader: usize) -> Range<usize> {
+        cluster::bank(self.readers(), reader)
     }
 
-    /// The window in which all are that hold the floor, if it is on a trip.
-    pub(crate) fn window_of_floor(&self) -> Range<usize> {
+    /// The bank in which all are that hold the floor, if it is delegated.
+    pub(crate) fn bank_of_floor(&self) -> Range<usize> {
         let near = self.entry.wide().map_or(0, |wide| wide.near.load(Ordering::Relaxed));
         // An order may have given it fewer readers since.
-        self.window(usize::from(near).min(self.readers().saturating_sub(1)))
+        self.bank(usize::from(near).min(self.readers().saturating_sub(1)))
     }
 
     /// Whether this reader, by its place among the readers, last said to hold that version.
     pub(crate) fn holds(&self, reader: usize, version: u64) -> bool {
-        let mark = self.entry.mark(reader).map(|mark| mark.load(Ordering::Relaxed));
-        mark == Some(mark_of(version))
+        let holder = self.entry.holder(reader).map(|holder| holder.load(Ordering::Relaxed));
+        holder == Some(tag_of(version))
     }
 }
 
@@ -248,20 +252,20 @@ impl Row {
 pub(crate) struct HotTable {
     revision: u64,
     selection: Selection,
-    places: Vec<Option<(NodeId, Life)>>,
+    places: Vec<Option<(NodeId, Incarnation)>>,
     /// Place of each node, by node id.
     place_of: Vec<Option<u16>>,
     /// By keyspace and keyhash.
     rows: Box<[Row]>,
     /// Places of rows, by keyhash.
     index: HashTable<u32>,
-    /// Whether any key is on a trip.
-    roams: bool,
+    /// Whether any key is delegated.
+    delegates: bool,
 }
 
 impl HotTable {
-    /// Compiles an order. Keys that `before` holds with the same stay keep their entries; of marks
-    /// those of readers that are the same.
+    /// Compiles an order. Keys that `before` holds with the same generation keep their entries; of
+    /// holders those of readers that are the same.
     ///
     /// # Errors
     ///
@@ -283,15 +287,16 @@ impl HotTable {
             index.insert_unique(row.entry.keyhash, row.counter.into(), hash);
         }
         let (revision, selection, places) = (order.revision, order.selection, order.places.clone());
-        let roams = order.keys.iter().any(|key| key.trip.is_some());
-        Ok(Self { revision, selection, places, place_of, rows, index, roams })
+        let delegates = order.keys.iter().any(|key| key.delegation.is_some());
+        Ok(Self { revision, selection, places, place_of, rows, index, delegates })
     }
 
-    /// The row of an order's key, that comes after this table's if it has the key in the same stay.
+    /// The row of an order's key, that comes after this table's if it has the key in the same
+    /// generation.
     fn follow(&self, order: &HotOrder, key: &HotEntry, counter: u16) -> Row {
         let kept = self.find(key.keyspace, key.keyhash);
-        let kept = kept.filter(|row| row.entry.stay == key.stay);
-        let trip = Row::follow_trip(key, kept);
+        let kept = kept.filter(|row| row.entry.generation == key.generation);
+        let delegation = Row::follow_delegation(key, kept);
         let row = Row {
             counter,
             first: key.first,
@@ -299,12 +304,12 @@ impl HotTable {
             // As long as it stays it is the key that its floor is of.
             low: kept.map_or_else(|| low_of(key.match_value), |row| row.low),
             entry: kept.map_or_else(|| Arc::new(Entry::new(key)), |row| row.entry.clone()),
-            chosen: Row::chosen(key, trip.as_deref()),
-            trip,
+            chosen: Row::chosen(key, delegation.as_deref()),
+            delegation,
         };
         row.entry.make_room(key.readers);
         if let Some(old) = kept {
-            self.move_marks(old, order, &row);
+            self.move_holders(old, order, &row);
             if old.number() != row.number() {
                 // What is newest was copied from home, to the first of the readers.
                 row.entry.set_near(0);
@@ -313,30 +318,30 @@ impl HotTable {
         row
     }
 
-    /// Readers that are the same in `after`, in the same life, take their marks along, wherever
-    /// they stand there. Threads that still look at the old table may set some meanwhile: marks
-    /// are hints.
-    fn move_marks(&self, old: &Row, order: &HotOrder, after: &Row) {
+    /// Readers that are the same in `after`, in the same incarnation, take their holders along,
+    /// wherever they stand there. Threads that still look at the old table may set some meanwhile:
+    /// holders are hints.
+    fn move_holders(&self, old: &Row, order: &HotOrder, after: &Row) {
         let round = |row: &Row| (row.first, row.readers);
         if round(old) == round(after) && self.places == order.places {
             return;
         }
-        let mark_of_reader = |reader: usize| {
+        let holder_of_reader = |reader: usize| {
             let place = (usize::from(after.first) + reader).checked_rem(order.places.len())?;
-            let (node, life) = (*order.places.get(place)?)?;
+            let (node, incarnation) = (*order.places.get(place)?)?;
             let known = self.reader_of(old, node)?;
-            let same =
-                self.place(node).and_then(|place| *self.places.get(place)?) == Some((node, life));
-            let mark = old.entry.mark(known).filter(|_| same)?;
-            Some(mark.load(Ordering::Relaxed))
+            let same = self.place(node).and_then(|place| *self.places.get(place)?)
+                == Some((node, incarnation));
+            let holder = old.entry.holder(known).filter(|_| same)?;
+            Some(holder.load(Ordering::Relaxed))
         };
         // Those that are none any more have none.
         let marked = 0..old.readers().max(after.readers());
         let is_one = |reader: &usize| *reader < after.readers();
-        let moved = marked.map(|reader| Some(reader).filter(is_one).and_then(mark_of_reader));
+        let moved = marked.map(|reader| Some(reader).filter(is_one).and_then(holder_of_reader));
         let moved: Vec<Option<u8>> = moved.collect();
-        for (reader, mark) in moved.into_iter().enumerate() {
-            after.entry.set_mark(reader, mark.unwrap_or(NO_MARK));
+        for (reader, holder) in moved.into_iter().enumerate() {
+            after.entry.set_holder(reader, holder.unwrap_or(NO_HOLDER));
         }
     }
 
@@ -356,10 +361,10 @@ impl HotTable {
         self.rows.is_empty()
     }
 
-    /// Whether any key is on a trip, or is to go on one.
+    /// Whether any key is delegated, or is to go on one.
     #[inline]
-    pub(crate) fn roams(&self) -> bool {
-        self.roams
+    pub(crate) fn delegates(&self) -> bool {
+        self.delegates
     }
 
     /// Whether what is sent to nodes has to be remembered for a choice.
@@ -368,9 +373,9 @@ impl HotTable {
         !self.is_empty() && self.selection == Selection::Predicted
     }
 
-    /// Keyspace, keyhash and stay of each key, in the order of their counters.
+    /// Keyspace, keyhash and generation of each key, in the order of their counters.
     pub(crate) fn names(&self) -> impl Iterator<Item = (KeyspaceId, u64, u64)> {
-        self.rows.iter().map(|row| (row.entry.keyspace, row.entry.keyhash, row.entry.stay))
+        self.rows.iter().map(|row| (row.entry.keyspace, row.entry.keyhash, row.entry.generation))
     }
 
     /// The row of a key.
@@ -395,13 +400,13 @@ impl HotTable {
 
     /// Notes that a node holds this version of a key, or that it does not hold what it was asked
     /// for. Nothing happens if it is no reader of it.
-    pub(crate) fn mark(&self, row: &Row, node: NodeId, version: Option<u64>) {
+    pub(crate) fn holder(&self, row: &Row, node: NodeId, version: Option<u64>) {
         if let Some(reader) = self.reader_of(row, node) {
-            row.entry.set_mark(reader, version.map_or(NO_MARK, mark_of));
+            row.entry.set_holder(reader, version.map_or(NO_HOLDER, tag_of));
         }
     }
 
-    /// Notes who holds the floor of a key on a trip: the others that do are in the same window.
+    /// Notes who holds the floor of a delegated key: the others that do are in the same bank.
     pub(crate) fn note_near(&self, row: &Row, node: NodeId) {
         if let Some(reader) = self.reader_of(row, node) {
             row.entry.set_near(reader);

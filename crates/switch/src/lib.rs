@@ -10,42 +10,42 @@
 //! keys (sections 8 and 9), with what the nodes report, and nothing else that changes.
 //!
 //! A pipeline may also deal with what another kind of switch leaves to it, which keeps the
-//! directory: that one is its [`Keeper`].
+//! directory: that one is its [`CoherenceDirectory`].
 //!
 //! Modules in the order a packet meets them: `tables` and `hot` are what it is matched against,
-//! `directory` is how that changes, by the rules of `judge`, `pipeline` parses it and sends replies
-//! and single-key requests on, `learn` is what replies say of hot keys (`keeper`: to whom else they
-//! say it), `spread` chooses who answers reads of them, by `loads` and `reports`, `roam` sends
-//! writes of them on their way by the `trip`, the table of `stamps` and the switch's `moments`,
-//! `split` makes many of one (`hints`: without a loop over keys), `counters` remembers what
-//! happened. `explain` answers people instead of packets.
+//! `directory` is how that changes, by the rules of `gate`, `pipeline` parses it and sends replies
+//! and single-key requests on, `observe` is what replies say of hot keys (`elsewhere`: to whom else
+//! they say it), `spread` chooses who answers reads of them, by `loads` and `reports`, `delegate`
+//! sends writes of them on their way by the `delegation`, the table of `grants` and the switch's
+//! `clock`, `split` makes many of one (`hints`: without a loop over keys), `counters` remembers
+//! what happened. `explain` answers people instead of packets.
 
+mod clock;
+mod coherence;
 mod counters;
+mod delegate;
+mod delegation;
 mod directory;
 mod explain;
+mod gate;
+mod grants;
 mod hints;
 mod hot;
-mod judge;
-mod keeper;
-mod learn;
 mod loads;
-mod moments;
+mod observe;
 mod pipeline;
 mod reports;
-mod roam;
+mod selection;
 mod split;
-mod spread;
-mod stamps;
 mod tables;
-mod trip;
 
+pub use clock::{ClockReading, SharedClock};
+pub use coherence::{CoherenceDirectory, HotRead, WriteRoute};
 pub use counters::{Counters, HotLoad, PartitionLoad};
 pub use directory::Directory;
-pub use explain::{Explanation, HotExplanation, TripExplanation, explain, explain_hot};
-pub use hot::mark_of;
-pub use judge::Judge;
-pub use keeper::{HotRead, Keeper, Roamed};
+pub use explain::{DelegationExplanation, Explanation, HotExplanation, explain, explain_hot};
+pub use gate::OrderGate;
+pub use hot::tag_of;
 pub use loads::Loads;
-pub use moments::{Moment, Moments};
 pub use pipeline::Pipeline;
 pub use tables::Tables;

@@ -15,7 +15,7 @@
 //! knows of all, of the others' requests a tick or two late.
 
 use crate::reports::{Backlog, REQUEST, Report, Reports, Shared, tick_began, tick_of};
-use cluster::{NodeId, Plant};
+use cluster::{Mutant, NodeId};
 use machine::Instant;
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use std::sync::Arc;
 pub struct Loads {
     reports: Arc<Reports>,
     nodes: Vec<Node>,
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
 }
 
 /// What a reply says of the node that it comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct LoadReport {
     /// Datagrams that it found waiting.
     pub(crate) load: u16,
     /// Requests that it serves in a second; 0: it does not say.
@@ -76,11 +76,11 @@ impl Default for Loads {
 impl Loads {
     /// Those of one of several pipelines, which share what nodes report.
     pub(crate) fn sharing(reports: Arc<Reports>) -> Self {
-        Self { reports, nodes: vec![Node::default(); wire::NODES_MAX], plant: None }
+        Self { reports, nodes: vec![Node::default(); wire::NODES_MAX], mutant: None }
     }
 
-    pub(crate) fn plant(&mut self, plant: Plant) {
-        self.plant = Some(plant);
+    pub(crate) fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
     }
 
     /// Datagrams that this node found waiting when it made the last of its replies to pass the
@@ -107,7 +107,7 @@ impl Loads {
     }
 
     /// A reply has come from this node, which says this.
-    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, told: Told) {
+    pub(crate) fn answered(&mut self, now: Instant, node: NodeId, told: LoadReport) {
         self.reports.serves(now, told.rate);
         // By the rate that it said before.
         let (own, shared) = self.look(now, node);
@@ -127,7 +127,7 @@ impl Loads {
     pub fn waiting(&self, now: Instant, node: NodeId) -> u64 {
         let Some(own) = self.nodes.get(usize::from(node.0)) else { return 0 };
         let mut own = *own;
-        own.leak(now, self.plant);
+        own.leak(now, self.mutant);
         own.queue / REQUEST
     }
 
@@ -156,9 +156,9 @@ impl Loads {
     fn look(&mut self, now: Instant, node: NodeId) -> (&mut Node, &Shared) {
         let own = self.nodes.get_mut(usize::from(node.0)).expect(COMPILED);
         let shared = self.reports.get(node).expect(COMPILED);
-        own.leak(now, self.plant);
+        own.leak(now, self.mutant);
         if own.tick != tick_of(now) {
-            own.pool(now, shared, self.plant);
+            own.pool(now, shared, self.mutant);
         }
         let report = shared.report();
         if own.report != report {
@@ -171,7 +171,7 @@ impl Loads {
 const COMPILED: &str = "node ids are below NODES_MAX, as compiled";
 
 impl Node {
-    fn answered(&mut self, Told { load, rate, answers }: Told) {
+    fn answered(&mut self, LoadReport { load, rate, answers }: LoadReport) {
         if rate == 0 && answers {
             self.queue = self.queue.saturating_sub(REQUEST);
             self.untold = self.untold.saturating_sub(1);
@@ -193,8 +193,8 @@ impl Node {
     }
 
     /// Lets go what has been served since the last look.
-    fn leak(&mut self, now: Instant, plant: Option<Plant>) {
-        if plant == Some(Plant::CountUntilAnswered) {
+    fn leak(&mut self, now: Instant, mutant: Option<Mutant>) {
+        if mutant == Some(Mutant::CountUntilAnswered) {
             return;
         }
         let elapsed = now.0.saturating_sub(self.at.0);
@@ -213,7 +213,7 @@ impl Node {
 
     /// Tells the others, in another tick than before, what was sent from here, and takes over what
     /// they have told. Who is alone goes on by its own count, which is finer.
-    fn pool(&mut self, now: Instant, shared: &Shared, plant: Option<Plant>) {
+    fn pool(&mut self, now: Instant, shared: &Shared, mutant: Option<Mutant>) {
         let (tick, began, known) = (tick_of(now), tick_began(now), shared.backlog());
         let is_news = known != self.backlog;
         let mut all = known;
@@ -232,7 +232,7 @@ impl Node {
         }
         if is_news {
             (self.queue, self.at) = (all.queue(), began);
-            self.leak(now, plant);
+            self.leak(now, mutant);
         }
     }
 }
@@ -243,8 +243,8 @@ mod tests {
 
     const NODE: NodeId = NodeId(7);
 
-    fn told(load: u16, rate: u32) -> Told {
-        Told { load, rate, answers: true }
+    fn told(load: u16, rate: u32) -> LoadReport {
+        LoadReport { load, rate, answers: true }
     }
 
     fn ms(ms: u64) -> Instant {

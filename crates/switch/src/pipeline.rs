@@ -3,8 +3,8 @@
 use crate::directory::View;
 use crate::hot::{HotTable, Row};
 use crate::tables::{Action, Exit};
-use crate::{Counters, Directory, Keeper, Loads, Moment, Tables, learn};
-use cluster::{KeyspaceId, Life, Match, NodeId, Plant, Tenure};
+use crate::{ClockReading, CoherenceDirectory, Counters, Directory, Loads, Tables, observe};
+use cluster::{Incarnation, KeyspaceId, Match, Mutant, NodeId, Tenure};
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
 use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
@@ -22,47 +22,47 @@ pub struct Pipeline {
     blind: bool,
     /// Whether multigets with hints are split by these.
     by_hints: bool,
-    keeper: Option<Arc<dyn Keeper>>,
-    plant: Option<Plant>,
+    elsewhere: Option<Arc<dyn CoherenceDirectory>>,
+    mutant: Option<Mutant>,
 }
 
 impl Pipeline {
     /// The only pipeline of a switch; it drops everything until it has tables and a lease.
     #[must_use]
-    pub fn new(life: Life) -> Self {
-        Self::sharing(life, Arc::new(Directory::new(life)))
+    pub fn new(incarnation: Incarnation) -> Self {
+        Self::sharing(incarnation, Arc::new(Directory::new(incarnation)))
     }
 
     /// One of several pipelines of a switch, which have one directory.
     #[must_use]
-    pub fn sharing(life: Life, directory: Arc<Directory>) -> Self {
+    pub fn sharing(incarnation: Incarnation, directory: Arc<Directory>) -> Self {
         let mut pipeline = Self {
-            tenure: Tenure::new(life),
+            tenure: Tenure::new(incarnation),
             tables: None,
             loads: Loads::sharing(directory.reports()),
             hot: View::new(directory),
             counters: Counters::default(),
-            rng: Rng::new(life.0).fork("readers"),
+            rng: Rng::new(incarnation.0).fork("readers"),
             blind: false,
             by_hints: false,
-            keeper: None,
-            plant: None,
+            elsewhere: None,
+            mutant: None,
         };
         pipeline.counters.follow_hot(pipeline.hot.table());
-        pipeline.counters.say_it_roams();
+        pipeline.counters.say_it_is_delegated();
         pipeline
     }
 
     /// For what is left to it by a switch that keeps the directory. It takes no hot keys itself.
     #[must_use]
-    pub fn behind(life: Life, keeper: Arc<dyn Keeper>) -> Self {
-        Self { keeper: Some(keeper), counters: Counters::default(), ..Self::new(life) }
+    pub fn behind(incarnation: Incarnation, elsewhere: Arc<dyn CoherenceDirectory>) -> Self {
+        Self { elsewhere: Some(elsewhere), counters: Counters::default(), ..Self::new(incarnation) }
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.
-    pub fn plant(&mut self, plant: Plant) {
-        self.plant = Some(plant);
-        self.loads.plant(plant);
+    pub fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
+        self.loads.mutant(mutant);
     }
 
     /// From now on, spreads reads over all readers, whatever they said to hold. Marks are hints.
@@ -111,7 +111,7 @@ impl Pipeline {
             return;
         }
         self.counters.follow(&tables);
-        let keeps = self.plant == Some(Plant::KeepDirectory);
+        let keeps = self.mutant == Some(Mutant::KeepDirectory);
         self.hot.directory().follow(tables.revision(), tables.active(), keeps);
         self.follow_directory();
         self.tables = Some(tables);
@@ -167,7 +167,7 @@ impl Pipeline {
             | Op::DescribeReply
             | Op::BatchReply
             | Op::HotCopied
-            | Op::HotCover => self.forward_reply(op, leased, now, from, datagram, out),
+            | Op::HotPublish => self.forward_reply(op, leased, now, from, datagram, out),
             Op::ChainWrite
             | Op::ChainAck
             | Op::ChainCommit
@@ -180,10 +180,10 @@ impl Pipeline {
             | Op::ChainMend
             | Op::ChainGoodbye
             | Op::HotCopy
-            | Op::RoamFetch
-            | Op::RoamFound
-            | Op::RoamEnd
-            | Op::RoamCommit => Err(DropReason::BadOp),
+            | Op::DelegationFetch
+            | Op::DelegationFound
+            | Op::DelegationEnd
+            | Op::DelegationCommit => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch | Op::Goodbye => {
                 self.admit(leased, now, from, datagram, out)?.single(op, datagram)
             }
@@ -214,7 +214,7 @@ impl Pipeline {
             return Err(DropReason::Standby);
         }
         let (header, _) = split_header(datagram);
-        let first_sent = header.moment();
+        let first_sent = header.directory_clock();
         header.set_reply_addr(from.addr);
         header.set_reply_port(from.port);
         header.set_hop_flags(0);
@@ -230,14 +230,13 @@ impl Pipeline {
         first_sent: u64,
         out: &'p mut Outbox,
     ) -> Option<Pass<'p>> {
-        let moment = self.moment();
-        let Self { hot: view, counters, loads, rng, blind, by_hints, plant, .. } = self;
+        let clock = self.clock();
+        let Self { hot: view, counters, loads, rng, blind, by_hints, mutant, .. } = self;
         let (tables, hot) = (self.tables.as_deref()?, view.table());
-        let (blind, by_hints, plant) = (*blind, *by_hints, *plant);
-        let keeper = self.keeper.as_deref();
+        let (blind, by_hints, mutant) = (*blind, *by_hints, *mutant);
         Some(Pass {
             now,
-            moment,
+            clock,
             first_sent,
             tables,
             view,
@@ -247,16 +246,16 @@ impl Pipeline {
             rng,
             blind,
             by_hints,
-            plant,
-            keeper,
+            mutant,
+            elsewhere: self.elsewhere.as_deref(),
             out,
         })
     }
 
-    /// The switch's moment.
+    /// The switch's clock.
     #[inline]
-    fn moment(&self) -> Moment {
-        self.keeper.as_ref().map_or_else(|| self.hot.directory().moment(), |it| it.moment())
+    fn clock(&self) -> ClockReading {
+        self.elsewhere.as_ref().map_or_else(|| self.hot.directory().clock(), |it| it.clock())
     }
 
     /// From a node to the client that it names. The order of the checks is that of the protocol.
@@ -278,7 +277,7 @@ impl Pipeline {
         }
         let sender = tables.and_then(|tables| tables.sender(from));
         let (header, _) = split_header(datagram);
-        let named = self.plant.filter(|it| *it == Plant::BelieveStrangers).map(|_| header.node());
+        let named = self.mutant.filter(|it| *it == Mutant::BelieveStrangers).map(|_| header.node());
         let sender = sender.or(named.map(NodeId)).ok_or(DropReason::ReplyNotFromNode)?;
         let to = Endpoint { addr: header.reply_addr(), port: header.reply_port() };
         if !to.is_set() {
@@ -287,20 +286,21 @@ impl Pipeline {
         if header.node() != sender.0 {
             return Err(DropReason::ReplyNotFromNode);
         }
-        self.loads.answered(now, sender, learn::of_the_node(self.hot.table(), op, header));
-        if let Some(keeper) = self.keeper.as_ref().filter(|_| learn::is_about_one_key(op))
-            && !keeper.note(header)
+        self.loads.answered(now, sender, observe::of_the_node(self.hot.table(), op, header));
+        if let Some(elsewhere) = self.elsewhere.as_ref().filter(|_| observe::is_about_one_key(op))
+            && !elsewhere.note(header)
         {
             return Err(DropReason::Contended);
         }
-        let known = learn::from_reply(self.hot.table(), op, sender, header, self.plant);
-        let can_be = learn::rate_of(header).is_some();
+        let known = observe::from_reply(self.hot.table(), op, sender, header, self.mutant);
+        let can_be = observe::rate_of(header).is_some();
         self.counters.count_doubted(u64::from(!known) + u64::from(!can_be));
         if op == Op::PutReply && !self.hot.table().is_empty() {
-            self.pass(now, 0, out).into_iter().for_each(|mut pass| pass.learn_put(sender, header));
+            let pass = self.pass(now, 0, out);
+            pass.into_iter().for_each(|mut pass| pass.observe_put(sender, header));
         }
-        if learn::answers_a_request(op) {
-            header.set_told(self.moment().present);
+        if observe::answers_a_request(op) {
+            header.set_reply_directory_clock(self.clock().present);
         }
         out.push_copy(to, datagram);
         self.counters.count_emitted();
@@ -320,8 +320,8 @@ impl Pipeline {
 pub(crate) struct Pass<'p> {
     pub(crate) now: Instant,
     /// The switch's, before anything was looked at.
-    pub(crate) moment: Moment,
-    /// The moment at which a write was first sent.
+    pub(crate) clock: ClockReading,
+    /// The clock at which a write was first sent.
     pub(crate) first_sent: u64,
     pub(crate) tables: &'p Tables,
     pub(crate) view: &'p View,
@@ -331,8 +331,8 @@ pub(crate) struct Pass<'p> {
     pub(crate) rng: &'p mut Rng,
     pub(crate) blind: bool,
     pub(crate) by_hints: bool,
-    pub(crate) plant: Option<Plant>,
-    pub(crate) keeper: Option<&'p dyn Keeper>,
+    pub(crate) mutant: Option<Mutant>,
+    pub(crate) elsewhere: Option<&'p dyn CoherenceDirectory>,
     out: &'p mut Outbox,
 }
 
@@ -362,8 +362,8 @@ impl<'p> Pass<'p> {
             self.read(header, action)
         } else {
             self.count_write(header, action);
-            if self.roams() && wire::may_roam(header, payload) {
-                self.roam(header, action)?
+            if self.delegates() && wire::may_be_delegated(header, payload) {
+                self.delegate(header, action)?
             } else {
                 self.go_home(header, action, 0)
             }
@@ -380,7 +380,7 @@ impl<'p> Pass<'p> {
 
     /// The row of the key with this hash that lies there.
     pub(crate) fn row(&self, key: (KeyspaceId, u64), at: Match) -> Option<&'p Row> {
-        let trusts = self.plant == Some(Plant::TrustKeyhashes);
+        let trusts = self.mutant == Some(Mutant::TrustKeyhashes);
         self.hot.find(key.0, key.1).filter(|row| row.lies_at(at) || trusts)
     }
 
@@ -391,7 +391,7 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// A write to its partition's head, with the version that it was stamped with on a trip, or 0.
+    /// A write to its partition's head, with the version that it was granted, or 0.
     pub(crate) fn go_home(
         &mut self,
         header: &mut [u8; HEADER_LEN],
@@ -400,8 +400,8 @@ impl<'p> Pass<'p> {
     ) -> Option<Endpoint> {
         stamp_write(header, action);
         header.set_object_version(version);
-        header.set_moment(self.moment.present);
-        if self.first_sent < self.moment.beginning {
+        header.set_directory_clock(self.clock.present);
+        if self.first_sent < self.clock.beginning {
             header.set_hop_flags(hop_flag::OLD);
         }
         if self.hot.predicts() && action.head.is_some() {
@@ -415,21 +415,21 @@ impl<'p> Pass<'p> {
         let at_home = header.flags() & flag::AT_HOME != 0;
         let name = (KeyspaceId(header.keyspace()), header.keyhash());
         let at = Match(header.match_value());
-        if let Some(read) = self.keeper.and_then(|it| it.spread(name, at, at_home)) {
+        if let Some(read) = self.elsewhere.and_then(|it| it.select_replica(name, at, at_home)) {
             let exit = self.copy_of(&read, action.partition).or(action.tail)?;
             stamp_partition(header, action);
-            stamp_hot(header, exit, read.floor, read.stay);
+            stamp_hot(header, exit, read.floor, read.generation);
             return Some(exit.to);
         }
         let exit = match self.row_of(header) {
             None => stamp_read(header, action)?,
             Some(row) => {
-                let spread = self.spread(row, action.partition, at_home);
+                let spread = self.select_replica(row, action.partition, at_home);
                 self.counters.count_hot_read(row.counter.into(), spread.is_some());
                 stamp_partition(header, action);
                 let floor = spread.as_ref().map(|it| it.floor).or_else(|| row.floor_at_home());
                 let exit = spread.map_or(action.tail, |it| Some(it.exit))?;
-                stamp_hot(header, exit, floor, row.entry.stay());
+                stamp_hot(header, exit, floor, row.entry.generation());
                 exit
             }
         };
@@ -455,11 +455,11 @@ impl<'p> Pass<'p> {
 const AT_TAIL: u64 = u64::MAX;
 
 /// What whoever answers a read of a hot key is to know.
-fn stamp_hot(header: &mut [u8; HEADER_LEN], exit: Exit, floor: Option<u64>, stay: u64) {
+fn stamp_hot(header: &mut [u8; HEADER_LEN], exit: Exit, floor: Option<u64>, generation: u64) {
     stamp_chain_of_one(header, exit);
     header.set_hop_flags(hop_flag::HOT);
     header.set_object_version(floor.unwrap_or(AT_TAIL));
-    header.set_stay(stay);
+    header.set_generation(generation);
 }
 
 fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) {

@@ -72,13 +72,13 @@ impl Pass<'_> {
             self.counters.count_read(action.counter);
             let (mut to_copy, mut floor) = (None, None);
             if let Some(read) =
-                self.keeper.and_then(|it| it.spread((keyspace, keyhash), at, at_home))
+                self.elsewhere.and_then(|it| it.select_replica((keyspace, keyhash), at, at_home))
             {
                 to_copy = self.copy_of(&read, action.partition);
                 floor = read.floor;
                 self.counters.count_hot_key(to_copy.is_some());
             } else if let Some(row) = self.row((keyspace, keyhash), at) {
-                let spread = self.spread(row, action.partition, at_home);
+                let spread = self.select_replica(row, action.partition, at_home);
                 self.counters.count_hot_read(row.counter.into(), spread.is_some());
                 self.counters.count_hot_key(spread.is_some());
                 floor = spread.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));

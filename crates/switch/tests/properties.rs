@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
 
 /// A keyspace whole, one node.
-fn covered(bounds: Vec<draw::Bound>) -> SwitchTables {
+fn published(bounds: Vec<draw::Bound>) -> SwitchTables {
     let node = NodeSpec { id: NodeId(5), endpoint: endpoint(1, 9000), shards: 3 };
     let partitions = partitions(draw::RANGE, bounds, &[node.id]);
     SwitchTables {
@@ -32,8 +32,8 @@ fn covered(bounds: Vec<draw::Bound>) -> SwitchTables {
     }
 }
 
-/// The same for one of a few hot keys, whole, and mostly a write that may roam.
-fn on_a_trip(mut draw: Draw) -> Draw {
+/// The same for one of a few hot keys, whole, and mostly a write that may be delegated.
+fn under_a_delegation(mut draw: Draw) -> Draw {
     let op = match draw.op % 7 {
         0 => Op::PutReply,
         1 => Op::Get,
@@ -54,7 +54,7 @@ fn on_a_trip(mut draw: Draw) -> Draw {
     header.lag %= 6;
     header.flags &= flag::AT_HOME;
     if op == Op::PutReply && header.code != 0 {
-        header.code = Code::Away as u8;
+        header.code = Code::Delegated as u8;
     }
     draw.payload = vec![0; 9];
     draw
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn writes_go_on_trips_as_the_model_says(
+    fn writes_are_delegated_as_the_model_says(
         tables in any_tables(), orders in any_orders(), draws in vec(any_draw(), 1..120),
         version in 0u64..4, dice in any::<u64>(),
     ) {
@@ -115,7 +115,7 @@ proptest! {
                 }
             }
             let is_done = draw.from.dice.is_multiple_of(2);
-            let (from, bytes) = datagram(&tables, &on_a_trip(draw));
+            let (from, bytes) = datagram(&tables, &under_a_delegation(draw));
             let sent = both.process_any(from, &bytes);
             for (from, bytes) in done(&tables, if is_done { &sent } else { &[] }) {
                 both.process_any(from, &bytes);
@@ -163,7 +163,7 @@ proptest! {
         count in 1u8..40, reverse in any::<bool>(),
     ) {
         let mut both = Both::new(true);
-        both.install(&covered(bounds));
+        both.install(&published(bounds));
         let [a, b] = ends.map(|end| end >> narrow);
         let (first, last) = (a.min(b), a.max(b));
         let mut left = Some((first, last));

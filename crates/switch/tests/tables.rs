@@ -1,8 +1,8 @@
 //! Which tables are taken, what becomes of the counters when they change, and what `explain` says.
 
 use cluster::{
-    ClusterId, Epoch, HotOrder, InstallError, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec,
-    Partition, PartitionCount, PartitionId, SwitchControl as _, SwitchTables,
+    ClusterId, Epoch, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, NodeId,
+    NodeSpec, Partition, PartitionCount, PartitionId, SwitchControl as _, SwitchTables,
 };
 use machine::{Instant, Outbox};
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 
 /// A pipeline that may forward.
 fn leased() -> Pipeline {
-    let mut pipeline = Pipeline::new(Life(1));
+    let mut pipeline = Pipeline::new(Incarnation(1));
     pipeline.renew(
         NOW,
         &Lease {
             cluster: cluster::ClusterId(0),
-            life: Life(1),
+            incarnation: Incarnation(1),
             revision: 0,
             from: NOW,
             duration_ms: 1,
@@ -226,7 +226,7 @@ fn a_switch_falls_silent_when_its_lease_ends_and_while_it_stands_by() {
     assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease));
     let lease = Lease {
         cluster: cluster::ClusterId(0),
-        life: Life(1),
+        incarnation: Incarnation(1),
         revision: 4,
         from: end,
         duration_ms: 1,
@@ -240,14 +240,21 @@ fn a_switch_falls_silent_when_its_lease_ends_and_while_it_stands_by() {
 
 #[test]
 fn a_switch_takes_no_orders_of_another_cluster_than_the_first() {
-    let directory = Arc::new(Directory::new(Life(1)));
-    let mut threads = [(); 2].map(|()| Pipeline::sharing(Life(1), directory.clone()));
+    let directory = Arc::new(Directory::new(Incarnation(1)));
+    let mut threads = [(); 2].map(|()| Pipeline::sharing(Incarnation(1), directory.clone()));
     let [one, other] = &mut threads;
     one.install(&sound()).unwrap();
     let rival = ClusterId(9);
     let tables = SwitchTables { cluster: rival, revision: 4, partitions: vec![], ..sound() };
-    let lease = Lease { life: Life(1), cluster: rival, revision: 3, from: NOW, duration_ms: 1 };
-    let hot = HotOrder { revision: 5, cluster: rival, switch: Life(1), ..HotOrder::default() };
+    let lease = Lease {
+        incarnation: Incarnation(1),
+        cluster: rival,
+        revision: 3,
+        from: NOW,
+        duration_ms: 1,
+    };
+    let hot =
+        HotOrder { revision: 5, cluster: rival, switch: Incarnation(1), ..HotOrder::default() };
     for thread in [&mut *one, &mut *other] {
         thread.install(&tables).unwrap();
         thread.renew(NOW, &lease);

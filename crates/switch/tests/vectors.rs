@@ -173,12 +173,12 @@ fn the_fuzz_targets_take_every_vector() {
 
 /// What is counted of hot keys.
 fn of_hot_keys(counts: Counts) -> Counts {
-    let Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, doubted, .. } = counts;
+    let Counts { hot_reads, hot_spread, hot_writes, delegated, hot_keys, doubted, .. } = counts;
     let rest = Counts::default();
-    Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, doubted, ..rest }
+    Counts { hot_reads, hot_spread, hot_writes, delegated, hot_keys, doubted, ..rest }
 }
 
-/// So that fuzzing begins where hot keys are spread and writes go on trips: it hardly gets there
+/// So that fuzzing begins where hot keys are spread and writes are delegated: it hardly gets there
 /// by chance.
 #[test]
 fn the_seeds_of_fuzzing_do_with_hot_keys_what_the_vectors_do() {
@@ -198,8 +198,8 @@ fn the_seeds_of_fuzzing_do_with_hot_keys_what_the_vectors_do() {
     let reach: [fn(&Counts) -> bool; 5] = [
         |counts| !counts.hot_spread.is_empty(),
         |counts| counts.hot_keys.contains_key("copy"),
-        |counts| counts.roamed.contains_key("new"),
-        |counts| counts.roamed.contains_key("again"),
+        |counts| counts.delegated.contains_key("new"),
+        |counts| counts.delegated.contains_key("again"),
         |counts| counts.doubted > 0,
     ];
     let reached = reach.map(|reaches| done.iter().filter(|counts| reaches(counts)).count());

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_round_trip() {
+    fn steps_round_delegation() {
         let bytes = encoded(&steps());
         let parsed = Steps::parse(1, &bytes).unwrap();
         assert_eq!(parsed.iter().collect::<Vec<_>>(), steps());
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn chain_steps_round_trip() {
+    fn chain_steps_round_delegation() {
         let put = ChainStep { key: b"a", effect: Effect::Put, base: 3, expiry_ms: 4, value: b"v" };
         let check =
             ChainStep { key: b"b", effect: Effect::None, base: 9, expiry_ms: 0, value: b"" };
@@ -304,7 +304,7 @@ mod tests {
         ChainSteps::push(&mut out, &check);
         let parsed = ChainSteps::parse(1, &out).unwrap();
         assert_eq!(parsed.iter().collect::<Vec<_>>(), [put, check]);
-        let marks = ChainStep { effect: Effect::Mark, ..check };
+        let marks = ChainStep { effect: Effect::Register, ..check };
         ChainSteps::push(&mut out, &marks);
         assert_eq!(ChainSteps::parse(1, &out), None);
     }

@@ -1,19 +1,19 @@
-//! Payloads that only nodes send to each other: about trips, and about what they hold.
+//! Payloads that only nodes send to each other: about delegations, and about what they hold.
 
 use crate::body::{Body, key_and_value, whole_key};
 use crate::layout::{
-    ChainMendBody, ChainVerifiedBody, ChainVerifyBody, KEY_MAX, Op, RoamCommitBody, RoamEndBody,
-    RoamFetchBody, RoamFoundBody,
+    ChainMendBody, ChainVerifiedBody, ChainVerifyBody, DelegationCommitBody, DelegationEndBody,
+    DelegationFetchBody, DelegationFoundBody, KEY_MAX, Op,
 };
 
-/// What a node holds of a key from a trip.
+/// What a node holds of a key from a delegation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     /// A write, with its value; its version is the header's `object_version`.
     Value(&'a [u8]),
     /// None, and there never was any.
     Nothing,
-    /// None, but its store has not seen the whole trip.
+    /// None, but its store has not seen the whole delegation.
     Young,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Kind and value, as they are written into a ROAM_FOUND.
+    /// Kind and value, as they are written into a DELEGATION_FOUND.
     #[must_use]
     pub fn parts(self) -> (u8, &'a [u8]) {
         match self {
@@ -39,25 +39,27 @@ impl<'a> Found<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// ROAM_FETCH, ROAM_FOUND, ROAM_END and ROAM_COMMIT.
-    pub(crate) fn parse_roam(op: Op, key_len: usize, payload: &'a [u8]) -> Option<Self> {
+    /// DELEGATION_FETCH, DELEGATION_FOUND, DELEGATION_END and DELEGATION_COMMIT.
+    pub(crate) fn parse_delegation(op: Op, key_len: usize, payload: &'a [u8]) -> Option<Self> {
         Some(match op {
-            Op::RoamFetch => {
-                let (fixed, rest) = RoamFetchBody::split(payload)?;
-                Self::RoamFetch { fixed, key: whole_key(rest, key_len)? }
+            Op::DelegationFetch => {
+                let (fixed, rest) = DelegationFetchBody::split(payload)?;
+                Self::DelegationFetch { fixed, key: whole_key(rest, key_len)? }
             }
-            Op::RoamFound => {
-                let (RoamFoundBody { trip, kind }, rest) = RoamFoundBody::split(payload)?;
+            Op::DelegationFound => {
+                let (DelegationFoundBody { delegation, kind }, rest) =
+                    DelegationFoundBody::split(payload)?;
                 let (key, value) = key_and_value(rest, key_len)?;
-                Self::RoamFound { trip, found: Found::parse(kind, value)?, key }
+                Self::DelegationFound { delegation, found: Found::parse(kind, value)?, key }
             }
-            Op::RoamEnd => {
-                let (RoamEndBody { trip }, rest) = RoamEndBody::split(payload)?;
-                Self::RoamEnd { trip, key: whole_key(rest, key_len)? }
+            Op::DelegationEnd => {
+                let (DelegationEndBody { delegation }, rest) = DelegationEndBody::split(payload)?;
+                Self::DelegationEnd { delegation, key: whole_key(rest, key_len)? }
             }
-            Op::RoamCommit => {
-                let (RoamCommitBody { trip }, rest) = RoamCommitBody::split(payload)?;
-                Self::RoamCommit { trip, key: whole_key(rest, key_len)? }
+            Op::DelegationCommit => {
+                let (DelegationCommitBody { delegation }, rest) =
+                    DelegationCommitBody::split(payload)?;
+                Self::DelegationCommit { delegation, key: whole_key(rest, key_len)? }
             }
             _ => return None,
         })

@@ -5,10 +5,10 @@ use crate::between::Found;
 use crate::copy::CopyEntries;
 use crate::layout::{
     BatchReplyBody, CasBody, ChainMendBody, ChainStableBody, ChainVerifiedBody, ChainVerifyBody,
-    ChainWriteBody, Code, DATAGRAM_MAX, DescribeReplyBody, ENTRY_MAX, Effect, Fields, GetReplyBody,
-    HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX, MgetEntryBody,
-    MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody, ReturnBody,
-    RoamFetchBody, STORE_WORDS_MAX, flag,
+    ChainWriteBody, Code, DATAGRAM_MAX, DelegationFetchBody, DescribeReplyBody, ENTRY_MAX, Effect,
+    Fields, GetReplyBody, HEADER_LEN, HotCopyBody, IncrBody, IncrReplyBody, KEY_MAX, MGET_KEYS_MAX,
+    MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody,
+    RecallBody, STORE_WORDS_MAX, flag,
 };
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
@@ -87,25 +87,25 @@ pub enum Body<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    RoamFetch {
-        fixed: RoamFetchBody,
+    DelegationFetch {
+        fixed: DelegationFetchBody,
         key: &'a [u8],
     },
-    RoamFound {
-        trip: u64,
+    DelegationFound {
+        delegation: u64,
         found: Found<'a>,
         key: &'a [u8],
     },
-    RoamEnd {
-        trip: u64,
+    DelegationEnd {
+        delegation: u64,
         key: &'a [u8],
     },
-    RoamCommit {
-        trip: u64,
+    DelegationCommit {
+        delegation: u64,
         key: &'a [u8],
     },
     HotCopied,
-    HotCover,
+    HotPublish,
     GetReply(Entry<'a>),
     PutReply,
     DelReply,
@@ -211,20 +211,7 @@ impl<'a> Body<'a> {
             }
             Op::Describe => Self::Describe { name: whole_key(payload, key_len)? },
             Op::Batch => Self::Batch(Steps::parse(key_len, payload)?),
-            Op::ChainWrite => {
-                let (fixed, rest) = ChainWriteBody::split(payload)?;
-                if fixed.effect == Effect::Batch as u8 {
-                    let key = ChainSteps::parse(key_len, rest)?.first_key();
-                    return Some(Self::ChainWrite { fixed, key, value: rest });
-                }
-                let (key, value) = rest.split_at_checked(key_len)?;
-                let returns = fixed.effect == Effect::Return as u8;
-                let most = if returns { ENTRY_MAX + ReturnBody::LEN } else { ENTRY_MAX };
-                if key.is_empty() || rest.len() > most {
-                    return None;
-                }
-                Self::ChainWrite { fixed, key, value }
-            }
+            Op::ChainWrite => Self::parse_chain_write(key_len, payload)?,
             Op::Goodbye | Op::ChainGoodbye | Op::ChainAck | Op::ChainCommit | Op::ChainCopied => {
                 payload.is_empty().then_some(bare(op)?)?
             }
@@ -243,11 +230,27 @@ impl<'a> Body<'a> {
                 }
                 Self::HotCopy { absent, expiry_ms, key, value }
             }
-            Op::RoamFetch | Op::RoamFound | Op::RoamEnd | Op::RoamCommit => {
-                Self::parse_roam(op, key_len, payload)?
-            }
+            Op::DelegationFetch
+            | Op::DelegationFound
+            | Op::DelegationEnd
+            | Op::DelegationCommit => Self::parse_delegation(op, key_len, payload)?,
             reply => Self::parse_reply(reply, header, payload)?,
         })
+    }
+
+    fn parse_chain_write(key_len: usize, payload: &'a [u8]) -> Option<Self> {
+        let (fixed, rest) = ChainWriteBody::split(payload)?;
+        if fixed.effect == Effect::Batch as u8 {
+            let key = ChainSteps::parse(key_len, rest)?.first_key();
+            return Some(Self::ChainWrite { fixed, key, value: rest });
+        }
+        let (key, value) = rest.split_at_checked(key_len)?;
+        let recalls = fixed.effect == Effect::Recall as u8;
+        let most = if recalls { ENTRY_MAX + RecallBody::LEN } else { ENTRY_MAX };
+        if key.is_empty() || rest.len() > most {
+            return None;
+        }
+        Some(Self::ChainWrite { fixed, key, value })
     }
 
     fn parse_reply(op: Op, header: &[u8; HEADER_LEN], payload: &'a [u8]) -> Option<Self> {
@@ -284,7 +287,7 @@ impl<'a> Body<'a> {
                 rest.is_empty().then_some(Self::BatchReply { step })?
             }
             Op::HotCopied => payload.is_empty().then_some(Self::HotCopied)?,
-            Op::HotCover => payload.is_empty().then_some(Self::HotCover)?,
+            Op::HotPublish => payload.is_empty().then_some(Self::HotPublish)?,
             _ => return None,
         })
     }
@@ -329,16 +332,16 @@ fn refusal<'a>(code: Code, words: &[u8]) -> Option<Body<'a>> {
     (words.len() <= words_max).then_some(Body::Refusal(code))
 }
 
-// A RETURN carries the largest value there may be, and its own words.
+// A RECALL carries the largest value there may be, and its own words.
 const _: () = {
-    let largest = HEADER_LEN + ChainWriteBody::LEN + ReturnBody::LEN + ENTRY_MAX;
+    let largest = HEADER_LEN + ChainWriteBody::LEN + RecallBody::LEN + ENTRY_MAX;
     assert!(largest <= DATAGRAM_MAX);
 };
 
-/// Whether this request is a write that may go anywhere while its key is on a trip (section 9 of
+/// Whether this request is a write that may go anywhere while its key is delegated (section 9 of
 /// the protocol): a PUT that depends on no earlier state and that no time ends.
 #[must_use]
-pub fn may_roam(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
+pub fn may_be_delegated(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
     header.op() == Op::Put as u8
         && header.flags() & flag::KEEP_EXPIRY == 0
         && PutBody::split(payload).is_some_and(|(fixed, _)| fixed.expiry_ms == 0)

@@ -1,8 +1,8 @@
-//! What a tail sends to a joiner: the records and sessions of a partition, as they stand.
+//! What a tail sends to a learner: the records and sessions of a partition, as they stand.
 
 use crate::layout::{
-    CopyEndBody, CopyEndedBody, CopyMarkBody, CopyRecordBody, CopySessionBody, CopyTripsBody,
-    DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
+    CopyDelegationsBody, CopyEndBody, CopyEndedBody, CopyRecordBody, CopyRegistrationBody,
+    CopySessionBody, DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
 };
 use alloc::vec::Vec;
 
@@ -27,19 +27,19 @@ pub enum CopyEntry<'a> {
     Session(CopySessionBody),
     /// A client that has said goodbye.
     Ended(CopyEndedBody),
-    /// The mark of a hot key.
-    Mark {
+    /// The registration of a hot key.
+    Registration {
         /// The key.
         key: &'a [u8],
         /// Number of its stay in the coherence directory.
-        stay: u64,
+        generation: u64,
     },
-    /// The trips of a key.
-    Trips {
+    /// The delegations of a key.
+    Delegations {
         /// The key.
         key: &'a [u8],
         /// As nodes keep them on record.
-        trips: &'a [u8],
+        delegations: &'a [u8],
     },
     /// All has been copied.
     End(CopyEndBody),
@@ -56,7 +56,7 @@ const TOMBSTONE: u8 = 1;
 const SESSION: u8 = 2;
 const END: u8 = 3;
 const MARK: u8 = 4;
-const TRIPS: u8 = 5;
+const DELEGATIONS: u8 = 5;
 const ENDED: u8 = 6;
 
 impl<'a> CopyEntries<'a> {
@@ -104,17 +104,18 @@ impl<'a> CopyEntry<'a> {
                 Some((Self::Ended(fixed), rest))
             }
             MARK => {
-                let (CopyMarkBody { stay, key_len, .. }, rest) = CopyMarkBody::split(from)?;
+                let (CopyRegistrationBody { generation, key_len, .. }, rest) =
+                    CopyRegistrationBody::split(from)?;
                 let (key, rest) = rest.split_at_checked(key_len.into())?;
                 let whole = (1..=KEY_MAX).contains(&key.len());
-                whole.then_some((Self::Mark { key, stay }, rest))
+                whole.then_some((Self::Registration { key, generation }, rest))
             }
-            TRIPS => {
-                let (fixed, rest) = CopyTripsBody::split(from)?;
+            DELEGATIONS => {
+                let (fixed, rest) = CopyDelegationsBody::split(from)?;
                 let (key, rest) = rest.split_at_checked(fixed.key_len.into())?;
-                let (trips, rest) = rest.split_at_checked(fixed.trips_len.into())?;
+                let (delegations, rest) = rest.split_at_checked(fixed.delegations_len.into())?;
                 let whole = (1..=KEY_MAX).contains(&key.len());
-                whole.then_some((Self::Trips { key, trips }, rest))
+                whole.then_some((Self::Delegations { key, delegations }, rest))
             }
             END => {
                 let (fixed, rest) = CopyEndBody::split(from)?;
@@ -146,21 +147,22 @@ impl<'a> CopyEntry<'a> {
             Self::Ended(fixed) => {
                 payload.extend_from_slice(&CopyEndedBody { kind: ENDED, ..fixed }.to_bytes());
             }
-            Self::Mark { key, stay } => {
+            Self::Registration { key, generation } => {
                 let Ok(key_len) = key.len().try_into() else { return false };
-                let fixed = CopyMarkBody { kind: MARK, stay, key_len };
+                let fixed = CopyRegistrationBody { kind: MARK, generation, key_len };
                 payload.extend_from_slice(&fixed.to_bytes());
                 payload.extend_from_slice(key);
             }
-            Self::Trips { key, trips } => {
-                let (Ok(key_len), Ok(trips_len)) = (key.len().try_into(), trips.len().try_into())
+            Self::Delegations { key, delegations } => {
+                let (Ok(key_len), Ok(delegations_len)) =
+                    (key.len().try_into(), delegations.len().try_into())
                 else {
                     return false;
                 };
-                let fixed = CopyTripsBody { kind: TRIPS, key_len, trips_len };
+                let fixed = CopyDelegationsBody { kind: DELEGATIONS, key_len, delegations_len };
                 payload.extend_from_slice(&fixed.to_bytes());
                 payload.extend_from_slice(key);
-                payload.extend_from_slice(trips);
+                payload.extend_from_slice(delegations);
             }
             Self::End(fixed) => {
                 payload.extend_from_slice(&CopyEndBody { kind: END, ..fixed }.to_bytes());
@@ -203,8 +205,8 @@ mod tests {
             record(true, b""),
             CopyEntry::Session(session),
             CopyEntry::Ended(CopyEndedBody { kind: ENDED, client: 13, newest: 6 }),
-            CopyEntry::Mark { key: b"hot", stay: 6 },
-            CopyEntry::Trips { key: b"hot", trips: b"one and two" },
+            CopyEntry::Registration { key: b"hot", generation: 6 },
+            CopyEntry::Delegations { key: b"hot", delegations: b"one and two" },
             CopyEntry::End(end),
         ];
         let mut payload = Vec::new();

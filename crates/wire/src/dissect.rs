@@ -291,9 +291,9 @@ impl<'a> Walk<'a, '_> {
         let len = self.header.bytes.first_chunk().map_or(0, <[u8; HEADER_LEN]>::payload_len);
         let all = self.rest;
         let (payload, after) = all.split_at(all.len().min(len.into()));
-        let is_whole = payload.len() == usize::from(len);
+        let has_caught_up = payload.len() == usize::from(len);
         let mut tails = tables::FORMS.iter().filter(|it| self.header.any(it.tail) == Holds::Yes);
-        let tail = tails.next().filter(|_| is_whole);
+        let tail = tails.next().filter(|_| has_caught_up);
         let at = payload.len().saturating_sub(tail.map_or(0, |form| form.len()));
         let (front, end) = payload.split_at(at);
         self.rest = front;
@@ -303,7 +303,7 @@ impl<'a> Walk<'a, '_> {
         self.left();
         self.rest = end;
         let ended = parts.and_then(|()| tail.map_or(Ok(()), |form| self.form(form)));
-        if ended.is_ok() && !is_whole {
+        if ended.is_ok() && !has_caught_up {
             (self.tell)(Item::Missing("payload"));
         }
         self.left();

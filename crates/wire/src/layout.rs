@@ -42,17 +42,17 @@ pub const BATCH_BYTES_MAX: usize = 1312;
 pub const RANGE_PIECES_MAX: usize = 32;
 /// Entries of the coherence directory.
 pub const HOT_KEYS_MAX: usize = 65536;
-/// Nodes of a window, a part of a key's row of places in which all that hold one version of a trip are; a switch in the kernel has marks of no more of a key's nodes.
-pub const HOT_WINDOW_MAX: usize = 64;
-/// Bytes of the longest key that goes on trips: its trips have to fit a piece of a copy.
-pub const ROAMING_KEY_MAX: usize = 256;
-/// Versions that a key may be given on one trip: those above the version of its LEAVE. The head of its partition gives out none of them.
-pub const TRIP_VERSIONS: usize = 4294967296;
-/// Low bits of a switch's moment, which count the trips that have begun since its order of hot keys came; those above are the order's revision.
-pub const MOMENT_TRIPS_BITS: usize = 16;
-/// For how long nodes remember a silent client's outcomes, and switches its stamps. No client retries for as long (its deadline is seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
+/// Nodes of a bank, a part of a key's candidates in which all that hold one version of a delegation are; a switch in the kernel has marks of no more of a key's nodes.
+pub const HOT_BANK_MAX: usize = 64;
+/// Bytes of the longest key that is delegated: its delegations have to fit a piece of a copy.
+pub const DELEGATED_KEY_MAX: usize = 256;
+/// Versions that a key may be given under one delegation: those above the version of its DELEGATE. The head of its partition gives out none of them.
+pub const DELEGATION_VERSIONS: usize = 4294967296;
+/// Low bits of a switch's directory_clock, which count the delegations that have begun since its order of hot keys came; those above are the order's revision.
+pub const CLOCK_DELEGATIONS_BITS: usize = 16;
+/// For how long nodes remember a silent client's outcomes, and switches its grants. No client retries for as long (its deadline is seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
 pub const SESSION_IDLE_SECS: usize = 600;
-/// Versions above this cannot be: 2^62, which a partition that gives each of a thousand trips a second their versions comes to in 34 years. So no sum of a version and of what may come after it overflows.
+/// Versions above this cannot be: 2^62, which a partition that gives each of a thousand delegations a second their versions comes to in 34 years. So no sum of a version and of what may come after it overflows.
 pub const VERSION_MAX: usize = 4611686018427387904;
 /// Revisions of maps and of orders of hot keys, which are Unix milliseconds or one more than the last, cannot be further ahead of the own clock: ten years, so that no clock that was set wrong for a while makes a cluster refuse its own orders.
 pub const REVISION_AHEAD_MS: usize = 315576000000;
@@ -113,20 +113,20 @@ pub enum Op {
     ChainStable = 0x43,
     /// Tail to head: the time of this key's value has come, and somebody asked for it.
     ChainExpire = 0x44,
-    /// Tail to joiner: a piece of the partition as it stands.
+    /// Tail to learner: a piece of the partition as it stands.
     ChainCopy = 0x45,
-    /// Joiner to tail: that piece is kept here.
+    /// Learner to tail: that piece is kept here.
     ChainCopied = 0x46,
     /// Tail to reader: the newest committed state of a hot key.
     HotCopy = 0x47,
-    /// Head to node: say what you hold of a key from a trip that is over.
-    RoamFetch = 0x48,
-    /// Node to head: the newest write of that trip that is held here, or that there is none.
-    RoamFound = 0x49,
-    /// Head to node: the key is home from that trip; forget what you hold of it.
-    RoamEnd = 0x4a,
-    /// Last of a chain on a trip to the others: the write of this version, which they keep, is committed.
-    RoamCommit = 0x4b,
+    /// Head to node: say what you hold of a key from a delegation that is over.
+    DelegationFetch = 0x48,
+    /// Node to head: the newest write of that delegation that is held here, or that there is none.
+    DelegationFound = 0x49,
+    /// Head to node: the key is home from that delegation; forget what you hold of it.
+    DelegationEnd = 0x4a,
+    /// Last of a chain under a delegation to the others: the write of this version, which they keep, is committed.
+    DelegationCommit = 0x4b,
     /// Tail to member: say what you hold of these keys, or give another member what you hold of this one.
     ChainVerify = 0x4c,
     /// Member to tail: what it holds of them.
@@ -156,7 +156,7 @@ pub enum Op {
     /// Reader to tail, through the switch: a hot key is held here in this version.
     HotCopied = 0xc7,
     /// A node to itself, through the switch, which learns from it what it would from an answer to a GET: of a tail, that readers are to answer with no less than this version; with NOT_HERE, that a reader has no copy.
-    HotCover = 0xc8,
+    HotPublish = 0xc8,
 }
 
 impl Op {
@@ -180,10 +180,10 @@ impl Op {
         Self::ChainCopy,
         Self::ChainCopied,
         Self::HotCopy,
-        Self::RoamFetch,
-        Self::RoamFound,
-        Self::RoamEnd,
-        Self::RoamCommit,
+        Self::DelegationFetch,
+        Self::DelegationFound,
+        Self::DelegationEnd,
+        Self::DelegationCommit,
         Self::ChainVerify,
         Self::ChainVerified,
         Self::ChainMend,
@@ -198,7 +198,7 @@ impl Op {
         Self::DescribeReply,
         Self::BatchReply,
         Self::HotCopied,
-        Self::HotCover,
+        Self::HotPublish,
     ];
 
     /// The value that this byte stands for, if any.
@@ -223,10 +223,10 @@ impl Op {
             0x45 => Some(Self::ChainCopy),
             0x46 => Some(Self::ChainCopied),
             0x47 => Some(Self::HotCopy),
-            0x48 => Some(Self::RoamFetch),
-            0x49 => Some(Self::RoamFound),
-            0x4a => Some(Self::RoamEnd),
-            0x4b => Some(Self::RoamCommit),
+            0x48 => Some(Self::DelegationFetch),
+            0x49 => Some(Self::DelegationFound),
+            0x4a => Some(Self::DelegationEnd),
+            0x4b => Some(Self::DelegationCommit),
             0x4c => Some(Self::ChainVerify),
             0x4d => Some(Self::ChainVerified),
             0x4e => Some(Self::ChainMend),
@@ -241,7 +241,7 @@ impl Op {
             0x88 => Some(Self::DescribeReply),
             0x89 => Some(Self::BatchReply),
             0xc7 => Some(Self::HotCopied),
-            0xc8 => Some(Self::HotCover),
+            0xc8 => Some(Self::HotPublish),
             _ => None,
         }
     }
@@ -268,10 +268,10 @@ impl Op {
             Self::ChainCopy => "chain_copy",
             Self::ChainCopied => "chain_copied",
             Self::HotCopy => "hot_copy",
-            Self::RoamFetch => "roam_fetch",
-            Self::RoamFound => "roam_found",
-            Self::RoamEnd => "roam_end",
-            Self::RoamCommit => "roam_commit",
+            Self::DelegationFetch => "delegation_fetch",
+            Self::DelegationFound => "delegation_found",
+            Self::DelegationEnd => "delegation_end",
+            Self::DelegationCommit => "delegation_commit",
             Self::ChainVerify => "chain_verify",
             Self::ChainVerified => "chain_verified",
             Self::ChainMend => "chain_mend",
@@ -286,7 +286,7 @@ impl Op {
             Self::DescribeReply => "describe_reply",
             Self::BatchReply => "batch_reply",
             Self::HotCopied => "hot_copied",
-            Self::HotCover => "hot_cover",
+            Self::HotPublish => "hot_publish",
         }
     }
 }
@@ -324,7 +324,7 @@ pub enum Code {
     /// Ask again, at home: what this node has of a hot key is not as new as the switch asks for, or newer than the switch knows.
     NotHere = 0x16,
     /// Ask again: writes of this key go anywhere, and this one came home.
-    Away = 0x17,
+    Delegated = 0x17,
     /// Ask again in vain: an earlier copy may have been applied where nobody remembers it.
     Uncertain = 0x18,
     /// Ask again, soon: parts of this big value are still on their way down the chain, or still being counted; or what the store held before Keyway, of which a piece is to be scanned, is still being listed.
@@ -362,7 +362,7 @@ impl Code {
         Self::Expiring,
         Self::Closed,
         Self::NotHere,
-        Self::Away,
+        Self::Delegated,
         Self::Uncertain,
         Self::Settling,
         Self::NoSession,
@@ -392,7 +392,7 @@ impl Code {
             0x14 => Some(Self::Expiring),
             0x15 => Some(Self::Closed),
             0x16 => Some(Self::NotHere),
-            0x17 => Some(Self::Away),
+            0x17 => Some(Self::Delegated),
             0x18 => Some(Self::Uncertain),
             0x19 => Some(Self::Settling),
             0x1a => Some(Self::NoSession),
@@ -424,7 +424,7 @@ impl Code {
             Self::Expiring => "expiring",
             Self::Closed => "closed",
             Self::NotHere => "not_here",
-            Self::Away => "away",
+            Self::Delegated => "delegated",
             Self::Uncertain => "uncertain",
             Self::Settling => "settling",
             Self::NoSession => "no_session",
@@ -532,7 +532,7 @@ pub enum DropReason {
     Contended = 0x19,
     /// A number that cannot be: above what is known by more than may be new, or about what never was.
     Implausible = 0x1a,
-    /// A piece of a copy at a joiner that has little room, or something that would have to be written at a node whose disk is full or whose store refuses changes.
+    /// A piece of a copy at a learner that has little room, or something that would have to be written at a node whose disk is full or whose store refuses changes.
     NoRoom = 0x1b,
 }
 
@@ -691,13 +691,13 @@ pub enum Effect {
     /// Leaves a tombstone.
     Delete = 0x02,
     /// The key is hot from here on; its state stays as it is.
-    Mark = 0x03,
+    Register = 0x03,
     /// The key is hot no more; its state stays as it is.
-    Unmark = 0x04,
+    Unregister = 0x04,
     /// The key's writes go anywhere from here on; its state stays as it is.
-    Leave = 0x05,
-    /// The key is home again, with the newest write of its trip.
-    Return = 0x06,
+    Delegate = 0x05,
+    /// The key is home again, with the newest write of its delegation.
+    Recall = 0x06,
     /// Changes several keys at once, or none of some that it depends on: the value is a list of `chain_step`.
     Batch = 0x07,
     /// The parts of an upload that no manifest names are dropped; the key's state stays as it is.
@@ -710,10 +710,10 @@ impl Effect {
         Self::None,
         Self::Put,
         Self::Delete,
-        Self::Mark,
-        Self::Unmark,
-        Self::Leave,
-        Self::Return,
+        Self::Register,
+        Self::Unregister,
+        Self::Delegate,
+        Self::Recall,
         Self::Batch,
         Self::Abandon,
     ];
@@ -725,10 +725,10 @@ impl Effect {
             0x00 => Some(Self::None),
             0x01 => Some(Self::Put),
             0x02 => Some(Self::Delete),
-            0x03 => Some(Self::Mark),
-            0x04 => Some(Self::Unmark),
-            0x05 => Some(Self::Leave),
-            0x06 => Some(Self::Return),
+            0x03 => Some(Self::Register),
+            0x04 => Some(Self::Unregister),
+            0x05 => Some(Self::Delegate),
+            0x06 => Some(Self::Recall),
             0x07 => Some(Self::Batch),
             0x08 => Some(Self::Abandon),
             _ => None,
@@ -742,10 +742,10 @@ impl Effect {
             Self::None => "none",
             Self::Put => "put",
             Self::Delete => "delete",
-            Self::Mark => "mark",
-            Self::Unmark => "unmark",
-            Self::Leave => "leave",
-            Self::Return => "return",
+            Self::Register => "register",
+            Self::Unregister => "unregister",
+            Self::Delegate => "delegate",
+            Self::Recall => "recall",
             Self::Batch => "batch",
             Self::Abandon => "abandon",
         }
@@ -790,15 +790,15 @@ pub mod flag {
 pub mod hop_flag {
     /// No switch on the way: the node answers straight to `reply_addr`.
     pub const DIRECT: u8 = 1 << 0;
-    /// GET: stamped by an entry of the coherence directory: `object_version` is the floor, `stay` the entry's.
+    /// GET: stamped by an entry of the coherence directory: `object_version` is the floor, `generation` the entry's.
     pub const HOT: u8 = 1 << 2;
     /// GET reply: from the tail of a marked key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
-    /// PUT: stamped in a trip, with `trip`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and ROAM_COMMIT: of one whose readers the switch has chosen; not answered.
-    pub const ROAM: u8 = 1 << 4;
+    /// PUT: stamped in a delegation, with `delegation`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and DELEGATION_COMMIT: of one whose readers the switch has chosen; not answered.
+    pub const DELEGATED: u8 = 1 << 4;
     /// PUT to the head: first sent before this switch's directory began; another may have stamped it.
     pub const OLD: u8 = 1 << 5;
-    /// PUT to the head: its key is on a trip, and the switch has no room to remember a stamp for it.
+    /// PUT to the head: its key is delegated, and the switch has no room to remember a grant for it.
     pub const CROWDED: u8 = 1 << 6;
     /// RANGE: the last piece the switch was allowed to make; the interval goes on after it.
     pub const CUT: u8 = 1 << 1;
@@ -827,13 +827,13 @@ pub struct Header {
     pub chain_len: u8,
     /// Index in `chain` of the node that this packet is for.
     pub chain_pos: u8,
-    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag ROAM the places after those name the readers that it is copied to; 65535: nobody.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag DELEGATED the places after those name the readers that it is copied to; 65535: nobody.
     pub chain: [u8; 16],
     /// Match value of the key. RANGE: first match value of the interval asked for or covered.
     pub match_value: u128,
     /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
     pub keyhash: u64,
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a trip, or 0.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a delegation, or 0.
     pub object_version: u64,
     /// Operation, a value of `op`. Replies have the high bit set.
     pub op: u8,
@@ -988,7 +988,7 @@ pub trait Fields {
     fn chain_pos(&self) -> u8;
     /// Overwrites `chain_pos`.
     fn set_chain_pos(&mut self, value: u8);
-    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag ROAM the places after those name the readers that it is copied to; 65535: nobody.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag DELEGATED the places after those name the readers that it is copied to; 65535: nobody.
     #[must_use]
     fn chain(&self) -> [u8; 16];
     /// Overwrites `chain`.
@@ -1003,7 +1003,7 @@ pub trait Fields {
     fn keyhash(&self) -> u64;
     /// Overwrites `keyhash`.
     fn set_keyhash(&mut self, value: u64);
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a trip, or 0.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a delegation, or 0.
     #[must_use]
     fn object_version(&self) -> u64;
     /// Overwrites `object_version`.
@@ -1023,26 +1023,26 @@ pub trait Fields {
     fn hot_bitmap(&self) -> u32;
     /// Overwrites `hot_bitmap`.
     fn set_hot_bitmap(&mut self, value: u32);
-    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's stay, which the reply proves something to. PUT reply with the code AWAY: number of the trip that the key is on, or 0.
+    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's generation, which the reply proves something to. PUT reply with the code DELEGATED: number of the delegation that the key is under, or 0.
     #[must_use]
-    fn stay(&self) -> u64;
-    /// Overwrites `stay`.
-    fn set_stay(&mut self, value: u64);
-    /// Writes, over what only MGET and replies need. From a client: the latest `told` of any reply when it first sent the request. From a switch to a head: the switch's moment when it passed.
+    fn generation(&self) -> u64;
+    /// Overwrites `generation`.
+    fn set_generation(&mut self, value: u64);
+    /// Writes, over what only MGET and replies need. From a client: the latest `reply_directory_clock` of any reply when it first sent the request. From a switch to a head: the switch's directory_clock when it passed.
     #[must_use]
-    fn moment(&self) -> u64;
-    /// Overwrites `moment`.
-    fn set_moment(&mut self, value: u64);
-    /// PUT with the hop flag ROAM, at the place of `moment`: number of the trip in which it was stamped.
+    fn directory_clock(&self) -> u64;
+    /// Overwrites `directory_clock`.
+    fn set_directory_clock(&mut self, value: u64);
+    /// PUT with the hop flag DELEGATED, at the place of `directory_clock`: number of the delegation in which it was stamped.
     #[must_use]
-    fn trip(&self) -> u64;
-    /// Overwrites `trip`.
-    fn set_trip(&mut self, value: u64);
-    /// Replies to clients, over `stay`, of which they need nothing: the switch's moment when the reply passed.
+    fn delegation(&self) -> u64;
+    /// Overwrites `delegation`.
+    fn set_delegation(&mut self, value: u64);
+    /// Replies to clients, over `generation`, of which they need nothing: the switch's directory_clock when the reply passed.
     #[must_use]
-    fn told(&self) -> u64;
-    /// Overwrites `told`.
-    fn set_told(&mut self, value: u64);
+    fn reply_directory_clock(&self) -> u64;
+    /// Overwrites `reply_directory_clock`.
+    fn set_reply_directory_clock(&mut self, value: u64);
     /// MGET with GROUPED, from a client, over `partition`: bit i set means that key i is the last of its group (KEYIDX of NetMC).
     #[must_use]
     fn group_ends(&self) -> u32;
@@ -1277,35 +1277,35 @@ impl Fields for [u8; HEADER_LEN] {
         crate::bytes::put::<48, 4, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
-    fn stay(&self) -> u64 {
+    fn generation(&self) -> u64 {
         u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
     }
     #[inline]
-    fn set_stay(&mut self, value: u64) {
+    fn set_generation(&mut self, value: u64) {
         crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
-    fn moment(&self) -> u64 {
+    fn directory_clock(&self) -> u64 {
         u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self))
     }
     #[inline]
-    fn set_moment(&mut self, value: u64) {
+    fn set_directory_clock(&mut self, value: u64) {
         crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
-    fn trip(&self) -> u64 {
+    fn delegation(&self) -> u64 {
         u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self))
     }
     #[inline]
-    fn set_trip(&mut self, value: u64) {
+    fn set_delegation(&mut self, value: u64) {
         crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
-    fn told(&self) -> u64 {
+    fn reply_directory_clock(&self) -> u64 {
         u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
     }
     #[inline]
-    fn set_told(&mut self, value: u64) {
+    fn set_reply_directory_clock(&mut self, value: u64) {
         crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
@@ -1964,16 +1964,16 @@ impl HotCopyBody {
     }
 }
 
-/// Value of a CHAIN_WRITE with the effect LEAVE: the life of the switch at which the trip is to begin, and how many nodes are in each of its chains; `result` is the trip's number. Then a bit for each node that may be in one, by its id, as far as there are any: the first byte's lowest is that of node 0.
+/// Value of a CHAIN_WRITE with the effect DELEGATE: the incarnation of the switch at which the delegation is to begin, and how many nodes are in each of its chains; `result` is the delegation's number. Then a bit for each node that may be in one, by its id, as far as there are any: the first byte's lowest is that of node 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeaveBody {
+pub struct DelegateBody {
     /// 8 bytes, big-endian on the wire.
     pub switch: u64,
     /// 1 bytes, big-endian on the wire.
     pub replicas: u8,
 }
 
-impl LeaveBody {
+impl DelegateBody {
     /// Bytes on the wire.
     pub const LEN: usize = 9;
 
@@ -2000,20 +2000,20 @@ impl LeaveBody {
     }
 }
 
-/// Value of a CHAIN_WRITE with the effect RETURN: version of the newest write of the trip (0: there is none), the revision of the order of hot keys that ended it, the version of its LEAVE and the life of the switch that it was on; `result` is its number. Then what the newest write wrote.
+/// Value of a CHAIN_WRITE with the effect RECALL: version of the newest write of the delegation (0: there is none), the revision of the order of hot keys that ended it, the version of its DELEGATE and the incarnation of the switch that it was on; `result` is its number. Then what the newest write wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReturnBody {
+pub struct RecallBody {
     /// 8 bytes, big-endian on the wire.
     pub newest: u64,
     /// 8 bytes, big-endian on the wire.
     pub ended: u64,
     /// 8 bytes, big-endian on the wire.
-    pub left: u64,
+    pub delegated_at: u64,
     /// 8 bytes, big-endian on the wire.
     pub switch: u64,
 }
 
-impl ReturnBody {
+impl RecallBody {
     /// Bytes on the wire.
     pub const LEN: usize = 32;
 
@@ -2025,7 +2025,7 @@ impl ReturnBody {
             Self {
                 newest: u64::from_be_bytes(crate::bytes::get::<0, 8, 32>(fixed)),
                 ended: u64::from_be_bytes(crate::bytes::get::<8, 8, 32>(fixed)),
-                left: u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(fixed)),
+                delegated_at: u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(fixed)),
                 switch: u64::from_be_bytes(crate::bytes::get::<24, 8, 32>(fixed)),
             },
             rest,
@@ -2038,22 +2038,22 @@ impl ReturnBody {
         let mut out = [0; 32];
         crate::bytes::put::<0, 8, 32>(&mut out, self.newest.to_be_bytes());
         crate::bytes::put::<8, 8, 32>(&mut out, self.ended.to_be_bytes());
-        crate::bytes::put::<16, 8, 32>(&mut out, self.left.to_be_bytes());
+        crate::bytes::put::<16, 8, 32>(&mut out, self.delegated_at.to_be_bytes());
         crate::bytes::put::<24, 8, 32>(&mut out, self.switch.to_be_bytes());
         out
     }
 }
 
-/// ROAM_FETCH: which trip, and the revision of an order of hot keys that has ended it. Then key.
+/// DELEGATION_FETCH: which delegation, and the revision of an order of hot keys that has ended it. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoamFetchBody {
+pub struct DelegationFetchBody {
     /// 8 bytes, big-endian on the wire.
-    pub trip: u64,
+    pub delegation: u64,
     /// 8 bytes, big-endian on the wire.
     pub ended: u64,
 }
 
-impl RoamFetchBody {
+impl DelegationFetchBody {
     /// Bytes on the wire.
     pub const LEN: usize = 16;
 
@@ -2063,7 +2063,7 @@ impl RoamFetchBody {
         let (fixed, rest) = bytes.split_first_chunk::<16>()?;
         Some((
             Self {
-                trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
+                delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
                 ended: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
             },
             rest,
@@ -2074,22 +2074,22 @@ impl RoamFetchBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 16] {
         let mut out = [0; 16];
-        crate::bytes::put::<0, 8, 16>(&mut out, self.trip.to_be_bytes());
+        crate::bytes::put::<0, 8, 16>(&mut out, self.delegation.to_be_bytes());
         crate::bytes::put::<8, 8, 16>(&mut out, self.ended.to_be_bytes());
         out
     }
 }
 
-/// ROAM_FOUND: which trip; kind 0 is a value, of the version `object_version`; kind 1: nothing; kind 2: nothing, but this store is younger than the trip. Then key, value.
+/// DELEGATION_FOUND: which delegation; kind 0 is a value, of the version `object_version`; kind 1: nothing; kind 2: nothing, but this store is younger than the delegation. Then key, value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoamFoundBody {
+pub struct DelegationFoundBody {
     /// 8 bytes, big-endian on the wire.
-    pub trip: u64,
+    pub delegation: u64,
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
 }
 
-impl RoamFoundBody {
+impl DelegationFoundBody {
     /// Bytes on the wire.
     pub const LEN: usize = 9;
 
@@ -2099,7 +2099,7 @@ impl RoamFoundBody {
         let (fixed, rest) = bytes.split_first_chunk::<9>()?;
         Some((
             Self {
-                trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 9>(fixed)),
+                delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 9>(fixed)),
                 kind: u8::from_be_bytes(crate::bytes::get::<8, 1, 9>(fixed)),
             },
             rest,
@@ -2110,20 +2110,20 @@ impl RoamFoundBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 9] {
         let mut out = [0; 9];
-        crate::bytes::put::<0, 8, 9>(&mut out, self.trip.to_be_bytes());
+        crate::bytes::put::<0, 8, 9>(&mut out, self.delegation.to_be_bytes());
         crate::bytes::put::<8, 1, 9>(&mut out, self.kind.to_be_bytes());
         out
     }
 }
 
-/// ROAM_END: which trip. Then key.
+/// DELEGATION_END: which delegation. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoamEndBody {
+pub struct DelegationEndBody {
     /// 8 bytes, big-endian on the wire.
-    pub trip: u64,
+    pub delegation: u64,
 }
 
-impl RoamEndBody {
+impl DelegationEndBody {
     /// Bytes on the wire.
     pub const LEN: usize = 8;
 
@@ -2131,26 +2131,26 @@ impl RoamEndBody {
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (fixed, rest) = bytes.split_first_chunk::<8>()?;
-        Some((Self { trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+        Some((Self { delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
     }
 
     /// The fields as they stand on the wire.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 8] {
         let mut out = [0; 8];
-        crate::bytes::put::<0, 8, 8>(&mut out, self.trip.to_be_bytes());
+        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.to_be_bytes());
         out
     }
 }
 
-/// ROAM_COMMIT: which trip. Then key.
+/// DELEGATION_COMMIT: which delegation. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoamCommitBody {
+pub struct DelegationCommitBody {
     /// 8 bytes, big-endian on the wire.
-    pub trip: u64,
+    pub delegation: u64,
 }
 
-impl RoamCommitBody {
+impl DelegationCommitBody {
     /// Bytes on the wire.
     pub const LEN: usize = 8;
 
@@ -2158,30 +2158,30 @@ impl RoamCommitBody {
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (fixed, rest) = bytes.split_first_chunk::<8>()?;
-        Some((Self { trip: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+        Some((Self { delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
     }
 
     /// The fields as they stand on the wire.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 8] {
         let mut out = [0; 8];
-        crate::bytes::put::<0, 8, 8>(&mut out, self.trip.to_be_bytes());
+        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.to_be_bytes());
         out
     }
 }
 
-/// CHAIN_COPY: kind 4: the mark of a hot key, with the number of its stay. Then key.
+/// CHAIN_COPY: kind 4: the mark of a hot key, with the number of its generation. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CopyMarkBody {
+pub struct CopyRegistrationBody {
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
     /// 8 bytes, big-endian on the wire.
-    pub stay: u64,
+    pub generation: u64,
     /// 2 bytes, big-endian on the wire.
     pub key_len: u16,
 }
 
-impl CopyMarkBody {
+impl CopyRegistrationBody {
     /// Bytes on the wire.
     pub const LEN: usize = 11;
 
@@ -2192,7 +2192,7 @@ impl CopyMarkBody {
         Some((
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 11>(fixed)),
-                stay: u64::from_be_bytes(crate::bytes::get::<1, 8, 11>(fixed)),
+                generation: u64::from_be_bytes(crate::bytes::get::<1, 8, 11>(fixed)),
                 key_len: u16::from_be_bytes(crate::bytes::get::<9, 2, 11>(fixed)),
             },
             rest,
@@ -2204,24 +2204,24 @@ impl CopyMarkBody {
     pub fn to_bytes(&self) -> [u8; 11] {
         let mut out = [0; 11];
         crate::bytes::put::<0, 1, 11>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 8, 11>(&mut out, self.stay.to_be_bytes());
+        crate::bytes::put::<1, 8, 11>(&mut out, self.generation.to_be_bytes());
         crate::bytes::put::<9, 2, 11>(&mut out, self.key_len.to_be_bytes());
         out
     }
 }
 
-/// CHAIN_COPY: kind 5: the trips of a key. Then key, and the trips in the form in which nodes keep them on record.
+/// CHAIN_COPY: kind 5: the delegations of a key. Then key, and the delegations in the form in which nodes keep them on record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CopyTripsBody {
+pub struct CopyDelegationsBody {
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
     /// 2 bytes, big-endian on the wire.
     pub key_len: u16,
     /// 2 bytes, big-endian on the wire.
-    pub trips_len: u16,
+    pub delegations_len: u16,
 }
 
-impl CopyTripsBody {
+impl CopyDelegationsBody {
     /// Bytes on the wire.
     pub const LEN: usize = 5;
 
@@ -2233,7 +2233,7 @@ impl CopyTripsBody {
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 5>(fixed)),
                 key_len: u16::from_be_bytes(crate::bytes::get::<1, 2, 5>(fixed)),
-                trips_len: u16::from_be_bytes(crate::bytes::get::<3, 2, 5>(fixed)),
+                delegations_len: u16::from_be_bytes(crate::bytes::get::<3, 2, 5>(fixed)),
             },
             rest,
         ))
@@ -2245,21 +2245,21 @@ impl CopyTripsBody {
         let mut out = [0; 5];
         crate::bytes::put::<0, 1, 5>(&mut out, self.kind.to_be_bytes());
         crate::bytes::put::<1, 2, 5>(&mut out, self.key_len.to_be_bytes());
-        crate::bytes::put::<3, 2, 5>(&mut out, self.trips_len.to_be_bytes());
+        crate::bytes::put::<3, 2, 5>(&mut out, self.delegations_len.to_be_bytes());
         out
     }
 }
 
-/// The trips of a key, as they are kept on record: how many of them are over, and how many bytes the nodes of the present one take (0: there is none). Then `trip_over` for each, oldest first; of the present one `trip_present`, then a bit for each of its nodes, as in `leave`.
+/// The delegations of a key, as they are kept on record: how many of them are over, and how many bytes the nodes of the present one take (0: there is none). Then `delegation_over` for each, oldest first; of the present one `delegation_present`, then a bit for each of its nodes, as in `delegate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TripsBody {
+pub struct DelegationsBody {
     /// 1 bytes, big-endian on the wire.
     pub over: u8,
     /// 1 bytes, big-endian on the wire.
     pub nodes: u8,
 }
 
-impl TripsBody {
+impl DelegationsBody {
     /// Bytes on the wire.
     pub const LEN: usize = 2;
 
@@ -2286,13 +2286,13 @@ impl TripsBody {
     }
 }
 
-/// A trip that is over: its number, the version of its LEAVE, that of its newest write (0: there was none), the revision of the order that ended it, the life of the switch that it was on, and when this member committed its RETURN, in Unix milliseconds.
+/// A delegation that is over: its number, the version of its DELEGATE, that of its newest write (0: there was none), the revision of the order that ended it, the incarnation of the switch that it was on, and when this member committed its RECALL, in Unix milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TripOverBody {
+pub struct DelegationOverBody {
     /// 8 bytes, big-endian on the wire.
     pub number: u64,
     /// 8 bytes, big-endian on the wire.
-    pub left: u64,
+    pub delegated_at: u64,
     /// 8 bytes, big-endian on the wire.
     pub newest: u64,
     /// 8 bytes, big-endian on the wire.
@@ -2303,7 +2303,7 @@ pub struct TripOverBody {
     pub since_ms: u64,
 }
 
-impl TripOverBody {
+impl DelegationOverBody {
     /// Bytes on the wire.
     pub const LEN: usize = 48;
 
@@ -2314,7 +2314,7 @@ impl TripOverBody {
         Some((
             Self {
                 number: u64::from_be_bytes(crate::bytes::get::<0, 8, 48>(fixed)),
-                left: u64::from_be_bytes(crate::bytes::get::<8, 8, 48>(fixed)),
+                delegated_at: u64::from_be_bytes(crate::bytes::get::<8, 8, 48>(fixed)),
                 newest: u64::from_be_bytes(crate::bytes::get::<16, 8, 48>(fixed)),
                 ended: u64::from_be_bytes(crate::bytes::get::<24, 8, 48>(fixed)),
                 switch: u64::from_be_bytes(crate::bytes::get::<32, 8, 48>(fixed)),
@@ -2329,7 +2329,7 @@ impl TripOverBody {
     pub fn to_bytes(&self) -> [u8; 48] {
         let mut out = [0; 48];
         crate::bytes::put::<0, 8, 48>(&mut out, self.number.to_be_bytes());
-        crate::bytes::put::<8, 8, 48>(&mut out, self.left.to_be_bytes());
+        crate::bytes::put::<8, 8, 48>(&mut out, self.delegated_at.to_be_bytes());
         crate::bytes::put::<16, 8, 48>(&mut out, self.newest.to_be_bytes());
         crate::bytes::put::<24, 8, 48>(&mut out, self.ended.to_be_bytes());
         crate::bytes::put::<32, 8, 48>(&mut out, self.switch.to_be_bytes());
@@ -2338,20 +2338,20 @@ impl TripOverBody {
     }
 }
 
-/// The trip that a key is on: its number, the version of its LEAVE, the life of the switch, and how many nodes are in each chain.
+/// The delegation that a key is under: its number, the version of its DELEGATE, the incarnation of the switch, and how many nodes are in each chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TripPresentBody {
+pub struct DelegationPresentBody {
     /// 8 bytes, big-endian on the wire.
     pub number: u64,
     /// 8 bytes, big-endian on the wire.
-    pub left: u64,
+    pub delegated_at: u64,
     /// 8 bytes, big-endian on the wire.
     pub switch: u64,
     /// 1 bytes, big-endian on the wire.
     pub replicas: u8,
 }
 
-impl TripPresentBody {
+impl DelegationPresentBody {
     /// Bytes on the wire.
     pub const LEN: usize = 25;
 
@@ -2362,7 +2362,7 @@ impl TripPresentBody {
         Some((
             Self {
                 number: u64::from_be_bytes(crate::bytes::get::<0, 8, 25>(fixed)),
-                left: u64::from_be_bytes(crate::bytes::get::<8, 8, 25>(fixed)),
+                delegated_at: u64::from_be_bytes(crate::bytes::get::<8, 8, 25>(fixed)),
                 switch: u64::from_be_bytes(crate::bytes::get::<16, 8, 25>(fixed)),
                 replicas: u8::from_be_bytes(crate::bytes::get::<24, 1, 25>(fixed)),
             },
@@ -2375,7 +2375,7 @@ impl TripPresentBody {
     pub fn to_bytes(&self) -> [u8; 25] {
         let mut out = [0; 25];
         crate::bytes::put::<0, 8, 25>(&mut out, self.number.to_be_bytes());
-        crate::bytes::put::<8, 8, 25>(&mut out, self.left.to_be_bytes());
+        crate::bytes::put::<8, 8, 25>(&mut out, self.delegated_at.to_be_bytes());
         crate::bytes::put::<16, 8, 25>(&mut out, self.switch.to_be_bytes());
         crate::bytes::put::<24, 1, 25>(&mut out, self.replicas.to_be_bytes());
         out
@@ -3120,45 +3120,45 @@ pub mod metric {
         labels: &["keyspace", "partition"],
         help: "PUT, DEL, CAS and INCR packets that matched the partition.",
     };
-    /// GETs and MGET keys of each hot key in its present stay, by where they went: a copy, or home, to the tail.
+    /// GETs and MGET keys of each hot key in its present generation, by where they went: a copy, or home, to the tail.
     pub const SWITCH_HOT_READS: Metric = Metric {
         name: "keyway_switch_hot_reads",
         kind: Kind::Counter,
         unit: None,
         labels: &["keyspace", "keyhash", "to"],
-        help: "GETs and MGET keys of each hot key in its present stay, by where they went: a copy, or home, to the tail.",
+        help: "GETs and MGET keys of each hot key in its present generation, by where they went: a copy, or home, to the tail.",
     };
-    /// PUT, DEL, CAS and INCR packets of each hot key in its present stay.
+    /// PUT, DEL, CAS and INCR packets of each hot key in its present generation.
     pub const SWITCH_HOT_WRITES: Metric = Metric {
         name: "keyway_switch_hot_writes",
         kind: Kind::Counter,
         unit: None,
         labels: &["keyspace", "keyhash"],
-        help: "PUT, DEL, CAS and INCR packets of each hot key in its present stay.",
+        help: "PUT, DEL, CAS and INCR packets of each hot key in its present generation.",
     };
-    /// PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.
-    pub const SWITCH_HOT_ROAMED: Metric = Metric {
-        name: "keyway_switch_hot_roamed",
+    /// PUTs sent under delegations of hot keys, by their grant: new, or again one that the request had been given before.
+    pub const SWITCH_HOT_DELEGATED_WRITES: Metric = Metric {
+        name: "keyway_switch_hot_delegated_writes",
         kind: Kind::Counter,
         unit: None,
-        labels: &["stamp"],
-        help: "PUTs sent on trips of hot keys, by their stamp: new, or again one that the request had been given before.",
+        labels: &["grant"],
+        help: "PUTs sent under delegations of hot keys, by their grant: new, or again one that the request had been given before.",
     };
-    /// Replies about hot keys on trips whose version is above all that were given out there: sent on, and not believed.
+    /// Replies about hot delegated keys whose version is above all that were given out there: sent on, and not believed.
     pub const SWITCH_HOT_DOUBTED: Metric = Metric {
         name: "keyway_switch_hot_doubted",
         kind: Kind::Counter,
         unit: None,
         labels: &[],
-        help: "Replies about hot keys on trips whose version is above all that were given out there: sent on, and not believed.",
+        help: "Replies about hot delegated keys whose version is above all that were given out there: sent on, and not believed.",
     };
-    /// PUTs of hot keys on trips that were sent home, where they are told to come later, because the table of stamps has no room for them.
+    /// PUTs of hot delegated keys that were sent home, where they are told to come later, because the table of grants has no room for them.
     pub const SWITCH_HOT_CROWDED: Metric = Metric {
         name: "keyway_switch_hot_crowded",
         kind: Kind::Counter,
         unit: None,
         labels: &[],
-        help: "PUTs of hot keys on trips that were sent home, where they are told to come later, because the table of stamps has no room for them.",
+        help: "PUTs of hot delegated keys that were sent home, where they are told to come later, because the table of grants has no room for them.",
     };
     /// Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.
     pub const SWITCH_HOT_MULTIGET_KEYS: Metric = Metric {
@@ -3512,21 +3512,21 @@ pub mod metric {
         labels: &["node"],
         help: "Copies of hot keys sent to other nodes, those sent again included.",
     };
-    /// Hot keys on trips of which the node holds a write, of whoever's partitions.
-    pub const NODE_HOT_ROAMING: Metric = Metric {
-        name: "keyway_node_hot_roaming",
+    /// Hot delegated keys of which the node holds a write, of whoever's partitions.
+    pub const NODE_HOT_DELEGATED_KEYS: Metric = Metric {
+        name: "keyway_node_hot_delegated_keys",
         kind: Kind::Gauge,
         unit: None,
         labels: &["node"],
-        help: "Hot keys on trips of which the node holds a write, of whoever's partitions.",
+        help: "Hot delegated keys of which the node holds a write, of whoever's partitions.",
     };
-    /// Writes that the node committed of hot keys on trips, of whoever's partitions.
-    pub const NODE_HOT_ROAMED: Metric = Metric {
-        name: "keyway_node_hot_roamed",
+    /// Writes that the node committed of hot delegated keys, of whoever's partitions.
+    pub const NODE_HOT_DELEGATED_WRITES: Metric = Metric {
+        name: "keyway_node_hot_delegated_writes",
         kind: Kind::Counter,
         unit: None,
         labels: &["node"],
-        help: "Writes that the node committed of hot keys on trips, of whoever's partitions.",
+        help: "Writes that the node committed of hot delegated keys, of whoever's partitions.",
     };
     /// GETs and MGET keys answered from a copy.
     pub const NODE_HOT_READS: Metric = Metric {

@@ -32,13 +32,15 @@ mod tests;
 pub use batch::{ChainStep, ChainSteps, Change, Condition, Step, Steps, push_step};
 pub use between::Found;
 pub use big::PartKey;
-pub use body::{Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_roam};
+pub use body::{
+    Body, Entry, Expect, MgetEntries, MgetKey, MgetKeys, New, RangeEntries, may_be_delegated,
+};
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;
 pub use packet::{
-    NOBODY, Packet, chain_bytes, emit, emit_mget, mget_len, push_mget_entry, push_range_entry,
-    roaming_chain,
+    NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,
+    push_range_entry,
 };
 pub use since::since_of;
 pub use tag::{seal, tag_is_right};

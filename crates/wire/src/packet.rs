@@ -74,7 +74,8 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// Of a PUT with the hop flag ROAM: ids of the nodes beside the chain that it is copied to.
+    /// Of a PUT with the hop flag DELEGATED: ids of the nodes beside the chain that it is copied
+    /// to.
     pub fn readers(&self) -> impl Iterator<Item = u16> + use<> {
         let (ids, len) = (self.header.chain(), usize::from(self.header.chain_len()));
         let places = (len..CHAIN_MAX).filter_map(move |i| ids.as_chunks::<2>().0.get(i).copied());
@@ -201,18 +202,18 @@ pub fn chain_bytes(ids: impl IntoIterator<Item = u16>) -> ([u8; 2 * CHAIN_MAX], 
     (bytes, len)
 }
 
-/// Node id that no node has: in the chain of a PUT with the hop flag ROAM, a place for a reader
-/// that there is none in.
+/// Node id that no node has: in the chain of a PUT with the hop flag DELEGATED, a place for a
+/// reader that there is none in.
 pub const NOBODY: u16 = u16::MAX;
 
-/// The chain of a PUT with the hop flag ROAM as the header holds it: its nodes, then those that it
-/// is copied to, and [`NOBODY`] in the rest.
+/// The chain of a PUT with the hop flag DELEGATED as the header holds it: its nodes, then those
+/// that it is copied to, and [`NOBODY`] in the rest.
 ///
 /// # Panics
 ///
 /// If there are more than [`CHAIN_MAX`].
 #[must_use]
-pub fn roaming_chain(ids: impl IntoIterator<Item = u16>) -> [u8; 2 * CHAIN_MAX] {
+pub fn delegated_chain(ids: impl IntoIterator<Item = u16>) -> [u8; 2 * CHAIN_MAX] {
     let nobody = core::iter::repeat(NOBODY);
     let (mut bytes, len) = chain_bytes(ids);
     let rest = bytes.as_chunks_mut::<2>().0.iter_mut().skip(len.into());
@@ -325,42 +326,43 @@ impl Header {
         self.object_version = last as u64;
     }
 
-    /// The stay that a GET with the hop flag HOT, or its reply, names; it lies over places of
+    /// The generation that a GET with the hop flag HOT, or its reply, names; it lies over places of
     /// `chain` that a read has no use for.
     #[must_use]
-    pub fn stay(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         u64::from_be_bytes(crate::bytes::get::<8, 8, { 2 * CHAIN_MAX }>(&self.chain))
     }
 
-    /// Sets the stay.
-    pub fn set_stay(&mut self, stay: u64) {
-        crate::bytes::put::<8, 8, { 2 * CHAIN_MAX }>(&mut self.chain, stay.to_be_bytes());
+    /// Sets the generation.
+    pub fn set_generation(&mut self, generation: u64) {
+        crate::bytes::put::<8, 8, { 2 * CHAIN_MAX }>(&mut self.chain, generation.to_be_bytes());
     }
 
-    /// The moment of a switch that a write carries; it lies over what only MGET and replies need.
+    /// The clock of a switch that a write carries; it lies over what only MGET and
+    /// replies need.
     #[must_use]
-    pub fn moment(&self) -> u64 {
+    pub fn directory_clock(&self) -> u64 {
         let [node, load] = [self.node, self.load].map(u64::from);
         u64::from(self.bitmap) << 32 | node << 16 | load
     }
 
     /// Sets the moment.
-    pub fn set_moment(&mut self, moment: u64) {
-        let part = |shift: u32| u16::try_from(moment >> shift & 0xffff).expect("16 bits");
-        self.bitmap = u32::try_from(moment >> 32).expect("32 bits");
+    pub fn set_directory_clock(&mut self, directory_clock: u64) {
+        let part = |shift: u32| u16::try_from(directory_clock >> shift & 0xffff).expect("16 bits");
+        self.bitmap = u32::try_from(directory_clock >> 32).expect("32 bits");
         (self.node, self.load) = (part(16), part(0));
     }
 
-    /// The number of the trip that a PUT with the hop flag ROAM was stamped in; it lies where other
-    /// writes carry a moment.
+    /// The number of the delegation that a PUT with the hop flag DELEGATED was stamped in; it lies
+    /// where other writes carry a moment.
     #[must_use]
-    pub fn trip(&self) -> u64 {
-        self.moment()
+    pub fn delegation(&self) -> u64 {
+        self.directory_clock()
     }
 
-    /// Sets the number of the trip.
-    pub fn set_trip(&mut self, trip: u64) {
-        self.set_moment(trip);
+    /// Sets the number of the delegation.
+    pub fn set_delegation(&mut self, delegation: u64) {
+        self.set_directory_clock(delegation);
     }
 
     /// Sets the requests per second that the sender of a reply can serve; it lies over places of

@@ -103,12 +103,12 @@ impl<N: Copy + Ord, C: Count> Places<N, C> {
     /// # Errors
     ///
     /// If the kernel does not say what has been counted there.
-    pub(crate) fn retain(&mut self, stays: impl Fn(N) -> bool) -> Result<(), Error> {
-        if self.of.keys().all(|name| stays(*name)) {
+    pub(crate) fn retain(&mut self, generations: impl Fn(N) -> bool) -> Result<(), Error> {
+        if self.of.keys().all(|name| generations(*name)) {
             return Ok(());
         }
         let counted = self.counted()?;
-        for (_, place) in self.of.extract_if(.., |name, _| !stays(*name)) {
+        for (_, place) in self.of.extract_if(.., |name, _| !generations(*name)) {
             self.free.push(Place { before: at(&counted, place), ..place });
         }
         Ok(())
@@ -172,9 +172,12 @@ impl Counted {
     /// # Errors
     ///
     /// If the kernel does not say what has been counted there.
-    pub(crate) fn retain(&mut self, stays: impl Fn(PartitionId) -> bool) -> Result<(), Error> {
-        self.keyspaces.retain(|partition, _| stays(*partition));
-        self.places.retain(stays)
+    pub(crate) fn retain(
+        &mut self,
+        generations: impl Fn(PartitionId) -> bool,
+    ) -> Result<(), Error> {
+        self.keyspaces.retain(|partition, _| generations(*partition));
+        self.places.retain(generations)
     }
 
     /// Everything counted so far, with what was counted of hot keys.
@@ -182,7 +185,7 @@ impl Counted {
         let mut packets = [0; 256];
         let mut dropped = [0; 256];
         let (mut unparsed, mut emitted, mut doubted, mut crowded) = (0, 0, 0, 0);
-        let (mut roamed, mut hot_keys) = ([0; 2], [0; 2]);
+        let (mut delegated, mut hot_keys) = ([0; 2], [0; 2]);
         for value in maps::per_processor(&self.totals, 0)? {
             let Some(totals) = Totals::from_bytes(&value) else { continue };
             add(&mut packets, &totals.forwarded);
@@ -191,7 +194,7 @@ impl Counted {
             unparsed += totals.unparsed;
             doubted += totals.doubted;
             crowded += totals.crowded;
-            add(&mut roamed, &totals.roamed);
+            add(&mut delegated, &totals.delegated);
             add(&mut hot_keys, &totals.hot_keys);
             emitted += totals.forwarded.iter().sum::<u64>() + totals.parts;
         }
@@ -201,7 +204,7 @@ impl Counted {
         });
         let counters =
             Counters::from_totals(packets, dropped, unparsed, emitted, loads.collect(), hot);
-        Ok(counters.with_roamed(roamed, doubted, crowded).with_hot_keys(hot_keys))
+        Ok(counters.with_delegated(delegated, doubted, crowded).with_hot_keys(hot_keys))
     }
 }
 

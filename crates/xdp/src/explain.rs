@@ -1,11 +1,11 @@
 //! What the maps say of a hot key, for people.
 
-use crate::layout::{Holders, Hot, HotKey, Trip};
+use crate::layout::{Delegation, Holders, Hot, HotKey};
 use crate::maps;
 use crate::{Error, Plane};
 use cluster::{KeyspaceId, NodeId};
 use machine::Instant;
-use switch::{HotExplanation, TripExplanation, mark_of};
+use switch::{DelegationExplanation, HotExplanation, tag_of};
 
 impl<C: FnMut() -> Instant> Plane<C> {
     /// What the programs know of this key at the moment; `None` if it is not hot. Nothing is
@@ -27,26 +27,27 @@ impl<C: FnMut() -> Instant> Plane<C> {
         let holders = maps::one(&self.program().map(".data.holders"))?;
         let holders = Holders::from_bytes(&holders);
         let readers = holders.map_or_else(Vec::new, |holders| readers(&hot, &holders));
-        // Of a key on no trip there may be one that is being taken out.
-        let trip = if hot.replicas > 0 { read("trips")? } else { None };
-        let trip = trip.as_deref().and_then(Trip::from_bytes);
-        let trip = trip.map(|trip| TripExplanation {
-            number: trip.number,
+        // Of a key under no delegation there may be one that is being taken out.
+        let delegation = if hot.replicas > 0 { read("delegations")? } else { None };
+        let delegation = delegation.as_deref().and_then(Delegation::from_bytes);
+        let delegation = delegation.map(|delegation| DelegationExplanation {
+            number: delegation.number,
             replicas: hot.replicas,
-            next: (trip.begun > 0 && trip.next <= trip.last).then_some(trip.next),
+            next: (delegation.begun > 0 && delegation.next <= delegation.last)
+                .then_some(delegation.next),
         });
-        let (stay, floor, proven) = (hot.stay, hot.floor, hot.proven > 0);
-        Ok(Some(HotExplanation { stay, floor, proven, readers, trip }))
+        let (generation, floor, proven) = (hot.generation, hot.floor, hot.proven > 0);
+        Ok(Some(HotExplanation { generation, floor, proven, readers, delegation }))
     }
 }
 
 /// The readers of a key, and whether they said to hold the version of its floor.
 fn readers(hot: &Hot, holders: &Holders) -> Vec<(NodeId, bool)> {
     let round = usize::try_from(holders.count).unwrap_or(0).max(1);
-    let (first, mark) = (usize::from(hot.first), mark_of(hot.floor));
+    let (first, holder) = (usize::from(hot.first), tag_of(hot.floor));
     let reader = |(reader, said): (usize, &u8)| {
         let node = *holders.nodes.get((first + reader) % round)?;
-        (usize::from(node) < wire::NODES_MAX).then_some((NodeId(node), *said == mark))
+        (usize::from(node) < wire::NODES_MAX).then_some((NodeId(node), *said == holder))
     };
-    hot.marks.iter().take(hot.readers.into()).enumerate().filter_map(reader).collect()
+    hot.holders.iter().take(hot.readers.into()).enumerate().filter_map(reader).collect()
 }

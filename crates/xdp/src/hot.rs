@@ -1,30 +1,31 @@
 //! The coherence directory in the kernel: what is put in and taken out, and when.
 //!
 //! What packets change in an entry is the kernel's alone. The rules by which orders are taken and
-//! forgotten are those of the switch in user space, [`Judge`].
+//! forgotten are those of the switch in user space, [`OrderGate`].
 
 use crate::counters::Places;
-use crate::layout::{self, Holders, HotChange, HotKey, Trip};
+use crate::layout::{self, Delegation, Holders, HotChange, HotKey};
 use crate::maps;
 use crate::program::{Error, Program};
-use cluster::{HotCount, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, Selection};
+use cluster::{HotCount, HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, Selection};
 use libbpf_rs::MapHandle;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use switch::{HotLoad, Judge, Moments};
+use switch::{HotLoad, OrderGate, SharedClock};
 
 /// What the kernel holds of hot keys.
 #[derive(Debug)]
 pub(crate) struct Hot {
-    pub(crate) judge: Judge,
+    pub(crate) gate: OrderGate,
     maps: Maps,
     bits: Arc<Bits>,
-    moments: Arc<Moments>,
+    clock: Arc<SharedClock>,
     selection: Selection,
-    places: Vec<Option<(NodeId, Life)>>,
-    keys: BTreeMap<Name, Held>,
-    /// What the programs compare to know that rows and trips have not changed: odd while they do.
+    places: Vec<Option<(NodeId, Incarnation)>>,
+    keys: BTreeMap<Name, KernelEntry>,
+    /// What the programs compare to know that rows and delegations have not changed: odd while they
+    /// do.
     number: u64,
     counts: Places<(Name, u64), layout::HotLoad>,
 }
@@ -34,18 +35,18 @@ type Name = (KeyspaceId, u64);
 
 /// What there is of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    stay: u64,
+struct KernelEntry {
+    generation: u64,
     at: Match,
     first: u16,
     readers: u16,
-    trip: Option<cluster::Trip>,
+    delegation: Option<cluster::Delegation>,
 }
 
 #[derive(Debug)]
 struct Maps {
     keys: MapHandle,
-    trips: MapHandle,
+    delegations: MapHandle,
     bits: MapHandle,
     holders: MapHandle,
     pauses: MapHandle,
@@ -56,7 +57,7 @@ struct Maps {
 #[derive(Debug)]
 pub(crate) struct Bits(Vec<AtomicU64>);
 
-const READERS: usize = wire::HOT_WINDOW_MAX;
+const READERS: usize = wire::HOT_BANK_MAX;
 /// In the place of a reader that was none before.
 const NO_READER: u8 = u8::MAX;
 /// What there are of words of bits.
@@ -91,46 +92,46 @@ fn words<'a>(names: impl Iterator<Item = &'a Name>) -> [u64; WORDS] {
     words
 }
 
-impl Held {
+impl KernelEntry {
     fn of(key: &HotEntry) -> (Name, Self) {
-        let HotEntry { stay, match_value: at, first, trip, .. } = *key;
-        // Of more the programs have no marks: those are not asked. On a trip those of one window
-        // are, for whoever holds a version is in one.
-        let window = key.trip.map(|_| cluster::window(key.readers.into(), 0).end as u16);
-        let readers = window.unwrap_or(key.readers).min(READERS as u16);
-        ((key.keyspace, key.keyhash), Self { stay, at, first, readers, trip })
+        let HotEntry { generation, match_value: at, first, delegation, .. } = *key;
+        // Of more the programs have no holders: those are not asked. On a delegation those of one
+        // bank are, for whoever holds a version is in one.
+        let bank = key.delegation.map(|_| cluster::bank(key.readers.into(), 0).end as u16);
+        let readers = bank.unwrap_or(key.readers).min(READERS as u16);
+        ((key.keyspace, key.keyhash), Self { generation, at, first, readers, delegation })
     }
 
-    /// Number of the trip that it is on.
-    fn trip(&self) -> Option<u64> {
-        self.trip.map(|trip| trip.number)
+    /// Number of the delegation that it is under.
+    fn delegation(&self) -> Option<u64> {
+        self.delegation.map(|delegation| delegation.number)
     }
 
-    /// Nodes in the chain of each write of its trip; 0: it is on none.
+    /// Nodes in the chain of each write of its delegation; 0: it is on none.
     fn replicas(&self) -> u8 {
-        self.trip.map_or(0, |trip| trip.replicas)
+        self.delegation.map_or(0, |delegation| delegation.replicas)
     }
 
     /// Nodes that are chosen for each of them, with readers that it is copied to.
     fn chosen(&self) -> u8 {
-        self.trip.map_or(0, |trip| trip.chosen())
+        self.delegation.map_or(0, |delegation| delegation.chosen())
     }
 }
 
 impl Hot {
-    pub(crate) fn new(program: &Program, life: Life) -> Self {
+    pub(crate) fn new(program: &Program, incarnation: Incarnation) -> Self {
         let maps = Maps {
             keys: program.map("hot_keys"),
-            trips: program.map("trips"),
+            delegations: program.map("delegations"),
             bits: program.map(".data.hot_bits"),
             holders: program.map(".data.holders"),
             pauses: program.map("pauses"),
         };
         Self {
-            judge: Judge::new(life),
+            gate: OrderGate::new(incarnation),
             maps,
             bits: Arc::new(Bits((0..WORDS).map(|_| AtomicU64::new(0)).collect())),
-            moments: Arc::default(),
+            clock: Arc::default(),
             selection: Selection::default(),
             places: Vec::new(),
             keys: BTreeMap::new(),
@@ -144,9 +145,9 @@ impl Hot {
         self.bits.clone()
     }
 
-    /// The switch's moment, as the programs are told it, now and later.
-    pub(crate) fn moments(&self) -> Arc<Moments> {
-        self.moments.clone()
+    /// The switch's clock, as the programs are told it, now and later.
+    pub(crate) fn clock(&self) -> Arc<SharedClock> {
+        self.clock.clone()
     }
 
     /// What the programs are to know of the directory as a whole: 0 if no key is hot, or how
@@ -160,81 +161,85 @@ impl Hot {
         }
     }
 
-    /// The stay of a key in the directory.
-    pub(crate) fn stay_of(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<u64> {
-        self.keys.get(&(keyspace, keyhash)).map(|held| held.stay)
+    /// The generation of a key in the directory.
+    pub(crate) fn generation_of(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<u64> {
+        self.keys.get(&(keyspace, keyhash)).map(|held| held.generation)
     }
 
     /// Whether keys are still there that were to be forgotten, because the kernel refused.
     pub(crate) fn is_half_forgotten(&self) -> bool {
-        self.judge.installed() == 0 && !self.keys.is_empty()
+        self.gate.installed() == 0 && !self.keys.is_empty()
     }
 
-    /// Whether any key is on a trip, or is to go on one.
-    pub(crate) fn roams(&self) -> bool {
-        self.keys.values().any(|held| held.trip.is_some())
+    /// Whether any key is delegated, or is to go on one.
+    pub(crate) fn delegates(&self) -> bool {
+        self.keys.values().any(|held| held.delegation.is_some())
     }
 
-    /// The number of the present rows and trips.
+    /// The number of the present rows and delegations.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether a key is to go on a trip that may have been here before: its versions would be given
+    /// Whether a key is to be delegated that may have been here before: its versions would be given
     /// once more.
-    pub(crate) fn revives_a_trip(&self, order: &HotOrder) -> bool {
-        let newest = self.judge.newest();
-        let mut keys = order.keys.iter().map(Held::of);
+    pub(crate) fn revives_a_delegation(&self, order: &HotOrder) -> bool {
+        let newest = self.gate.newest();
+        let mut keys = order.keys.iter().map(KernelEntry::of);
         keys.any(|(name, next)| {
-            let is_here = || self.keys.get(&name).is_some_and(|held| held.trip() == next.trip());
-            next.trip().is_some_and(|number| number <= newest && !is_here())
+            let is_here =
+                || self.keys.get(&name).is_some_and(|held| held.delegation() == next.delegation());
+            next.delegation().is_some_and(|number| number <= newest && !is_here())
         })
     }
 
-    /// What an order makes of the keys. A trip that goes on is what it was.
-    fn next(&self, order: &HotOrder) -> BTreeMap<Name, Held> {
-        let next = order.keys.iter().map(Held::of).map(|(name, next)| {
-            let kept = self.keys.get(&name).filter(|held| held.stay == next.stay);
-            let kept = kept.filter(|held| held.trip() == next.trip());
+    /// What an order makes of the keys. A delegation that goes on is what it was.
+    fn next(&self, order: &HotOrder) -> BTreeMap<Name, KernelEntry> {
+        let next = order.keys.iter().map(KernelEntry::of).map(|(name, next)| {
+            let kept = self.keys.get(&name).filter(|held| held.generation == next.generation);
+            let kept = kept.filter(|held| held.delegation() == next.delegation());
             // But for how often its writes are copied.
-            let trip = next.trip.map(|trip| cluster::Trip {
-                replicas: kept.and_then(|held| held.trip).unwrap_or(trip).replicas,
-                ..trip
+            let delegation = next.delegation.map(|delegation| cluster::Delegation {
+                replicas: kept.and_then(|held| held.delegation).unwrap_or(delegation).replicas,
+                ..delegation
             });
-            (name, Held { trip, ..next })
+            (name, KernelEntry { delegation, ..next })
         });
         next.collect()
     }
 
-    /// Begins to install a sound order that the judge takes: what it does not name goes. The rule
+    /// Begins to install a sound order that the gate takes: what it does not name goes. The rule
     /// is to be told then, and the rest to be done with [`settle`](Self::settle).
     ///
     /// # Errors
     ///
     /// If the kernel does not do as it is told: then all is to be forgotten.
     pub(crate) fn clear_for(&mut self, order: &HotOrder) -> Result<(), Error> {
-        if self.judge.installed() == 0 {
-            self.moments.begin(order.revision);
+        if self.gate.installed() == 0 {
+            self.clock.begin(order.revision);
         }
-        // First: if only half of it is done its stays must not come again.
-        self.judge.took(order.revision);
+        // First: if only half of it is done its generations must not come again.
+        self.gate.took(order.revision);
         let next = self.next(order);
-        let stays = |name: &Name, stay| next.get(name).is_some_and(|held| held.stay == stay);
-        let gone = self.keys.iter().filter(|(name, held)| !stays(name, held.stay));
+        let generations = |name: &Name, generation| {
+            next.get(name).is_some_and(|held| held.generation == generation)
+        };
+        let gone = self.keys.iter().filter(|(name, held)| !generations(name, held.generation));
         let gone: Vec<_> = gone.map(|(name, _)| *name).collect();
-        let goes_on = |name: &Name, held: &Held| {
-            stays(name, held.stay) && next.get(name).is_some_and(|it| it.trip() == held.trip())
+        let goes_on = |name: &Name, held: &KernelEntry| {
+            generations(name, held.generation)
+                && next.get(name).is_some_and(|it| it.delegation() == held.delegation())
         };
         let ended = self.keys.iter().filter(|(name, held)| !goes_on(name, held));
-        let ended = ended.filter(|(_, held)| held.trip.is_some());
+        let ended = ended.filter(|(_, held)| held.delegation.is_some());
         let ended: Vec<_> = ended.map(|(name, _)| *name).collect();
         self.take_out(&gone, &ended)?;
-        self.keys.retain(|name, held| stays(name, held.stay));
+        self.keys.retain(|name, held| generations(name, held.generation));
         for name in ended {
-            self.keys.get_mut(&name).into_iter().for_each(|held| held.trip = None);
+            self.keys.get_mut(&name).into_iter().for_each(|held| held.delegation = None);
         }
-        self.counts.retain(|(name, stay)| stays(&name, stay))?;
-        self.counts.take(next.iter().map(|(name, held)| (*name, held.stay)));
+        self.counts.retain(|(name, generation)| generations(&name, generation))?;
+        self.counts.take(next.iter().map(|(name, held)| (*name, held.generation)));
         self.number += 1;
         Ok(())
     }
@@ -261,23 +266,23 @@ impl Hot {
                 }
             }
         }
-        let departs = |(name, held): &(&Name, &Held)| {
-            let before = self.keys.get(*name).and_then(Held::trip);
-            held.trip().is_some_and(|number| before != Some(number))
+        let departs = |(name, held): &(&Name, &KernelEntry)| {
+            let before = self.keys.get(*name).and_then(KernelEntry::delegation);
+            held.delegation().is_some_and(|number| before != Some(number))
         };
-        let trip = |(name, held): (&Name, &Held)| (key_of(name), unbegun(held));
-        let trips: Vec<_> = next.iter().filter(departs).map(trip).collect();
+        let delegation = |(name, held): (&Name, &KernelEntry)| (key_of(name), unbegun(held));
+        let delegations: Vec<_> = next.iter().filter(departs).map(delegation).collect();
         let fresh = next.iter().filter(|(name, _)| !self.keys.contains_key(*name));
         let fresh: Vec<_> =
             fresh.map(|(name, held)| (key_of(name), self.entry(name, held))).collect();
         // What is put in halfway must be known, too.
         self.keys = next;
-        maps::put_new(&self.maps.trips, &trips)?;
+        maps::put_new(&self.maps.delegations, &delegations)?;
         maps::put_new(&self.maps.keys, &fresh)?;
         self.put_bits(&words(self.keys.keys()))?;
         (self.selection, self.places) = (order.selection, order.places.clone());
         self.number += 1;
-        self.moments.order(order.revision);
+        self.clock.order(order.revision);
         Ok(())
     }
 
@@ -288,7 +293,7 @@ impl Hot {
     ///
     /// If the kernel does not do as it is told: then nothing may pass.
     pub(crate) fn forget(&mut self) -> Result<(), Error> {
-        self.judge.forgot();
+        self.gate.forgot();
         let names: Vec<Name> = self.keys.keys().copied().collect();
         self.take_out(&names, &names)?;
         self.keys.clear();
@@ -300,24 +305,24 @@ impl Hot {
 
     /// How often each key was asked for, by keyspace and keyhash.
     pub(crate) fn counts(&self) -> Result<Vec<HotLoad>, Error> {
-        let load = |(((keyspace, keyhash), stay), load): (_, layout::HotLoad)| {
+        let load = |(((keyspace, keyhash), generation), load): (_, layout::HotLoad)| {
             let layout::HotLoad { reads, spread, writes } = load;
-            HotLoad { stay, count: HotCount { keyspace, keyhash, reads, spread, writes } }
+            HotLoad { generation, count: HotCount { keyspace, keyhash, reads, spread, writes } }
         };
         Ok(self.counts.read()?.into_iter().map(load).collect())
     }
 
-    /// Takes keys out, and trips, and waits until no program works on what is left of them: that
-    /// memory may then become another's.
-    fn take_out(&self, names: &[Name], trips: &[Name]) -> Result<(), Error> {
-        if names.is_empty() && trips.is_empty() {
+    /// Takes keys out, and delegations, and waits until no program works on what is left of them:
+    /// that memory may then become another's.
+    fn take_out(&self, names: &[Name], delegations: &[Name]) -> Result<(), Error> {
+        if names.is_empty() && delegations.is_empty() {
             return Ok(());
         }
         for name in names {
             maps::remove(&self.maps.keys, &key_of(name))?;
         }
-        for name in trips {
-            maps::remove(&self.maps.trips, &key_of(name))?;
+        for name in delegations {
+            maps::remove(&self.maps.delegations, &key_of(name))?;
         }
         maps::pause(&self.maps.pauses)
     }
@@ -330,18 +335,18 @@ impl Hot {
     }
 
     /// Whether a key that stays has other readers than before.
-    fn differs(&self, name: &Name, next: &Held) -> bool {
+    fn differs(&self, name: &Name, next: &KernelEntry) -> bool {
         self.keys.get(name).is_some_and(|held| held != next)
     }
 
-    fn entry(&self, name: &Name, held: &Held) -> [u8; layout::Hot::LEN] {
-        let Held { stay, at, first, readers, .. } = *held;
+    fn entry(&self, name: &Name, held: &KernelEntry) -> [u8; layout::Hot::LEN] {
+        let KernelEntry { generation, at, first, readers, .. } = *held;
         let match_low = at.0 as u64;
-        let counter = self.counts.of((*name, stay)).into();
+        let counter = self.counts.of((*name, generation)).into();
         let (replicas, chosen) = (held.replicas(), held.chosen());
-        let (floor, proven, marks) = (0, 0, [0; READERS]);
+        let (floor, proven, holders) = (0, 0, [0; READERS]);
         layout::Hot {
-            stay,
+            generation,
             match_low,
             floor,
             proven,
@@ -350,7 +355,7 @@ impl Hot {
             readers,
             replicas,
             chosen,
-            marks,
+            holders,
         }
         .to_bytes()
     }
@@ -360,33 +365,38 @@ fn key_of(&(keyspace, keyhash): &Name) -> [u8; HotKey::LEN] {
     HotKey { keyhash, keyspace: keyspace.0 }.to_bytes()
 }
 
-fn change(&(keyspace, keyhash): &Name, held: &Held, from: [u8; READERS]) -> HotChange {
-    let (keyspace, Held { first, readers, .. }) = (keyspace.0, *held);
+fn change(&(keyspace, keyhash): &Name, held: &KernelEntry, from: [u8; READERS]) -> HotChange {
+    let (keyspace, KernelEntry { first, readers, .. }) = (keyspace.0, *held);
     let (replicas, chosen) = (held.replicas(), held.chosen());
     HotChange { keyhash, keyspace, first, readers, replicas, chosen, from }
 }
 
-/// A trip that has not begun.
-fn unbegun(held: &Held) -> [u8; Trip::LEN] {
-    let number = held.trip().expect("the key is on a trip");
-    Trip { number, begun: 0, next: 0, last: 0 }.to_bytes()
+/// A delegation that has not begun.
+fn unbegun(held: &KernelEntry) -> [u8; Delegation::LEN] {
+    let number = held.delegation().expect("the key is delegated");
+    Delegation { number, begun: 0, next: 0, last: 0 }.to_bytes()
 }
 
 /// The places of an order, and where each node is among them.
 struct Round<'p> {
-    places: &'p [Option<(NodeId, Life)>],
-    place_of: BTreeMap<(NodeId, Life), usize>,
+    places: &'p [Option<(NodeId, Incarnation)>],
+    place_of: BTreeMap<(NodeId, Incarnation), usize>,
 }
 
 impl<'p> Round<'p> {
-    fn of(places: &'p [Option<(NodeId, Life)>]) -> Self {
+    fn of(places: &'p [Option<(NodeId, Incarnation)>]) -> Self {
         let nodes = places.iter().enumerate().filter_map(|(place, of)| Some(((*of)?, place)));
         Self { places, place_of: nodes.collect() }
     }
 
-    /// Which reader each of the readers after a change was before it, in the same life: those take
-    /// their marks along.
-    fn moves(&self, before: &Held, next: &Held, after: &[Option<(NodeId, Life)>]) -> [u8; READERS] {
+    /// Which reader each of the readers after a change was before it, in the same incarnation:
+    /// those take their holders along.
+    fn moves(
+        &self,
+        before: &KernelEntry,
+        next: &KernelEntry,
+        after: &[Option<(NodeId, Incarnation)>],
+    ) -> [u8; READERS] {
         std::array::from_fn(|reader| {
             let was = || {
                 let place = (usize::from(next.first) + reader).checked_rem(after.len())?;

@@ -355,9 +355,9 @@ impl Load {
 
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
 /// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
-/// an MGET or RANGE, PUTs sent on trips of hot keys with a stamp that was new, or was not, keys of
-/// MGETs that were hot and went home, or to a copy, replies of versions that were never given out,
-/// and PUTs that a stamp had no room for.
+/// an MGET or RANGE, PUTs sent under delegations of hot keys with a grant that was new, or was not,
+/// keys of MGETs that were hot and went home, or to a copy, replies of versions that were never
+/// given out, and PUTs that a grant had no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -371,7 +371,7 @@ pub struct Totals {
     /// 8 bytes, as the machine has it.
     pub parts: u64,
     /// 2 times 8 bytes, as the machine has it.
-    pub roamed: [u64; 2],
+    pub delegated: [u64; 2],
     /// 2 times 8 bytes, as the machine has it.
     pub hot_keys: [u64; 2],
     /// 8 bytes, as the machine has it.
@@ -405,7 +405,7 @@ impl Totals {
         at += 8;
         crate::bytes::put(&mut out, at, &self.parts.to_ne_bytes());
         at += 8;
-        for (i, one) in self.roamed.iter().enumerate() {
+        for (i, one) in self.delegated.iter().enumerate() {
             crate::bytes::put(&mut out, at + 8 * i, &one.to_ne_bytes());
         }
         at += 16;
@@ -451,7 +451,7 @@ impl Totals {
             },
             unparsed: u64::from_ne_bytes(crate::bytes::get(bytes, 6144)?),
             parts: u64::from_ne_bytes(crate::bytes::get(bytes, 6152)?),
-            roamed: {
+            delegated: {
                 let mut all = [0; 2];
                 for (i, one) in all.iter_mut().enumerate() {
                     let bytes = crate::bytes::get(bytes, 6160 + 8 * i)?;
@@ -511,18 +511,19 @@ impl Service {
 }
 
 /// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
-/// (CLOCK_BOOTTIME), the switch's moment and that at the beginning of its directory, a number that
-/// changes before and after the rows and trips of hot keys do (odd: they are changing), how often
-/// silent clients have been looked for (a second or more apart, from 1), how many nodes are in the
-/// node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether
-/// this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at
-/// random, 2: by reported load, 3: by predicted load), and whether any key is on a trip.
+/// (CLOCK_BOOTTIME), the switch's directory_clock and that at the beginning of its directory, a
+/// number that changes before and after the rows and delegations of hot keys do (odd: they are
+/// changing), how often silent clients have been looked for (a second or more apart, from 1), how
+/// many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there
+/// are tables, whether this switch is the active one, how readers of hot keys are chosen (0: no key
+/// is hot, 1: at random, 2: by reported load, 3: by predicted load), and whether any key is
+/// delegated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// 8 bytes, as the machine has it.
     pub leased_until: u64,
     /// 8 bytes, as the machine has it.
-    pub moment: u64,
+    pub directory_clock: u64,
     /// 8 bytes, as the machine has it.
     pub beginning: u64,
     /// 8 bytes, as the machine has it.
@@ -540,7 +541,7 @@ pub struct Rule {
     /// 1 bytes, as the machine has it.
     pub hot: u8,
     /// 1 bytes, as the machine has it.
-    pub roams: u8,
+    pub delegates: u8,
 }
 
 impl Rule {
@@ -554,7 +555,7 @@ impl Rule {
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.leased_until.to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.moment.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.directory_clock.to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.beginning.to_ne_bytes());
         at += 8;
@@ -572,7 +573,7 @@ impl Rule {
         at += 1;
         crate::bytes::put(&mut out, at, &self.hot.to_ne_bytes());
         at += 1;
-        crate::bytes::put(&mut out, at, &self.roams.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.delegates.to_ne_bytes());
         at += 1;
         at += 4;
         debug_assert_eq!(at, Self::LEN);
@@ -584,7 +585,7 @@ impl Rule {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             leased_until: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
-            moment: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            directory_clock: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
             beginning: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
             order: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
             pass: u64::from_ne_bytes(crate::bytes::get(bytes, 32)?),
@@ -593,7 +594,7 @@ impl Rule {
             installed: u8::from_ne_bytes(crate::bytes::get(bytes, 48)?),
             active: u8::from_ne_bytes(crate::bytes::get(bytes, 49)?),
             hot: u8::from_ne_bytes(crate::bytes::get(bytes, 50)?),
-            roams: u8::from_ne_bytes(crate::bytes::get(bytes, 51)?),
+            delegates: u8::from_ne_bytes(crate::bytes::get(bytes, 51)?),
         })
     }
 }
@@ -635,14 +636,15 @@ impl HotKey {
     }
 }
 
-/// What is known of a hot key in its present stay: the lower half of its match value; the floor and
-/// whether it is proven; the index of its `hot_load`; the place of the first reader, how many there
-/// are, how many nodes are in the chain of each write of its trip (0: it is on none), how many are
-/// chosen for it with the readers that it is copied to, and the mark of each reader (0: none).
+/// What is known of a hot key in its present generation: the lower half of its match value; the
+/// floor and whether it is proven; the index of its `hot_load`; the place of the first reader, how
+/// many there are, how many nodes are in the chain of each write of its delegation (0: it is on
+/// none), how many are chosen for it with the readers that it is copied to, and what version each
+/// reader holds (0: none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// 8 bytes, big-endian in the map.
-    pub stay: u64,
+    pub generation: u64,
     /// 8 bytes, big-endian in the map.
     pub match_low: u64,
     /// 8 bytes, as the machine has it.
@@ -660,7 +662,7 @@ pub struct Hot {
     /// 1 bytes, as the machine has it.
     pub chosen: u8,
     /// 64 times 1 bytes, as the machine has it.
-    pub marks: [u8; 64],
+    pub holders: [u8; 64],
 }
 
 impl Hot {
@@ -672,7 +674,7 @@ impl Hot {
     pub fn to_bytes(&self) -> [u8; 104] {
         let mut out = [0; 104];
         let mut at = 0;
-        crate::bytes::put(&mut out, at, &self.stay.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.generation.to_be_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.match_low.to_be_bytes());
         at += 8;
@@ -691,7 +693,7 @@ impl Hot {
         crate::bytes::put(&mut out, at, &self.chosen.to_ne_bytes());
         at += 1;
         at += 2;
-        crate::bytes::put(&mut out, at, &self.marks);
+        crate::bytes::put(&mut out, at, &self.holders);
         at += 64;
         debug_assert_eq!(at, Self::LEN);
         out
@@ -701,7 +703,7 @@ impl Hot {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            stay: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            generation: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
             match_low: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
             floor: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
             proven: u32::from_ne_bytes(crate::bytes::get(bytes, 24)?),
@@ -710,15 +712,15 @@ impl Hot {
             readers: u16::from_ne_bytes(crate::bytes::get(bytes, 34)?),
             replicas: u8::from_ne_bytes(crate::bytes::get(bytes, 36)?),
             chosen: u8::from_ne_bytes(crate::bytes::get(bytes, 37)?),
-            marks: crate::bytes::get(bytes, 40)?,
+            holders: crate::bytes::get(bytes, 40)?,
         })
     }
 }
 
-/// The trip of a hot key: its number, the moment of its beginning (0: it has not begun here), the
-/// version that is given next, and the last that may be given.
+/// The delegation of a hot key: its number, the directory_clock of its beginning (0: it has not
+/// begun here), the version that is given next, and the last that may be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trip {
+pub struct Delegation {
     /// 8 bytes, big-endian in the map.
     pub number: u64,
     /// 8 bytes, as the machine has it.
@@ -729,7 +731,7 @@ pub struct Trip {
     pub last: u64,
 }
 
-impl Trip {
+impl Delegation {
     /// Bytes in the map.
     pub const LEN: usize = 32;
 
@@ -798,12 +800,13 @@ impl Request {
     }
 }
 
-/// What a request was given on a trip: the trip's number, its version and its chain as in the
-/// header. The guard is a sum over all of it and the request, by which half a stamp is known.
+/// What a request was given under a delegation: the delegation's number, its version and its chain
+/// as in the header. The guard is a sum over all of it and the request, by which half a grant is
+/// known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct Grant {
     /// 8 bytes, big-endian in the map.
-    pub trip: u64,
+    pub delegation: u64,
     /// 8 bytes, big-endian in the map.
     pub version: u64,
     /// 16 times 1 bytes, as the machine has it.
@@ -814,7 +817,7 @@ pub struct Stamp {
     pub chain_len: u8,
 }
 
-impl Stamp {
+impl Grant {
     /// Bytes in the map.
     pub const LEN: usize = 40;
 
@@ -823,7 +826,7 @@ impl Stamp {
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut out = [0; 40];
         let mut at = 0;
-        crate::bytes::put(&mut out, at, &self.trip.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.delegation.to_be_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.version.to_be_bytes());
         at += 8;
@@ -842,7 +845,7 @@ impl Stamp {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            trip: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            delegation: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
             version: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
             chain: crate::bytes::get(bytes, 16)?,
             guard: u32::from_ne_bytes(crate::bytes::get(bytes, 32)?),
@@ -851,11 +854,11 @@ impl Stamp {
     }
 }
 
-/// A client that has stamps: its id once more, its low-water mark, below which number its stamps
+/// A client that has grants: its id once more, its low-water mark, below which number its grants
 /// were let go, in which pass it was heard last (0: it is not there yet, or is being forgotten),
-/// and whether one of its stamps is being made anew.
+/// and whether one of its grants is being made anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Roamer {
+pub struct Grantee {
     /// 8 bytes, big-endian in the map.
     pub client: u64,
     /// 8 bytes, as the machine has it.
@@ -868,7 +871,7 @@ pub struct Roamer {
     pub busy: u32,
 }
 
-impl Roamer {
+impl Grantee {
     /// Bytes in the map.
     pub const LEN: usize = 40;
 
@@ -942,7 +945,7 @@ impl Silent {
 }
 
 /// Other readers for a hot key that stays, which reader each of them was before (255: none), how
-/// many nodes are in the chain of each write of its trip (0: it is on none), and how many are
+/// many nodes are in the chain of each write of its delegation (0: it is on none), and how many are
 /// chosen for it with the readers that it is copied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotChange {

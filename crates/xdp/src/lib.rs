@@ -5,11 +5,11 @@
 //! tables and leases, and what the program leaves to the kernel (an address to which no way is
 //! known yet, IPv6, fragments, IP options) reaches the socket on the service address.
 //!
-//! There is one directory of hot keys, in the kernel: [`Keeper`] is how the sockets behind the
-//! program take note of what passes them.
+//! There is one directory of hot keys, in the kernel: [`KernelDirectory`] is how the sockets behind
+//! the program take note of what passes them.
 //!
 //! `compile` makes values of maps from the controller's tables, `plane` keeps them in the kernel,
-//! `hot` the directory of hot keys, of which the sockets hear by `keeper`,
+//! `hot` the directory of hot keys, of which the sockets hear by `kernel_directory`,
 //! `shadow` tries datagrams out on the live maps, `explain` reads what they say of a hot key,
 //! `probe` tries an interface out.
 //! `link` attaches, `counters` adds up what each processor has counted. `layout` is generated and
@@ -20,8 +20,9 @@ mod compile;
 mod counters;
 mod explain;
 pub mod faults;
+mod grants;
 mod hot;
-mod keeper;
+mod kernel_directory;
 pub mod layout;
 mod link;
 mod maps;
@@ -29,9 +30,8 @@ mod plane;
 mod probe;
 mod program;
 mod shadow;
-mod stamps;
 
-pub use keeper::Keeper;
+pub use kernel_directory::KernelDirectory;
 pub use plane::{Loader, Mode, Plane, Port, Spare};
 pub use program::{Error, Program, Verdict};
 pub use shadow::{Fate, Shadow};

@@ -7,14 +7,14 @@ pub use loader::{Loader, Spare};
 
 use crate::compile::{Compiled, Element, PORT_WORDS};
 use crate::counters::Counted;
+use crate::grants::Grants;
 use crate::hot::Hot;
-use crate::keeper::Keeper;
+use crate::kernel_directory::KernelDirectory;
 use crate::layout::{Node, Report, Rule};
 use crate::link::{self, Hook};
 use crate::maps;
 use crate::program::{Error, Program};
-use crate::stamps::Stamps;
-use cluster::{KeyspaceId, Life, NodeId, SwitchTables};
+use cluster::{Incarnation, KeyspaceId, NodeId, SwitchTables};
 use libbpf_rs::MapHandle;
 use machine::Instant;
 use nix::errno::Errno;
@@ -24,7 +24,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use switch::{Counters, Loads, Moment};
+use switch::{ClockReading, Counters, Loads};
 
 /// A loaded switch program, its interfaces, and what is in its maps. Dropping it detaches it; if
 /// the process ends in any other way, the kernel does.
@@ -36,9 +36,9 @@ pub struct Plane<C> {
     maps: Maps,
     counted: Counted,
     hot: Hot,
-    stamps: Stamps,
-    /// Whether the table of stamps has to be asked of what passes the sockets.
-    roams: Arc<AtomicBool>,
+    grants: Grants,
+    /// Whether the table of grants has to be asked of what passes the sockets.
+    delegates: Arc<AtomicBool>,
     clock: C,
     installed: Installed,
 }
@@ -128,18 +128,23 @@ struct Installed {
 }
 
 impl<C: FnMut() -> Instant> Plane<C> {
-    /// Loads the switch for a service address, in this life. `clock` is that of the reports by
-    /// which leases are asked for.
+    /// Loads the switch for a service address, in this incarnation. `clock` is that of the reports
+    /// by which leases are asked for.
     ///
     /// # Errors
     ///
     /// If the kernel does not take it, or this process may not load programs.
-    pub fn load(service: SocketAddrV4, life: Life, clock: C) -> Result<Self, Error> {
-        Ok(Self::with_program(Program::load(service, None)?, service, life, clock))
+    pub fn load(service: SocketAddrV4, incarnation: Incarnation, clock: C) -> Result<Self, Error> {
+        Ok(Self::with_program(Program::load(service, None)?, service, incarnation, clock))
     }
 
     /// Works with a program that is loaded already.
-    pub fn with_program(program: Program, service: SocketAddrV4, life: Life, clock: C) -> Self {
+    pub fn with_program(
+        program: Program,
+        service: SocketAddrV4,
+        incarnation: Incarnation,
+        clock: C,
+    ) -> Self {
         let map = |name| program.map(name);
         let maps = Maps {
             keyspaces: map("keyspaces"),
@@ -151,11 +156,11 @@ impl<C: FnMut() -> Instant> Plane<C> {
             ports: map("ports"),
             reports: map(".data.reports"),
         };
-        let (counted, hot) = (Counted::new(&program), Hot::new(&program, life));
-        let (stamps, roams) = (Stamps::new(&program), Arc::default());
+        let (counted, hot) = (Counted::new(&program), Hot::new(&program, incarnation));
+        let (grants, delegates) = (Grants::new(&program), Arc::default());
         let program = Arc::new(program);
         let (ports, installed) = (Vec::new(), Installed::default());
-        Self { service, program, ports, maps, counted, hot, stamps, roams, clock, installed }
+        Self { service, program, ports, maps, counted, hot, grants, delegates, clock, installed }
     }
 
     /// Attaches the switch to an interface, in the driver if that can run it.
@@ -242,22 +247,22 @@ impl<C: FnMut() -> Instant> Plane<C> {
         &self.program
     }
 
-    /// How the sockets behind the program take note of replies for hot keys, and stamp what they
+    /// How the sockets behind the program take note of replies for hot keys, and grant what they
     /// send: to be given to the pipelines that deal with what the program leaves to them, which
     /// have no directory.
     ///
     /// # Errors
     ///
     /// If the kernel does not take it.
-    pub fn keeper(&self) -> Result<Keeper, Error> {
-        let shared = (self.hot.bits(), self.hot.moments(), self.roams.clone());
-        Keeper::new(&self.program, self.service, shared)
+    pub fn kernel_directory(&self) -> Result<KernelDirectory, Error> {
+        let shared = (self.hot.bits(), self.hot.clock(), self.delegates.clone());
+        KernelDirectory::new(&self.program, self.service, shared)
     }
 
     /// Revision of the installed order of hot keys; 0 for none.
     #[must_use]
     pub fn hot_revision(&self) -> u64 {
-        self.hot.judge.installed()
+        self.hot.gate.installed()
     }
 
     /// Revision of the installed tables; 0 for none.
@@ -337,18 +342,18 @@ impl<C: FnMut() -> Instant> Plane<C> {
     /// Tells the programs what holds for all packets.
     fn govern(&mut self) -> Result<(), Error> {
         let leased_until = self.lease_end();
-        let Moment { present: moment, beginning } = self.hot.moments().now();
+        let ClockReading { present: directory_clock, beginning } = self.hot.clock().now();
         self.program.govern(&Rule {
             leased_until,
-            moment,
+            directory_clock,
             beginning,
             order: self.hot.number(),
-            pass: self.stamps.pass(),
+            pass: self.grants.pass(),
             nodes: u32::try_from(self.installed.compiled.order.len()).expect("NODES_MAX at most"),
             installed: u8::from(self.installed.revision != 0),
             active: u8::from(self.installed.active),
             hot: self.hot.rule(),
-            roams: u8::from(self.hot.roams()),
+            delegates: u8::from(self.hot.delegates()),
             tick: tick(),
         })
     }
@@ -359,7 +364,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         // In this order: whatever time goes by in between shortens the lease.
         let kernel = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Into::into);
         let now = (self.clock)();
-        let left = self.hot.judge.tenure().until().since(now) / 100 * (100 - SLEWED_MAX_PERCENT);
+        let left = self.hot.gate.tenure().until().since(now) / 100 * (100 - SLEWED_MAX_PERCENT);
         if left.is_zero() {
             return 0;
         }

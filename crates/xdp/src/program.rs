@@ -223,11 +223,11 @@ impl Program {
     /// Sets what holds for all packets.
     pub(crate) fn govern(&self, rule: &Rule) -> Result<(), Error> {
         let told = self.call("govern", &mut rule.to_bytes())?;
-        assert_eq!(told, 0, "no more trips begin at once than it can bear");
+        assert_eq!(told, 0, "no more delegations begin at once than it can bear");
         Ok(())
     }
 
-    /// Begins to forget a client that has stamps, if it was heard in no later pass: whether it did.
+    /// Begins to forget a client that has grants, if it was heard in no later pass: whether it did.
     pub(crate) fn silence(&self, client: &Silent) -> Result<bool, Error> {
         Ok(self.call("silence", &mut client.to_bytes())? == 0)
     }

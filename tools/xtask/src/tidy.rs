@@ -42,7 +42,7 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 15] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 16] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
     dependencies::share_the_lints,
@@ -54,6 +54,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 15] = [
     shape::modules_say_what_they_are_for,
     shape::limits_say_why,
     words::nothing_is_left_undone,
+    words::words_are_the_fields,
     modules::every_file_is_reached,
     circles::imports_go_one_way,
     usage::every_name_is_used,

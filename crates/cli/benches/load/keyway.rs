@@ -46,7 +46,7 @@ impl Reach {
 pub(crate) enum Coordination {
     /// The switch: requests go to the service address.
     Switch,
-    /// The client: it stamps what the switch would, and sends to the node itself.
+    /// The client: it grants what the switch would, and sends to the node itself.
     Client,
 }
 
@@ -123,7 +123,7 @@ impl Keyway {
     }
 }
 
-/// Stamps that the reply goes straight to this address.
+/// Grants that the reply goes straight to this address.
 fn stamp_direct(header: &mut Header, local: SocketAddr) {
     let local = Endpoint::from(local);
     (header.reply_addr, header.reply_port) = (local.addr, local.port);

@@ -5,9 +5,7 @@ use crate::load::closed_loop::{SILENCE_MAX, now};
 use crate::load::contents::{Contents, KEYS};
 use crate::load::keyway::Reach;
 use crate::load::round::{Meter, Round};
-use client::{
-    Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request, Ticket, Value,
-};
+use client::{Client, ClientConfig, Coordination, Outcome, Reply, Request, Routes, Ticket, Value};
 use cluster::Keyspace;
 use machine::{Datagram, Rng};
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -65,7 +63,7 @@ impl Asker {
     /// A client whose rounds are charged with the time of these processes.
     pub(crate) fn connect(reach: &Reach, split: Split, servers: Vec<u32>) -> io::Result<Self> {
         let socket = reach.bind()?;
-        let directory = || Arc::new(Directory::new(&reach.map, socket.local().into()));
+        let directory = || Arc::new(Routes::new(&reach.map, socket.local().into()));
         let mut config = ClientConfig::new(reach.service, runtime::entropy::draw()?.max(1));
         config.coordination = match split {
             Split::Switch | Split::Key => Coordination::Switch,

@@ -4,7 +4,7 @@ use super::plan::Multigets;
 use crate::connect;
 use crate::exit::Failure;
 use anyhow::{Context, anyhow};
-use client::{Client, ClientConfig, Coordination, Directory, Outcome, Reply, RetransmitBounds};
+use client::{Client, ClientConfig, Coordination, Outcome, Reply, RetransmitBounds, Routes};
 use cluster::Keyspace;
 use machine::{Datagram, Instant, Rng};
 use nix::errno::Errno;
@@ -64,11 +64,11 @@ impl Link {
             Multigets::Switch => Coordination::Switch,
             Multigets::Coordinator(at) => Coordination::Coordinator((*at).into()),
             Multigets::Assisted(map) => {
-                Coordination::Assisted(Arc::new(Directory::new(map, Endpoint::default())))
+                Coordination::Assisted(Arc::new(Routes::new(map, Endpoint::default())))
             }
             Multigets::Client(map) => {
                 let reply_to = self.reachable().context("no way to the nodes")?;
-                Coordination::Client(Arc::new(Directory::new(map, reply_to.into())))
+                Coordination::Client(Arc::new(Routes::new(map, reply_to.into())))
             }
         };
         self.client.coordinate(coordination);

@@ -128,7 +128,7 @@ impl<'a> Worker<'a> {
             waiting: Tickets::new(),
             held: None,
             over: false,
-            stamp: (index as u64) << STAMP_BITS,
+            stamp: (index as u64) << GRANT_BITS,
             recorder: Recorder::new(),
             lateness: Recorder::new(),
             wrong_values: 0,
@@ -435,8 +435,8 @@ impl Ticks {
     }
 }
 
-/// Stamps of one thread: room for years of writes.
-const STAMP_BITS: u32 = 48;
+/// Grants of one thread: room for years of writes.
+const GRANT_BITS: u32 = 48;
 
 fn name(names: &KeyNames, index: u64, buffer: &mut Vec<u8>) {
     buffer.clear();

@@ -21,11 +21,11 @@ use wire::Endpoint;
 
 /// Say which partition, chain and switch action a key gets.
 ///
-/// Asks the controller for the map and passes the key through the switch's own tables. The key
-/// need not exist. With --plane xdp the program in a switch's kernel is asked as well, on the
-/// tables that it then has; the exit code is 1 if it says something else. What a switch knows of a
-/// hot key, its floor, its copies and its trip, is told if a switch answers: the one that is named,
-/// or the one that runs beside the controller.
+/// Asks the controller for the map and passes the key through the switch's own tables. The key need
+/// not exist. With --plane xdp the program in a switch's kernel is asked as well, on the tables
+/// that it then has; the exit code is 1 if it says something else. What a switch knows of a hot
+/// key, its floor, its copies and its delegation, is told if a switch answers: the one that is
+/// named, or the one that runs beside the controller.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

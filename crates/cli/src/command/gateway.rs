@@ -188,7 +188,7 @@ pub(crate) fn hot_keys(status: &Status, keyspace: &str) -> Vec<HotKey> {
         key: Bytes::copy_from_slice(&it.key.key),
         reads: it.key.reads,
         writes: it.key.writes,
-        copies: it.stay.map_or(0, |stay| stay.readers),
+        copies: it.generation.map_or(0, |stay| stay.readers),
     };
     of_keyspace.map(key).collect()
 }

@@ -19,8 +19,8 @@ use runtime::driver::NamedKey;
 /// 256 of what a node serves may be missed.
 ///
 /// Copies of a hot key lie on other nodes, too, and the switch spreads its reads over them. A key
-/// that is written much is sent on a trip: the switch sends each write of it to nodes that have
-/// little to do. Which keys are hot, how many copies each has, and which of them travel, the
+/// that is written much is sent under a delegation: the switch sends each write of it to nodes that
+/// have little to do. Which keys are hot, how many copies each has, and which of them travel, the
 /// controller decides by their rates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -40,8 +40,9 @@ enum Command {
     /// List them, the hottest first, with their rates; exit code 1 if there are none.
     ///
     /// A key with a number of copies is hot; `spread` is how many of its reads per second go to
-    /// copies, `home` how many to the tail of its chain. `on a trip` is for how long the controller
-    /// has wanted its writes to go anywhere. Hot ones are listed whatever is asked of them.
+    /// copies, `home` how many to the tail of its chain. `under a delegation` is for how long the
+    /// controller has wanted its writes to go anywhere. Hot ones are listed whatever is asked of
+    /// them.
     #[command(after_help = "Example:\n  keyway hot list --json")]
     List,
     /// Keep a key hot whatever is asked of it, until it is unpinned.
@@ -52,11 +53,11 @@ enum Command {
     Unpin(Key),
     /// Show what was decided about hot keys lately, why, and what came of it.
     ///
-    /// `nodes` are those that hold copies from then on, or on a trip those that its writes may go
-    /// to. The rates are those before the decision, and `then` the mean ones from then on to the
-    /// next decision about the key. Of that time are `spread` and `home`, too, the reads that went
-    /// to copies and to the tail of the chain, and `w. spread` and `w. home`, the writes while it
-    /// was on a trip, which go anywhere, and those through the chain.
+    /// `nodes` are those that hold copies from then on, or under a delegation those that its writes
+    /// may go to. The rates are those before the decision, and `then` the mean ones from then on to
+    /// the next decision about the key. Of that time are `spread` and `home`, too, the reads that
+    /// went to copies and to the tail of the chain, and `w. spread` and `w. home`, the writes while
+    /// it was delegated, which go anywhere, and those through the chain.
     #[command(after_help = "Example:\n  keyway hot log --json")]
     Log,
 }
@@ -109,7 +110,7 @@ fn list(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         note!("keyway: no key was asked for in the last tenths of a second");
         return Ok(Verdict::No);
     }
-    let hot = status.hot.iter().any(|it| it.stay.is_some());
+    let hot = status.hot.iter().any(|it| it.generation.is_some());
     if hot && status.hot_revision == 0 && !shared.json {
         note!("keyway: the switch has no hot keys yet, or does not spread reads at all");
     }
@@ -125,20 +126,20 @@ fn json_line(status: &Status, it: &HotStatus) -> Answer {
         .with("reads_per_s", it.key.reads)
         .with("writes_per_s", it.key.writes)
         .with("pinned", it.pinned);
-    let Some(stay) = it.stay else { return answer.with("hot", false) };
+    let Some(generation) = it.generation else { return answer.with("hot", false) };
     let answer = answer
         .with("hot", true)
-        .with("copies", stay.readers)
-        .with("age_ms", stay.age_ms)
-        .with("reads_per_s_before", stay.reads_before)
-        .with("spread_per_s", stay.spread)
-        .with("home_per_s", stay.home);
-    let Some(trip) = stay.trip else { return answer };
+        .with("copies", generation.readers)
+        .with("age_ms", generation.age_ms)
+        .with("reads_per_s_before", generation.reads_before)
+        .with("spread_per_s", generation.spread)
+        .with("home_per_s", generation.home);
+    let Some(delegation) = generation.delegation else { return answer };
     answer
-        .with("trip", trip.number)
-        .with("trip_age_ms", trip.age_ms)
-        .with("trip_replicas", trip.replicas)
-        .with("trip_copies", trip.copies)
+        .with("delegation", delegation.number)
+        .with("delegation_age_ms", delegation.age_ms)
+        .with("delegation_replicas", delegation.replicas)
+        .with("delegation_copies", delegation.copies)
 }
 
 fn text(status: &Status) -> String {
@@ -151,19 +152,23 @@ fn text(status: &Status) -> String {
         "spread/s",
         "home/s",
         "hot for",
-        "on a trip",
+        "under a delegation",
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for it in &status.hot {
-        let HotStatus { key, pinned, stay } = it;
+        let HotStatus { key, pinned, generation } = it;
         let mut row = vec![STYLE.line(&key.key), name(status, key.keyspace).to_owned()];
         row.extend([key.reads, key.writes].map(grouped));
-        match stay {
-            Some(stay) => {
-                row.extend([stay.readers, stay.spread, stay.home].map(grouped));
-                row.push(tenths(stay.age_ms));
-                row.push(stay.trip.map_or_else(String::new, |trip| tenths(trip.age_ms)));
+        match generation {
+            Some(generation) => {
+                row.extend([generation.readers, generation.spread, generation.home].map(grouped));
+                row.push(tenths(generation.age_ms));
+                row.push(
+                    generation
+                        .delegation
+                        .map_or_else(String::new, |delegation| tenths(delegation.age_ms)),
+                );
             }
             None => row.extend(["-", "", "", "", ""].map(str::to_owned)),
         }
@@ -256,8 +261,8 @@ fn action(it: &HotDecision) -> String {
         HotAction::Added => format!("hot, {} copies", it.readers),
         HotAction::Readers => format!("{} copies", it.readers),
         HotAction::Removed => "cold".to_owned(),
-        HotAction::TripBegun => "on a trip".to_owned(),
-        HotAction::TripEnded => "back home".to_owned(),
+        HotAction::DelegationBegun => "under a delegation".to_owned(),
+        HotAction::DelegationEnded => "back home".to_owned(),
         HotAction::Pinned => "pinned".to_owned(),
         HotAction::Unpinned => "unpinned".to_owned(),
     }

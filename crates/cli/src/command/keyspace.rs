@@ -215,13 +215,13 @@ fn show(admin: &Admin, shared: &Shared, name: &str) -> Result<Verdict, Failure> 
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for partition in &keyspace.partitions {
         let chain: Vec<String> = partition.chain.iter().map(ToString::to_string).collect();
-        let joiner = partition.joiner.map_or_else(String::new, |id| format!(", {id} joins"));
+        let learner = partition.learner.map_or_else(String::new, |id| format!(", {id} joins"));
         let closed = if partition.open { "" } else { ", closed" };
         rows.push(vec![
             partition.id.to_string(),
             partition.first.to_string(),
             partition.epoch.to_string(),
-            format!("{}{joiner}{closed}", chain.join("→")),
+            format!("{}{learner}{closed}", chain.join("→")),
             grouped(partition.reads),
             grouped(partition.writes),
         ]);

@@ -6,7 +6,7 @@ use crate::out;
 use crate::progress::Progress;
 use crate::save::save;
 use crate::shared::Shared;
-use cluster::Plant;
+use cluster::Mutant;
 use runtime::clock::Clock;
 use sim::check::Violation;
 use sim::{Catch, HUNT_SEEDS, Options, Outages, Outcome, Profile, Stats};
@@ -17,9 +17,9 @@ use std::time::Duration;
 /// Run the whole cluster in a simulated world full of faults and check its promises.
 ///
 /// One seed of one profile is one world: its clients, switches, nodes, controllers, faults and the
-/// order of all events follow from it. Ends with exit code 1 if a promise was broken. With --plants
-/// it is the other way round: a bug is planted on purpose, and the exit code is 1 unless it is
-/// seen.
+/// order of all events follow from it. Ends with exit code 1 if a promise was broken. With
+/// --mutants it is the other way round: a bug is mutant on purpose, and the exit code is 1 unless
+/// it is seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, hot,
@@ -30,8 +30,8 @@ Examples:
   keyway sim --seed 17 --profile amnesia
   keyway sim --seeds 1..2000
   keyway sim --seeds 1..100 --profile switches --json
-  keyway sim --seed 3 --plant drop-sessions --html broken.html
-  keyway sim --plants
+  keyway sim --seed 3 --mutant drop-sessions --html broken.html
+  keyway sim --mutants
   keyway sim --unavailability")]
 pub(crate) struct Args {
     /// Run one world, and say what it is like.
@@ -42,22 +42,22 @@ pub(crate) struct Args {
     seeds: Option<(u64, u64)>,
     /// What the worlds are about. Without it, --seed means everything and --seeds means all.
     #[arg(long, value_name = "NAME|all", value_parser = parse_profile)]
-    #[arg(conflicts_with_all = ["plants", "unavailability"])]
+    #[arg(conflicts_with_all = ["mutants", "unavailability"])]
     profile: Option<Profiles>,
-    /// Plant this bug in the machines.
-    #[arg(long, value_name = "NAME", value_parser = sim::plant_named)]
-    #[arg(conflicts_with_all = ["plants", "unavailability"])]
-    plant: Option<Plant>,
+    /// Mutant this bug in the machines.
+    #[arg(long, value_name = "NAME", value_parser = sim::mutant_named)]
+    #[arg(conflicts_with_all = ["mutants", "unavailability"])]
+    mutant: Option<Mutant>,
     /// Say what happened to processes, links and chains. A world that breaks a promise says so
     /// anyway.
-    #[arg(long, conflicts_with_all = ["plants", "unavailability"])]
+    #[arg(long, conflicts_with_all = ["mutants", "unavailability"])]
     journal: bool,
     /// Draw the histories that break a promise into this file, for a browser.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["plants", "unavailability"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mutants", "unavailability"])]
     html: Option<PathBuf>,
-    /// Plant every bug in turn, and look for a world in which it is seen.
+    /// Mutant every bug in turn, and look for a world in which it is seen.
     #[arg(long)]
-    plants: bool,
+    mutants: bool,
     /// Measure how long keys are out of reach after a node has failed.
     #[arg(long)]
     unavailability: bool,
@@ -73,12 +73,12 @@ const OUTAGE_SEEDS: u64 = 200;
 impl Args {
     pub(crate) fn run(self, shared: &Shared) -> Result<Verdict, Failure> {
         let ways = usize::from(self.seed.is_some()) + usize::from(self.seeds.is_some());
-        if ways + usize::from(self.plants) + usize::from(self.unavailability) != 1 {
+        if ways + usize::from(self.mutants) + usize::from(self.unavailability) != 1 {
             let what =
-                "say which worlds: --seed N or --seeds A..B, or else --plants or --unavailability";
+                "say which worlds: --seed N or --seeds A..B, or else --mutants or --unavailability";
             return Err(Failure::usage(what));
         }
-        if self.plants {
+        if self.mutants {
             return hunt(shared.json);
         }
         if self.unavailability {
@@ -94,7 +94,7 @@ impl Args {
         let usual = if alone { vec![Profile::Everything] } else { Profile::ALL.to_vec() };
         let Profiles(profiles) = self.profile.unwrap_or(Profiles(usual));
         let of_seed = |seed| {
-            let draw = |profile| Options { plant: self.plant, ..Options::draw(profile, seed) };
+            let draw = |profile| Options { mutant: self.mutant, ..Options::draw(profile, seed) };
             profiles.iter().copied().map(draw).collect::<Vec<_>>()
         };
         let worlds: Vec<Options> = (first..=last).flat_map(of_seed).collect();
@@ -150,14 +150,14 @@ const PICTURES_MAX: usize = 50;
 
 fn hunt(json: bool) -> Result<Verdict, Failure> {
     let mut missed = 0;
-    for plant in Plant::ALL {
-        let name = sim::plant_name(plant);
-        let caught = sim::hunt(plant, HUNT_SEEDS);
+    for mutant in Mutant::ALL {
+        let name = sim::mutant_name(mutant);
+        let caught = sim::hunt(mutant, HUNT_SEEDS);
         missed += u64::from(caught.is_none());
         if json {
             let profile = caught.as_ref().map(|it| it.profile.name());
             let seed = caught.as_ref().map(|it| it.seed);
-            let line = serde_json::json!({ "plant": name, "profile": profile, "seed": seed });
+            let line = serde_json::json!({ "mutant": name, "profile": profile, "seed": seed });
             out::line(&line.to_string())?;
             continue;
         }
@@ -214,24 +214,25 @@ fn describe(options: &Options, outcome: &Outcome) -> String {
         text.push_str("every promise was kept\n");
         return text;
     }
-    let plant = options.plant.map(|plant| format!(" --plant {}", sim::plant_name(plant)));
-    let (seed, profile, plant) = (options.seed, options.profile, plant.unwrap_or_default());
-    text.push_str(&format!("replay: keyway sim --seed {seed} --profile {profile}{plant}\n"));
+    let mutant = options.mutant.map(|mutant| format!(" --mutant {}", sim::mutant_name(mutant)));
+    let (seed, profile, mutant) = (options.seed, options.profile, mutant.unwrap_or_default());
+    text.push_str(&format!("replay: keyway sim --seed {seed} --profile {profile}{mutant}\n"));
     text
 }
 
 fn of(stats: &Stats) -> String {
     let Stats { events, done, unknown, operations, unchecked, crashes, disks_lost, .. } = *stats;
     let Stats { disturbances, interventions, epochs, healed_within, elapsed, .. } = *stats;
-    let Stats { spread, roamed, trips_begun, trips_ended, .. } = *stats;
-    let [nodes, switches, controllers] = stats.crashes_on_trips;
+    let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = *stats;
+    let [nodes, switches, controllers] = stats.crashes_under_delegations;
     format!(
         "{done} requests done, {unknown} unknown; {operations} operations checked, {unchecked} \
          histories too long to check\n{crashes} crashes, {disks_lost} disks lost, {disturbances} \
          disturbances, {interventions} interventions, {epochs} new epochs; replicated within \
          {healed_within:?} of the last fault\n{spread} reads of hot keys from copies; \
-         {trips_begun} trips begun, {trips_ended} ended, {roamed} writes on them, and {nodes} \
-         crashes of nodes, {switches} of switches, {controllers} of controllers meanwhile\n\
+         {delegations_begun} delegations begun, {delegations_ended} ended, {delegated} writes \
+         under them, and {nodes} crashes of nodes, {switches} of switches, {controllers} of \
+         controllers meanwhile\n\
          {events} events in {:.1} simulated seconds\n",
         elapsed.as_secs_f64(),
     )
@@ -252,11 +253,11 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
     let Stats { events, done, unknown, operations, unchecked, crashes, .. } = outcome.stats;
     let Stats { disks_lost, disturbances, interventions, epochs, .. } = outcome.stats;
     let Stats { healed_within, elapsed, .. } = outcome.stats;
-    let Stats { spread, roamed, trips_begun, trips_ended, .. } = outcome.stats;
+    let Stats { spread, delegated, delegations_begun, delegations_ended, .. } = outcome.stats;
     serde_json::json!({
         "seed": options.seed,
         "profile": options.profile.name(),
-        "plant": options.plant.map(sim::plant_name),
+        "mutant": options.mutant.map(sim::mutant_name),
         "options": options.to_string(),
         "violations": outcome.violations,
         "fingerprint": format!("{:016x}", outcome.fingerprint),
@@ -271,9 +272,9 @@ fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "interventions": interventions,
         "epochs": epochs,
         "spread": spread,
-        "roamed": roamed,
-        "trips_begun": trips_begun,
-        "trips_ended": trips_ended,
+        "delegated": delegated,
+        "delegations_begun": delegations_begun,
+        "delegations_ended": delegations_ended,
         "healed_within_ms": millis(healed_within),
         "simulated_ms": millis(elapsed),
     })

@@ -1,7 +1,7 @@
 //! The cluster in the rack: its addresses, and its configuration file.
 
 use crate::lab::plane::Plane;
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use runtime::store::SyncPolicy;
 use runtime::up::{HASH_KEYSPACE, RANGE_KEYSPACE, UpOptions};
 use std::fmt::Write as _;
@@ -29,16 +29,16 @@ pub(crate) struct Cluster {
 
 /// Where clients send everything.
 pub(crate) fn service() -> SocketAddr {
-    (Place::Switch.address(), SERVICE_PORT).into()
+    (LabHost::Switch.address(), SERVICE_PORT).into()
 }
 
 /// Where the admin server of a role is.
-pub(crate) fn admin(place: Place) -> SocketAddr {
+pub(crate) fn admin(place: LabHost) -> SocketAddr {
     (place.address(), ADMIN_PORT).into()
 }
 
 /// Where the first shard of a node is.
-pub(crate) fn listen(node: Place) -> SocketAddr {
+pub(crate) fn listen(node: LabHost) -> SocketAddr {
     (node.address(), NODE_PORT).into()
 }
 
@@ -54,8 +54,8 @@ impl Cluster {
     pub(crate) fn config(&self, state: &Path) -> String {
         let UpOptions { replicas, partitions, switch_threads, data, .. } = &self.size;
         let kept = data.as_deref().unwrap_or(state);
-        let (service, switch_admin) = (service(), admin(Place::Switch));
-        let (admin, directory) = (admin(Place::Controller), kept.join("controller"));
+        let (service, switch_admin) = (service(), admin(LabHost::Switch));
+        let (admin, directory) = (admin(LabHost::Controller), kept.join("controller"));
         let mut text = format!(
             "[cluster]\nseed = {SEED}\n\n\
              [switch]\nservice = \"{service}\"\nadmin = \"{switch_admin}\"\n\
@@ -83,7 +83,7 @@ impl Cluster {
         self.node_rate.map(|rate| if slow { half(rate) } else { rate })
     }
 
-    fn node(&self, id: u16, place: Place) -> String {
+    fn node(&self, id: u16, place: LabHost) -> String {
         let (listen, admin, shards) = (listen(place), admin(place), self.size.shards);
         let mut text = format!(
             "\n[[node]]\nid = {id}\nlisten = \"{listen}\"\nadmin = \"{admin}\"\n\
@@ -139,7 +139,7 @@ mod tests {
             max_memory: MaxMemory::default(),
             min_free_disk: MinFreeDisk::default(),
             service: service(),
-            admin: admin(Place::Controller),
+            admin: admin(LabHost::Controller),
         };
         let rack = Rack { lab: "lab".into(), nodes: NODES_MAX, clients: CLIENTS_MAX };
         let node_rate = NonZero::new(rate);

@@ -2,7 +2,7 @@
 
 use crate::lab::namespace::inside;
 use crate::lab::network;
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use anyhow::{Context, Result};
 use machine::mix;
 use xdp::faults::{self, Counts, Faults};
@@ -11,7 +11,7 @@ use xdp::faults::{self, Counts, Faults};
 const INTERFACE: &str = "eth0";
 
 /// Makes the links of these hosts bad, each with dice of its own.
-pub(crate) fn set(rack: &Rack, hosts: &[Place], faults: Faults) -> Result<()> {
+pub(crate) fn set(rack: &Rack, hosts: &[LabHost], faults: Faults) -> Result<()> {
     // What the switch's kernel would hand over as one packet is to be lost one by one.
     network::segment(rack, hosts, true)?;
     for place in hosts {
@@ -24,7 +24,7 @@ pub(crate) fn set(rack: &Rack, hosts: &[Place], faults: Faults) -> Result<()> {
 }
 
 /// Makes the links of these hosts good again.
-pub(crate) fn clear(rack: &Rack, hosts: &[Place]) -> Result<()> {
+pub(crate) fn clear(rack: &Rack, hosts: &[LabHost]) -> Result<()> {
     for place in hosts {
         let detached = inside(&rack.namespace(*place), || Ok(faults::detach(INTERFACE)?));
         detached.with_context(|| format!("the link of {place} cannot be made good"))?;
@@ -33,6 +33,6 @@ pub(crate) fn clear(rack: &Rack, hosts: &[Place]) -> Result<()> {
 }
 
 /// What the link of a host has done; `None` if it is good.
-pub(crate) fn counts(rack: &Rack, place: Place) -> Result<Option<Counts>> {
+pub(crate) fn counts(rack: &Rack, place: LabHost) -> Result<Option<Counts>> {
     inside(&rack.namespace(place), || Ok(faults::counts(INTERFACE)?))
 }

@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Child,
-    /// Held open.
+    /// HeldLab open.
     pipe: Option<ChildStdin>,
 }
 

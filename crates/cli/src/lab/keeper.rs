@@ -1,13 +1,14 @@
-//! The life of a lab in the process that keeps it: claimed, started, watched, taken down or left.
+//! The incarnation of a lab in the process that keeps it: claimed, started, watched, taken down or
+//! left.
 
 use crate::exit::Failure;
 use crate::lab::cluster::Cluster;
 use crate::lab::guard::Guard;
 use crate::lab::network;
 use crate::lab::process::{self, Plan, Process};
-use crate::lab::rack::{Place, name_option};
+use crate::lab::rack::{LabHost, name_option};
 use crate::lab::ready::{self, Progress};
-use crate::lab::state::{self, Held, State};
+use crate::lab::state::{self, HeldLab, State};
 use anyhow::{Context, Result, anyhow, bail};
 use machine::Instant;
 use nix::sys::signal::Signal;
@@ -23,7 +24,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Lab {
     cluster: Cluster,
-    held: Held,
+    held: HeldLab,
     state: State,
     guard: Option<Guard>,
     sender: Sender<Event>,
@@ -47,7 +48,7 @@ impl Lab {
         let (sender, events) = channel();
         listen(sender.clone()).context("cannot wait for signals")?;
         let held = loop {
-            let Some(held) = Held::take(lab)? else { return Err(is_up(lab)) };
+            let Some(held) = HeldLab::take(lab)? else { return Err(is_up(lab)) };
             match state::read(lab)? {
                 Some(state) if state.is_wanted() => return Err(is_up(lab)),
                 Some(_) => {
@@ -101,7 +102,7 @@ impl Lab {
 
     /// Runs this program on a host, with what a role is told or with something else. If it is tied,
     /// it ends with this process.
-    pub(crate) fn run(&mut self, on: Place, arguments: Vec<String>, tied: bool) -> Result<()> {
+    pub(crate) fn run(&mut self, on: LabHost, arguments: Vec<String>, tied: bool) -> Result<()> {
         let plan = Plan {
             place: on.to_string(),
             namespace: self.cluster.rack.namespace(on),
@@ -119,7 +120,7 @@ impl Lab {
     }
 
     /// Kills what runs on a host, of which nobody is told: [`restart`](Self::restart) follows.
-    pub(crate) fn kill(&mut self, on: Place) -> Result<()> {
+    pub(crate) fn kill(&mut self, on: LabHost) -> Result<()> {
         let place = on.to_string();
         let runs = self.state.processes.iter().position(|process| process.place == place);
         let process = self.state.processes.remove(runs.context("nothing runs there")?);
@@ -133,7 +134,7 @@ impl Lab {
     }
 
     /// Starts a role again that was killed.
-    pub(crate) fn restart(&mut self, on: Place) -> Result<()> {
+    pub(crate) fn restart(&mut self, on: LabHost) -> Result<()> {
         let config = self.held.path().join(CONFIG);
         let role = self.roles().into_iter().find(|(place, _)| *place == on);
         let (_, mut arguments) = role.context("no role is there")?;
@@ -142,15 +143,15 @@ impl Lab {
     }
 
     /// Each role's host, and how it is started.
-    fn roles(&self) -> Vec<(Place, Vec<String>)> {
+    fn roles(&self) -> Vec<(LabHost, Vec<String>)> {
         let Cluster { rack, plane, .. } = &self.cluster;
         let mut switch = vec!["switch".to_owned()];
         switch.extend(plane.arguments(rack));
-        let mut roles = vec![(Place::Switch, switch)];
+        let mut roles = vec![(LabHost::Switch, switch)];
         for (id, place) in (1..=rack.nodes).zip(rack.nodes()) {
             roles.push((place, vec!["node".to_owned(), "--id".to_owned(), id.to_string()]));
         }
-        roles.push((Place::Controller, vec!["controller".to_owned()]));
+        roles.push((LabHost::Controller, vec!["controller".to_owned()]));
         roles
     }
 

@@ -4,7 +4,7 @@
 //! answers ARP for the service address when packets never reach the kernel.
 
 use crate::lab::namespace::{self, inside};
-use crate::lab::rack::{Place, Rack, SERVICE};
+use crate::lab::rack::{LabHost, Rack, SERVICE};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write as _;
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) fn build(rack: &Rack) -> Result<()> {
         // Interfaces that are made later begin with these.
         inside(&name, || set(place)).with_context(|| format!("cannot set up {name}"))?;
     }
-    let name = rack.namespace(Place::Switch);
+    let name = rack.namespace(LabHost::Switch);
     inside(&name, || ip(&[], &switch_links(rack))).context("cannot link the rack")?;
     for place in rack.hosts() {
         let name = rack.namespace(place);
@@ -57,9 +57,9 @@ pub(crate) fn remove(names: &[String]) -> Result<()> {
 
 /// Whether the switch's kernel is to cut what it sends to these hosts into datagrams itself; else
 /// it may leave that to the far end of the link.
-pub(crate) fn segment(rack: &Rack, hosts: &[Place], at_the_port: bool) -> Result<()> {
+pub(crate) fn segment(rack: &Rack, hosts: &[LabHost], at_the_port: bool) -> Result<()> {
     let left_to_others = if at_the_port { "off" } else { "on" };
-    inside(&rack.namespace(Place::Switch), || {
+    inside(&rack.namespace(LabHost::Switch), || {
         for place in hosts {
             let port = place.port();
             run("ethtool", &["-K", &port, "tx-udp-segmentation", left_to_others], "")?;
@@ -71,14 +71,14 @@ pub(crate) fn segment(rack: &Rack, hosts: &[Place], at_the_port: bool) -> Result
 /// Whether the switch's kernel passes packets between hosts.
 pub(crate) fn forward(rack: &Rack, passes: bool) -> Result<()> {
     let value = if passes { "1" } else { "0" };
-    inside(&rack.namespace(Place::Switch), || write(FORWARD, value))
+    inside(&rack.namespace(LabHost::Switch), || write(FORWARD, value))
 }
 
 /// The setting for it.
 const FORWARD: &str = "ipv4/ip_forward";
 
 /// Settings of a namespace's kernel.
-fn set(place: Place) -> Result<()> {
+fn set(place: LabHost) -> Result<()> {
     // Packets come with addresses of hosts that another way leads to: those of the chain.
     for scope in ["all", "default"] {
         write(&format!("ipv4/conf/{scope}/rp_filter"), "0")?;
@@ -90,8 +90,8 @@ fn set(place: Place) -> Result<()> {
     }
     match place {
         // This sets it for all ports to come, too.
-        Place::Switch => write(FORWARD, "1"),
-        Place::Controller | Place::Node(_) | Place::Client(_) => Ok(()),
+        LabHost::Switch => write(FORWARD, "1"),
+        LabHost::Controller | LabHost::Node(_) | LabHost::Client(_) => Ok(()),
     }
 }
 
@@ -123,7 +123,7 @@ fn switch_links(rack: &Rack) -> String {
 }
 
 /// For `ip -batch` in the namespace of a host.
-fn host_link(place: Place) -> String {
+fn host_link(place: LabHost) -> String {
     let (address, port_mac) = (place.address(), place.port_mac());
     format!(
         "link set lo up\n\

@@ -1,6 +1,6 @@
 //! Which data plane the rack's switch has.
 
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ impl Plane {
 
 /// Ports that requests and replies come through.
 pub(crate) fn ports(rack: &Rack) -> String {
-    let ports: Vec<String> = rack.clients().chain(rack.nodes()).map(Place::port).collect();
+    let ports: Vec<String> = rack.clients().chain(rack.nodes()).map(LabHost::port).collect();
     ports.join(",")
 }
 

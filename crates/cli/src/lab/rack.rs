@@ -16,7 +16,7 @@ pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 1);
 
 /// A host, by what stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LabHost {
     /// The switch, which all links lead to.
     Switch,
     /// The controller.
@@ -27,7 +27,7 @@ pub(crate) enum Place {
     Client(u16),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LabHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch => f.write_str("sw"),
@@ -38,7 +38,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl LabHost {
     /// Its last two bytes in all addresses, which no other place has.
     fn number(self) -> [u8; 2] {
         let byte = |number: u16| u8::try_from(number).expect("racks are smaller");
@@ -85,27 +85,27 @@ pub(crate) struct Rack {
 
 impl Rack {
     /// Everything that is linked to the switch.
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = Place> + use<> {
-        self.clients().chain(self.nodes()).chain([Place::Controller])
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = LabHost> + use<> {
+        self.clients().chain(self.nodes()).chain([LabHost::Controller])
     }
 
     /// Storage nodes.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = Place> + use<> {
-        (1..=self.nodes).map(Place::Node)
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = LabHost> + use<> {
+        (1..=self.nodes).map(LabHost::Node)
     }
 
     /// Hosts for clients.
-    pub(crate) fn clients(&self) -> impl Iterator<Item = Place> + use<> {
-        (0..self.clients).map(Place::Client)
+    pub(crate) fn clients(&self) -> impl Iterator<Item = LabHost> + use<> {
+        (0..self.clients).map(LabHost::Client)
     }
 
     /// Everything that has a namespace.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        std::iter::once(Place::Switch).chain(self.hosts())
+    pub(crate) fn places(&self) -> impl Iterator<Item = LabHost> + use<> {
+        std::iter::once(LabHost::Switch).chain(self.hosts())
     }
 
     /// The namespace of a host.
-    pub(crate) fn namespace(&self, place: Place) -> String {
+    pub(crate) fn namespace(&self, place: LabHost) -> String {
         format!("keyway-{}-{place}", self.lab)
     }
 }
@@ -140,16 +140,16 @@ mod tests {
     fn no_two_places_share_a_name_or_an_address() {
         let rack = largest();
         let count = rack.places().count();
-        let distinct = |of: &dyn Fn(Place) -> String| {
+        let distinct = |of: &dyn Fn(LabHost) -> String| {
             rack.places().map(of).collect::<BTreeSet<String>>().len()
         };
         assert_eq!(count, usize::from(NODES_MAX + CLIENTS_MAX + 2));
         assert_eq!(distinct(&|place| rack.namespace(place)), count);
         assert_eq!(distinct(&|place| place.address().to_string()), count);
-        assert_eq!(distinct(&Place::port), count);
+        assert_eq!(distinct(&LabHost::port), count);
         let macs = rack.hosts().flat_map(|place| [place.host_mac(), place.port_mac()]);
         assert_eq!(macs.collect::<BTreeSet<String>>().len(), 2 * (count - 1));
-        assert_eq!(Place::Switch.address(), SERVICE);
+        assert_eq!(LabHost::Switch.address(), SERVICE);
     }
 
     #[test]

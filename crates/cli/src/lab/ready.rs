@@ -3,7 +3,7 @@
 use crate::admin::Admin;
 use crate::lab::cluster::{admin, service};
 use crate::lab::namespace::inside;
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use anyhow::{Context, Result, bail};
 use client::blocking::Client;
 use client::{Options, PutOptions};
@@ -22,8 +22,8 @@ pub(crate) enum Progress {
 
 /// Asks the controller.
 pub(crate) fn look(rack: &Rack) -> Result<Progress> {
-    let ask = || Ok(Admin::new(&[admin(Place::Controller)], ANSWER_WAIT).status());
-    Ok(match inside(&rack.namespace(Place::Controller), ask)? {
+    let ask = || Ok(Admin::new(&[admin(LabHost::Controller)], ANSWER_WAIT).status());
+    Ok(match inside(&rack.namespace(LabHost::Controller), ask)? {
         Ok(status) => judge(&status),
         Err(_) => Progress::Missing("the controller does not answer yet".to_owned()),
     })
@@ -43,7 +43,7 @@ fn judge(status: &Status) -> Progress {
 
 /// Writes, reads and deletes a key as the first client.
 pub(crate) fn try_out(rack: &Rack) -> Result<()> {
-    inside(&rack.namespace(Place::Client(0)), || {
+    inside(&rack.namespace(LabHost::Client(0)), || {
         let client = Client::connect(service(), Options::default()).context("cannot connect")?;
         let space = client.keyspace(HASH_KEYSPACE).context("nobody answers")?;
         let put = space.put(KEY, KEY, PutOptions::default()).into_result();

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::lab::cluster::{Cluster, admin, service};
 use crate::lab::keeper::Lab;
 use crate::lab::namespace::inside;
-use crate::lab::rack::Place;
+use crate::lab::rack::LabHost;
 use crate::lab::served::Served;
 use client::RetransmitBounds;
 use cluster::{HotPolicy, Keyspace, KeyspaceKind};
@@ -104,7 +104,7 @@ impl Site {
             hot,
         };
         let keyspace = self.as_client(|| {
-            let admin = Admin::new(&[admin(Place::Controller)], PATIENCE);
+            let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             admin.create(&spec)?;
             admin.wait_covered(PATIENCE)?;
             bench::describe(&[service()], name, PATIENCE)
@@ -140,7 +140,7 @@ impl Site {
         &self,
         job: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> Result<T, Failure> {
-        inside(&self.cluster.rack.namespace(Place::Client(0)), || Ok(job()))?
+        inside(&self.cluster.rack.namespace(LabHost::Client(0)), || Ok(job()))?
     }
 
     fn plan(&self, load: &Load, pace: Pace, Window { time, piece, seed }: Window) -> Plan {

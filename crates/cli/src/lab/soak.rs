@@ -68,7 +68,7 @@ pub(crate) struct Grown {
 const USERS: usize = 4;
 const WRITERS_PER_GATEWAY: usize = 2;
 const GATEWAYS: u8 = 2;
-/// How long a user waits for an answer: shorter than what generations of keys are given.
+/// How long a user waits for an answer: shorter than what stays of keys are given.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a cluster may take to start, or to be complete once all is mended.
 const COMPLETE_WAIT_MAX: Duration = Duration::from_secs(90);

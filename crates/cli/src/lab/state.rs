@@ -85,13 +85,13 @@ pub(crate) fn read(lab: &str) -> Result<Option<State>> {
 
 /// The directory of a lab, and the right to change the lab.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldLab {
     lab: String,
     path: PathBuf,
     _lock: File,
 }
 
-impl Held {
+impl HeldLab {
     /// Takes it; `None` if another process has it.
     pub(crate) fn take(lab: &str) -> Result<Option<Self>> {
         let path = directory(lab);
@@ -155,7 +155,7 @@ pub(crate) fn take_down(lab: &str) -> Result<bool> {
     }
     let mut asked = None;
     for _ in 0..KEEPER_WAIT.as_millis() / LOOK_INTERVAL.as_millis() {
-        if let Some(held) = Held::take(lab)? {
+        if let Some(held) = HeldLab::take(lab)? {
             return Ok(held.take_down()? || asked.is_some());
         }
         // Once: asked a second time it would end at once and leave everything.

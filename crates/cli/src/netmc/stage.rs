@@ -9,7 +9,7 @@ use crate::lab::keeper::Lab;
 use crate::lab::namespace::inside;
 use crate::lab::plane::Plane;
 use crate::lab::process::Identity;
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use crate::lab::served::Served;
 use crate::lab::{network, state};
 use crate::netmc::arm::Arm;
@@ -83,7 +83,7 @@ pub(crate) struct Load {
 pub(crate) const CLIENTS: u16 = 2;
 
 /// Where the coordinator is.
-const COORDINATOR: Place = Place::Client(CLIENTS);
+const COORDINATOR: LabHost = LabHost::Client(CLIENTS);
 const COORDINATOR_PORT: u16 = 7790;
 
 impl Stage {
@@ -108,7 +108,7 @@ impl Stage {
             self.redis = Redis::start(*nodes, &state::directory(lab).join(REDIS))?;
         }
         self.lab.start(false, |_| ())?;
-        let admin = admin(Place::Controller).to_string();
+        let admin = admin(LabHost::Controller).to_string();
         let listen = coordinator().to_string();
         let words = ["coordinator", "--listen", &listen, "--admin", &admin];
         Ok(self.lab.run(COORDINATOR, words.map(str::to_owned).into(), true)?)
@@ -127,12 +127,12 @@ impl Stage {
             hot: HotPolicy::Off,
         };
         let made = || -> Result<(Arc<Keyspace>, Map), Failure> {
-            let admin = Admin::new(&[admin(Place::Controller)], PATIENCE);
+            let admin = Admin::new(&[admin(LabHost::Controller)], PATIENCE);
             admin.create(&spec)?;
             admin.wait_covered(PATIENCE)?;
             Ok((bench::describe(&[service()], name, PATIENCE)?, admin.map()?))
         };
-        let (keyspace, map) = inside(&self.rack.namespace(Place::Client(0)), || Ok(made()))??;
+        let (keyspace, map) = inside(&self.rack.namespace(LabHost::Client(0)), || Ok(made()))??;
         let names = KeyNames::binary(key, keys);
         let filled = Filled {
             keyspace,
@@ -197,7 +197,7 @@ impl Stage {
     fn served(&self) -> Result<u64, Failure> {
         let nodes = self.rack.nodes().map(admin);
         let ask = || Ok(admin::metrics(nodes, PATIENCE));
-        let metrics = inside(&self.rack.namespace(Place::Client(0)), ask)??;
+        let metrics = inside(&self.rack.namespace(LabHost::Client(0)), ask)??;
         Ok(metrics.iter().map(|text| Served::of(text).work).sum())
     }
 
@@ -218,7 +218,7 @@ impl Stage {
             names,
             values,
             threads: usize::from(CLIENTS),
-            hosts: (0..CLIENTS).map(|it| self.rack.namespace(Place::Client(it))).collect(),
+            hosts: (0..CLIENTS).map(|it| self.rack.namespace(LabHost::Client(it))).collect(),
             pace,
             duration: time,
             piece,
@@ -230,7 +230,7 @@ impl Stage {
 
     fn payers(&self) -> Payers {
         let processes = &self.lab.state().processes;
-        let of = |place: Place| {
+        let of = |place: LabHost| {
             let place = place.to_string();
             processes.iter().filter(move |it| it.place == place).map(|it| it.identity)
         };
@@ -239,20 +239,20 @@ impl Stage {
             coordinator: of(COORDINATOR).collect(),
             nodes: self.rack.nodes().flat_map(of).collect(),
             stores,
-            switch: of(Place::Switch).collect(),
+            switch: of(LabHost::Switch).collect(),
         }
     }
 
     /// Stops the switch: nothing passes between hosts.
     pub(crate) fn stop_switch(&mut self) -> Result<(), Failure> {
-        self.lab.kill(Place::Switch)?;
+        self.lab.kill(LabHost::Switch)?;
         Ok(network::forward(&self.rack, false)?)
     }
 
     /// Starts it again.
     pub(crate) fn start_switch(&mut self) -> Result<(), Failure> {
         network::forward(&self.rack, true)?;
-        Ok(self.lab.restart(Place::Switch)?)
+        Ok(self.lab.restart(LabHost::Switch)?)
     }
 }
 
@@ -265,7 +265,7 @@ impl Setup {
             backends: if redis { redis::backends(nodes, &directory) } else { Vec::new() },
             sync: SyncPolicy::Never,
             service: service(),
-            admin: admin(Place::Controller),
+            admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
         let rack = Rack { lab, nodes, clients: CLIENTS + 1 };

@@ -13,8 +13,17 @@ const BAR_WIDTH: usize = 20;
 
 pub(super) const NODES_HEAD: [&str; 8] =
     ["node", "requests/s", "busy", "waiting", "uncommitted", "head of", "tail of", ""];
-pub(super) const KEYS_HEAD: [&str; 9] =
-    ["key", "keyspace", "reads/s", "writes/s", "copies", "spread/s", "hot for", "on a trip", ""];
+pub(super) const KEYS_HEAD: [&str; 9] = [
+    "key",
+    "keyspace",
+    "reads/s",
+    "writes/s",
+    "copies",
+    "spread/s",
+    "hot for",
+    "under a delegation",
+    "",
+];
 
 /// For people who read on, or without a terminal.
 pub(crate) fn text(view: &View) -> String {
@@ -65,15 +74,19 @@ pub(super) fn node_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
 
 pub(super) fn key_rows(view: &View) -> impl Iterator<Item = Vec<String>> {
     view.keys.iter().map(|it| {
-        let KeyView { keyspace, key, pinned, stay } = it;
+        let KeyView { keyspace, key, pinned, generation } = it;
         let mut row = vec![STYLE.line(&key.key), keyspace.clone()];
         row.extend([key.reads, key.writes].map(grouped));
         let seconds = |ms: u64| format!("{} s", ms / 1_000);
-        match stay {
-            Some(stay) => {
-                row.extend([stay.readers, stay.spread].map(grouped));
-                row.push(seconds(stay.age_ms));
-                row.push(stay.trip.map_or_else(String::new, |trip| seconds(trip.age_ms)));
+        match generation {
+            Some(generation) => {
+                row.extend([generation.readers, generation.spread].map(grouped));
+                row.push(seconds(generation.age_ms));
+                row.push(
+                    generation
+                        .delegation
+                        .map_or_else(String::new, |delegation| seconds(delegation.age_ms)),
+                );
             }
             None => row.extend(["-", "", "", ""].map(str::to_owned)),
         }
@@ -127,15 +140,15 @@ fn key_json(it: &KeyView) -> Value {
     put("reads_per_s", json!(it.key.reads));
     put("writes_per_s", json!(it.key.writes));
     put("pinned", json!(it.pinned));
-    put("hot", json!(it.stay.is_some()));
-    if let Some(stay) = it.stay {
-        put("copies", json!(stay.readers));
-        put("spread_per_s", json!(stay.spread));
-        put("home_per_s", json!(stay.home));
-        put("age_ms", json!(stay.age_ms));
-        if let Some(trip) = stay.trip {
-            put("trip_age_ms", json!(trip.age_ms));
-            put("trip_replicas", json!(trip.replicas));
+    put("hot", json!(it.generation.is_some()));
+    if let Some(generation) = it.generation {
+        put("copies", json!(generation.readers));
+        put("spread_per_s", json!(generation.spread));
+        put("home_per_s", json!(generation.home));
+        put("age_ms", json!(generation.age_ms));
+        if let Some(delegation) = generation.delegation {
+            put("delegation_age_ms", json!(delegation.age_ms));
+            put("delegation_replicas", json!(delegation.replicas));
         }
     }
     Value::Object(object)

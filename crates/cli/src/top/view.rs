@@ -1,7 +1,7 @@
 //! What happened between two looks at the controller's status.
 
 use cluster::{HotKey, Member, NodeId};
-use controller::{HotStatus, MemberState, NodeLoad, Status, StayStatus};
+use controller::{GenerationStatus, HotStatus, MemberState, NodeLoad, Status};
 use std::cmp::Reverse;
 
 /// A cluster over a short time. Rates are `None` where nothing new was heard meanwhile.
@@ -49,7 +49,7 @@ pub(crate) struct KeyView {
     pub(crate) key: HotKey,
     pub(crate) pinned: bool,
     /// What became of it, if it is hot.
-    pub(crate) stay: Option<StayStatus>,
+    pub(crate) generation: Option<GenerationStatus>,
 }
 
 impl View {
@@ -68,7 +68,11 @@ impl View {
             covered: after.covered,
             reads: rate(earlier.0, now.0, ms),
             writes: rate(earlier.1, now.1, ms),
-            spread: keys.iter().filter_map(|key| key.stay).map(|stay| stay.spread).sum(),
+            spread: keys
+                .iter()
+                .filter_map(|key| key.generation)
+                .map(|generation| generation.spread)
+                .sum(),
             imbalance: imbalance(&nodes),
             nodes,
             keys,
@@ -107,7 +111,7 @@ impl KeyView {
             keyspace: keyspace.map_or_else(String::new, |it| it.name.clone()),
             key: hot.key.clone(),
             pinned: hot.pinned,
-            stay: hot.stay,
+            generation: hot.generation,
         }
     }
 }

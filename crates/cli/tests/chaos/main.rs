@@ -44,7 +44,7 @@ mod tests {
     use crate::outage;
     use crate::process::Plane;
     use crate::redis_run::{self, Trouble};
-    use crate::redis_user::Plant;
+    use crate::redis_user::Mutant;
     use crate::run::run;
     use crate::skip;
     use crate::watchdog::{SETTLING_MAX, Watchdog};
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn bugs_that_a_gateway_might_have_are_found_in_what_its_clients_saw() {
         let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        for plant in [Plant::CachedReads, Plant::BlindRetry] {
+        for mutant in [Mutant::CachedReads, Mutant::BlindRetry] {
             let _watchdog = Watchdog::start(SETTLING_MAX);
-            let report = redis_run::run(1, Trouble::Planted(plant), Duration::from_secs(4));
-            println!("{plant:?}: {:?}", report.failures.first());
+            let report = redis_run::run(1, Trouble::Mutant(mutant), Duration::from_secs(4));
+            println!("{mutant:?}: {:?}", report.failures.first());
             let found = report.failures.iter().filter(|it| it.starts_with("key "));
-            assert!(found.count() > 0, "{plant:?} was not found:\n{report}");
+            assert!(found.count() > 0, "{mutant:?} was not found:\n{report}");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::front::{EndOnDrop, Front, Phase};
 use crate::process::Plane;
 use crate::rack::Place;
-use crate::redis_user::{Plant, RedisUser};
+use crate::redis_user::{Mutant, RedisUser};
 use crate::run::{COMPLETE_WAIT_MAX, Report, play};
 use crate::script::REPLICAS;
 use crate::user::HASHED;
@@ -34,7 +34,7 @@ pub(crate) enum Trouble {
     /// Everything.
     Faults,
     /// Nothing, but for this bug.
-    Planted(Plant),
+    Mutant(Mutant),
 }
 
 /// Runs clients for about this long.
@@ -53,7 +53,7 @@ pub(crate) fn run(seed: u64, trouble: Trouble, lasts: Duration) -> Report {
     let users = start_users(&cluster, seed, trouble, &phase);
     match trouble {
         Trouble::Faults => play(&mut cluster, lasts, &mut report),
-        Trouble::Planted(_) => cluster.watch.wait_until(cluster.watch.now() + lasts),
+        Trouble::Mutant(_) => cluster.watch.wait_until(cluster.watch.now() + lasts),
     }
     phase.mended.store(true, Ordering::Relaxed);
     let begun = cluster.watch.now();
@@ -120,8 +120,8 @@ fn start_users(
     trouble: Trouble,
     phase: &Arc<Phase>,
 ) -> Vec<JoinHandle<RedisUser>> {
-    let plant = match trouble {
-        Trouble::Planted(plant) => Some(plant),
+    let mutant = match trouble {
+        Trouble::Mutant(mutant) => Some(mutant),
         Trouble::Faults => None,
     };
     let first: Instant = cluster.watch.now();
@@ -129,7 +129,7 @@ fn start_users(
     let start = |(user, gateway): (usize, u8)| {
         let (watch, phase) = (Arc::clone(&cluster.watch), Arc::clone(phase));
         let at = front_at(cluster, gateway);
-        let user = RedisUser::new((seed, user), at, watch, phase, plant);
+        let user = RedisUser::new((seed, user), at, watch, phase, mutant);
         let host = cluster.rack.host(Place::Client(gateway));
         host.run(move || std::thread::spawn(move || user.run(first)))
     };

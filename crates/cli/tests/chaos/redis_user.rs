@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A bug that a gateway might have, acted by its users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plant {
+pub(crate) enum Mutant {
     /// Values that were read before are served again for a while.
     CachedReads,
     /// An increment whose reply is lost is sent once more.
@@ -31,7 +31,7 @@ pub(crate) struct RedisUser {
     rng: Rng,
     watch: Arc<Watch>,
     phase: Arc<Phase>,
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
     /// The gateway of this host.
     at: SocketAddr,
     connection: Option<Connection>,
@@ -64,7 +64,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// How long answers may take to come once the cluster is whole again.
 const PATIENCE_WHEN_CALM: Duration = Duration::from_secs(20);
 const REGISTERS: u64 = 2;
-/// How long planted caches serve what they hold.
+/// How long mutant caches serve what they hold.
 const CACHED: Duration = Duration::from_millis(200);
 
 impl RedisUser {
@@ -73,7 +73,7 @@ impl RedisUser {
         at: SocketAddr,
         watch: Arc<Watch>,
         phase: Arc<Phase>,
-        plant: Option<Plant>,
+        mutant: Option<Mutant>,
     ) -> Self {
         let rng = Rng::new(seed).fork(&format!("redis user {index}"));
         let began = watch.now();
@@ -82,7 +82,7 @@ impl RedisUser {
             rng,
             watch,
             phase,
-            plant,
+            mutant,
             at,
             connection: None,
             began,
@@ -211,7 +211,7 @@ impl RedisUser {
         }
         let delta = i64::try_from(self.rng.below(9)).expect("small") + 1;
         let text = delta.to_string();
-        if self.plant == Some(Plant::BlindRetry) && self.rng.chance(1, 3) {
+        if self.mutant == Some(Mutant::BlindRetry) && self.rng.chance(1, 3) {
             // Its reply is lost, so it is sent again.
             self.send(&key.key, &["INCRBY", &text], true);
         }
@@ -287,7 +287,7 @@ impl RedisUser {
 
     fn get(&mut self, key: &Key) {
         let now = self.watch.now();
-        if self.plant == Some(Plant::CachedReads)
+        if self.mutant == Some(Mutant::CachedReads)
             && let Some((value, at)) = self.seen.get(key)
             && now.since(*at) < CACHED
         {

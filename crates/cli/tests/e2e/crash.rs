@@ -14,7 +14,7 @@ const KILLS: u32 = 20;
 const WRITERS: usize = 4;
 /// Keys of one writer, overwritten again and again.
 const KEYS: u64 = 50;
-/// The kill comes after so many acknowledgements at most, of the life in hand.
+/// The kill comes after so many acknowledgements at most, of the incarnation in hand.
 const ACKNOWLEDGED_MAX: u64 = 400;
 /// After the kill, writers learn in this time that nobody answers.
 const DEADLINE: Duration = Duration::from_millis(700);

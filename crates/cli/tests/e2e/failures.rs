@@ -59,7 +59,7 @@ fn a_killed_node_is_replaced_by_a_spare_one_and_nothing_is_lost() {
     assert_eq!(status["under_replicated"], 0);
     check(&space, "after");
 
-    // It comes back without its memory, and is given new seats.
+    // It comes back without its memory, and is given new replicas_held.
     processes.run(&node(1));
     processes.wait("the node is back", |it| it["ready"] == true && chained(it).contains(&1));
     processes.wait_replicated();

@@ -20,14 +20,15 @@ fn number(line: &Value, field: &str) -> u64 {
     line.get(field).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Whether `explain` says of the key that it is on a trip which has begun.
+/// Whether `explain` says of the key that it is delegated which has begun.
 fn explained(up: &Up) -> Option<()> {
     let said = up.run(&["explain", KEY, "--json"]).expect(0).json();
     let hot = said.get("hot").expect("the switch is beside the controller");
-    let trip = hot.get("trip").filter(|trip| number(trip, "next_version") > 0)?;
-    assert_eq!(number(trip, "replicas"), 2, "{said}");
+    let delegation =
+        hot.get("delegation").filter(|delegation| number(delegation, "next_version") > 0)?;
+    assert_eq!(number(delegation, "replicas"), 2, "{said}");
     // What was stamped last may be under way, and is above what was shown.
-    assert!(number(trip, "next_version") > number(hot, "floor"), "{said}");
+    assert!(number(delegation, "next_version") > number(hot, "floor"), "{said}");
     let readers = hot.get("readers").and_then(Value::as_array).expect("a list");
     assert_eq!(readers.len(), 4, "any node: {said}");
     let asked = hot.get("read_goes_to_one_of").and_then(Value::as_array).expect("a list");
@@ -48,28 +49,28 @@ fn of_nodes(up: &Up, metric: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn a_key_that_is_written_much_goes_on_a_trip_and_comes_home_for_what_needs_it() {
+fn a_key_that_is_written_much_is_delegated_and_comes_home_for_what_needs_it() {
     let up = Up::start(&["--nodes", "4", "--replicas", "2"]);
     up.run(&["hot", "pin", KEY]).expect(0);
     let (service, ends) = (up.service, AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| hammer(service, &ends, Duration::from_millis(2)));
         let _ends = Ends(&ends);
-        let taken = || of_nodes(&up, "keyway_node_hot_roamed_total");
-        let roams = || Some(taken()).filter(|it| it.values().all(|writes| *writes > 0));
-        wait(roams).expect("all four nodes take writes of it");
+        let taken = || of_nodes(&up, "keyway_node_hot_delegated_writes_total");
+        let delegates = || Some(taken()).filter(|it| it.values().all(|writes| *writes > 0));
+        wait(delegates).expect("all four nodes take writes of it");
         let asked = up.run(&["incr", KEY, "0", "--json"]).expect(0).json();
         assert!(number(&asked, "sum") > 0, "{asked}");
         let before: u64 = taken().values().sum();
         let again = || Some(taken().values().sum()).filter(|sum: &u64| *sum > before + 100);
         wait(again).expect("it goes again");
-        wait(|| explained(&up)).expect("explain tells of the trip");
+        wait(|| explained(&up)).expect("explain tells of the delegation");
     });
     let cold = up.run(&["explain", "nobody-asks"]).expect(0).stdout;
     assert!(cold.lines().any(|line| line.split_whitespace().eq(["hot", "no"])), "{cold}");
     let log = listed(&up, "log");
     let did = |what: &str| log.iter().filter(|it| it.get("decision") == Some(&what.into())).count();
-    assert!(did("trip_begun") >= 2 && did("trip_ended") >= 1, "{log:?}");
+    assert!(did("delegation_begun") >= 2 && did("delegation_ended") >= 1, "{log:?}");
     let sum = |field: &str| log.iter().map(|line| number(line, field)).sum::<u64>();
     assert!(sum("writes_spread") > 0 && sum("writes_per_s_after") > 0, "{log:?}");
 }

@@ -69,7 +69,7 @@ fn of_json(packet: &Value) -> Fields {
 }
 
 /// What a body ends with stands in it, and has a name of its own in Wireshark.
-const OF_BODIES: [&str; 3] = ["key", "value", "trips"];
+const OF_BODIES: [&str; 3] = ["key", "value", "delegations"];
 
 fn put(fields: &mut Fields, prefix: &str, name: &str, value: &Value) {
     let plain = name.trim_end_matches("_hex");
@@ -89,7 +89,17 @@ fn put(fields: &mut Fields, prefix: &str, name: &str, value: &Value) {
 
 /// Parts of payloads that are bytes.
 const BYTES: [&str; 11] = [
-    "key", "value", "expected", "start", "end", "name", "prefix", "last", "words", "nodes", "trips",
+    "key",
+    "value",
+    "expected",
+    "start",
+    "end",
+    "name",
+    "prefix",
+    "last",
+    "words",
+    "nodes",
+    "delegations",
 ];
 
 fn text_of(value: &Value) -> String {

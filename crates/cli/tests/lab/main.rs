@@ -2,6 +2,8 @@
 //! left, however they end. Takes root.
 
 #[cfg(test)]
+mod delegations;
+#[cfg(test)]
 #[path = "../e2e/hammer.rs"]
 mod hammer;
 #[cfg(test)]
@@ -13,8 +15,6 @@ mod rack;
 #[cfg(test)]
 #[path = "../chaos/skip.rs"]
 mod skip;
-#[cfg(test)]
-mod trips;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 //! the map has changed since it was dealt, its keys go to as many nodes as it takes.
 
 use super::{Many, Part};
-use crate::coordination::{Coordination, Directory, Tail};
+use crate::coordination::{Coordination, Routes, Tail};
 use crate::machine::Client;
 use crate::window::Owner;
 use cluster::PartitionId;
@@ -14,12 +14,12 @@ pub(super) type Home = Option<(Tail, PartitionId)>;
 
 impl Many {
     /// Puts the keys of each node beside each other, so that its datagrams are full.
-    pub(super) fn sort_by_node(&mut self, directory: &Directory) {
+    pub(super) fn sort_by_node(&mut self, directory: &Routes) {
         self.find_homes(directory);
         self.keys.sort_by(&mut self.homes, |home| home.map(|(tail, _)| tail));
     }
 
-    fn find_homes(&mut self, directory: &Directory) {
+    fn find_homes(&mut self, directory: &Routes) {
         let Self { keyspace, keys, .. } = self;
         let home = |number| directory.find(keyspace.id, keys.match_value(number).0);
         self.homes = (0..keys.len()).map(home).collect();
@@ -64,7 +64,7 @@ impl Many {
     }
 
     /// Which keys of a part go where.
-    fn targets(&self, directory: &Directory, part: Part) -> Vec<(Tail, u32)> {
+    fn targets(&self, directory: &Routes, part: Part) -> Vec<(Tail, u32)> {
         let mut targets: Vec<(Tail, u32)> = Vec::new();
         for index in (0..MGET_KEYS_MAX).filter(|index| part.missing & (1 << index) != 0) {
             let at = self.keys.match_value(part.first + index).0;

@@ -4,7 +4,7 @@ use super::{Answered, Limits, Many, Part};
 use crate::machine::Client;
 use crate::window::{Owner, Pending};
 use crate::{Expiry, NotDone, Outcome, Reply, Request, StartError, Ticket};
-use cluster::{Keyspace, Plant};
+use cluster::{Keyspace, Mutant};
 use machine::Instant;
 use std::sync::Arc;
 use wire::{DropReason, MgetEntries, PartKey};
@@ -80,7 +80,7 @@ impl Client {
         seq: u64,
         entries: &MgetEntries<'_>,
     ) -> Result<(), DropReason> {
-        let by_count = self.plant == Some(Plant::CompleteByCount);
+        let by_count = self.mutant == Some(Mutant::CompleteByCount);
         self.take_many(now, seq, |many, part| {
             let mut answered = many.take_entries(part, entries);
             if by_count {

@@ -1,7 +1,7 @@
 //! Multigets with hints for a switch that cannot loop over keys.
 
 use crate::support::{Cluster, Whims, range_keyspace};
-use client::{Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request};
+use client::{Client, ClientConfig, Coordination, Outcome, Reply, Request, Routes};
 use cluster::{Epoch, Keyspace, Map, Match, NodeId, NodeSpec, Partition, PartitionId};
 use machine::{Instant, Rng};
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ impl World {
             (0..keys).map(|n| machine::mix(n).to_be_bytes().to_vec()).collect();
         cluster.data = keys.iter().map(|key| (key.clone(), Some(key.clone()))).collect();
         let mut config = ClientConfig::new(SERVICE, 77);
-        let directory = Directory::new(&map, Endpoint::default());
+        let directory = Routes::new(&map, Endpoint::default());
         config.coordination = Coordination::Assisted(Arc::new(directory));
         let client = Client::new(config, Rng::new(1));
         Self { client, cluster, map, keyspace: Arc::new(keyspace), keys, now: START }

@@ -7,7 +7,7 @@ use client::{
     CasReply, Client, ClientConfig, DelReply, Expect, Expiry, IncrReply, New, Outcome, Refusal,
     Reply, Request, StartError, Ticket, UnknownReason,
 };
-use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Plant};
+use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Mutant};
 use machine::{Instant, Rng};
 use proptest::prelude::*;
 use std::ops::Bound;
@@ -323,10 +323,10 @@ fn a_write_that_was_told_to_ask_again_until_its_deadline_is_unknown() {
 }
 
 #[test]
-fn a_planted_client_takes_a_stale_answer_to_a_write_for_final() {
+fn a_mutant_client_takes_a_stale_answer_to_a_write_for_final() {
     for code in [Code::StaleEpoch, Code::NotOwner, Code::Closed] {
         let mut script = Script::new();
-        script.client.plant(Plant::StaleIsFinal);
+        script.client.mutant(Mutant::StaleIsFinal);
         script.start(PUT).unwrap();
         let write = script.sent_one();
         script.reply(&answer(&write, code, 0, b""));

@@ -1,13 +1,13 @@
 //! The hot keys: which come in, which go, and what is known of each.
 
+use super::delegations::{Delegated, Delegations, Outlook};
 use super::fit::{Fit, has_lasted};
-use super::load::{ENOUGH, Gauge, Ratio, Told, WINDOW_MAX, per_second};
+use super::load::{ENOUGH, Gauge, RateCount, Ratio, WINDOW_MAX, per_second};
 use super::log::{HotAction, HotEffect, HotLog};
 use super::places::Places;
 use super::policy::{Asked, Known, Policy, Rates};
 use super::seen::Seen;
-use super::trips::{Away, Outlook, Trips};
-use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, Plant};
+use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, Mutant};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,9 +32,9 @@ pub(crate) struct Key {
     keyhash: u64,
     /// Where it lies.
     at: Match,
-    /// Number of its present stay.
-    stay: u64,
-    /// Place of the first of its readers.
+    /// Number of its present generation.
+    generation: u64,
+    /// ReaderPlace of the first of its readers.
     first: u16,
     /// How many nodes are to hold copies.
     pub(crate) readers: u64,
@@ -55,13 +55,13 @@ pub(crate) struct Key {
     /// What the switch counts of it, and its writes that only nodes count.
     counted: Option<Counted>,
     /// Writes that no switch can count.
-    steps: Told,
+    steps: RateCount,
     /// Whether `rates` are of what the switch counts: exact, while each node tells of its hottest
     /// keys only.
     exact: bool,
     /// Its reads and the ratio to its writes, once these have been counted long enough.
     together: Option<Asked>,
-    trips: Trips,
+    delegations: Delegations,
     /// Number of the last decision about it, if there was one.
     decision: Option<u64>,
 }
@@ -78,13 +78,13 @@ struct Counted {
 }
 
 impl Key {
-    /// The trip that it is on.
-    pub(crate) fn away(&self) -> Option<&Away> {
-        self.trips.away()
+    /// The delegation that it is under.
+    pub(crate) fn delegated(&self) -> Option<&Delegated> {
+        self.delegations.delegated()
     }
 
     /// As many readers as pay; none for a key that is here for its writes alone and waits for a
-    /// trip: copies would be more work for its home, which has too much already.
+    /// delegation: copies would be more work for its home, which has too much already.
     fn readers(&self, seen: &Seen<'_>, name: &KeyName) -> u64 {
         let policy = seen.policy;
         let none = if self.readers == 0 {
@@ -98,9 +98,10 @@ impl Key {
         policy.readers(self.asked(policy), self.readers)
     }
 
-    /// How many nodes are to hold copies; and which, or on a trip may be written to, by their ids.
+    /// How many nodes are to hold copies; and which, or under a delegation may be written to, by
+    /// their ids.
     pub(crate) fn copies(&self, places: &Places) -> (u64, String) {
-        let all = self.away().map(|_| places.nodes());
+        let all = self.delegated().map(|_| places.nodes());
         let many = all.unwrap_or_else(|| usize::try_from(self.readers).unwrap_or(usize::MAX));
         (self.readers, places.named(self.first, many))
     }
@@ -130,11 +131,11 @@ impl Key {
         self.decision = Some(log.note(now, name, did, self.rates, copies, self.decision));
     }
 
-    /// Notes that it is hot no longer, and so on no trip.
+    /// Notes that it is hot no longer, and so under no delegation.
     fn note_end(&mut self, now: Instant, name: &KeyName, why: String, log: &mut HotLog) {
         let nowhere = || (0, String::new());
-        if self.trips.end() {
-            self.note(now, name, (HotAction::TripEnded, why.clone()), nowhere(), log);
+        if self.delegations.end() {
+            self.note(now, name, (HotAction::DelegationEnded, why.clone()), nowhere(), log);
         }
         self.note(now, name, (HotAction::Removed, why), nowhere(), log);
     }
@@ -162,17 +163,17 @@ impl Key {
         }
     }
 
-    /// Sees to it that it is on a trip if it is to be.
+    /// Sees to it that it is delegated if it is to be.
     fn travel(
         &mut self,
         seen: &Seen<'_>,
         name: &KeyName,
-        [bound, lost]: [u64; 2],
+        [home_only, missed]: [u64; 2],
         log: &mut HotLog,
     ) {
         let (now, policy) = (seen.now, seen.policy);
-        let replicas = seen.roaming(name).map(|keyspace| keyspace.replicas);
-        // Of none that may roam, nothing is worth a trip.
+        let replicas = seen.delegated(name).map(|keyspace| keyspace.replicas);
+        // Of none that may be delegated, nothing is worth a delegation.
         let known = self.known();
         let worth = |worth: fn(Policy, Rates, u8, Known) -> bool| {
             replicas.is_some_and(|replicas| worth(policy, self.rates, replicas, known))
@@ -183,16 +184,16 @@ impl Key {
             replicas,
             places: seen.places,
             informed: &seen.informed,
-            holders: policy.holders(self.asked(policy), self.trips.holders()),
+            holders: policy.holders(self.asked(policy), self.delegations.holders()),
             rates_known: known.counted,
-            worth: [worth(Policy::is_worth_trip), worth(Policy::keeps_trip)],
-            from: policy.trip_from(self.pinned),
-            bound,
-            lost,
+            worth: [worth(Policy::is_worth_delegation), worth(Policy::keeps_delegation)],
+            from: policy.delegation_from(self.pinned),
+            home_only,
+            missed,
             reads: self.rates.reads,
-            keeps_trips: seen.planted == Some(Plant::KeepTripAfterLoss),
+            keeps_delegations: seen.mutant == Some(Mutant::KeepDelegationAfterLoss),
         };
-        for did in self.trips.look(&outlook).into_iter().flatten() {
+        for did in self.delegations.look(&outlook).into_iter().flatten() {
             let copies = self.copies(seen.places);
             self.note(now, name, did, copies, log);
         }
@@ -214,14 +215,21 @@ impl Keys {
         self.keys.iter()
     }
 
-    /// A new stay begins for each: the directory knows nothing of the one before. So all trips end.
-    pub(crate) fn renew(&mut self, now: Instant, stay: u64, places: &Places, log: &mut HotLog) {
+    /// A new generation begins for each: the directory knows nothing of the one before. So all
+    /// delegations end.
+    pub(crate) fn renew(
+        &mut self,
+        now: Instant,
+        generation: u64,
+        places: &Places,
+        log: &mut HotLog,
+    ) {
         for (name, key) in &mut self.keys {
-            (key.stay, key.counted, key.spread) = (stay, None, 0);
+            (key.generation, key.counted, key.spread) = (generation, None, 0);
             (key.exact, key.together, key.fit) = (false, None, Fit::default());
-            if key.trips.end() {
+            if key.delegations.end() {
                 let why = "the switch knows nothing of it any more".to_owned();
-                let did = (HotAction::TripEnded, why);
+                let did = (HotAction::DelegationEnded, why);
                 let copies = key.copies(places);
                 key.note(now, name, did, copies, log);
             }
@@ -238,7 +246,7 @@ impl Keys {
     ) {
         let counts: BTreeMap<(KeyspaceId, u64), &HotCount> =
             counts.iter().map(|it| ((it.keyspace, it.keyhash), it)).collect();
-        for (name, key) in self.keys.iter_mut().filter(|(_, key)| key.stay <= revision) {
+        for (name, key) in self.keys.iter_mut().filter(|(_, key)| key.generation <= revision) {
             let Some(count) = counts.get(&(name.keyspace, key.keyhash)) else { continue };
             let written = count.writes.saturating_add(key.steps.counted(now));
             let Some(counted) = &mut key.counted else {
@@ -259,7 +267,8 @@ impl Keys {
                 let spread = count.spread.saturating_sub(before);
                 let before = std::mem::replace(&mut counted.written, written);
                 let writes = written.saturating_sub(before);
-                let effect = HotEffect::of(reads, spread, writes, key.trips.away().is_some());
+                let effect =
+                    HotEffect::of(reads, spread, writes, key.delegations.delegated().is_some());
                 log.count(key.decision, effect);
                 key.spread = per_second(spread, reads.time);
                 (key.rates.reads, key.exact) = (reads.per_second(), true);
@@ -282,7 +291,7 @@ impl Keys {
                 let copies = key.copies(seen.places);
                 key.note(seen.now, name, did, copies, log);
             }
-            let missed = told.get(name).map_or([0; 2], |it| [it.bound, it.lost]);
+            let missed = told.get(name).map_or([0; 2], |it| [it.home_only, it.missed]);
             key.travel(seen, name, missed, log);
         }
     }
@@ -290,7 +299,7 @@ impl Keys {
     /// The order's entries.
     pub(crate) fn entries(&self, places: &Places) -> Vec<HotEntry> {
         let entry = |(name, key): (&KeyName, &Key)| {
-            let trip = key.away().map(|away| away.trip);
+            let delegation = key.delegated().map(|delegated| delegated.delegation);
             let span = |nodes| places.span(key.first, usize::try_from(nodes).unwrap_or(usize::MAX));
             let all = || u16::try_from(places.list().len()).expect("NODES_MAX at most");
             HotEntry {
@@ -298,10 +307,10 @@ impl Keys {
                 key: name.key.clone(),
                 keyhash: key.keyhash,
                 match_value: key.at,
-                stay: key.stay,
+                generation: key.generation,
                 first: key.first,
-                readers: trip.map_or_else(|| span(key.readers), |_| all()),
-                trip,
+                readers: delegation.map_or_else(|| span(key.readers), |_| all()),
+                delegation,
             }
         };
         self.keys.iter().map(entry).collect()
@@ -358,8 +367,8 @@ impl Keys {
             let (name, rates) = (named(it), Rates::from(it));
             let reads = policy.is_hot(rates);
             // What can only be answered at home does not go away from there.
-            let trip = it.bound == 0 && seen.is_wanted(&name, rates, Known::default());
-            if room == 0 || !(reads || trip) || self.keys.contains_key(&name) {
+            let delegation = it.home_only == 0 && seen.is_wanted(&name, rates, Known::default());
+            if room == 0 || !(reads || delegation) || self.keys.contains_key(&name) {
                 continue;
             }
             let held = self.keys.keys().filter(|name| !pins.contains(name)).count();
@@ -402,7 +411,7 @@ impl Keys {
         let mut key = Key {
             keyhash,
             at: keyspace.match_value(&name.key),
-            stay: super::stay(seen.revision, seen.planted),
+            generation: super::generation(seen.revision, seen.mutant),
             first: u16::try_from(keyhash % places).unwrap_or(0),
             readers: 0,
             since: now,
@@ -412,11 +421,11 @@ impl Keys {
             pinned,
             cold_since: None,
             counted: None,
-            steps: Told::default(),
+            steps: RateCount::default(),
             exact: false,
             together: None,
             fit: Fit::default(),
-            trips: Trips::default(),
+            delegations: Delegations::default(),
             decision: None,
         };
         key.readers = key.readers(seen, name);

@@ -1,7 +1,7 @@
 //! How much nodes have to do: what a key's rate is measured against.
 
 use super::policy::Asked;
-use cluster::{Life, NodeId, NodeReport};
+use cluster::{Incarnation, NodeId, NodeReport};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Gauge {
 
 /// A count of what is told as a rate alone, as if it had been counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct RateCount {
     since: Option<Instant>,
     /// Per second.
     rate: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Told {
     counted: u128,
 }
 
-impl Told {
+impl RateCount {
     /// From now on it is this rate.
     pub(crate) fn tell(&mut self, now: Instant, rate: u64) {
         *self = Self { since: Some(now), rate, counted: self.nanos(now) };
@@ -135,7 +135,7 @@ pub(crate) struct Load {
 
 #[derive(Clone, Copy, Debug)]
 struct Measured {
-    life: Life,
+    incarnation: Incarnation,
     at: Instant,
     requests: u64,
     rate: u64,
@@ -149,14 +149,14 @@ impl Load {
         &mut self,
         now: Instant,
         node: NodeId,
-        life: Life,
+        incarnation: Incarnation,
         report: &NodeReport,
     ) -> u64 {
         let requests = report.requests;
-        let fresh = Measured { life, at: now, requests, rate: 0, capacity: report.rate };
+        let fresh = Measured { incarnation, at: now, requests, rate: 0, capacity: report.rate };
         let known = self.nodes.entry(node).or_insert(fresh);
         let time = now.since(known.at);
-        if known.life != life {
+        if known.incarnation != incarnation {
             *known = fresh;
         } else if time >= WINDOW {
             let taken = requests.saturating_sub(known.requests);
@@ -166,14 +166,14 @@ impl Load {
     }
 
     /// What a node of these takes per second on the average.
-    pub(crate) fn mean(&self, nodes: &BTreeMap<NodeId, Life>) -> u64 {
+    pub(crate) fn mean(&self, nodes: &BTreeMap<NodeId, Incarnation>) -> u64 {
         let rates = nodes.keys().filter_map(|node| self.nodes.get(node)).map(|it| it.rate);
         let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
         rates.fold(0_u64, u64::saturating_add) / count
     }
 
     /// What a node of these can serve per second on the average, if all of them say it.
-    pub(crate) fn capacity(&self, nodes: &BTreeMap<NodeId, Life>) -> Option<u64> {
+    pub(crate) fn capacity(&self, nodes: &BTreeMap<NodeId, Incarnation>) -> Option<u64> {
         let said = |node| Some(u64::from(self.nodes.get(node)?.capacity)).filter(|it| *it > 0);
         let said: Vec<u64> = nodes.keys().map(said).collect::<Option<_>>()?;
         let count = u64::try_from(said.len()).unwrap_or(u64::MAX);
@@ -181,7 +181,7 @@ impl Load {
     }
 
     /// Forgets all others.
-    pub(crate) fn keep(&mut self, nodes: &BTreeMap<NodeId, Life>) {
+    pub(crate) fn keep(&mut self, nodes: &BTreeMap<NodeId, Incarnation>) {
         self.nodes.retain(|node, _| nodes.contains_key(node));
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_told_as_rates_is_counted_as_long_as_each_holds() {
         let at = Instant::from_unix_ms;
-        let mut told = Told::default();
+        let mut told = RateCount::default();
         assert_eq!(told.counted(at(5_000)), 0);
         told.tell(at(5_000), 30);
         assert_eq!((told.counted(at(5_000)), told.counted(at(5_150))), (0, 4));
@@ -238,31 +238,36 @@ mod tests {
     #[test]
     fn the_mean_is_over_those_who_are_there_in_their_present_lives() {
         let mut load = Load::default();
-        let mut note = |ms, node, life, requests| {
+        let mut note = |ms, node, incarnation, requests| {
             let report = NodeReport { requests, ..NodeReport::default() };
-            load.note(Instant::from_unix_ms(ms), NodeId(node), Life(life), &report)
+            load.note(Instant::from_unix_ms(ms), NodeId(node), Incarnation(incarnation), &report)
         };
         assert_eq!(note(0, 1, 1, 500), 0, "one report tells no rate");
         assert_eq!(note(50, 1, 1, 600), 0, "too soon");
         assert_eq!(note(100, 1, 1, 700), 2_000);
         assert_eq!(note(0, 2, 1, 0), 0);
         assert_eq!(note(1_000, 2, 1, 4_000), 4_000);
-        let both = BTreeMap::from([(NodeId(1), Life(1)), (NodeId(2), Life(1))]);
+        let both = BTreeMap::from([(NodeId(1), Incarnation(1)), (NodeId(2), Incarnation(1))]);
         assert_eq!(load.mean(&both), 3_000);
         assert_eq!(load.mean(&BTreeMap::new()), 0);
         let report = NodeReport { requests: 9, ..NodeReport::default() };
-        let reborn = load.note(Instant::from_unix_ms(2_000), NodeId(2), Life(2), &report);
+        let reborn = load.note(Instant::from_unix_ms(2_000), NodeId(2), Incarnation(2), &report);
         assert_eq!(reborn, 0, "its counter began anew");
         assert_eq!(load.capacity(&both), None, "they do not say");
-        for (node, life, rate) in [(1, 1, 400), (2, 2, 200)] {
+        for (node, incarnation, rate) in [(1, 1, 400), (2, 2, 200)] {
             let report = NodeReport { rate, ..NodeReport::default() };
-            load.note(Instant::from_unix_ms(3_000), NodeId(node), Life(life), &report);
+            load.note(
+                Instant::from_unix_ms(3_000),
+                NodeId(node),
+                Incarnation(incarnation),
+                &report,
+            );
         }
         assert_eq!(load.capacity(&both), Some(300));
-        let third = BTreeMap::from([(NodeId(1), Life(1)), (NodeId(3), Life(1))]);
+        let third = BTreeMap::from([(NodeId(1), Incarnation(1)), (NodeId(3), Incarnation(1))]);
         assert_eq!(load.capacity(&third), None, "one that was not heard of");
         assert_eq!(load.capacity(&BTreeMap::new()), None);
-        load.keep(&BTreeMap::from([(NodeId(2), Life(2))]));
+        load.keep(&BTreeMap::from([(NodeId(2), Incarnation(2))]));
         assert_eq!(load.mean(&both), 0);
     }
 }

@@ -22,10 +22,10 @@ pub enum HotAction {
     Readers,
     /// It is hot no longer.
     Removed,
-    /// A trip begins: its writes go anywhere.
-    TripBegun,
-    /// The trip is over: its writes go through the chain of its partition.
-    TripEnded,
+    /// A delegation begins: its writes go anywhere.
+    DelegationBegun,
+    /// The delegation is over: its writes go through the chain of its partition.
+    DelegationEnded,
     /// An operator wants it to be hot whatever is asked of it.
     Pinned,
     /// An operator wants that no longer.
@@ -50,7 +50,7 @@ pub struct HotDecision {
     pub writes: u64,
     /// How many nodes were to hold copies from then on; 0 for none.
     pub readers: u64,
-    /// Which, by their ids, as `0-3 7`; on a trip those that its writes may go to.
+    /// Which, by their ids, as `0-3 7`; under a delegation those that its writes may go to.
     pub nodes: String,
     /// What came of it until now, or until the next decision about the key.
     #[serde(flatten)]
@@ -67,7 +67,7 @@ pub struct HotEffect {
     pub spread: u64,
     /// Reads that went to the tail of its chain.
     pub home: u64,
-    /// Writes while the order had it on a trip: all but the first few went anywhere.
+    /// Writes while the order had it under a delegation: all but the first few went anywhere.
     #[serde(default)]
     pub writes_spread: u64,
     /// Writes while it was on none, which went through its chain.
@@ -77,8 +77,8 @@ pub struct HotEffect {
 
 impl HotEffect {
     /// So many reads, those of them that went to copies, and the writes of that time.
-    pub(crate) fn of(reads: Reading, spread: u64, writes: u64, away: bool) -> Self {
-        let (writes_spread, writes_home) = if away { (writes, 0) } else { (0, writes) };
+    pub(crate) fn of(reads: Reading, spread: u64, writes: u64, delegated: bool) -> Self {
+        let (writes_spread, writes_home) = if delegated { (writes, 0) } else { (0, writes) };
         let counted_ms = u64::try_from(reads.time.as_millis()).unwrap_or(u64::MAX);
         let home = reads.events.saturating_sub(spread);
         Self { counted_ms, spread, home, writes_spread, writes_home }

@@ -1,17 +1,17 @@
-//! Reads of a key on a trip that found nobody who holds it: how many are too many.
+//! Reads of a delegated key that found nobody who holds it: how many are too many.
 //!
-//! Some come of every packet that is lost: a copy that did not arrive, or the word of one. The next
-//! write makes up for that, while bringing the key home costs all who read and write it. But if
-//! those who hold its newest version are gone, nothing else helps.
+//! Some come of every packet that is missed: a copy that did not arrive, or the word of one. The
+//! next write makes up for that, while bringing the key home costs all who read and write it. But
+//! if those who hold its newest version are gone, nothing else helps.
 
 use machine::Instant;
 use std::time::Duration;
 
-/// One read in so many may be lost, again and again.
+/// One read in so many may be missed, again and again.
 const SHARE: u64 = 32;
 
-/// As many as that of the reads of so long may be lost at once: one packet that is lost makes all
-/// reads wait until the next write.
+/// As many as that of the reads of so long may be missed at once: one packet that is missed makes
+/// all reads wait until the next write.
 const BURST_MS: u64 = 250;
 
 /// So many may be, however seldom the key is read.
@@ -21,7 +21,7 @@ const FEW: u64 = 3;
 /// segments, which are as long together.
 const SAID_FOR: Duration = Duration::from_millis(200);
 
-/// Reads that were lost on one trip, less those that are forgiven.
+/// Reads that were missed under one delegation, less those that are forgiven.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses {
     until: Option<Instant>,
@@ -30,11 +30,11 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Takes what is said to be lost, and read, per second; whether that is too much by now.
-    pub(crate) fn are_too_many(&mut self, now: Instant, reads: u64, lost: u64) -> bool {
+    /// Takes what is said to be missed, and read, per second; whether that is too much by now.
+    pub(crate) fn are_too_many(&mut self, now: Instant, reads: u64, missed: u64) -> bool {
         let since = now.since(self.until.replace(now).unwrap_or(now)).min(SAID_FOR);
         let in_time = |rate: u64| u128::from(rate) * since.as_nanos();
-        self.held_against += in_time(lost);
+        self.held_against += in_time(missed);
         self.held_against = self.held_against.saturating_sub(in_time(reads) / u128::from(SHARE));
         let burst = reads.saturating_mul(BURST_MS) / 1_000 / SHARE;
         self.held_against > u128::from(burst + FEW) * 1_000_000_000
@@ -46,11 +46,12 @@ mod tests {
     use super::*;
 
     /// Looks every 5 ms; says after how many milliseconds it is too much, if within ten seconds.
-    fn too_many(reads: u64, lost: impl Fn(u64) -> u64) -> Option<u64> {
+    fn too_many(reads: u64, missed: impl Fn(u64) -> u64) -> Option<u64> {
         let mut losses = Losses::default();
         let looks = (0..10_000).step_by(5);
-        let mut late = looks
-            .filter(|ms| losses.are_too_many(Instant::from_unix_ms(1_000 + ms), reads, lost(*ms)));
+        let mut late = looks.filter(|ms| {
+            losses.are_too_many(Instant::from_unix_ms(1_000 + ms), reads, missed(*ms))
+        });
         late.next()
     }
 
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn what_was_said_long_ago_is_not_held_against_it() {
         let mut losses = Losses::default();
-        let mut look = |ms, lost| losses.are_too_many(Instant::from_unix_ms(ms), 0, lost);
+        let mut look = |ms, missed| losses.are_too_many(Instant::from_unix_ms(ms), 0, missed);
         assert!(!look(1_000, 10));
         assert!(!look(60_000, 10), "at most two segments");
         assert!(!look(60_100, 10));

@@ -1,22 +1,22 @@
 //! Places of nodes in the order of hot keys: by them switches know who holds which copy.
 
-use cluster::{Life, NodeId};
+use cluster::{Incarnation, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A node in its present life, or a hole.
-pub(crate) type Place = Option<(NodeId, Life)>;
+/// A node in its present incarnation, or a hole.
+pub(crate) type ReaderPlace = Option<(NodeId, Incarnation)>;
 
 /// Who has which place. A node keeps its place as long as it is there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    places: Vec<Place>,
+    places: Vec<ReaderPlace>,
     changes: u64,
 }
 
 impl Places {
     /// Takes in who is there now. Who has gone leaves a hole, and who comes takes the first one, or
     /// the end.
-    pub(crate) fn update(&mut self, present: &BTreeMap<NodeId, Life>) {
+    pub(crate) fn update(&mut self, present: &BTreeMap<NodeId, Incarnation>) {
         let before = self.places.clone();
         let mut new = present.clone();
         for place in &mut self.places {
@@ -31,7 +31,7 @@ impl Places {
         self.changes += u64::from(self.places != before);
     }
 
-    pub(crate) fn list(&self) -> &[Place] {
+    pub(crate) fn list(&self) -> &[ReaderPlace] {
         &self.places
     }
 
@@ -46,7 +46,7 @@ impl Places {
     }
 
     /// All places from `first` on, round the end.
-    fn round(&self, first: u16) -> impl Iterator<Item = Place> {
+    fn round(&self, first: u16) -> impl Iterator<Item = ReaderPlace> {
         let round = self.places.iter().cycle().skip(first.into());
         round.take(self.places.len()).copied()
     }
@@ -86,8 +86,8 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn present(nodes: &[(u16, u64)]) -> BTreeMap<NodeId, Life> {
-        nodes.iter().map(|(id, life)| (NodeId(*id), Life(*life))).collect()
+    fn present(nodes: &[(u16, u64)]) -> BTreeMap<NodeId, Incarnation> {
+        nodes.iter().map(|(id, incarnation)| (NodeId(*id), Incarnation(*incarnation))).collect()
     }
 
     fn ids(places: &Places) -> Vec<Option<u16>> {
@@ -101,7 +101,11 @@ mod tests {
         assert_eq!(ids(&places), [Some(1), Some(2), Some(3)]);
         places.update(&present(&[(1, 1), (3, 2)]));
         assert_eq!(ids(&places), [Some(1), None, Some(3)]);
-        assert_eq!(places.list()[2], Some((NodeId(3), Life(2))), "another life, the same place");
+        assert_eq!(
+            places.list()[2],
+            Some((NodeId(3), Incarnation(2))),
+            "another incarnation, the same place"
+        );
         places.update(&present(&[(1, 1), (3, 2), (4, 1), (5, 1)]));
         assert_eq!(ids(&places), [Some(1), Some(4), Some(3), Some(5)]);
         places.update(&present(&[(1, 1)]));
@@ -122,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_a_row_are_named_in_runs() {
+    fn nodes_of_the_candidates_are_named_in_runs() {
         let mut places = Places::default();
         places.update(&present(&[(0, 1), (1, 1), (2, 1), (3, 1), (7, 1)]));
         assert_eq!(places.named(0, 3), "0-2");

@@ -1,4 +1,4 @@
-//! Which keys are worth copies, and how many; and which are worth trips.
+//! Which keys are worth copies, and how many; and which are worth delegations.
 
 use cluster::HotKey;
 
@@ -48,31 +48,32 @@ const WRITES_UNSEEN: u64 = 20;
 /// doublings until they are not.
 const FIRST_SHARE: u64 = 8;
 
-/// Copies of a key are on no more nodes than a window has, unless each of those had more to do for
+/// Copies of a key are on no more nodes than a bank has, unless each of those had more to do for
 /// it than what a node does on the mean, over this. So a node that is to hold copies of several
 /// such keys is not full before the others are, and there are at most half as many keys as nodes
 /// that all nodes are to hold.
 const WIDE_SHARE: u64 = 32;
 
-/// See [`wire::HOT_WINDOW_MAX`].
-const WINDOW: u64 = wire::HOT_WINDOW_MAX as u64;
+/// See [`wire::HOT_BANK_MAX`].
+const WINDOW: u64 = wire::HOT_BANK_MAX as u64;
 
-/// A key goes on a trip when its home would have more to do for it than the mean of a node, over
+/// A key is delegated when its home would have more to do for it than the mean of a node, over
 /// this. At half of the mean a home that has two keys of nearly that has too much to do: without
 /// reads at Zipf 0.9, 32 nodes served 0.78 of what they can, and from a quarter on 0.93. With
 /// chains of three each node is in those of three times as many keys: real ones served 0.73 at Zipf
 /// 0.99 from a quarter on, and 0.83 from an eighth on.
-const TRIP_SHARE: u64 = 8;
+const DELEGATION_SHARE: u64 = 8;
 
-/// No work below so much per second is worth a trip, however little the nodes do: nodes say nothing
-/// sooner of what is asked less often.
-const TRIP_WORK_MIN: u64 = 25;
+/// No work below so much per second is worth a delegation, however little the nodes do: nodes say
+/// nothing sooner of what is asked less often.
+const DELEGATION_WORK_MIN: u64 = 25;
 
 /// One goes, too, when at home each of its readers would have more to do for it than the mean of a
-/// node, over this: those are always the same, while on a trip each write chooses others. It is
-/// the keys that stay, a few at the same home, that make a node fuller than the rest: at 95 % reads
-/// and Zipf 0.9 the busiest of 32 slow nodes had 1.15 times the mean to do from a sixteenth on.
-const TRIP_READER_SHARE: u64 = 48;
+/// node, over this: those are always the same, while under a delegation each write chooses others.
+/// It is the keys that stay, a few at the same home, that make a node fuller than the rest:
+/// at 95 % reads and Zipf 0.9 the busiest of 32 slow nodes had 1.15 times the mean to do from a
+/// sixteenth on.
+const DELEGATION_READER_SHARE: u64 = 48;
 
 /// No reader has much to do for a key below so many reads per second, however idle the nodes are;
 /// of nodes that say what they can serve, below that over [`IDLE_PART`].
@@ -81,13 +82,13 @@ const READER_RATE_MIN: u64 = 400;
 /// What a node could do without noticing is its capacity over this.
 const IDLE_PART: u64 = 48;
 
-/// No key that is written less often per second goes on a trip: its writes are few enough to stay
+/// No key that is written less often per second is delegated: its writes are few enough to stay
 /// at home, and to have every node hold a copy.
-const TRIP_WRITES_MIN: u64 = 2;
+const DELEGATION_WRITES_MIN: u64 = 2;
 
 /// The same for a key of which no switch has counted the writes, but nodes, in segments of a tenth
 /// of a second: a single write in one is five or ten per second.
-const TRIP_WRITES_TOLD_MIN: u64 = 25;
+const DELEGATION_WRITES_TOLD_MIN: u64 = 25;
 
 /// How much is asked of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,8 +145,8 @@ pub(crate) struct Policy {
     mean: u64,
     /// From how many reads per second on a key is hot.
     threshold: u64,
-    /// From how much work on a key is worth a trip.
-    trip_from: u64,
+    /// From how much work on a key is worth a delegation.
+    delegation_from: u64,
     /// Below so many reads per second no reader has much to do for a key.
     reader_idle: u64,
 }
@@ -163,9 +164,9 @@ impl Policy {
         let said = capacity.map_or(u64::MAX, |it| it / IDLE_PART);
         let reads_min = said.clamp(READS_KNOWN_MIN, READS_MIN);
         let least = (mean / SMALL_PART).clamp(reads_min, RATE_MIN);
-        let trip_from = (mean / TRIP_SHARE).max(TRIP_WORK_MIN);
+        let delegation_from = (mean / DELEGATION_SHARE).max(DELEGATION_WORK_MIN);
         let reader_idle = READER_RATE_MIN.min(said);
-        Self { nodes, mean, threshold: share.max(least), trip_from, reader_idle }
+        Self { nodes, mean, threshold: share.max(least), delegation_from, reader_idle }
     }
 
     /// How many readers of a key pay.
@@ -195,28 +196,28 @@ impl Policy {
         rates.writes.saturating_mul(replicas).saturating_add(others)
     }
 
-    /// Whether a key is worth a trip.
+    /// Whether a key is worth a delegation.
     ///
     /// On one, its home has nothing to do for it. But a key that is only a small part of what a
-    /// node does finds room at home as well as anywhere, and a trip is not for nothing: whatever is
-    /// not a plain write, or not on a copy, has to wait for its end. So a key goes from an eighth
-    /// of the mean load of a node on, by [`Self::work`]: if no copies pay and there is one replica,
-    /// that is reads and writes together, with 10 reads per write, which pay two copies, a 24th of
-    /// the mean in writes. With three replicas each node has a part in three times as many keys.
-    /// There are then at most eight times as many such keys as nodes. So does one that
-    /// [crowds](Self::crowds) its readers. One that an operator has pinned goes from [`RATE_MIN`]
-    /// on at the latest, however much the nodes have to do: bursts are expected of it.
-    pub(crate) fn is_worth_trip(self, rates: Rates, replicas: u8, known: Known) -> bool {
+    /// node does finds room at home as well as anywhere, and a delegation is not for nothing:
+    /// whatever is not a plain write, or not on a copy, has to wait for its end. So a key goes from
+    /// an eighth of the mean load of a node on, by [`Self::work`]: if no copies pay and there is
+    /// one replica, that is reads and writes together, with 10 reads per write, which pay two
+    /// copies, a 24th of the mean in writes. With three replicas each node has a part in three
+    /// times as many keys. There are then at most eight times as many such keys as nodes. So does
+    /// one that [crowds](Self::crowds) its readers. One that an operator has pinned goes from
+    /// [`RATE_MIN`] on at the latest, however much the nodes have to do: bursts are expected of it.
+    pub(crate) fn is_worth_delegation(self, rates: Rates, replicas: u8, known: Known) -> bool {
         let Known { pinned, counted } = known;
-        let least = if counted { TRIP_WRITES_MIN } else { TRIP_WRITES_TOLD_MIN };
-        let much =
-            self.work(rates, replicas.into()) >= self.trip_from(pinned) || self.crowds(rates, 1);
+        let least = if counted { DELEGATION_WRITES_MIN } else { DELEGATION_WRITES_TOLD_MIN };
+        let much = self.work(rates, replicas.into()) >= self.delegation_from(pinned)
+            || self.crowds(rates, 1);
         rates.writes >= least && much
     }
 
-    /// Whether a key that goes on trips may go on doing so: half of what it took to begin.
-    pub(crate) fn keeps_trip(self, rates: Rates, replicas: u8, known: Known) -> bool {
-        let from = self.trip_from(known.pinned) / 2;
+    /// Whether a key that is delegated may go on doing so: half of what it took to begin.
+    pub(crate) fn keeps_delegation(self, rates: Rates, replicas: u8, known: Known) -> bool {
+        let from = self.delegation_from(known.pinned) / 2;
         self.work(rates, replicas.into()) >= from || self.crowds(rates, 2)
     }
 
@@ -224,11 +225,11 @@ impl Policy {
     /// stay the same, over this.
     fn crowds(self, rates: Rates, over: u64) -> bool {
         let pays = self.pays(rates.into()).max(1);
-        let share = (self.mean / TRIP_READER_SHARE).max(self.reader_idle) / over;
+        let share = (self.mean / DELEGATION_READER_SHARE).max(self.reader_idle) / over;
         pays < self.window_max() && rates.reads / pays >= share
     }
 
-    /// How many nodes are to hold each version of a key on a trip, of which so many do now (0: none
+    /// How many nodes are to hold each version of a delegated key, of which so many do now (0: none
     /// yet): changed only if it is off by more than one, and by more than a quarter.
     pub(crate) fn holders(self, asked: Asked, now: u64) -> u64 {
         let pays = self.pays(asked).clamp(1, self.window_max().max(1));
@@ -237,8 +238,8 @@ impl Policy {
     }
 
     /// From how many requests per second on, as by [`Self::work`].
-    pub(crate) fn trip_from(self, pinned: bool) -> u64 {
-        if pinned { self.trip_from.min(RATE_MIN) } else { self.trip_from }
+    pub(crate) fn delegation_from(self, pinned: bool) -> u64 {
+        if pinned { self.delegation_from.min(RATE_MIN) } else { self.delegation_from }
     }
 
     pub(crate) fn threshold(self) -> u64 {
@@ -251,13 +252,13 @@ impl Policy {
         usize::try_from(enough).unwrap_or(usize::MAX).min(wire::HOT_KEYS_MAX)
     }
 
-    /// How many nodes may hold one version of a key on a trip.
+    /// How many nodes may hold one version of a delegated key.
     fn window_max(self) -> u64 {
         self.nodes.min(WINDOW)
     }
 
     /// How many nodes the copies of a key that has so many readers now may be on: no more than a
-    /// window has, or all, if each of those would have too much to do for it; then until that is
+    /// bank has, or all, if each of those would have too much to do for it; then until that is
     /// half as much.
     fn readers_max(self, reads: u64, now: u64) -> u64 {
         let much = (self.mean / WIDE_SHARE).max(self.reader_idle);

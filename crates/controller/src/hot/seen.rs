@@ -2,7 +2,7 @@
 
 use super::places::Places;
 use super::policy::{Known, Policy, Rates};
-use cluster::{HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, NodeId, Plant};
+use cluster::{HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, Mutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ pub(crate) struct Seen<'a> {
     pub(crate) list: &'a [HotKey],
     pub(crate) places: &'a Places,
     /// Whether the active switch can let writes go anywhere.
-    pub(crate) roams: bool,
+    pub(crate) delegates: bool,
     /// Nodes that have an order of hot keys.
     pub(crate) informed: BTreeSet<NodeId>,
     /// Revision of the order that takes in what comes in now.
     pub(crate) revision: u64,
     /// The rule that is broken on purpose.
-    pub(crate) planted: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
 }
 
 impl Seen<'_> {
@@ -32,24 +32,25 @@ impl Seen<'_> {
         self.keyspaces.iter().find(wanted)
     }
 
-    /// The keyspace of a key, if that may go on trips.
-    pub(super) fn roaming(&self, name: &KeyName) -> Option<&Keyspace> {
-        let short = name.key.len() <= wire::ROAMING_KEY_MAX;
+    /// The keyspace of a key, if that may are delegated.
+    pub(super) fn delegated(&self, name: &KeyName) -> Option<&Keyspace> {
+        let short = name.key.len() <= wire::DELEGATED_KEY_MAX;
         self.keyspace(name.keyspace).filter(|it| {
             let wanted = it.hot == HotPolicy::Replicate && it.kind == KeyspaceKind::Hash;
-            wanted && short && self.roams && self.places.nodes() >= it.replicas.into()
+            wanted && short && self.delegates && self.places.nodes() >= it.replicas.into()
         })
     }
 
-    /// Whether a key is to be taken in: for its reads, or for a trip.
+    /// Whether a key is to be taken in: for its reads, or for a delegation.
     pub(super) fn is_wanted(&self, name: &KeyName, rates: Rates, known: Known) -> bool {
-        let worth = |it: &Keyspace| self.policy.is_worth_trip(rates, it.replicas, known);
-        self.policy.is_hot(rates) || self.roaming(name).is_some_and(worth)
+        let worth = |it: &Keyspace| self.policy.is_worth_delegation(rates, it.replicas, known);
+        self.policy.is_hot(rates) || self.delegated(name).is_some_and(worth)
     }
 
     /// Whether a key that nobody has pinned is too cold to stay.
     pub(super) fn is_cold(&self, name: &KeyName, rates: Rates) -> bool {
-        let keeps = |it: &Keyspace| self.policy.keeps_trip(rates, it.replicas, Known::default());
-        self.policy.is_cold(rates) && !self.roaming(name).is_some_and(keeps)
+        let keeps =
+            |it: &Keyspace| self.policy.keeps_delegation(rates, it.replicas, Known::default());
+        self.policy.is_cold(rates) && !self.delegated(name).is_some_and(keeps)
     }
 }

@@ -99,11 +99,13 @@ impl<'a> Chains<'a> {
             let record = self.records.iter().find(|it| it.node == node);
             record.is_some_and(|record| !has_left(record))
         };
-        let stays = |node: NodeId| holds(node) && (newest.joiner() != Some(node) || !is_aged(node));
-        let seats = newest.chain.iter().zip(&newest.since).filter(|(node, _)| stays(**node));
+        let stays =
+            |node: NodeId| holds(node) && (newest.learner() != Some(node) || !is_aged(node));
+        let replicas_held =
+            newest.chain.iter().zip(&newest.since).filter(|(node, _)| stays(**node));
         let (chain, since): (Vec<NodeId>, Vec<u64>) =
-            seats.map(|(node, since)| (*node, *since)).unzip();
-        let joining = newest.joiner().is_some_and(stays);
+            replicas_held.map(|(node, since)| (*node, *since)).unzip();
+        let has_learner = newest.learner().is_some_and(stays);
         let is_in = |node: &NodeId| chain.contains(node);
         let some = |wanted: &dyn Fn(NodeId) -> bool| -> Vec<NodeId> {
             chain.iter().copied().filter(|node| wanted(*node)).collect()
@@ -120,7 +122,7 @@ impl<'a> Chains<'a> {
             chain: chain.clone(),
             sources,
         };
-        if chain.len() == usize::from(joining) {
+        if chain.len() == usize::from(has_learner) {
             self.lost.push(newest.id);
         }
         // What they hold is compared before it is believed, and who was found to have an older
@@ -134,8 +136,8 @@ impl<'a> Chains<'a> {
             epoch,
             open: false,
             returned: returned.collect(),
-            resumes: newest.resumes.filter(|_| joining),
-            joining,
+            resumes: newest.resumes.filter(|_| has_learner),
+            has_learner,
             since,
             chain,
             ..newest.clone()

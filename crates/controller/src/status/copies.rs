@@ -35,7 +35,7 @@ impl Watches {
 
     /// Forgets the copies that have ended. O(partitions).
     pub(crate) fn keep_running(&mut self, map: &Map) {
-        let running = map.partitions.iter().filter(|p| p.joining).map(|p| (p.id, p.epoch));
+        let running = map.partitions.iter().filter(|p| p.has_learner).map(|p| (p.id, p.epoch));
         let running: BTreeMap<PartitionId, Epoch> = running.collect();
         self.watches.retain(|id, watch| running.get(id) == Some(&watch.epoch));
     }
@@ -60,7 +60,7 @@ pub(super) fn copies(view: &View<'_>) -> Vec<CopyStatus> {
 }
 
 fn copy(view: &View<'_>, partition: &Partition) -> Option<CopyStatus> {
-    let (from, to) = (partition.tail()?, partition.joiner()?);
+    let (from, to) = (partition.tail()?, partition.learner()?);
     let progress = progress(view, partition, from);
     let eta_ms = progress.filter(|_| !view.state.paused);
     Some(CopyStatus {

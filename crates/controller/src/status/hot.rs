@@ -1,6 +1,6 @@
 //! What is asked for most, and what became of it.
 
-use super::{HotStatus, StayStatus, TripStatus, View};
+use super::{DelegationStatus, GenerationStatus, HotStatus, View};
 use crate::hot::{self, Rates};
 use cluster::{HotKey, KeyName};
 use std::collections::BTreeSet;
@@ -27,22 +27,22 @@ pub(super) fn hot(view: &View<'_>) -> Vec<HotStatus> {
 /// The switch's count of a hot key is exact; nodes tell of their hottest keys alone.
 fn status_of(view: &View<'_>, mut key: HotKey) -> HotStatus {
     let name = hot::named(&key);
-    let stay = view.hot.key(&name).map(|known| {
+    let generation = view.hot.key(&name).map(|known| {
         let Rates { reads, writes } = known.rates;
         (key.reads, key.writes) = (reads, writes);
-        StayStatus {
+        GenerationStatus {
             readers: known.readers,
             age_ms: super::ms_between(known.since, view.now),
             reads_before: known.before.reads,
             spread: known.spread,
             home: reads.saturating_sub(known.spread),
-            trip: known.away().map(|away| TripStatus {
-                number: away.trip.number,
-                age_ms: super::ms_between(away.since, view.now),
-                replicas: away.trip.replicas,
-                copies: away.trip.copies,
+            delegation: known.delegated().map(|delegated| DelegationStatus {
+                number: delegated.delegation.number,
+                age_ms: super::ms_between(delegated.since, view.now),
+                replicas: delegated.delegation.replicas,
+                copies: delegated.delegation.copies,
             }),
         }
     });
-    HotStatus { pinned: view.state.pins.contains(&name), key, stay }
+    HotStatus { pinned: view.state.pins.contains(&name), key, generation }
 }

@@ -63,7 +63,7 @@ fn make(view: &View<'_>) -> Status {
         map.keyspaces.iter().map(|k| keyspace_status(view, k, &counts)).collect();
     let partitions = || keyspaces.iter().flat_map(|k| &k.partitions);
     let complete =
-        |p: &PartitionStatus| p.open && p.joiner.is_none() && p.missing == 0 && p.unheard == 0;
+        |p: &PartitionStatus| p.open && p.learner.is_none() && p.missing == 0 && p.unheard == 0;
     let all_ready = members.iter().all(|m| m.state == MemberState::Ready);
     Status {
         schema: STATUS_SCHEMA,
@@ -176,7 +176,7 @@ fn partition_status(
         last: partition.last,
         epoch: partition.epoch,
         chain: partition.members().to_vec(),
-        joiner: partition.joiner(),
+        learner: partition.learner(),
         open: partition.open,
         missing: replicas.saturating_sub(partition.members().len()),
         unheard: partition.chain.iter().filter(|id| !has(id)).count(),

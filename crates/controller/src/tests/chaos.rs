@@ -5,7 +5,7 @@ use super::member::Obedient;
 use super::world::{World, hash, node};
 use crate::{CommandError, Saved};
 use cluster::{
-    Assignment, Epoch, Install, Member, NodeId, Order, Partition, PartitionId, Plant, Report,
+    Assignment, Epoch, Install, Member, Mutant, NodeId, Order, Partition, PartitionId, Report,
     StoreId,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +71,7 @@ pub(super) struct Chaos {
     /// Processes that were replaced while they ran on.
     ghosts: Vec<(Member, Obedient)>,
     slow_store: bool,
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
     names: u32,
     stores: u64,
     /// What was last durable.
@@ -113,7 +113,7 @@ impl Chaos {
             delayed: BTreeSet::new(),
             ghosts: Vec::new(),
             slow_store: false,
-            plant: None,
+            mutant: None,
             names: 0,
             stores: 10_000,
             before: None,
@@ -123,9 +123,9 @@ impl Chaos {
     }
 
     /// The controller breaks a rule from now on.
-    pub(super) fn plant(&mut self, plant: Plant) {
-        self.plant = Some(plant);
-        self.world.controller.plant(plant);
+    pub(super) fn mutant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
+        self.world.controller.mutant(mutant);
     }
 
     fn play(&mut self, step: Step) {
@@ -154,7 +154,7 @@ impl Chaos {
                     self.world.saved = Some(saved);
                 }
                 self.world.restart(self.world.config.clone());
-                self.plant.into_iter().for_each(|plant| self.plant(plant));
+                self.mutant.into_iter().for_each(|mutant| self.mutant(mutant));
             }
             Step::Kill(index) => self.world.kill(member(index)),
             Step::Revive(index) => {
@@ -203,7 +203,7 @@ impl Chaos {
         self.world.controller.resume_copies(now);
     }
 
-    /// Lives for a while, as a driver would have it, and checks everything on the way.
+    /// Incarnations for a while, as a driver would have it, and checks everything on the way.
     pub(super) fn run(&mut self, time: Duration) {
         let end = self.world.now + time;
         loop {
@@ -283,7 +283,7 @@ impl Chaos {
             if it.is_settled(partition, self.world.now, self.world.settling) {
                 self.settled.insert((id, partition.id, partition.epoch));
             }
-            if let Some(since) = partition.since(id).filter(|_| it.is_whole(partition, id)) {
+            if let Some(since) = partition.since(id).filter(|_| it.has_caught_up(partition, id)) {
                 self.holds.insert((id, it.store, partition.id, since));
             }
         }
@@ -321,9 +321,9 @@ impl Chaos {
             (Member::Node(id), Some(Install::Assignment(assignment))) => {
                 let switch = self.world.config.switches[usize::from(map.active_switch)];
                 let plain = map.assignment(id, saved.stores[&id], switch);
-                let life = saved.lives.get(&id).copied();
+                let incarnation = saved.incarnations.get(&id).copied();
                 let aged = saved.aged.get(&id).copied().unwrap_or(0);
-                assert_eq!(*assignment, Assignment { life, aged, ..plain });
+                assert_eq!(*assignment, Assignment { incarnation, aged, ..plain });
             }
             (to, Some(install)) => panic!("{install:?} for {to}"),
         }
@@ -395,13 +395,14 @@ impl Chaos {
     /// All members of a new partition hold all that is in it.
     fn note_new(&mut self, known: &BTreeMap<PartitionId, &Partition>, saved: &Saved) {
         for new in saved.map.partitions.iter().filter(|p| !known.contains_key(&p.id)) {
-            let seats = new.chain.iter().zip(&new.since);
-            let hold = seats.map(|(id, since)| (*id, saved.stores[id], new.id, *since));
+            let replicas_held = new.chain.iter().zip(&new.since);
+            let hold = replicas_held.map(|(id, since)| (*id, saved.stores[id], new.id, *since));
             self.holds.extend(hold);
         }
     }
 
-    /// A node is taken in with another memory only if it has no seat, or has never been given one.
+    /// A node is taken in with another memory only if it has no replica, or has never been given
+    /// one.
     fn check_new_memory(&mut self, id: NodeId, before: &Saved, after: &Saved) {
         let (old, new) = (before.stores[&id], after.stores[&id]);
         for partition in after.map.partitions.iter().filter(|p| p.chain.contains(&id)) {
@@ -430,13 +431,13 @@ impl Chaos {
         let rest: Vec<NodeId> = old.chain.iter().filter(stays).copied().collect();
         assert_eq!(rest, new.chain);
         assert!(new.chain.iter().all(|id| old.since(*id) == new.since(*id)));
-        assert_eq!(new.joiner(), old.joiner().filter(|id| new.chain.contains(id)));
+        assert_eq!(new.learner(), old.learner().filter(|id| new.chain.contains(id)));
         for lost in old.chain.iter().filter(|id| !new.chain.contains(id)) {
             let mut processes = self.processes().filter(|(m, _)| *m == Member::Node(*lost));
             let serves = processes.any(|(_, it)| it.serves(self.world.now));
             assert!(!serves, "node {lost} may still serve {old:?}");
         }
-        let reborn = |id: &NodeId| before.lives.get(id) != after.lives.get(id);
+        let reborn = |id: &NodeId| before.incarnations.get(id) != after.incarnations.get(id);
         let news = new.chain != old.chain || new.chain.iter().any(reborn);
         assert!(news || old.open, "closed for nothing: {old:?}");
     }
@@ -454,7 +455,7 @@ impl Chaos {
             let holds = self.holds.contains(&(*id, after.stores[id], new.id, since));
             assert!(holds, "node {id} does not hold {new:?}");
         }
-        if let Some(id) = new.joiner().filter(|id| old.joiner() != Some(*id)) {
+        if let Some(id) = new.learner().filter(|id| old.learner() != Some(*id)) {
             assert!(!old.chain.contains(&id));
             let since = new.since(id).unwrap();
             assert!(before.map.revision < since && since <= after.map.revision);

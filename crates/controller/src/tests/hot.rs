@@ -6,7 +6,7 @@ mod pins;
 use super::world::{POLL, World, config, hash, node};
 use crate::{Controller, HotAction, HotDecision, HotStatus, PINS_MAX, Saved};
 use cluster::{
-    HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, KeyspaceId, Member, NodeId, Plant,
+    HotCount, HotEntry, HotKey, HotOrder, HotPolicy, KeyName, KeyspaceId, Member, Mutant, NodeId,
 };
 use machine::Instant;
 use std::time::Duration;
@@ -62,14 +62,18 @@ fn a_key_becomes_hot_on_the_switch_first_and_then_on_all_nodes_within_a_poll() {
     let took = world.now.since(begin);
     assert!(took <= POLL + LOOK, "{took:?}");
     let order = has(&world, SWITCH).clone();
-    assert_eq!(order.switch, world.members[&SWITCH].tenure.life());
+    assert_eq!(order.switch, world.members[&SWITCH].tenure.incarnation());
     assert_eq!(order.places.len(), 4);
     let [it] = &order.keys[..] else { panic!("{order:?}") };
     let keyspace = &world.map().keyspaces[0];
-    assert_eq!((it.keyhash, it.stay), (keyspace.keyhash(b"k"), order.revision));
+    assert_eq!((it.keyhash, it.generation), (keyspace.keyhash(b"k"), order.revision));
     assert_eq!(order.readers(it).count(), 4, "nobody writes it");
     let status = listed(&world, "k");
-    assert!(status.stay.is_some_and(|stay| stay.readers == 4 && stay.reads_before == 1_000));
+    assert!(
+        status
+            .generation
+            .is_some_and(|generation| generation.readers == 4 && generation.reads_before == 1_000)
+    );
     assert_eq!(log(&world), [(HotAction::Added, "k".to_owned())]);
     world.delivered.clear();
     world.live();
@@ -186,11 +190,11 @@ fn the_switchs_counts_keep_a_key_in_that_nodes_no_longer_tell_of() {
         world.live_for(POLL);
     }
     let status = listed(&world, "k");
-    let stay = status.stay.unwrap();
+    let generation = status.generation.unwrap();
     let near = |rate: u64, wanted: u64| rate.abs_diff(wanted) < wanted / 4;
     assert!(near(status.key.reads, 4_000) && near(status.key.writes, 1_000), "{status:?}");
-    assert!(near(stay.spread, 3_000) && near(stay.home, 1_000), "{stay:?}");
-    assert_eq!(stay.readers, 2, "four reads for each write pay two copies");
+    assert!(near(generation.spread, 3_000) && near(generation.home, 1_000), "{generation:?}");
+    assert_eq!(generation.readers, 2, "four reads for each write pay two copies");
     let decisions = world.status().hot_decisions;
     let last = decisions.last().unwrap();
     assert_eq!((last.did, last.readers), (HotAction::Readers, 2));
@@ -215,7 +219,7 @@ fn readers_do_not_follow_counts_that_go_to_and_fro() {
             world.live_for(POLL);
         }
     };
-    let readers = |world: &World| listed(world, "k").stay.unwrap().readers;
+    let readers = |world: &World| listed(world, "k").generation.unwrap().readers;
     // Seven reads for each write pay two copies, 14 pay four: nodes have nothing else to do.
     for _ in 0..6 {
         live(&mut world, 5, 56);
@@ -239,7 +243,7 @@ fn a_key_of_which_no_write_is_seen_for_a_while_is_not_copied_to_all_for_that() {
     world.member(node(2)).told = vec![asked("k", 100, 0)];
     world.live();
     let keyhash = world.map().keyspaces[0].keyhash(b"k");
-    let readers = |world: &World| listed(world, "k").stay.unwrap().readers;
+    let readers = |world: &World| listed(world, "k").generation.unwrap().readers;
     assert_eq!(readers(&world), 2, "its writes are not known yet");
     let (mut reads, mut writes) = (0, 0);
     let mut live = |world: &mut World, rounds: u32, wrote: u64| {
@@ -275,8 +279,8 @@ fn a_key_that_is_written_as_a_later_step_of_batches_is_not_taken_for_unwritten()
             world.member(SWITCH).hot_counts = vec![count];
             world.live_for(POLL);
         }
-        let HotStatus { key, stay, .. } = listed(world, "k");
-        (key.writes, stay.unwrap().readers)
+        let HotStatus { key, generation, .. } = listed(world, "k");
+        (key.writes, generation.unwrap().readers)
     };
     let (writes, readers) = live(&mut world, 100, 0);
     assert!(writes.abs_diff(50) <= 5 && readers == 4, "20 reads per write: {writes}, {readers}");
@@ -293,8 +297,8 @@ fn what_a_home_said_of_a_burst_holds_while_others_answer_for_it() {
     world.member(node(2)).told = vec![asked("k", 4_000, 200)];
     world.live_for(POLL);
     let told = |world: &World| {
-        let HotStatus { key, stay, .. } = listed(world, "k");
-        (key.reads, key.writes, stay.unwrap().readers)
+        let HotStatus { key, generation, .. } = listed(world, "k");
+        (key.reads, key.writes, generation.unwrap().readers)
     };
     assert_eq!(told(&world), (4_000, 200, 4));
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
@@ -349,13 +353,13 @@ fn no_more_keys_come_in_than_are_enough() {
     assert!(world.delivered.iter().all(|(_, order)| order.hot.is_none()), "and it rests there");
 }
 
-/// As many keys as are enough, which are warm; the coldest is on a trip.
+/// As many keys as are enough, which are warm; the coldest is delegated.
 fn full() -> World {
     let mut world = world();
-    world.member(SWITCH).roams = true;
+    world.member(SWITCH).delegates = true;
     let warm = |reads, writes| {
         let keys = (0..63).map(move |i| asked(&format!("warm-{i}"), reads, 0));
-        keys.chain([asked("trip", 0, writes)]).collect::<Vec<_>>()
+        keys.chain([asked("delegation", 0, writes)]).collect::<Vec<_>>()
     };
     world.member(node(2)).told = warm(100, 1_000);
     world.live();
@@ -363,7 +367,10 @@ fn full() -> World {
     world.member(node(2)).told = warm(15, 14);
     world.live_for(Duration::from_secs(5));
     let order = has(&world, SWITCH);
-    assert_eq!((order.keys.len(), entry(order, "trip").unwrap().trip.is_some()), (64, true));
+    assert_eq!(
+        (order.keys.len(), entry(order, "delegation").unwrap().delegation.is_some()),
+        (64, true)
+    );
     world
 }
 
@@ -381,9 +388,9 @@ fn a_key_that_is_much_hotter_takes_the_place_of_the_coldest() {
     assert!(agreed(&world) && has(&world, SWITCH).keys.len() == 64);
     let decisions = world.status().hot_decisions.split_off(begin);
     let did: Vec<_> = decisions.iter().map(|it| (it.did, it.name.key.as_slice())).collect();
-    let gone = |did| (did, &b"trip"[..]);
+    let gone = |did| (did, &b"delegation"[..]);
     let came = (HotAction::Added, &b"hot"[..]);
-    assert_eq!(did, [gone(HotAction::TripEnded), gone(HotAction::Removed), came]);
+    assert_eq!(did, [gone(HotAction::DelegationEnded), gone(HotAction::Removed), came]);
     assert!(decisions[1].why.contains("14 times per second is little beside 300"), "{decisions:?}");
     // What is pinned stays, however cold.
     world.controller.pin(world.now, "a", b"warm-5").unwrap();

@@ -44,7 +44,7 @@ fn small_keyspaces_take_turns_at_the_nodes() {
     assert_eq!(heads, [0, 1, 2, 3]);
     let map = world.map();
     assert!(map.keyspaces.iter().all(|k| k.replicas == 1));
-    assert!(map.partitions.iter().all(|p| p.open && !p.joining && p.since.len() == 1));
+    assert!(map.partitions.iter().all(|p| p.open && !p.has_learner && p.since.len() == 1));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::world::{POLL, World, hash, node};
 use crate::{ControllerConfig, LEASE};
-use cluster::{Install, Lease, Life, Map, Member, NodeId, Order};
+use cluster::{Incarnation, Install, Lease, Map, Member, NodeId, Order};
 use machine::Instant;
 use std::time::Duration;
 
@@ -50,10 +50,10 @@ fn every_order_to_a_member_renews_the_lease_that_its_last_report_asked_for() {
     let revision = world.map().revision;
     for member in [node(0), Member::Switch(0)] {
         let said = world.members[&member].clock(world.now);
-        let life = world.members[&member].tenure.life();
+        let incarnation = world.members[&member].tenure.incarnation();
         let order = next_order(&mut world, member);
         let lease = order.lease.unwrap();
-        assert_eq!((lease.life, lease.revision), (life, revision));
+        assert_eq!((lease.incarnation, lease.revision), (incarnation, revision));
         assert!(lease.from <= said, "it rests on a report that was made before");
         assert_eq!(lease.duration_ms, 500);
         world.deliver(member, order);
@@ -123,7 +123,7 @@ fn nobody_is_taken_to_be_silent_before_the_last_lease_has_certainly_ended() {
 }
 
 #[test]
-fn a_new_life_and_a_new_memory_do_not_end_the_lease_of_the_old_life() {
+fn a_new_incarnation_and_a_new_memory_do_not_end_the_lease_of_the_old_incarnation() {
     let mut world = World::with_keyspace(3, 1, 3, 3);
     let granted_until = world.now + lease_bound() - POLL * 2;
     world.member(node(2)).wipe(999);
@@ -214,9 +214,9 @@ fn a_node_that_cannot_install_what_it_is_given_loses_its_lease_and_then_its_seat
         world.detail_of(node(3))
     );
     world.live_until_replicated();
-    assert_eq!(world.seats()[3], 0);
+    assert_eq!(world.replicas_held()[3], 0);
     world.member(node(3)).stuck = false;
-    world.live_until(|world| world.seats() == [3, 2, 2, 2]);
+    world.live_until(|world| world.replicas_held() == [3, 2, 2, 2]);
 }
 
 #[test]
@@ -268,13 +268,13 @@ fn the_first_to_be_back_after_a_power_cut_waits_for_the_others() {
 }
 
 #[test]
-fn a_life_that_is_over_has_no_use_for_its_lease() {
+fn a_incarnation_that_is_over_has_no_use_for_its_lease() {
     let mut world = World::with_keyspace(2, 1, 2, 1);
     let order = next_order(&mut world, node(0));
     world.member(node(0)).restart();
     let lease = order.lease.unwrap();
-    assert_ne!(lease.life, world.members[&node(0)].tenure.life());
-    assert_ne!(lease.life, Life::default());
+    assert_ne!(lease.incarnation, world.members[&node(0)].tenure.incarnation());
+    assert_ne!(lease.incarnation, Incarnation::default());
     let silent = Order { lease: Some(lease), ..Order::default() };
     world.deliver(node(0), silent);
     assert!(!world.members[&node(0)].serves(world.now));

@@ -1,7 +1,7 @@
 //! Nodes that fall silent: at every place of a chain, several at once, and at every step.
 
 use super::world::{World, ids, node};
-use cluster::{NodeId, Partition, Plant};
+use cluster::{Mutant, NodeId, Partition};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn set(nodes: &[NodeId]) -> BTreeSet<u16> {
     nodes.iter().map(|id| id.0).collect()
 }
 
-/// Lives until the only partition is in some state.
+/// Incarnations until the only partition is in some state.
 fn until(world: &mut World, holds: impl Fn(&Partition) -> bool) -> Partition {
     world.live_until(|world| holds(&world.partition(0)));
     world.partition(0)
@@ -53,10 +53,10 @@ fn another_node_takes_the_place_of_a_lost_one() {
     world.copying = Duration::from_millis(500);
     let before = world.partition(0);
     world.kill(node(1));
-    let joining = until(&mut world, |p| p.open && p.joining);
+    let joining = until(&mut world, |p| p.open && p.has_learner);
     assert_eq!(joining.epoch.0, before.epoch.0 + 2, "it joins as the chain opens again");
     assert_eq!(set(joining.members()), BTreeSet::from([0, 2]));
-    assert_eq!(joining.joiner(), Some(NodeId(3)));
+    assert_eq!(joining.learner(), Some(NodeId(3)));
     assert_eq!(joining.since(NodeId(3)), Some(world.map().revision));
     let since = joining.since.clone();
     world.live_for(Duration::from_millis(300));
@@ -68,7 +68,7 @@ fn another_node_takes_the_place_of_a_lost_one() {
     let eta_ms = copy.eta_ms.unwrap();
     assert!((100..300).contains(&eta_ms), "{copy:?}");
     assert!(!status.replicated);
-    let whole = until(&mut world, |p| p.open && !p.joining);
+    let whole = until(&mut world, |p| p.open && !p.has_learner);
     assert_eq!(set(&whole.chain), BTreeSet::from([0, 2, 3]));
     assert_eq!(whole.epoch.0, joining.epoch.0 + 2);
     let mut kept: Vec<u64> = whole.since.clone();
@@ -113,8 +113,8 @@ fn the_last_member_is_never_dropped() {
     let back = until(&mut world, |p| p.chain.len() < 3);
     assert_eq!((back.open, &back.chain), (false, &ids(&[1])));
     let joining = until(&mut world, |p| p.open);
-    assert_eq!((joining.members(), joining.joiner()), (&ids(&[1])[..], Some(NodeId(3))));
-    // The last one again, with a joiner that holds nothing yet.
+    assert_eq!((joining.members(), joining.learner()), (&ids(&[1])[..], Some(NodeId(3))));
+    // The last one again, with a learner that holds nothing yet.
     world.copying = Duration::from_secs(3);
     world.kill(node(1));
     world.live_for(Duration::from_secs(10));
@@ -138,19 +138,19 @@ fn nobody_is_left_out_while_those_who_stay_may_have_forgotten() {
 }
 
 #[test]
-fn a_joiner_that_is_lost_is_dropped_and_another_is_found() {
+fn a_learner_that_is_lost_is_dropped_and_another_is_found() {
     let mut world = one_chain_of_three(5);
     world.copying = Duration::from_secs(5);
     world.kill(node(1));
-    let joining = until(&mut world, |p| p.open && p.joining);
-    assert_eq!(joining.joiner(), Some(NodeId(3)));
+    let joining = until(&mut world, |p| p.open && p.has_learner);
+    assert_eq!(joining.learner(), Some(NodeId(3)));
     world.live();
     world.kill(node(3));
     let closed = until(&mut world, |p| !p.open);
-    assert!(!closed.joining);
+    assert!(!closed.has_learner);
     assert_eq!(set(&closed.chain), BTreeSet::from([0, 2]));
-    let next = until(&mut world, |p| p.open && p.joining);
-    assert_eq!(next.joiner(), Some(NodeId(4)));
+    let next = until(&mut world, |p| p.open && p.has_learner);
+    assert_eq!(next.learner(), Some(NodeId(4)));
     world.live_until_replicated();
     assert_eq!(set(&world.partition(0).chain), BTreeSet::from([0, 2, 4]));
 }
@@ -160,12 +160,12 @@ fn a_giver_that_is_lost_is_replaced_and_the_copy_begins_anew() {
     let mut world = one_chain_of_three(4);
     world.copying = Duration::from_secs(2);
     world.kill(node(1));
-    let joining = until(&mut world, |p| p.open && p.joining);
+    let joining = until(&mut world, |p| p.open && p.has_learner);
     let giver = joining.tail().unwrap();
     world.live();
     world.kill(node(giver.0));
     let next = until(&mut world, |p| p.open && p.members().len() == 1);
-    assert_eq!(next.joiner(), Some(NodeId(3)));
+    assert_eq!(next.learner(), Some(NodeId(3)));
     assert_eq!(next.since(NodeId(3)), joining.since(NodeId(3)), "it keeps what it has");
     world.live_until(|world| world.partition(0).members().len() == 2);
 }
@@ -197,7 +197,7 @@ fn a_controller_that_is_restarted_after_every_step_gets_as_far() {
             world.controller.durable_revision() != revision || world.status().replicated
         });
         let map = world.map();
-        let states = map.partitions.iter().map(|p| (p.open, p.joining, p.chain.len()));
+        let states = map.partitions.iter().map(|p| (p.open, p.has_learner, p.chain.len()));
         seen.extend(states);
         if world.status().replicated {
             break;
@@ -205,11 +205,11 @@ fn a_controller_that_is_restarted_after_every_step_gets_as_far() {
         world.restart(world.config.clone());
     }
     assert!(world.status().replicated);
-    // Lost, with the joiner, with the joiner as a member.
+    // Lost, with the learner, with the learner as a member.
     assert!(seen.contains(&(false, false, 2)), "{seen:?}");
     assert!(seen.contains(&(true, true, 3)), "{seen:?}");
     assert!(seen.contains(&(false, true, 3)), "{seen:?}");
-    assert_eq!(world.seats()[1], 0);
+    assert_eq!(world.replicas_held()[1], 0);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn all_partitions_that_a_node_leaves_close_in_one_revision() {
     assert!(map.revision > before);
     world.live_until_replicated();
     world.revive(node(0));
-    world.live_until(|world| world.seats() == [32, 32, 32, 32]);
+    world.live_until(|world| world.replicas_held() == [32, 32, 32, 32]);
     let status = world.status();
     let heads: Vec<usize> = status.load.iter().map(|node| node.heads).collect();
     let tails: Vec<usize> = status.load.iter().map(|node| node.tails).collect();
@@ -236,10 +236,10 @@ fn all_partitions_that_a_node_leaves_close_in_one_revision() {
 }
 
 #[test]
-fn a_planted_bug_shows() {
+fn a_mutant_shows() {
     let mut world = one_chain_of_three(3);
     world.settling = Duration::from_secs(1);
-    world.controller.plant(Plant::OpenUnsettled);
+    world.controller.mutant(Mutant::OpenUnsettled);
     world.kill(node(2));
     until(&mut world, |p| !p.open);
     let at = world.now;
@@ -247,14 +247,14 @@ fn a_planted_bug_shows() {
     assert!(world.now.since(at) < world.settling, "it opened what had not settled");
 
     let mut world = one_chain_of_three(3);
-    world.controller.plant(Plant::ImpatientController);
+    world.controller.mutant(Mutant::ImpatientController);
     world.member(node(2)).cut_off = true;
     until(&mut world, |p| p.chain.len() == 2);
     assert!(world.members[&node(2)].serves(world.now), "it was replaced while it served");
 
     let mut world = one_chain_of_three(3);
     let before = world.partition(0);
-    world.controller.plant(Plant::TrustTheForgetful);
+    world.controller.mutant(Mutant::TrustTheForgetful);
     world.member(node(2)).wipe(999);
     world.live_for(Duration::from_secs(2));
     assert_eq!(world.partition(0), before, "it went on as if nothing were missing");

@@ -2,8 +2,8 @@
 //! and serves while its lease holds, by its own clock.
 
 use cluster::{
-    ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Install, Life, NodeId, NodeReport,
-    Order, Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, Stored,
+    ClockAhead, ClusterId, Epoch, HotCount, HotKey, HotOrder, Incarnation, Install, NodeId,
+    NodeReport, Order, Partition, PartitionCount, PartitionId, Resources, Settled, StoreId, Stored,
     SwitchCounters, Tenure,
 };
 use machine::Instant;
@@ -27,8 +27,8 @@ pub(super) struct Obedient {
     pub(super) store: StoreId,
     pub(super) cluster: Option<ClusterId>,
     pub(super) tenure: Tenure,
-    /// The lives that its store remembers; an older copy of it lacks the last.
-    pub(super) past: Vec<Life>,
+    /// The incarnations that its store remembers; an older copy of it lacks the last.
+    pub(super) past: Vec<Incarnation>,
     /// What it holds of all partitions, as a number.
     pub(super) holds: u64,
     pub(super) installed: Option<Install>,
@@ -47,18 +47,18 @@ pub(super) struct Obedient {
     pub(super) takes_no_hot: bool,
     /// What it says of its keys, if it is a node.
     pub(super) told: Vec<HotKey>,
-    /// Keys of its partitions that are away without the order's wish.
-    pub(super) homecoming: u64,
+    /// Keys of its partitions that are delegated without the order's wish.
+    pub(super) recall: u64,
     /// What it has counted of hot keys, if it is a switch.
     pub(super) hot_counts: Vec<HotCount>,
     /// It can let writes of hot keys go anywhere, if it is a switch.
-    pub(super) roams: bool,
+    pub(super) delegates: bool,
     pub(super) requests: u64,
     /// When it came to the epoch that each of its partitions has.
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
     /// Copies that have come to their end; as durable as its store.
-    whole: BTreeSet<(PartitionId, u64)>,
-    /// Partitions that it has been given and has not forgotten: its seat, and when it lost that.
+    caught_up: BTreeSet<(PartitionId, u64)>,
+    /// Partitions that it has been given and has not forgotten: its replica, and when it lost that.
     /// As durable as its store.
     held: BTreeMap<PartitionId, (u64, Option<Instant>)>,
 }
@@ -74,7 +74,7 @@ impl Obedient {
             clock_told: None,
             store: StoreId(number),
             cluster: None,
-            tenure: Tenure::new(Life(number * 1_000)),
+            tenure: Tenure::new(Incarnation(number * 1_000)),
             past: Vec::new(),
             holds: 0,
             installed: None,
@@ -86,12 +86,12 @@ impl Obedient {
             hot_floor: 0,
             takes_no_hot: false,
             told: Vec::new(),
-            homecoming: 0,
+            recall: 0,
             hot_counts: Vec::new(),
-            roams: false,
+            delegates: false,
             requests: 5,
             entered: BTreeMap::new(),
-            whole: BTreeSet::new(),
+            caught_up: BTreeSet::new(),
             held: BTreeMap::new(),
         }
     }
@@ -104,12 +104,12 @@ impl Obedient {
 
     /// Its process is started anew.
     pub(super) fn restart(&mut self) {
-        let Life(life) = self.tenure.life();
-        self.tenure = Tenure::new(Life(life + 1));
+        let Incarnation(incarnation) = self.tenure.incarnation();
+        self.tenure = Tenure::new(Incarnation(incarnation + 1));
         if matches!(self.installed, Some(Install::Tables(_))) {
             self.cluster = None;
         }
-        self.past.push(Life(life));
+        self.past.push(Incarnation(incarnation));
         (self.installed, self.claims, self.clock_told) = (None, None, None);
         self.hot = HotOrder::default();
         self.entered.clear();
@@ -119,7 +119,7 @@ impl Obedient {
     pub(super) fn wipe(&mut self, store: u64) {
         self.restart();
         (self.store, self.cluster) = (StoreId(store), None);
-        self.whole.clear();
+        self.caught_up.clear();
         self.held.clear();
         self.past.clear();
     }
@@ -136,7 +136,7 @@ impl Obedient {
             }
             self.installed = Some(install.clone());
         }
-        let mine = order.clock.filter(|told| told.life == self.tenure.life());
+        let mine = order.clock.filter(|told| told.incarnation == self.tenure.incarnation());
         self.clock_told = mine.map(|told| told.ahead).or(self.clock_told);
         if let Some(lease) = &order.lease {
             self.tenure.renew(self.cluster, self.revision(), lease);
@@ -148,11 +148,13 @@ impl Obedient {
 
     fn takes_hot(&self, new: &HotOrder) -> bool {
         let may = match &self.installed {
-            Some(Install::Tables(tables)) => tables.active && new.switch == self.tenure.life(),
+            Some(Install::Tables(tables)) => {
+                tables.active && new.switch == self.tenure.incarnation()
+            }
             Some(Install::Assignment(_)) => true,
             None => false,
         };
-        let had = new.keys.iter().any(|it| it.stay <= self.hot_floor);
+        let had = new.keys.iter().any(|it| it.generation <= self.hot_floor);
         may && !had && !self.takes_no_hot && new.revision > self.hot.revision
     }
 
@@ -174,19 +176,20 @@ impl Obedient {
             }
         }
         let since = |id: PartitionId| partitions.iter().find(|p| p.id == id)?.since(me);
-        self.whole.retain(|(id, at)| since(*id) == Some(*at));
-        for (id, (seat, lost)) in &mut self.held {
-            if since(*id) != Some(*seat) {
+        self.caught_up.retain(|(id, at)| since(*id) == Some(*at));
+        for (id, (replica, lost)) in &mut self.held {
+            if since(*id) != Some(*replica) {
                 lost.get_or_insert(now);
             }
         }
         for partition in partitions {
-            // What it still held of another seat it forgets now, whatever it takes.
+            // What it still held of another replica it forgets now, whatever it takes.
             self.held.extend(partition.since(me).map(|since| (partition.id, (since, None))));
         }
     }
 
-    /// Partitions of which it still holds something without a seat, if it takes so long to forget.
+    /// Partitions of which it still holds something without a replica, if it takes so long to
+    /// forget.
     pub(super) fn vacating(&self, now: Instant, forgetting: Duration) -> Vec<PartitionId> {
         let left = self.held.iter().filter(|(_, (_, lost))| match lost {
             Some(at) => *at + forgetting > now,
@@ -195,7 +198,7 @@ impl Obedient {
         left.map(|(id, _)| *id).collect()
     }
 
-    /// Whether it holds something of a partition, with a seat or without.
+    /// Whether it holds something of a partition, with a replica or without.
     pub(super) fn holds(&self, id: PartitionId, now: Instant, forgetting: Duration) -> bool {
         let held = self.held.get(&id);
         held.is_some_and(|(_, lost)| lost.is_none_or(|at| at + forgetting > now))
@@ -219,12 +222,12 @@ impl Obedient {
         (*epoch == partition.epoch).then_some(*at)
     }
 
-    pub(super) fn note_whole(&mut self, partition: &Partition, me: NodeId) {
-        self.whole.extend(partition.since(me).map(|since| (partition.id, since)));
+    pub(super) fn note_caught_up(&mut self, partition: &Partition, me: NodeId) {
+        self.caught_up.extend(partition.since(me).map(|since| (partition.id, since)));
     }
 
-    pub(super) fn is_whole(&self, partition: &Partition, me: NodeId) -> bool {
-        partition.since(me).is_some_and(|since| self.whole.contains(&(partition.id, since)))
+    pub(super) fn has_caught_up(&self, partition: &Partition, me: NodeId) -> bool {
+        partition.since(me).is_some_and(|since| self.caught_up.contains(&(partition.id, since)))
     }
 
     pub(super) fn is_settled(&self, closed: &Partition, now: Instant, settling: Duration) -> bool {
@@ -236,14 +239,14 @@ impl Obedient {
         let (revision, partitions) = (self.revision(), self.counts.clone());
         let cluster = self.cluster;
         let (hot_revision, hot) = (self.hot.revision, self.hot_counts.clone());
-        let roams = self.roams;
+        let delegates = self.delegates;
         SwitchCounters {
             revision,
             cluster,
             partitions,
             hot_revision,
             hot,
-            roams,
+            delegates,
             ..SwitchCounters::default()
         }
     }
@@ -262,7 +265,7 @@ impl Obedient {
     ) -> NodeReport {
         let closed = self.partitions().iter().filter(|p| !p.open);
         let settled = closed.filter(|p| self.has_entered(p).is_some_and(|at| at + settling <= now));
-        let joined = self.partitions().iter().filter(|p| p.joiner() == Some(me));
+        let joined = self.partitions().iter().filter(|p| p.learner() == Some(me));
         NodeReport {
             revision: self.revision(),
             store: self.store,
@@ -270,13 +273,16 @@ impl Obedient {
             past: self.past.clone(),
             recorded: self.revision(),
             settled: settled.map(|p| self.as_settled(p)).collect(),
-            whole: joined.filter(|p| self.is_whole(p, me)).map(|p| (p.id, p.epoch)).collect(),
+            caught_up: joined
+                .filter(|p| self.has_caught_up(p, me))
+                .map(|p| (p.id, p.epoch))
+                .collect(),
             copies: Vec::new(),
             vacating: self.vacating(now, forgetting),
             verify: 0,
             verified: Vec::new(),
             hot: self.told.clone(),
-            homecoming: self.homecoming,
+            recall: self.recall,
             hot_revision: self.hot.revision,
             hot_known: self.hot_known.max(self.hot.revision),
             requests: self.requests,

@@ -30,8 +30,9 @@ fn a_node_that_restarts_with_its_memory_goes_on_once_it_was_compared() {
     let closed = |map: &Map| map.partitions.iter().any(|p| !p.open);
     world.member(node(1)).restart();
     world.live_until(|world| closed(world.controller.map()));
-    let seats = |map: &Map| -> Vec<_> { map.partitions.iter().map(|p| p.chain.clone()).collect() };
-    assert_eq!(seats(&world.map()), seats(&before), "all are there to be compared");
+    let replicas_held =
+        |map: &Map| -> Vec<_> { map.partitions.iter().map(|p| p.chain.clone()).collect() };
+    assert_eq!(replicas_held(&world.map()), replicas_held(&before), "all are there to be compared");
     let of_node_1 = world.map().partitions.iter().filter(|p| p.chain.contains(&NodeId(1))).count();
     assert_eq!(world.map().partitions.iter().filter(|p| !p.open).count(), of_node_1);
     world.live_for(Duration::from_secs(1));
@@ -47,7 +48,7 @@ fn the_last_to_hold_something_is_given_nothing_until_it_has_its_memory_again() {
     let mut world = World::with_keyspace(3, 1, 6, 1);
     let partitions = world.map().partitions;
     let memory = world.members[&node(1)].store;
-    let life = world.members[&node(1)].tenure.life();
+    let incarnation = world.members[&node(1)].tenure.incarnation();
     world.member(node(1)).wipe(999);
     world.live_for(Duration::from_secs(3));
     assert!(!world.full_orders().contains(&node(1)));
@@ -65,7 +66,7 @@ fn the_last_to_hold_something_is_given_nothing_until_it_has_its_memory_again() {
     assert_eq!(world.map().partitions, partitions);
 
     world.member(node(1)).store = memory;
-    world.member(node(1)).past.push(life);
+    world.member(node(1)).past.push(incarnation);
     world.live_for(Duration::from_secs(1));
     assert_eq!(world.state_of(node(1)), MemberState::Ready);
     assert!(world.status().covered);
@@ -81,7 +82,7 @@ fn a_node_without_its_memory_is_replaced_and_taken_in_anew() {
     assert!(detail.contains("taken in anew"), "{detail}");
     world.live_until(|world| world.state_of(node(1)) == MemberState::Ready);
     assert_eq!(world.saved.as_ref().unwrap().stores[&NodeId(1)], StoreId(999));
-    world.live_until(|world| world.seats() == [4, 4, 4] && world.status().replicated);
+    world.live_until(|world| world.replicas_held() == [4, 4, 4] && world.status().replicated);
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn a_node_of_another_cluster_is_foreign_and_hinders_no_repair() {
     assert!(detail.contains("0000000000000bad"), "{detail}");
     assert!(detail.contains("empty data directory"), "{detail}");
     world.live_until_replicated();
-    assert_eq!(world.seats()[3], 0);
+    assert_eq!(world.replicas_held()[3], 0);
     world.full_orders();
     world.live();
     assert_eq!(world.full_orders(), [], "and it is told nothing");

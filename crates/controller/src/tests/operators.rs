@@ -9,14 +9,14 @@ use std::time::Duration;
 const CONTROL: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9_000);
 
-/// Nobody has two seats more than another, and nothing changes any more.
+/// Nobody has two replicas_held more than another, and nothing changes any more.
 fn assert_balanced_and_quiet(world: &mut World) {
-    let seats = world.seats();
-    let (least, most) = (seats.iter().min().unwrap(), seats.iter().max().unwrap());
-    assert!(most - least <= 1, "{seats:?}");
+    let replicas_held = world.replicas_held();
+    let (least, most) = (replicas_held.iter().min().unwrap(), replicas_held.iter().max().unwrap());
+    assert!(most - least <= 1, "{replicas_held:?}");
     let map = world.map();
     world.live_for(Duration::from_secs(5));
-    assert_eq!(world.map(), map, "it moves seats to and fro");
+    assert_eq!(world.map(), map, "it moves replicas_held to and fro");
 }
 
 #[test]
@@ -24,17 +24,18 @@ fn a_node_that_is_added_gets_its_share() {
     let mut world = World::with_keyspace(3, 1, 24, 2);
     world.copying = Duration::from_millis(40);
     world.add_node(3);
-    assert_eq!(world.seats(), [16, 16, 16, 0]);
-    world.live_until(|world| world.seats() == [12, 12, 12, 12] && world.status().replicated);
+    assert_eq!(world.replicas_held(), [16, 16, 16, 0]);
+    world
+        .live_until(|world| world.replicas_held() == [12, 12, 12, 12] && world.status().replicated);
     assert_balanced_and_quiet(&mut world);
     // Two more at once, while one of the old ones dies.
     world.add_node(4);
     world.add_node(5);
     world.kill(node(0));
-    world.live_until(|world| world.seats()[1..].iter().all(|n| (9..=10).contains(n)));
+    world.live_until(|world| world.replicas_held()[1..].iter().all(|n| (9..=10).contains(n)));
     world.live_until_replicated();
     world.revive(node(0));
-    world.live_until(|world| world.seats().iter().all(|n| *n == 8));
+    world.live_until(|world| world.replicas_held().iter().all(|n| *n == 8));
     assert_balanced_and_quiet(&mut world);
 }
 
@@ -79,7 +80,7 @@ fn a_drained_node_leaves_partition_by_partition_and_can_then_be_removed() {
     world.live_until_replicated();
     assert!(world.detail_of(node(1)).contains("can be removed"));
     assert!(world.status().members.iter().any(|m| m.departing));
-    assert_eq!(world.seats(), [12, 0, 12, 12]);
+    assert_eq!(world.replicas_held(), [12, 0, 12, 12]);
     let now = world.now;
     world.controller.remove_node(now, NodeId(1)).unwrap();
     world.live();
@@ -93,7 +94,7 @@ fn a_node_that_is_kept_after_all_keeps_what_it_has() {
     let mut world = World::with_keyspace(4, 1, 12, 3);
     world.copying = Duration::from_secs(1);
     let now = world.now;
-    let before = world.seats();
+    let before = world.replicas_held();
     world.controller.drain_node(now, NodeId(1)).unwrap();
     world.live_until(|world| !world.status().copies.is_empty());
     world.live();
@@ -103,7 +104,7 @@ fn a_node_that_is_kept_after_all_keeps_what_it_has() {
     let took = world.live_until(|world| world.status().copies.is_empty());
     assert!(took < Duration::from_millis(200), "{took:?}");
     world.live_until_replicated();
-    assert_eq!(world.seats(), before);
+    assert_eq!(world.replicas_held(), before);
     assert_balanced_and_quiet(&mut world);
 }
 
@@ -143,7 +144,7 @@ fn chains_as_long_as_can_be_let_the_departing_go_first() {
     world.copying = Duration::from_millis(40);
     let now = world.now;
     world.controller.drain_node(now, NodeId(0)).unwrap();
-    world.live_until(|world| world.seats()[0] == 0 && world.status().replicated);
+    world.live_until(|world| world.replicas_held()[0] == 0 && world.status().replicated);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::chaos::{Chaos, NODES, Step, play_all};
 use crate::MemberState;
-use cluster::{Map, NodeId, Partition, Plant};
+use cluster::{Map, Mutant, NodeId, Partition};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ fn is_lost(chaos: &Chaos, partition: &Partition) -> bool {
     !partition.members().iter().any(|node| chaos.remembers(*node))
 }
 
-fn seats(map: &Map, node: NodeId) -> usize {
+fn replicas_held(map: &Map, node: NodeId) -> usize {
     map.partitions.iter().filter(|p| p.chain.contains(&node)).count()
 }
 
@@ -55,18 +55,19 @@ fn check_rest(chaos: &mut Chaos) -> Result<(), TestCaseError> {
     for partition in map.partitions.iter().filter(|p| !lost.contains(p)) {
         let keyspace = map.keyspaces.iter().find(|k| k.id == partition.keyspace).unwrap();
         let most = usize::from(keyspace.replicas).min(usable.len());
-        prop_assert!(partition.open && !partition.joining, "{partition:?} {status:#?}");
+        prop_assert!(partition.open && !partition.has_learner, "{partition:?} {status:#?}");
         prop_assert!(partition.chain.len() >= most, "{partition:?} {status:#?}");
     }
     if lost.is_empty() {
         let ready = status.members.iter().all(|m| m.state == MemberState::Ready);
         prop_assert!(ready && status.replicated && status.covered, "{status:#?}");
-        let counts: BTreeSet<usize> = usable.iter().map(|node| seats(&map, *node)).collect();
+        let counts: BTreeSet<usize> =
+            usable.iter().map(|node| replicas_held(&map, *node)).collect();
         // Where nobody has to hold anything, all may leave.
         let (least, most) = (counts.first().unwrap_or(&0), counts.last().unwrap_or(&0));
         prop_assert!(most - least <= 1, "{status:#?}");
         let gone = map.nodes.iter().map(|n| n.id).filter(|id| chaos.is_departing(*id));
-        prop_assert!(gone.map(|id| seats(&map, id)).sum::<usize>() == 0, "{status:#?}");
+        prop_assert!(gone.map(|id| replicas_held(&map, id)).sum::<usize>() == 0, "{status:#?}");
     }
     chaos.run(Duration::from_secs(10));
     prop_assert_eq!(&chaos.world.map(), &map, "it does not come to rest");
@@ -77,17 +78,17 @@ fn check_rest(chaos: &mut Chaos) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Cases within which a planted bug must be found.
+/// Cases within which a mutant must be found.
 const FOUND_WITHIN: u32 = 2_000;
 
 #[test]
-fn every_planted_bug_is_found() {
+fn every_mutant_is_found() {
     let bugs = [
-        (Plant::OpenUnsettled, "has not settled"),
-        (Plant::ImpatientController, "serve"),
-        (Plant::TrustTheForgetful, "has forgotten"),
+        (Mutant::OpenUnsettled, "has not settled"),
+        (Mutant::ImpatientController, "serve"),
+        (Mutant::TrustTheForgetful, "has forgotten"),
     ];
-    for (plant, complaint) in bugs {
+    for (mutant, complaint) in bugs {
         let config = ProptestConfig {
             cases: FOUND_WITHIN,
             max_shrink_iters: 0,
@@ -98,12 +99,12 @@ fn every_planted_bug_is_found() {
         let steps = proptest::collection::vec(step(), 50..120);
         let found = TestRunner::new(config).run(&steps, |steps| {
             let mut chaos = Chaos::new(&[1_000; 7], 20, 50, 80);
-            chaos.plant(plant);
+            chaos.mutant(mutant);
             play_all(&mut chaos, &steps);
             Ok(())
         });
         let found = found.unwrap_err().to_string();
-        assert!(found.contains(complaint), "{plant:?}: {found}");
+        assert!(found.contains(complaint), "{mutant:?}: {found}");
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::rebuild::{Basis, RebuildError, Rebuilt, rebuild};
 use crate::{Controller, ControllerConfig, Saved};
 use cluster::{
-    Assignment, ClusterId, Epoch, Keyspace, KeyspaceId, KeyspaceKind, Life, Map, Match, NodeId,
-    NodeRecord, NodeSpec, Partition, PartitionId, Returned, Selection, StoreId,
+    Assignment, ClusterId, Epoch, Incarnation, Keyspace, KeyspaceId, KeyspaceKind, Map, Match,
+    NodeId, NodeRecord, NodeSpec, Partition, PartitionId, Returned, Selection, StoreId,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +85,7 @@ fn record(id: u16, revision: u64, partitions: &[Partition]) -> NodeRecord {
     NodeRecord {
         node: NodeId(id),
         store,
-        life: Life(200 + u64::from(id)),
+        incarnation: Incarnation(200 + u64::from(id)),
         past: Vec::new(),
         leased: false,
         revision,
@@ -104,7 +104,7 @@ fn records() -> Vec<NodeRecord> {
 fn try_with(records: &[NodeRecord], without: &[u16]) -> Result<Rebuilt, RebuildError> {
     let without: BTreeSet<NodeId> = without.iter().copied().map(NodeId).collect();
     let config = config();
-    let basis = Basis { config: &config, records, without: &without, older: None, planted: None };
+    let basis = Basis { config: &config, records, without: &without, older: None, mutant: None };
     rebuild(&basis, NOW)
 }
 
@@ -140,7 +140,8 @@ fn change(record: &mut NodeRecord, id: u32, change: impl FnOnce(&mut Partition))
 #[test]
 fn the_map_comes_back_closed_and_everybody_is_to_be_compared() {
     let found = with(&records(), &[]);
-    let Saved { map, stores, lives, issued, next_keyspace, next_partition, .. } = &found.saved;
+    let Saved { map, stores, incarnations, issued, next_keyspace, next_partition, .. } =
+        &found.saved;
     assert_eq!((chain(&found, 1), chain(&found, 2)), (vec![1, 2, 3], vec![2, 3]));
     for (new, old) in map.partitions.iter().zip(usual()) {
         assert!(!new.open && new.epoch > old.epoch, "{new:?}");
@@ -151,7 +152,7 @@ fn the_map_comes_back_closed_and_everybody_is_to_be_compared() {
     }
     assert!(map.revision > NOW.unix_ms() && *issued == [map.revision]);
     assert_eq!(stores[&NodeId(2)], StoreId(102));
-    assert_eq!(lives[&NodeId(2)], Life(202));
+    assert_eq!(incarnations[&NodeId(2)], Incarnation(202));
     assert_eq!((*next_keyspace, *next_partition, map.active_switch), (2, 3, 1));
     assert_eq!(map.copy_bytes_per_s, config().copy_bytes_per_s);
     assert!(found.nodes.iter().all(|it| it.behind + it.aged + it.left == 0 && !it.without));
@@ -251,13 +252,13 @@ fn who_was_found_to_have_an_older_store_is_not_better_for_a_new_map() {
 }
 
 #[test]
-fn a_joiner_stays_one_and_is_no_member_by_itself() {
-    let joining = Partition { joining: true, resumes: Some(40), ..partition(1, 5, &[1, 3]) };
+fn a_learner_stays_one_and_is_no_member_by_itself() {
+    let joining = Partition { has_learner: true, resumes: Some(40), ..partition(1, 5, &[1, 3]) };
     let all = [&[joining], &usual()[1..]].concat();
     let mut records: Vec<NodeRecord> = (1..=3).map(|id| record(id, REVISION, &all)).collect();
     let found = with(&records, &[]);
     let partition = &found.saved.map.partitions[0];
-    assert_eq!((partition.joiner(), partition.resumes), (Some(NodeId(3)), Some(40)));
+    assert_eq!((partition.learner(), partition.resumes), (Some(NodeId(3)), Some(40)));
     records.remove(0);
     let error = refused(&records, &[1], &["no member is left", "1"]);
     assert_eq!(error, RebuildError::Lost { partitions: vec![PartitionId(1)], gaps: Vec::new() });
@@ -364,7 +365,7 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     }
     let rebuilt = |older: &Saved| {
         let (config, records, without) = (&config, &records, &without);
-        let basis = Basis { config, records, without, older: Some(older), planted: None };
+        let basis = Basis { config, records, without, older: Some(older), mutant: None };
         rebuild(&basis, NOW).unwrap().saved
     };
     let saved = rebuilt(&older);
@@ -381,7 +382,7 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
 }
 
 #[test]
-fn an_assignment_is_for_the_life_that_is_on_record() {
+fn an_assignment_is_for_the_incarnation_that_is_on_record() {
     let found = with(&records(), &[]);
     let assignment: Assignment =
         found.saved.map.assignment(NodeId(2), found.saved.stores[&NodeId(2)], endpoint(7_700));

@@ -33,7 +33,7 @@ pub(super) struct World {
     pub(super) settling: Duration,
     /// How long a copy takes.
     pub(super) copying: Duration,
-    /// How long a node takes to forget what it holds without a seat.
+    /// How long a node takes to forget what it holds without a replica.
     pub(super) forgetting: Duration,
 }
 
@@ -183,20 +183,20 @@ impl World {
                 MemberReport::Node(Box::new(report))
             }
         };
-        Report { life: it.tenure.life(), at: it.clock(self.now), state }
+        Report { incarnation: it.tenure.incarnation(), at: it.clock(self.now), state }
     }
 
-    /// Copies come to their end: those whose tail and joiner have both been there long enough.
+    /// Copies come to their end: those whose tail and learner have both been there long enough.
     fn copy(&mut self) {
         let all = self.members.values().flat_map(|it| it.partitions().iter());
-        let running: Vec<Partition> = all.filter(|p| p.joining && p.open).cloned().collect();
+        let running: Vec<Partition> = all.filter(|p| p.has_learner && p.open).cloned().collect();
         for partition in running {
-            let (Some(tail), Some(joiner)) = (partition.tail(), partition.joiner()) else {
+            let (Some(tail), Some(learner)) = (partition.tail(), partition.learner()) else {
                 continue;
             };
-            let done = self.copied(&partition, tail).zip(self.copied(&partition, joiner));
+            let done = self.copied(&partition, tail).zip(self.copied(&partition, learner));
             if done.is_some_and(|(given, taken)| given >= 1_000 && taken >= 1_000) {
-                self.member(Member::Node(joiner)).note_whole(&partition, joiner);
+                self.member(Member::Node(learner)).note_caught_up(&partition, learner);
             }
         }
     }
@@ -213,7 +213,7 @@ impl World {
 
     fn copies_of(&self, node: NodeId) -> Vec<CopyProgress> {
         let mine = self.members[&Member::Node(node)].partitions().iter();
-        let given = mine.filter(|p| p.open && p.joining && p.tail() == Some(node));
+        let given = mine.filter(|p| p.open && p.has_learner && p.tail() == Some(node));
         let progress = given.map(|p| {
             let permille = self.copied(p, node).unwrap_or(0);
             CopyProgress {
@@ -234,7 +234,7 @@ impl World {
         self.controller.handle_timeout(at);
     }
 
-    /// Lives through a few poll intervals.
+    /// Incarnations through a few poll intervals.
     pub(super) fn live(&mut self) {
         self.live_for(POLL * 3);
     }
@@ -248,8 +248,8 @@ impl World {
         }
     }
 
-    /// Lives until something holds, looking after every single thing that happens; says how long
-    /// that took.
+    /// Incarnations until something holds, looking after every single thing that happens; says how
+    /// long that took.
     pub(super) fn live_until(&mut self, holds: impl Fn(&Self) -> bool) -> Duration {
         let begin = self.now;
         for _ in 0..STEPS_MAX {
@@ -267,7 +267,7 @@ impl World {
         panic!("it never held: {:#?}", self.status());
     }
 
-    /// Lives until losses have been noticed and made good.
+    /// Incarnations until losses have been noticed and made good.
     pub(super) fn live_until_replicated(&mut self) {
         self.live_for(crate::LEASE * 2);
         self.live_until(|world| world.status().replicated);
@@ -285,8 +285,8 @@ impl World {
         self.controller.map().partitions[index].clone()
     }
 
-    /// How many seats each node has, by id.
-    pub(super) fn seats(&self) -> Vec<usize> {
+    /// How many replicas_held each node has, by id.
+    pub(super) fn replicas_held(&self) -> Vec<usize> {
         self.status().load.iter().map(|node| node.partitions).collect()
     }
 

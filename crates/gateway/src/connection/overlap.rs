@@ -43,7 +43,7 @@ struct Command {
     /// Which GET of the same key was started next, while this one was under way.
     next: Option<u64>,
     /// What the client has been told of the key by GETs that this one overlaps with.
-    told: Option<Box<Told>>,
+    told: Option<Box<Shown>>,
     /// Whether it was run again, after all before it.
     again: bool,
 }
@@ -59,7 +59,7 @@ pub(super) enum Kind {
 
 /// The newest state of a key that a reply showed.
 #[derive(Debug)]
-enum Told {
+enum Shown {
     Absent,
     /// The value, if it can be told again.
     Version(u64, Option<Bytes>),
@@ -67,7 +67,7 @@ enum Told {
 
 /// Where a command stands among those of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Overlap {
     /// None of them is under way.
     Apart,
     /// It is a GET that overlaps with GETs, of which this is the last.
@@ -95,7 +95,7 @@ enum Choice {
     /// What it read.
     Own,
     /// What was told before.
-    Told,
+    Shown,
     /// Nothing yet.
     Again,
 }
@@ -107,29 +107,29 @@ fn tag(key: &[u8]) -> u64 {
 
 impl UnderWay {
     /// Where a command about that key stands if it comes now.
-    fn place(&self, key: &[u8], kind: &Kind) -> Place {
+    fn place(&self, key: &[u8], kind: &Kind) -> Overlap {
         let tag = tag(key);
         let tagged = self.tags.iter().enumerate().rev().filter(|(_, other)| **other == tag);
         let mut found = tagged.filter_map(|(at, _)| Some((at, self.commands.get(at)?)));
         let Some((last, command)) = found.find(|(_, it)| it.key == key) else {
-            return Place::Apart;
+            return Overlap::Apart;
         };
         let number = self.done + last as u64;
         match (kind, &command.kind) {
-            (Kind::Get, Kind::Get) => Place::Beside(number),
-            _ => Place::After(number),
+            (Kind::Get, Kind::Get) => Overlap::Beside(number),
+            _ => Overlap::After(number),
         }
     }
 
     /// A command is under way from now on. Its key is empty if it overlaps with nothing. Returns
     /// its place, and what it has to wait for before it is begun, if there is something.
-    pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Place, Option<Turn>) {
+    pub(super) fn push(&mut self, key: Bytes, kind: Kind) -> (Overlap, Option<Turn>) {
         let place = self.place(&key, &kind);
         let number = self.done + self.commands.len() as u64;
         let after = match place {
-            Place::Apart => None,
-            Place::After(last) => Some(last),
-            Place::Beside(last) => {
+            Overlap::Apart => None,
+            Overlap::After(last) => Some(last),
+            Overlap::Beside(last) => {
                 let last = self.command(last);
                 last.next = Some(number);
                 last.after
@@ -161,7 +161,7 @@ impl UnderWay {
             return Verdict::Again;
         }
         let mut told = first.told.take();
-        if let (Choice::Told, Some(Told::Version(_, Some(value)))) = (choice, told.as_deref()) {
+        if let (Choice::Shown, Some(Shown::Version(_, Some(value)))) = (choice, told.as_deref()) {
             *reply = Reply::Bulk(value.clone());
         }
         let next = first.next;
@@ -178,7 +178,7 @@ impl UnderWay {
         self.done += 1;
         if let Some(next) = next {
             if choice == Choice::Own {
-                Told::note(&mut told, seen, reply);
+                Shown::note(&mut told, seen, reply);
             }
             self.command(next).told = told;
         }
@@ -197,14 +197,14 @@ impl UnderWay {
     }
 }
 
-impl Told {
+impl Shown {
     /// What a GET that overlaps with those that told this is answered with.
     fn choose(&self, seen: Seen) -> Choice {
         match (self, seen) {
             // What says nothing of the key contradicts nobody.
             (_, Seen::Nothing) | (Self::Absent, Seen::Absent) => Choice::Own,
             (Self::Version(told, _), Seen::Version(read)) if read >= *told => Choice::Own,
-            (Self::Version(_, Some(_)), Seen::Version(_)) => Choice::Told,
+            (Self::Version(_, Some(_)), Seen::Version(_)) => Choice::Shown,
             (Self::Version(_, None), Seen::Version(_))
             | (Self::Version(..), Seen::Absent)
             | (Self::Absent, Seen::Version(_))

@@ -3,7 +3,7 @@
 use super::{Peer, Replies, arg, error, quoted};
 use crate::Reply;
 use crate::acl::{DEFAULT_USER, User};
-use crate::clients::Told;
+use crate::clients::ClientInfo;
 use crate::resp::Version;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -128,8 +128,8 @@ impl Peer {
         self.replies = Replies::On;
         self.become_user(shared.acl.passwordless());
         let mut told = self.entry.told();
-        let Told { user, lib_name, lib_version, .. } = std::mem::take(&mut *told);
-        *told = Told { user, lib_name, lib_version, ..Told::default() };
+        let ClientInfo { user, lib_name, lib_version, .. } = std::mem::take(&mut *told);
+        *told = ClientInfo { user, lib_name, lib_version, ..ClientInfo::default() };
         Reply::Status("RESET".into())
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn told_name(name: &[u8], what: &str) -> Result<Bytes, Reply> {
 }
 
 /// CLIENT SETINFO.
-pub(super) fn set_info(told: &mut Told, args: &[Bytes]) -> Reply {
+pub(super) fn set_info(told: &mut ClientInfo, args: &[Bytes]) -> Reply {
     let (what, value) = (arg(args, 2), arg(args, 3));
     let (name, place) = if what.eq_ignore_ascii_case(b"lib-name") {
         ("lib-name", &mut told.lib_name)

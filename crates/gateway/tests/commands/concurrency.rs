@@ -108,14 +108,18 @@ fn parts_written_at_once_do_not_overwrite_each_other() {
 }
 
 /// Half of the tasks put values where there is none, the others take them out. If values have
-/// only `life` milliseconds, each task waits between its commands, on average as long.
-async fn hand_over(task: usize, client: Client, life: Option<u64>) -> (Vec<String>, Vec<String>) {
+/// only `incarnation` milliseconds, each task waits between its commands, on average as long.
+async fn hand_over(
+    task: usize,
+    client: Client,
+    incarnation: Option<u64>,
+) -> (Vec<String>, Vec<String>) {
     let (mut put, mut taken) = (Vec::new(), Vec::new());
     let mut rng = Rng::new(task as u64);
-    let expiry = life.map(|life| format!(" PX {life}")).unwrap_or_default();
+    let expiry = incarnation.map(|incarnation| format!(" PX {incarnation}")).unwrap_or_default();
     for number in 0..150 {
-        if let Some(life) = life {
-            tokio::time::sleep(Duration::from_micros(rng.below(2_000 * life))).await;
+        if let Some(incarnation) = incarnation {
+            tokio::time::sleep(Duration::from_micros(rng.below(2_000 * incarnation))).await;
         }
         let key = rng.below(2);
         if task < TASKS / 2 {

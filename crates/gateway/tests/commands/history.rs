@@ -140,5 +140,5 @@ fn a_command_that_saw_what_was_not_there_is_found() {
         *wrong.expect("somebody replaced a value") += 1_000_000;
         found += u64::from(check(&history, 0).verdict == Verdict::Violation);
     }
-    assert!(found > KEYS / 2, "of {KEYS} planted violations, {found} were found");
+    assert!(found > KEYS / 2, "of {KEYS} mutant violations, {found} were found");
 }

@@ -3,7 +3,7 @@
 use super::{name, place};
 use crate::engine::{Engine, Interval, Record};
 use crate::replica::{Context, PENDING_MAX, Replica, Write};
-use cluster::{Keyspace, Plant};
+use cluster::{Keyspace, Mutant};
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 use wire::{Effect, Header, PartKey, UploadBody};
@@ -22,14 +22,14 @@ impl Replica {
         let name = name(write.key, upload);
         let at = place(keyspace, &name);
         let at = self.key_ref(&at, &name);
-        if ctx.plant == Some(Plant::AbandonUnrecorded) {
+        if ctx.mutant == Some(Mutant::AbandonUnrecorded) {
             ctx.engine.remove(&at);
         } else if !self.is_superseded(ctx, &at, write.version()) {
             let (version, expiry_ms) = (write.version(), write.fixed.expiry_ms);
             ctx.engine.write(&at, &Record { version, expiry_ms, tombstone: true, value: &[] });
         }
         self.uploads.open.remove(&name);
-        if ctx.plant != Some(Plant::KeepParts) {
+        if ctx.mutant != Some(Mutant::KeepParts) {
             self.uploads.given_up(name);
         }
     }
@@ -51,7 +51,7 @@ impl Replica {
         }
     }
 
-    /// What an earlier life has left here has this part.
+    /// What an earlier incarnation has left here has this part.
     pub(crate) fn found_part<E: Engine>(&mut self, ctx: &Context<'_, E>, part: PartKey<'_>) {
         let name = name(part.key, part.upload);
         if !self.uploads.open.contains(&name) {
@@ -85,7 +85,7 @@ impl Replica {
         for name in due {
             let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
             let at = place(keyspace, part.key);
-            let sealed = ctx.plant != Some(Plant::AbandonSealed);
+            let sealed = ctx.mutant != Some(Mutant::AbandonSealed);
             if sealed && self.holds_upload(ctx, &at, part.key, part.upload) {
                 self.uploads.open.remove(&name);
                 continue;

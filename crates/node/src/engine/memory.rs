@@ -32,7 +32,7 @@ use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use detached::Detached;
 use hashbrown::HashTable;
 use index::Index;
-use order::{Place, Placed};
+use order::{OrderedKey, Placed};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use wire::big::time_of;
@@ -41,7 +41,7 @@ use wire::big::time_of;
 pub struct MemoryEngine {
     store_id: StoreId,
     hashed: HashTable<Hashed>,
-    ordered: BTreeMap<PartitionId, BTreeMap<Place, Block>>,
+    ordered: BTreeMap<PartitionId, BTreeMap<OrderedKey, Block>>,
     due: BTreeMap<Due, DuePlace>,
     len: usize,
     /// What all records take, those of partitions that are being cleared as well.
@@ -57,7 +57,7 @@ struct Hashed {
     /// The order of the keys in the table.
     index: Index,
     /// The keys that came when many of their match value, or of their keyhash, were in the table.
-    crowded: BTreeMap<Place, Block>,
+    crowded: BTreeMap<OrderedKey, Block>,
 }
 
 /// The keyhash stands beside the pointer, so that neither a growing table nor a key that looks
@@ -155,7 +155,7 @@ impl MemoryEngine {
         }
         let block = Block::new(&[], record);
         self.bytes += ordered_bytes(key.len()) + block.allocated_bytes();
-        tree.insert(Place::new(match_value, key), block);
+        tree.insert(OrderedKey::new(match_value, key), block);
         None
     }
 
@@ -267,7 +267,7 @@ impl Hashed {
         if alike.count() >= ALIKE_MAX || self.index.is_crowded(at) {
             let block = Block::new(&[], record);
             let bytes = bytes_of(key.len(), &block);
-            self.crowded.insert(Place::new(at, key), block);
+            self.crowded.insert(OrderedKey::new(at, key), block);
             return bytes;
         }
         let slot = Slot { keyhash, block: Block::new(key, record) };
@@ -365,7 +365,7 @@ const HASHED_BYTES: usize = 70;
 
 /// A place in a tree whose nodes are two thirds full, and the key.
 fn ordered_bytes(key_len: usize) -> usize {
-    3 * size_of::<(Place, Block)>() / 2 + block::allocated(key_len)
+    3 * size_of::<(OrderedKey, Block)>() / 2 + block::allocated(key_len)
 }
 
 /// The same in the due index.
@@ -422,7 +422,7 @@ impl Engine for MemoryEngine {
         }
         let Some(tree) = self.ordered.get(&interval.partition) else { return };
         let Some(mut range) = order::range(tree, interval) else { return };
-        let mut visit_one = |(place, block): (&Place, &Block)| visit(place.key(), block.record());
+        let mut visit_one = |(at, block): (&OrderedKey, &Block)| visit(at.key(), block.record());
         // Whether the visitor broke off or the range ended is the same to the caller.
         let _ = if interval.reverse {
             range.rev().try_for_each(&mut visit_one)

@@ -30,7 +30,7 @@ struct Counted {
     inherited: u32,
     writes: u32,
     steps: u32,
-    bound: u32,
+    home_only: u32,
     /// Place in `ranks`.
     rank: usize,
 }
@@ -43,20 +43,20 @@ pub(crate) struct Found<'a> {
     pub(crate) reads: u32,
     pub(crate) writes: u32,
     pub(crate) steps: u32,
-    pub(crate) bound: u32,
+    pub(crate) home_only: u32,
 }
 
 impl Found<'_> {
     /// The key with its rates, if so often is in so much time.
     pub(super) fn rated(&self, time: Duration) -> HotKey {
         let nanos = time.as_nanos().max(1);
-        let counts = [self.reads, self.writes, self.steps, self.bound];
-        let [reads, writes, steps, bound] = counts.map(|count| {
+        let counts = [self.reads, self.writes, self.steps, self.home_only];
+        let [reads, writes, steps, home_only] = counts.map(|count| {
             let per_second = u128::from(count) * 1_000_000_000 / nanos;
             u64::try_from(per_second).unwrap_or(u64::MAX)
         });
         let (keyspace, key) = (self.keyspace, self.key.to_vec());
-        HotKey { keyspace, key, reads, writes, steps, bound, lost: 0 }
+        HotKey { keyspace, key, reads, writes, steps, home_only, missed: 0 }
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Use {
     /// A write that could go anywhere.
     Write,
     /// A write that only the key's home can take.
-    BoundWrite,
+    HomeOnlyWrite,
     /// One that is a later step of a batch, of a hot key: the switch has not counted it.
     Step,
 }
@@ -84,7 +84,7 @@ impl Frequencies {
         let it = self.counted.get_mut(place).expect("it was found, or admitted");
         it.writes += u32::from(of != Use::Read);
         it.steps += u32::from(of == Use::Step);
-        it.bound += u32::from(matches!(of, Use::BoundWrite | Use::Step));
+        it.home_only += u32::from(matches!(of, Use::HomeOnlyWrite | Use::Step));
         it.count - it.inherited
     }
 
@@ -97,7 +97,7 @@ impl Frequencies {
             let sum = self.counted.get_mut(place).expect("it was found, or admitted");
             sum.writes += it.writes;
             sum.steps += it.steps;
-            sum.bound += it.bound;
+            sum.home_only += it.home_only;
         }
     }
 
@@ -106,8 +106,8 @@ impl Frequencies {
         let ranked = self.ranks.iter().filter_map(|place| self.counted.get(*place)).take(most);
         ranked.filter(|it| it.count > it.inherited).map(|it| {
             let seen = it.count - it.inherited;
-            let &Counted { keyspace, ref key, writes, steps, bound, .. } = it;
-            Found { keyspace, key, reads: seen - writes, writes, steps, bound }
+            let &Counted { keyspace, ref key, writes, steps, home_only, .. } = it;
+            Found { keyspace, key, reads: seen - writes, writes, steps, home_only }
         })
     }
 
@@ -158,7 +158,7 @@ impl Frequencies {
         it.key.extend_from_slice(key);
         (it.keyspace, it.keyhash, it.rank) = (keyspace, keyhash, rank);
         (it.count, it.inherited) = (inherited, inherited);
-        (it.writes, it.steps, it.bound) = (0, 0, 0);
+        (it.writes, it.steps, it.home_only) = (0, 0, 0);
         let counted = &self.counted;
         let rehash = |place: &usize| counted.get(*place).map_or(0, |it| it.keyhash);
         self.places.insert_unique(keyhash, place, rehash);

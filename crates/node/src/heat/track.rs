@@ -33,16 +33,16 @@ impl Track {
         let before = std::mem::take(&mut self.hot);
         let old = |keyspace: KeyspaceId, key: &[u8]| {
             let known = before.iter().find(|it| it.keyspace == keyspace && it.key == key);
-            known.map_or([0; 4], |it| [it.reads, it.writes, it.steps, it.bound])
+            known.map_or([0; 4], |it| [it.reads, it.writes, it.steps, it.home_only])
         };
         for found in self.segment.told(HOT_MAX) {
-            let [reads, writes, steps, bound] = old(found.keyspace, found.key);
+            let [reads, writes, steps, home_only] = old(found.keyspace, found.key);
             let new = found.rated(lasted);
             self.hot.push(HotKey {
                 reads: new.reads.midpoint(reads),
                 writes: new.writes.midpoint(writes),
                 steps: new.steps.midpoint(steps),
-                bound: new.bound.midpoint(bound),
+                home_only: new.home_only.midpoint(home_only),
                 ..new
             });
         }

@@ -181,14 +181,14 @@ fn a_batch_of_a_hot_key_is_shown_when_the_switch_lets_nobody_answer_below_it() {
         let mut chain = Chain::hot_of(members);
         let before = chain.get(b"b");
         chain.batch(&[put(b"b", b"1"), put(HOT, b"2")]);
-        assert_eq!(chain.under_way(Op::HotCover), 1);
+        assert_eq!(chain.under_way(Op::HotPublish), 1);
         assert_eq!(chain.under_way(Op::ChainWrite), 0, "the head keeps it back");
         chain.put(b"b", b"9");
-        chain.settle_without(Op::HotCover);
+        chain.settle_without(Op::HotPublish);
         assert!(chain.replies.is_empty(), "what comes after it waits: {:?}", chain.replies);
         assert_eq!(chain.get(b"b"), before);
         chain.pass(300 * MS);
-        assert!(chain.under_way(Op::HotCover) > 0, "asked for again");
+        assert!(chain.under_way(Op::HotPublish) > 0, "asked for again");
         chain.settle();
         chain.pass(300 * MS);
         chain.settle();
@@ -206,7 +206,7 @@ fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
     chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(1))]);
     let (_, _, cover) = chain.wires.front().unwrap();
     let header = Header::read(Packet::parse(cover).unwrap().header());
-    assert_eq!((header.op, header.object_version), (Op::HotCover as u8, 1));
+    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, 1));
     chain.settle();
     assert_eq!(chain.batch_reply().0, Code::Ok);
     // What a failed one has found is covered as well.
@@ -217,7 +217,7 @@ fn a_hot_key_that_is_only_checked_is_covered_as_it_was_found() {
     chain.batch(&[put(b"b", b"1"), check(HOT, Condition::Version(1))]);
     let (_, _, cover) = chain.wires.front().unwrap();
     let header = Header::read(Packet::parse(cover).unwrap().header());
-    assert_eq!((header.op, header.object_version), (Op::HotCover as u8, newest));
+    assert_eq!((header.op, header.object_version), (Op::HotPublish as u8, newest));
     chain.settle();
     assert_eq!(chain.batch_reply(), (Code::CasMismatch, 0, 1));
 }

@@ -340,7 +340,7 @@ fn the_number_of_keys_is_kept_whatever_becomes_of_them() {
         assert_eq!(chain.totals(index), Some(counted), "node {index}");
         assert_eq!(chain.volume(index), Some(volume), "node {index}");
     }
-    // What an earlier life has left is counted bit by bit, while it changes.
+    // What an earlier incarnation has left is counted bit by bit, while it changes.
     for node in &mut chain.nodes {
         node.replicas.get_mut(&PartitionId(1)).unwrap().begin_survey();
     }

@@ -1,7 +1,7 @@
 //! Scripts of time: spans become times at the head, once, and times are those of the cluster.
 
 use super::*;
-use cluster::{ClockAhead, ToldClock};
+use cluster::{ClockAhead, ClockOrder};
 use wire::expiry::span;
 use wire::{CasBody, Change, Condition, GetReplyBody, Step, flag};
 
@@ -27,7 +27,7 @@ impl Chain {
     /// All nodes are told that the cluster's clock is so far ahead of theirs.
     fn set_clocks(&mut self, ahead: ClockAhead) {
         for (id, node) in (0..).zip(&mut self.nodes) {
-            node.set_clock(&ToldClock { life: Life(id), ahead });
+            node.set_clock(&ClockOrder { incarnation: Incarnation(id), ahead });
         }
     }
 }
@@ -121,12 +121,12 @@ fn values_go_by_the_cluster_s_clock_and_not_by_the_node_s() {
 }
 
 #[test]
-fn a_node_says_what_it_was_told_in_this_life() {
+fn a_node_says_what_it_was_told_in_this_incarnation() {
     let mut chain = Chain::new(1);
     let now = chain.now;
     assert_eq!(chain.nodes[0].report(now).clock, None);
-    // An order that comes late, for the life before.
-    chain.nodes[0].set_clock(&ToldClock { life: Life(7), ahead: HOUR });
+    // An order that comes late, for the incarnation before.
+    chain.nodes[0].set_clock(&ClockOrder { incarnation: Incarnation(7), ahead: HOUR });
     assert_eq!(chain.nodes[0].report(now).clock, None);
     chain.set_clocks(HOUR);
     assert_eq!(chain.nodes[0].report(now).clock, Some(HOUR));

@@ -3,7 +3,7 @@
 //! was told before it was asked for.
 
 use super::*;
-use cluster::{HotEntry, HotOrder, NodeReport, Plant, Settled};
+use cluster::{HotEntry, HotOrder, Mutant, NodeReport, Settled};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Effect, MgetEntryBody, MgetKey, hop_flag};
@@ -14,11 +14,11 @@ const STEPS: u32 = 4_000;
 /// The directory's entry for the key.
 #[derive(Default)]
 struct Entry {
-    stay: u64,
+    generation: u64,
     floor: u64,
     proven: bool,
     /// What each reader last said to hold.
-    marks: BTreeMap<u16, u64>,
+    holders: BTreeMap<u16, u64>,
 }
 
 struct World {
@@ -48,10 +48,10 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, plant: Option<Plant>) -> Self {
+    fn new(seed: u64, mutant: Option<Mutant>) -> Self {
         let mut chain = Chain::new(3);
         for node in &mut chain.nodes {
-            plant.into_iter().for_each(|plant| node.plant(plant));
+            mutant.into_iter().for_each(|mutant| node.mutant(mutant));
         }
         Self {
             view: chain.map.partitions[0].clone(),
@@ -104,7 +104,7 @@ impl World {
     fn order_hot(&mut self) {
         if self.ordered == self.entry.is_some() {
             self.revision += 1;
-            let entry = Entry { stay: self.revision, ..Entry::default() };
+            let entry = Entry { generation: self.revision, ..Entry::default() };
             self.entry = self.entry.is_none().then_some(entry);
             return;
         }
@@ -115,16 +115,16 @@ impl World {
             key: HOT.to_vec(),
             keyhash: map.keyspaces[0].keyhash(HOT),
             match_value: map.keyspaces[0].match_value(HOT),
-            stay: entry.stay,
+            generation: entry.generation,
             first: 0,
             readers: 3,
-            trip: None,
+            delegation: None,
         };
         let order = Arc::new(HotOrder {
             cluster: cluster::ClusterId(1),
             revision: self.revision,
-            switch: Life(1),
-            places: map.nodes.iter().map(|n| Some((n.id, Life(n.id.0.into())))).collect(),
+            switch: Incarnation(1),
+            places: map.nodes.iter().map(|n| Some((n.id, Incarnation(n.id.0.into())))).collect(),
             keys: self.entry.iter().map(entry).collect(),
             ..HotOrder::default()
         });
@@ -136,20 +136,20 @@ impl World {
     }
 
     /// Closes the chain, or opens it once all have settled: with the roles moved, without one of
-    /// its members, or with that one as a joiner.
+    /// its members, or with that one as a learner.
     fn change_chain(&mut self) {
         let before = self.chain.map.partitions[0].clone();
         let nodes = before.chain.iter().map(|id| &self.chain.nodes[usize::from(id.0)]);
         let reports: Vec<_> = nodes.map(|node| node.report(self.chain.now)).collect();
         let here = [(before.id, before.epoch)];
-        let whole = !before.joining || reports.iter().any(|report| report.whole == here);
+        let whole = !before.has_learner || reports.iter().any(|report| report.caught_up == here);
         let places = |report: &NodeReport| report.settled.iter().map(Settled::place).eq(here);
         let settled = reports.iter().all(places);
         if before.open && !whole || !before.open && !settled {
             return;
         }
         if !before.open {
-            let members = before.members().len() + usize::from(before.joining && whole);
+            let members = before.members().len() + usize::from(before.has_learner && whole);
             let held = |report: &NodeReport| {
                 let Settled { newest, history, digest, .. } = report.settled[0];
                 (newest, history, digest)
@@ -158,14 +158,14 @@ impl World {
             assert_eq!(held.len(), 1, "members that have settled hold the same: {held:?}");
         }
         let mut members = before.chain.clone();
-        let mut joining = before.joining;
+        let mut joining = before.has_learner;
         if !before.open {
             let by = self.pick(members.len());
             members.rotate_left(by);
             joining = members.len() == 2;
             if joining {
                 members.extend((0..3).map(NodeId).find(|id| !before.chain.contains(id)));
-            } else if !before.joining && self.rng.chance(1, 2) {
+            } else if !before.has_learner && self.rng.chance(1, 2) {
                 members.pop();
             }
         }
@@ -174,7 +174,7 @@ impl World {
         self.chain.install();
     }
 
-    /// A request as the switch stamps it.
+    /// A request as the switch grants it.
     fn stamped(&mut self, op: Op) -> Header {
         let seq = self.chain.next();
         self.asked.insert(seq, self.told);
@@ -227,7 +227,7 @@ impl World {
     /// A node that the directory takes to hold the newest version; and that version.
     fn reader(&mut self) -> Option<(u16, u64)> {
         let entry = self.entry.as_ref().filter(|entry| entry.proven)?;
-        let full = entry.marks.iter().filter(|(_, mark)| **mark == entry.floor);
+        let full = entry.holders.iter().filter(|(_, version)| **version == entry.floor);
         let full: Vec<u16> = full.map(|(node, _)| *node).collect();
         let floor = entry.floor;
         if full.is_empty() {
@@ -247,7 +247,7 @@ impl World {
             let unproven = if self.careless { entry.floor } else { u64::MAX };
             header.object_version = reader.map_or(unproven, |(_, floor)| floor);
             header.set_chain([reader.map_or(tail, |(node, _)| node)]);
-            header.set_stay(entry.stay);
+            header.set_generation(entry.generation);
         }
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[HOT]);
@@ -296,8 +296,10 @@ impl World {
         }
         if let Some(entry) = &mut self.entry {
             match Op::from_wire(header.op).unwrap() {
-                Op::HotCopied => drop(entry.marks.insert(header.node, header.object_version)),
-                Op::HotCover => entry.floor = entry.floor.max(header.object_version),
+                Op::HotCopied => {
+                    let _ = entry.holders.insert(header.node, header.object_version);
+                }
+                Op::HotPublish => entry.floor = entry.floor.max(header.object_version),
                 _ => {}
             }
         }
@@ -312,12 +314,13 @@ impl World {
         let reply = self.to_switch.swap_remove(at);
         let flags = reply.header.hop_flags;
         if let Some(entry) = self.entry.as_mut().filter(|_| reply.op != Op::MgetReply) {
-            let of_stay = flags & hop_flag::HOT != 0 && reply.header.stay() == entry.stay;
+            let of_generation =
+                flags & hop_flag::HOT != 0 && reply.header.generation() == entry.generation;
             if reply.code.is_decided() {
                 entry.floor = entry.floor.max(reply.version);
-                entry.proven |= of_stay && flags & hop_flag::NEWEST != 0;
-            } else if reply.code == Code::NotHere && of_stay {
-                entry.marks.remove(&reply.header.node);
+                entry.proven |= of_generation && flags & hop_flag::NEWEST != 0;
+            } else if reply.code == Code::NotHere && of_generation {
+                entry.holders.remove(&reply.header.node);
             }
         }
         self.to_client.push(reply);
@@ -362,9 +365,9 @@ fn no_answer_is_older_than_what_was_told_before_it_was_asked_for() {
 
 #[test]
 fn each_rule_that_is_broken_shows() {
-    for plant in [Plant::AnswerBelowFloor, Plant::ShowUncovered, Plant::DropMarks] {
-        let found = (0..600).any(|seed| World::new(seed, Some(plant)).live().stale > 0);
-        assert!(found, "{plant:?}");
+    for mutant in [Mutant::AnswerBelowFloor, Mutant::ShowUnpublished, Mutant::DropRegistrations] {
+        let found = (0..600).any(|seed| World::new(seed, Some(mutant)).live().stale > 0);
+        assert!(found, "{mutant:?}");
     }
     let careless = |seed: &u64| {
         let world = World { careless: true, ..World::new(*seed, None) };

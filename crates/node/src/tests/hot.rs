@@ -1,41 +1,41 @@
-//! Scripts of hot keys: marks, copies at readers, covers, answers that are held back.
+//! Scripts of hot keys: registrations, copies at readers, publishes, answers that are held back.
 
-mod covers;
-mod marks;
+mod publishes;
+mod registrations;
 
 use super::vacating::Noted;
 use super::*;
-use cluster::{HotEntry, HotOrder, Plant};
+use cluster::{HotEntry, HotOrder, Mutant};
 use wire::{MgetKey, hop_flag};
 
 pub(super) const HOT: &[u8] = b"hot";
-/// The stay of the hot key, and the revision of the order that took it in.
-const STAY: u64 = 10;
+/// The generation of the hot key, and the revision of the order that took it in.
+const GENERATION: u64 = 10;
 /// With a chain of three: the member that answers reads, and the two that hold copies.
 const TAIL: usize = 2;
 const READER: usize = 1;
 
 /// An order by which every node is to hold a copy of these keys, in these stays.
 fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
-    let lives = map.nodes.iter().map(|node| Some((node.id, Life(node.id.0.into()))));
+    let incarnations = map.nodes.iter().map(|node| Some((node.id, Incarnation(node.id.0.into()))));
     let readers = u16::try_from(map.nodes.len()).unwrap();
-    let entry = |(key, stay): &(&[u8], u64)| HotEntry {
+    let entry = |(key, generation): &(&[u8], u64)| HotEntry {
         keyspace: KS,
         key: key.to_vec(),
         keyhash: map.keyspaces[0].keyhash(key),
         match_value: map.keyspaces[0].match_value(key),
-        stay: *stay,
+        generation: *generation,
         first: 0,
         readers,
-        trip: None,
+        delegation: None,
     };
     let mut keys: Vec<HotEntry> = keys.iter().map(entry).collect();
     keys.sort_by(|a, b| a.key.cmp(&b.key));
     let order = HotOrder {
         cluster: cluster::ClusterId(1),
         revision,
-        switch: Life(99),
-        places: lives.collect(),
+        switch: Incarnation(99),
+        places: incarnations.collect(),
         keys,
         ..HotOrder::default()
     };
@@ -54,7 +54,7 @@ impl Chain {
         let mut chain = Self::new(members);
         chain.put(HOT, b"1");
         chain.settle();
-        chain.order_hot(STAY, &[(HOT, STAY)]);
+        chain.order_hot(GENERATION, &[(HOT, GENERATION)]);
         chain.run();
         chain.replies.clear();
         chain
@@ -69,9 +69,9 @@ impl Chain {
         }
     }
 
-    fn plant(&mut self, plant: Plant) {
+    fn mutant(&mut self, mutant: Mutant) {
         for node in &mut self.nodes {
-            node.plant(plant);
+            node.mutant(mutant);
         }
     }
 
@@ -88,33 +88,33 @@ impl Chain {
         self.deliver(to, port(SWITCH), &datagram);
     }
 
-    /// A GET as the switch stamps it for a hot key.
-    fn get_hot(&mut self, to: usize, floor: u64, stay: u64) -> Reply {
+    /// A GET as the switch grants it for a hot key.
+    fn get_hot(&mut self, to: usize, floor: u64, generation: u64) -> Reply {
         let seq = self.next();
         let mut header = self.stamped(Op::Get, HOT, seq);
         header.hop_flags = hop_flag::HOT;
         header.object_version = floor;
         header.set_chain([u16::try_from(to).unwrap()]);
-        header.set_stay(stay);
+        header.set_generation(generation);
         self.ask(to, &header, &[HOT])
     }
 
-    /// Whether the tail vouches for its answer in this stay.
-    fn vouches(&mut self, stay: u64) -> bool {
+    /// Whether the tail vouches for its answer in this generation.
+    fn vouches(&mut self, generation: u64) -> bool {
         let tail = self.map.partitions[0].tail().unwrap();
-        let reply = self.get_hot(tail.0.into(), 0, stay);
-        assert_eq!(reply.header.stay(), stay, "it is told which stay this is about");
+        let reply = self.get_hot(tail.0.into(), 0, generation);
+        assert_eq!(reply.header.generation(), generation, "it is told which stay this is about");
         reply.header.hop_flags & hop_flag::NEWEST != 0
     }
 
     /// Code and version of one key of an MGET; with a floor as it is stamped for a reader.
     pub(super) fn mget(&mut self, to: usize, floor: Option<u64>) -> (Code, u64) {
         self.ask_mget(to, floor);
-        self.told()
+        self.answered()
     }
 
     /// What the only reply, one to an MGET of one key, says of that.
-    fn told(&mut self) -> (Code, u64) {
+    fn answered(&mut self) -> (Code, u64) {
         let reply = self.only_reply();
         let (entry, _) = wire::MgetEntryBody::split(&reply.payload).unwrap();
         (Code::from_wire(entry.code).unwrap(), entry.version)
@@ -142,11 +142,11 @@ impl Chain {
         self.deliver(to, port(SWITCH), &datagram);
     }
 
-    /// The covers that are on the way.
-    pub(super) fn covers(&self) -> Vec<Header> {
+    /// The publishes that are on the way.
+    pub(super) fn publishes(&self) -> Vec<Header> {
         let packets = self.wires.iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap());
-        let covers = packets.filter(|packet| packet.op() == Op::HotCover);
-        covers.map(|packet| Header::read(packet.header())).collect()
+        let publishes = packets.filter(|packet| packet.op() == Op::HotPublish);
+        publishes.map(|packet| Header::read(packet.header())).collect()
     }
 
     /// A RANGE from `start` on, of at most so many entries.
@@ -163,7 +163,7 @@ impl Chain {
         self.tell(TAIL, &header, &[&RangeBody { limit }.to_bytes(), start]);
     }
 
-    fn marks(&self) -> Vec<usize> {
+    fn registrations(&self) -> Vec<usize> {
         self.nodes.iter().map(Node::hot_keys).collect()
     }
 
@@ -196,17 +196,17 @@ fn a_reader_answers_from_its_copy_no_older_than_the_switch_asks_for() {
     chain.settle();
     let version = chain.only_reply().version;
     for reader in [0, READER] {
-        let reply = chain.get_hot(reader, version, STAY);
+        let reply = chain.get_hot(reader, version, GENERATION);
         assert_eq!((reply.code, reply.version), (Code::Ok, version));
         assert_eq!(reply.payload[wire::GetReplyBody::LEN..], *b"2");
         assert_eq!(reply.header.hop_flags & hop_flag::NEWEST, 0, "it vouches for nothing");
-        let reply = chain.get_hot(reader, version + 1, STAY);
-        assert_eq!((reply.code, reply.header.stay()), (Code::NotHere, STAY));
+        let reply = chain.get_hot(reader, version + 1, GENERATION);
+        assert_eq!((reply.code, reply.header.generation()), (Code::NotHere, GENERATION));
     }
     assert_eq!(chain.nodes[READER].counters().hot_reads, 1);
     assert_eq!(chain.nodes[TAIL].hot_copies(), 0, "the tail has the key itself");
-    chain.plant(Plant::AnswerBelowFloor);
-    assert_eq!(chain.get_hot(READER, version + 1, STAY).code, Code::Ok);
+    chain.mutant(Mutant::AnswerBelowFloor);
+    assert_eq!(chain.get_hot(READER, version + 1, GENERATION).code, Code::Ok);
 }
 
 #[test]
@@ -215,18 +215,18 @@ fn a_reader_knows_of_a_delete_and_leaves_an_expired_value_to_the_tail() {
     chain.del(HOT);
     chain.settle();
     let version = chain.only_reply().version;
-    let reply = chain.get_hot(READER, version, STAY);
+    let reply = chain.get_hot(READER, version, GENERATION);
     assert_eq!((reply.code, reply.version), (Code::NotFound, version));
     let (seq, expiry_ms) = (chain.next(), chain.now.unix_ms() + 50);
     chain.put_again(seq, HOT, b"3", expiry_ms);
     chain.settle();
     let version = chain.only_reply().version;
-    assert_eq!(chain.get_hot(READER, version, STAY).code, Code::Ok);
+    assert_eq!(chain.get_hot(READER, version, GENERATION).code, Code::Ok);
     chain.now = chain.now + 50 * MS;
-    assert_eq!(chain.get_hot(READER, version, STAY).code, Code::NotHere);
-    assert_eq!(chain.get_hot(TAIL, version, STAY).code, Code::Expiring);
+    assert_eq!(chain.get_hot(READER, version, GENERATION).code, Code::NotHere);
+    assert_eq!(chain.get_hot(TAIL, version, GENERATION).code, Code::Expiring);
     chain.settle();
-    let reply = chain.get_hot(READER, version + 1, STAY);
+    let reply = chain.get_hot(READER, version + 1, GENERATION);
     assert_eq!((reply.code, reply.version), (Code::NotFound, version + 1));
 }
 
@@ -269,7 +269,7 @@ fn a_reader_that_is_down_is_given_up_until_the_next_version() {
     assert_eq!(sent(&chain) - before, 2 * 7);
     let version = chain.replies.last().unwrap().version;
     chain.replies.clear();
-    assert_eq!(chain.get_hot(READER, version, STAY).code, Code::Ok);
+    assert_eq!(chain.get_hot(READER, version, GENERATION).code, Code::Ok);
 }
 
 /// The switch may have heard what readers say in another order, and then asks none of them.
@@ -282,7 +282,7 @@ fn a_key_that_is_still_read_at_home_is_copied_again() {
     let sent = |chain: &Chain| chain.nodes[TAIL].counters().hot_copies_sent;
     let read = |chain: &mut Chain| {
         let before = sent(chain);
-        assert_eq!(chain.get_hot(TAIL, u64::MAX, STAY).code, Code::Ok);
+        assert_eq!(chain.get_hot(TAIL, u64::MAX, GENERATION).code, Code::Ok);
         chain.pass(MS);
         chain.settle();
         sent(chain) - before
@@ -291,7 +291,7 @@ fn a_key_that_is_still_read_at_home_is_copied_again() {
     let before = sent(&chain);
     chain.pass(1_000 * MS);
     assert_eq!(sent(&chain), before, "nobody reads it");
-    chain.plant(Plant::NeverRemind);
+    chain.mutant(Mutant::NeverRemind);
     assert_eq!(read(&mut chain), 0);
     let mut chain = Chain::hot();
     chain.pass(1_000 * MS);
@@ -302,7 +302,7 @@ fn a_key_that_is_still_read_at_home_is_copied_again() {
     chain.settle_without(Op::HotCopied);
     chain.pass(MS);
     chain.settle_without(Op::HotCopied);
-    assert_eq!(chain.told().0, Code::Ok);
+    assert_eq!(chain.answered().0, Code::Ok);
     assert_eq!(sent(&chain) - before, 2);
     chain.pass(100 * MS);
     assert!(sent(&chain) - before > 2, "and again, until they say that they hold it");
@@ -330,7 +330,7 @@ fn a_key_that_is_written_faster_than_copies_travel_is_copied_once_in_so_long() {
     let newest = chain.replies.iter().map(|reply| reply.version).max().unwrap();
     assert_eq!(chain.replies.len(), 10);
     chain.replies.clear();
-    assert_eq!(chain.get_hot(READER, newest, STAY).code, Code::Ok);
+    assert_eq!(chain.get_hot(READER, newest, GENERATION).code, Code::Ok);
 }
 
 #[test]
@@ -338,17 +338,21 @@ fn a_new_tail_sends_what_it_has_and_covers_anew() {
     let mut chain = Chain::hot();
     chain.ask_mget(TAIL, None);
     chain.settle();
-    assert_eq!(chain.told().0, Code::Ok);
+    assert_eq!(chain.answered().0, Code::Ok);
     chain.reconfigure(&[0, 1, 2], false, &[2, 0, 1], false);
-    assert!(chain.vouches(STAY));
+    assert!(chain.vouches(GENERATION));
     chain.ask_mget(1, None);
     assert!(chain.replies.is_empty());
     chain.settle();
-    assert_eq!(chain.told().0, Code::Ok);
+    assert_eq!(chain.answered().0, Code::Ok);
     chain.put(HOT, b"2");
     chain.settle();
     let version = chain.only_reply().version;
-    assert_eq!(chain.get_hot(2, version, STAY).code, Code::Ok, "the old tail reads from a copy");
+    assert_eq!(
+        chain.get_hot(2, version, GENERATION).code,
+        Code::Ok,
+        "the old tail reads from a copy"
+    );
 }
 
 #[test]
@@ -375,17 +379,17 @@ fn a_changed_order_has_the_copies_announced_anew() {
     let mut chain = Chain::hot();
     let sent = |chain: &Chain| chain.nodes[TAIL].counters().hot_copies_sent;
     let before = sent(&chain);
-    chain.order_hot(STAY + 1, &[(HOT, STAY)]);
+    chain.order_hot(GENERATION + 1, &[(HOT, GENERATION)]);
     chain.run();
     assert_eq!(sent(&chain), before, "nothing has changed for this key");
-    let mut other = order(&chain.map, STAY + 2, &[(HOT, STAY)]);
-    other.places[READER] = Some((NodeId(1), Life(77)));
+    let mut other = order(&chain.map, GENERATION + 2, &[(HOT, GENERATION)]);
+    other.places[READER] = Some((NodeId(1), Incarnation(77)));
     let now = chain.now;
     chain.nodes[TAIL].install_hot(now, Arc::new(other.clone()));
     chain.drain(TAIL);
     chain.run();
     assert_eq!(sent(&chain), before + 1, "one reader was started anew");
-    (other.revision, other.switch) = (STAY + 3, Life(98));
+    (other.revision, other.switch) = (GENERATION + 3, Incarnation(98));
     let now = chain.now;
     chain.nodes[TAIL].install_hot(now, Arc::new(other));
     chain.drain(TAIL);

@@ -5,7 +5,7 @@ use super::vacating::Noted;
 use super::*;
 use machine::Rng;
 use wire::{
-    ChainWriteBody, CopyEndBody, CopyEntry, Effect, HEADER_LEN, LeaveBody, VERSION_MAX, hop_flag,
+    ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, VERSION_MAX, hop_flag,
 };
 
 const MAX: u64 = u64::MAX;
@@ -93,13 +93,13 @@ fn no_write_is_further_ahead_than_what_may_be_pending() {
 }
 
 #[test]
-fn no_trip_and_no_stay_has_a_number_that_no_clock_comes_to() {
-    for effect in [Effect::Mark, Effect::Leave, Effect::Return] {
+fn no_delegation_and_no_generation_has_a_number_that_no_clock_comes_to() {
+    for effect in [Effect::Register, Effect::Delegate, Effect::Recall] {
         for result in [MAX, MAX - 1, 1 << 47] {
             let mut chain = Chain::new(3);
             let fixed =
                 ChainWriteBody { effect: effect as u8, result, ordered: 1, ..Default::default() };
-            let leave = LeaveBody { switch: 1, replicas: 1 }.to_bytes();
+            let leave = DelegateBody { switch: 1, replicas: 1 }.to_bytes();
             chain.forge_write((1, 2), 1, fixed, &[&leave[..], &[7]].concat());
             assert_eq!(chain.implausible(2), 1, "{effect:?} {result}");
             assert_eq!(chain.nodes[2].report(chain.now).hot_known, 0);
@@ -109,7 +109,7 @@ fn no_trip_and_no_stay_has_a_number_that_no_clock_comes_to() {
 }
 
 #[test]
-fn a_joiner_takes_no_counters_that_contradict_each_other() {
+fn a_learner_takes_no_counters_that_contradict_each_other() {
     let mut chain = Chain::new(3);
     chain.reconfigure(&[0, 1], false, &[0, 1], false);
     chain.put(b"a", b"1");
@@ -132,12 +132,12 @@ fn a_joiner_takes_no_counters_that_contradict_each_other() {
         let before = chain.implausible(2);
         chain.forge((1, 2), Op::ChainCopy, 1, &[&payload]);
         assert_eq!(chain.implausible(2), before + 1, "{end:?}");
-        assert!(!chain.whole(2));
+        assert!(!chain.caught_up(2));
     }
     chain.forge((0, 2), Op::ChainStable, MAX, &[&[0; 8]]);
     chain.wires.clear();
     chain.run();
-    assert!(chain.whole(2));
+    assert!(chain.caught_up(2));
     chain.put(b"b", b"1");
     chain.run();
     assert!(chain.replies.pop().unwrap().version < 10);
@@ -159,10 +159,10 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 Op::ChainStable,
                 Op::ChainExpire,
                 Op::HotCopy,
-                Op::RoamFetch,
-                Op::RoamFound,
-                Op::RoamEnd,
-                Op::RoamCommit,
+                Op::DelegationFetch,
+                Op::DelegationFound,
+                Op::DelegationEnd,
+                Op::DelegationCommit,
                 Op::ChainCopied,
             ][pick(11)];
             let effect = u8::try_from(pick(9)).unwrap();
@@ -179,9 +179,9 @@ fn no_forged_number_ends_a_node_and_later_writes_still_work() {
                 Op::ChainStable => &[&first],
                 Op::ChainExpire => &[b"k"],
                 Op::HotCopy => &[&[0], &first, b"k", b"v"],
-                Op::RoamFetch => &[&first, &second, b"k"],
-                Op::RoamFound => &[&first, &[0], b"k", b"v"],
-                Op::RoamEnd | Op::RoamCommit => &[&first, b"k"],
+                Op::DelegationFetch => &[&first, &second, b"k"],
+                Op::DelegationFound => &[&first, &[0], b"k", b"v"],
+                Op::DelegationEnd | Op::DelegationCommit => &[&first, b"k"],
                 _ => &[],
             };
             let key_len = u16::from(!payload.is_empty());
@@ -213,12 +213,12 @@ fn a_store_that_was_poisoned_does_not_end_the_node() {
     let nobody = PartitionId(u32::MAX);
     crate::engine::Engine::note(&mut engine, nobody, b"o", Some(&max[..24]));
     let Chain { map, now, .. } = Chain::new(1);
-    let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
+    let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
     let mut node = Node::new(config, engine, now);
     node.install(now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
     node.renew(&Lease {
         cluster: ClusterId(1),
-        life: Life(0),
+        incarnation: Incarnation(0),
         revision: 1,
         from: now,
         duration_ms: 1 << 40,

@@ -1,12 +1,12 @@
-//! Scripts of chains that change: close, settle, open; joiners; leases.
+//! Scripts of chains that change: close, settle, open; learners; leases.
 
 use super::vacating::Noted;
 use super::*;
 use crate::engine::Engine as _;
 
 impl Chain {
-    /// Another epoch with this chain; the last of it is a joiner if so.
-    pub(super) fn change(&mut self, chain: &[u16], joining: bool, open: bool) {
+    /// Another epoch with this chain; the last of it is a learner if so.
+    pub(super) fn change(&mut self, chain: &[u16], has_learner: bool, open: bool) {
         self.map.revision += 1;
         let revision = self.map.revision;
         let partition = &mut self.map.partitions[0];
@@ -15,7 +15,7 @@ impl Chain {
         partition.chain = chain.iter().copied().map(NodeId).collect();
         let since = partition.chain.iter().map(|id| before.since(*id).unwrap_or(revision));
         partition.since = since.collect();
-        (partition.joining, partition.open) = (joining, open);
+        (partition.has_learner, partition.open) = (has_learner, open);
         self.map.check().unwrap();
     }
 
@@ -35,8 +35,14 @@ impl Chain {
     }
 
     /// Closes, settles and opens.
-    pub(super) fn reconfigure(&mut self, closed: &[u16], joining: bool, open: &[u16], joins: bool) {
-        self.change(closed, joining, false);
+    pub(super) fn reconfigure(
+        &mut self,
+        closed: &[u16],
+        has_learner: bool,
+        open: &[u16],
+        joins: bool,
+    ) {
+        self.change(closed, has_learner, false);
         self.install();
         self.run();
         for id in closed {
@@ -47,8 +53,8 @@ impl Chain {
         self.run();
     }
 
-    pub(super) fn whole(&self, index: usize) -> bool {
-        !self.nodes[index].report(self.now).whole.is_empty()
+    pub(super) fn caught_up(&self, index: usize) -> bool {
+        !self.nodes[index].report(self.now).caught_up.is_empty()
     }
 }
 
@@ -116,7 +122,7 @@ fn without_its_tail_the_chain_commits_what_the_tail_may_have_answered() {
 }
 
 #[test]
-fn a_joiner_gets_values_deletes_sessions_and_what_is_written_meanwhile() {
+fn a_learner_gets_values_deletes_sessions_and_what_is_written_meanwhile() {
     let mut chain = Chain::new(3);
     chain.reconfigure(&[0, 1], false, &[0, 1], false);
     chain.lag = 1_000; // The client has not heard of any outcome yet.
@@ -132,7 +138,7 @@ fn a_joiner_gets_values_deletes_sessions_and_what_is_written_meanwhile() {
     chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
     chain.put(b"k7", b"newer");
     chain.run();
-    assert!(chain.whole(2));
+    assert!(chain.caught_up(2));
     assert_eq!(chain.only_reply().code, Code::Ok);
     chain.reconfigure(&[0, 1, 2], true, &[2], false);
     assert_eq!(chain.get(b"k7").as_deref(), Some(&b"newer"[..]));
@@ -160,7 +166,7 @@ fn the_copy_goes_no_faster_than_it_may() {
     chain.map.revision += 1;
     chain.install();
     let started = chain.now;
-    while !chain.whole(1) {
+    while !chain.caught_up(1) {
         chain.settle();
         chain.pass(MS);
         assert!(chain.now.since(started) < Duration::from_secs(10), "400 kB at 200 kB/s");
@@ -207,13 +213,13 @@ fn a_node_without_a_lease_is_silent() {
     let now = chain.now;
     let lease = Lease {
         cluster: cluster::ClusterId(1),
-        life: Life(0),
+        incarnation: Incarnation(0),
         revision: 9,
         from: now,
         duration_ms: 1_000_000,
     };
     let mut node = Node::new(
-        NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 },
+        NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 },
         MemoryEngine::new(StoreId(0)),
         now,
     );
@@ -264,7 +270,7 @@ fn a_commit_brings_what_it_was_computed_from() {
     chain.incr(b"a", 1);
     chain.incr(b"a", 1);
     while chain.nodes[0].pending() > 0 {
-        // Of what the joiner says, the head hears only that the last one is committed.
+        // Of what the learner says, the head hears only that the last one is committed.
         let (from, to, bytes) = chain.wires.pop_back().unwrap();
         let version = Header::read(Packet::parse(&bytes).unwrap().header()).object_version;
         if to == port(101) {
@@ -287,14 +293,14 @@ fn a_commit_brings_what_it_was_computed_from() {
 #[test]
 fn what_was_pending_before_the_chain_was_opened_again_is_dropped() {
     let mut chain = Chain::new(2);
-    let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: RATE };
+    let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: RATE };
     let mut engine = Some(Noted::new());
     let mut start = |chain: &Chain, put: bool| {
         let mut node = Node::new(config, engine.take().unwrap(), chain.now);
         node.install(chain.now, &chain.map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
         node.renew(&Lease {
             cluster: ClusterId(1),
-            life: Life(0),
+            incarnation: Incarnation(0),
             revision: chain.map.revision,
             from: chain.now,
             duration_ms: 1 << 40,

@@ -118,7 +118,7 @@ fn parts_of_big_values_are_refused_before_anything_else() {
 }
 
 #[test]
-fn a_joiner_with_little_room_takes_writes_and_no_pieces_of_the_copy() {
+fn a_learner_with_little_room_takes_writes_and_no_pieces_of_the_copy() {
     let mut chain = Chain::new(3);
     chain.reconfigure(&[0, 1], false, &[0, 1], false);
     for n in 0..100u8 {
@@ -129,14 +129,14 @@ fn a_joiner_with_little_room_takes_writes_and_no_pieces_of_the_copy() {
     let full = MemoryLimit { bytes: 1 << 20, reserve: 1 << 20, uploads: 0 };
     chain.nodes[2].limit_memory(Some(full));
     chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
-    assert!(!chain.whole(2));
+    assert!(!chain.caught_up(2));
     assert!(chain.nodes[2].counters().dropped(DropReason::NoRoom) > 0);
     chain.put(b"k\x07", &[1; 100]);
     chain.run();
     assert_eq!(chain.only_reply().code, Code::Ok, "what grows nothing goes on");
     chain.nodes[2].limit_memory(None);
     (0..100).for_each(|_| chain.run());
-    assert!(chain.whole(2));
+    assert!(chain.caught_up(2));
 }
 
 #[test]

@@ -130,12 +130,12 @@ fn a_version_that_was_never_there_proves_nothing() {
 }
 
 #[test]
-fn a_joiner_knows_that_clients_were_forgotten() {
+fn a_learner_knows_that_clients_were_forgotten() {
     let mut chain = Chain::of_few_clients(3);
     chain.reconfigure(&[0, 1], false, &[0, 1], false);
     let sum = chain.crowd();
     chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
-    assert!(chain.whole(2));
+    assert!(chain.caught_up(2));
     chain.reconfigure(&[0, 1, 2], false, &[2, 0, 1], false);
     assert_eq!(chain.code_as(1, 1, None), Code::NoSession);
     let last = ROOM as u64 + 1;
@@ -152,13 +152,13 @@ fn a_node_that_restarts_knows_that_clients_were_forgotten() {
         let mut chain = Chain::new(1);
         chain.map = map.clone();
         let header = Header { client, ..chain.stamped(Op::Incr, b"n", 1) };
-        let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
+        let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
         let mut node = Node::new(config, engine.take().unwrap(), *now);
         node.set_sessions_max(ROOM);
         node.install(*now, &map.assignment(NodeId(0), StoreId(0), port(SWITCH)));
         let lease = Lease {
             cluster: ClusterId(1),
-            life: Life(0),
+            incarnation: Incarnation(0),
             revision: 1,
             from: *now,
             duration_ms: 1 << 40,
@@ -256,7 +256,7 @@ fn whoever_said_goodbye_first_is_forgotten_like_any_client() {
 }
 
 #[test]
-fn a_joiner_is_sent_who_has_said_goodbye() {
+fn a_learner_is_sent_who_has_said_goodbye() {
     let mut chain = Chain::of_few_clients(3);
     chain.reconfigure(&[0, 1], false, &[0, 1], false);
     for client in 1..=3 {
@@ -264,7 +264,7 @@ fn a_joiner_is_sent_who_has_said_goodbye() {
     }
     chain.say_goodbye(1);
     chain.reconfigure(&[0, 1], false, &[0, 1, 2], true);
-    assert!(chain.whole(2));
+    assert!(chain.caught_up(2));
     chain.say_goodbye(2);
     chain.reconfigure(&[0, 1, 2], false, &[2, 0, 1], false);
     assert_eq!(chain.ended(), [2, 2, 2]);

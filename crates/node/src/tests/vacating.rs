@@ -1,4 +1,5 @@
-//! Seats that are lost, and what was held there: forgotten in pieces, whatever happens meanwhile.
+//! ReplicaRecords that are lost, and what was held there: forgotten in pieces, whatever happens
+//! meanwhile.
 
 use super::*;
 use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
@@ -122,7 +123,8 @@ struct World {
 }
 
 impl World {
-    /// It has a seat in both partitions, and holds a lot in one and a record in the other.
+    /// It has a replica_record in both partitions, and holds a lot in one and a record in the
+    /// other.
     pub(super) fn new() -> Self {
         let mut map = Chain::new(2).map;
         let mut kept = map.partitions[0].clone();
@@ -145,7 +147,7 @@ impl World {
     }
 
     fn start(&mut self, engine: Noted) {
-        let config = NodeConfig { shard: 0, shards: 1, life: Life(0), rate: 0 };
+        let config = NodeConfig { shard: 0, shards: 1, incarnation: Incarnation(0), rate: 0 };
         self.node = Some(Node::new(config, engine, self.now));
     }
 
@@ -164,7 +166,7 @@ impl World {
         let assignment = self.map.assignment(NodeId(0), StoreId(0), port(SWITCH));
         let lease = Lease {
             cluster: cluster::ClusterId(1),
-            life: Life(0),
+            incarnation: Incarnation(0),
             revision,
             from: now,
             duration_ms: 1 << 40,
@@ -174,8 +176,8 @@ impl World {
         self.node().flush().unwrap();
     }
 
-    /// Seats somebody in the partition that was lost or is to be.
-    fn seat(&mut self, id: u16) {
+    /// ReplicaRecords somebody in the partition that was lost or is to be.
+    fn replica_record(&mut self, id: u16) {
         self.map.revision += 1;
         let lost = &mut self.map.partitions[0];
         lost.epoch.0 += 1;
@@ -264,7 +266,7 @@ impl World {
 #[test]
 fn what_was_held_is_forgotten_in_pieces_and_another_partition_is_served_meanwhile() {
     let mut world = World::new();
-    world.seat(1);
+    world.replica_record(1);
     world.follow();
     assert_eq!((world.vacating(), world.pieces().len()), (vec![LOST], 0));
     assert_eq!(world.ask(Op::Get, &[0; 4]), Code::NotOwner);
@@ -286,7 +288,7 @@ fn what_was_held_is_forgotten_in_pieces_and_another_partition_is_served_meanwhil
 #[test]
 fn nothing_is_forgotten_before_it_is_durable_why_and_no_end_is_told_before_it_is_durable() {
     let mut world = World::new();
-    world.seat(1);
+    world.replica_record(1);
     let now = world.now;
     let assignment = world.map.assignment(NodeId(0), StoreId(0), port(SWITCH));
     world.node().install(now, &assignment);
@@ -310,7 +312,7 @@ fn nothing_is_forgotten_before_it_is_durable_why_and_no_end_is_told_before_it_is
 #[test]
 fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
     let mut world = World::new();
-    world.seat(1);
+    world.replica_record(1);
     world.follow();
     while world.pieces().len() < 2 {
         world.turn();
@@ -337,7 +339,7 @@ fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
     world.restart();
     assert_eq!((world.report().revision, world.vacating()), (0, vec![]));
     world.follow();
-    assert_eq!(world.vacating(), [LOST], "its seat was still on record");
+    assert_eq!(world.vacating(), [LOST], "its replica_record was still on record");
     while world.vacating() == [LOST] {
         world.turn();
     }
@@ -347,12 +349,12 @@ fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
 #[test]
 fn a_node_that_is_seated_anew_in_the_middle_forgets_the_rest_first() {
     let mut world = World::new();
-    world.seat(1);
+    world.replica_record(1);
     world.follow();
     while world.pieces().is_empty() {
         world.turn();
     }
-    world.seat(0);
+    world.replica_record(0);
     world.follow();
     assert_eq!((world.vacating(), world.pieces()), (vec![], vec![256, usize::MAX]));
     assert_eq!(world.node().engine().len(), 1);

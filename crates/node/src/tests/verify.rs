@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::engine::{Engine as _, KeyRef, Record};
-use cluster::{Plant, Verification, VerifyOrder};
+use cluster::{Mutant, Verification, VerifyOrder};
 
 /// What a member holds of a key: version, value, and whether it is deleted.
-type Held = Option<(u64, Vec<u8>, bool)>;
+type HeldState = Option<(u64, Vec<u8>, bool)>;
 
 const HEAD: usize = 0;
 const MIDDLE: usize = 1;
@@ -24,7 +24,7 @@ impl Chain {
         }
     }
 
-    fn holds_of(&self, at: usize, key: &[u8]) -> Held {
+    fn holds_of(&self, at: usize, key: &[u8]) -> HeldState {
         let key = self.place(key);
         self.nodes[at]
             .engine()
@@ -246,15 +246,15 @@ fn mends_come_from_members_alone_and_for_what_they_say_only() {
 }
 
 #[test]
-fn the_planted_bugs_are_seen() {
-    for plant in [Plant::VerifyIgnoresDeletes, Plant::VerifyMendsMinority] {
+fn the_mutants_are_seen() {
+    for mutant in [Mutant::VerifyIgnoresDeletes, Mutant::VerifyMendsMinority] {
         let mut chain = Chain::with_keys(3, 50);
         chain.del(b"key-3");
         chain.settle();
-        chain.nodes.iter_mut().for_each(|node| node.plant(plant));
+        chain.nodes.iter_mut().for_each(|node| node.mutant(mutant));
         chain.spoil(HEAD, b"key-3", Some((4, b"value", false)));
         chain.verify(1, true);
         let dead = |at| chain.holds_of(at, b"key-3").is_none_or(|(.., tombstone)| tombstone);
-        assert!(![HEAD, MIDDLE, TAIL].into_iter().all(dead), "{plant:?} was not noticed");
+        assert!(![HEAD, MIDDLE, TAIL].into_iter().all(dead), "{mutant:?} was not noticed");
     }
 }

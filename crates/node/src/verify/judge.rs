@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_planted_bugs_change_the_verdict() {
+    fn the_mutants_change_the_verdict() {
         let back = [deleted(5), value(3, 1), deleted(5)];
         assert_eq!(judge(&back, 10, SOUND), certain(2, &[1]));
         let broken = Broken { ignores_deletes: true, ..SOUND };

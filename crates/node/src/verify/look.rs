@@ -259,7 +259,7 @@ impl Replica {
             Some(VerifyState::Nothing) => {
                 ctx.engine.remove(&at);
                 ctx.counters.mended += 1;
-                self.spread_anew(ctx, key);
+                self.propagate_anew(ctx, key);
                 return Ok(());
             }
             Some(VerifyState::Value) => false,
@@ -270,7 +270,7 @@ impl Replica {
         self.write_state(ctx, &at, &Record { version, expiry_ms, tombstone, value });
         ctx.counters.mended += 1;
         // Copies of a hot key were made of what was wrong.
-        self.spread_anew(ctx, key);
+        self.propagate_anew(ctx, key);
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use super::judge::{Broken, State, Verdict, View, absurd, judge};
 use super::look::{Answer, KEY, PIECE, PIECE_MAX, Piece, put_wish};
 use crate::engine::Engine;
 use crate::replica::{Context, Replica};
-use cluster::{DIFFERENCES_MAX, Difference, Epoch, Keyspace, Match, PartitionId, Plant};
+use cluster::{DIFFERENCES_MAX, Difference, Epoch, Keyspace, Match, Mutant, PartitionId};
 use cluster::{Verification, VerifyOrder};
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -220,8 +220,8 @@ impl Run {
         tries: Tries,
     ) {
         let broken = Broken {
-            ignores_deletes: ctx.plant == Some(Plant::VerifyIgnoresDeletes),
-            mends_minority: ctx.plant == Some(Plant::VerifyMendsMinority),
+            ignores_deletes: ctx.mutant == Some(Mutant::VerifyIgnoresDeletes),
+            mends_minority: ctx.mutant == Some(Mutant::VerifyMendsMinority),
         };
         let verdict = judge(views, self.stable, broken);
         let Tries { looks, mut given, mut listed } = tries;

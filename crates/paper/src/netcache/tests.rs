@@ -4,13 +4,13 @@ use super::entry::VALUE_MAX;
 use super::heat::HOT_READS;
 use super::*;
 use cluster::{
-    Keyspace, KeyspaceId, KeyspaceKind, Lease, Life, Match, NodeId, NodeSpec, Partition,
+    Incarnation, Keyspace, KeyspaceId, KeyspaceKind, Lease, Match, NodeId, NodeSpec, Partition,
     PartitionId, SwitchControl as _, SwitchTables,
 };
 use std::collections::BTreeSet;
 use wire::flag;
 
-const LIFE: Life = Life(1);
+const INCARNATION: Incarnation = Incarnation(1);
 const KEY: &[u8] = b"key";
 const SWITCH: Endpoint = Endpoint { addr: [10; 16], port: 1 };
 const HOME: Endpoint = Endpoint { addr: [10; 16], port: 2 };
@@ -40,7 +40,7 @@ type Sent = (Endpoint, Vec<u8>);
 impl Rig {
     fn new() -> Self {
         let now = Instant::from_unix_ms(1_000);
-        let mut pipeline = Pipeline::new(LIFE);
+        let mut pipeline = Pipeline::new(INCARNATION);
         let node = NodeSpec { id: NodeId(1), endpoint: HOME, shards: 1 };
         let whole = Partition {
             id: PartitionId(1),
@@ -62,7 +62,7 @@ impl Rig {
             now,
             &Lease {
                 cluster: cluster::ClusterId(0),
-                life: LIFE,
+                incarnation: INCARNATION,
                 revision: 1,
                 from: now,
                 duration_ms: 60_000,
@@ -358,7 +358,7 @@ fn what_was_answered_before_the_key_was_cached_proves_nothing() {
 }
 
 #[test]
-fn a_fetch_without_an_answer_is_sent_again_and_one_of_an_earlier_stay_counts_for_nothing() {
+fn a_fetch_without_an_answer_is_sent_again_and_one_of_an_earlier_generation_counts_for_nothing() {
     let mut rig = Rig::new();
     rig.write(b"one");
     for _ in 0..HOT_READS {

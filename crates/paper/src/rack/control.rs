@@ -5,8 +5,8 @@ use super::agenda::{Event, Unit};
 use super::net::{SERVICE, node_endpoint};
 use super::{Rack, RackSpec, Server};
 use cluster::{
-    ClusterId, HotPolicy, Install, KeyspaceKind, Life, Member, MemberReport, NodeId, NodeReport,
-    NodeSpec, Order, Report, SwitchControl as _,
+    ClusterId, HotPolicy, Incarnation, Install, KeyspaceKind, Member, MemberReport, NodeId,
+    NodeReport, NodeSpec, Order, Report, SwitchControl as _,
 };
 use controller::{COPY_BYTES_PER_S, ControllerConfig, KeyspaceSpec, LEASE, POLL_INTERVAL};
 use machine::Instant;
@@ -97,7 +97,7 @@ impl Rack {
             self.switch.install_hot(hot).expect("few keys");
         }
         let state = MemberReport::Switch(self.switch.counters());
-        let report = Report { life: SWITCH_LIFE, at: self.now, state };
+        let report = Report { incarnation: SWITCH_INCARNATION, at: self.now, state };
         self.mail(Mail::Report(Member::Switch(0), report));
     }
 
@@ -122,7 +122,7 @@ impl Rack {
         server.pump(now, &mut self.net);
         let report = server.machine.report(now);
         let state = MemberReport::Node(Box::new(self.as_heard(report)));
-        let report = Report { life: node_life(node.0), at: now, state };
+        let report = Report { incarnation: node_incarnation(node.0), at: now, state };
         self.mail(Mail::Report(Member::Node(node), report));
     }
 
@@ -171,12 +171,12 @@ impl Rack {
     }
 }
 
-/// The life of the switch.
-pub(super) const SWITCH_LIFE: Life = Life(1);
+/// The incarnation of the switch.
+pub(super) const SWITCH_INCARNATION: Incarnation = Incarnation(1);
 
-/// The life of a node.
-pub(super) fn node_life(node: u16) -> Life {
-    Life(u64::from(node) + 2)
+/// The incarnation of a node.
+pub(super) fn node_incarnation(node: u16) -> Incarnation {
+    Incarnation(u64::from(node) + 2)
 }
 
 /// When a rack begins: not zero, so that nothing works by accident only at the beginning of time.

@@ -26,7 +26,7 @@ pub(super) struct Parcel {
 
 /// Who has an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Owner {
     Switch,
     Node(u16),
     Client(u16),
@@ -92,11 +92,11 @@ pub(super) const fn client_endpoint(client: u16) -> Endpoint {
 }
 
 /// Whose endpoint this is.
-pub(super) fn place_of(endpoint: Endpoint) -> Place {
+pub(super) fn place_of(endpoint: Endpoint) -> Owner {
     match endpoint.port {
-        CLIENTS.. => Place::Client(endpoint.port - CLIENTS),
-        NODES.. => Place::Node(endpoint.port - NODES),
-        _ => Place::Switch,
+        CLIENTS.. => Owner::Client(endpoint.port - CLIENTS),
+        NODES.. => Owner::Node(endpoint.port - NODES),
+        _ => Owner::Switch,
     }
 }
 

@@ -72,7 +72,7 @@ impl User {
             alarm: Alarm::new(),
             work: Work::Rest,
             waiting: Tickets::new(),
-            stamp: u64::from(index) << STAMP_BITS,
+            stamp: u64::from(index) << GRANT_BITS,
             key: Vec::new(),
             value: Vec::new(),
         }
@@ -206,5 +206,5 @@ impl User {
 /// Writes of one client at a time while the rack is filled.
 const FILL_IN_FLIGHT: usize = 64;
 
-/// Stamps of one client.
-const STAMP_BITS: u32 = 40;
+/// Grants of one client.
+const GRANT_BITS: u32 = 40;

@@ -62,12 +62,12 @@ pub(super) struct Doors {
 
 #[derive(Debug, Default)]
 struct Places {
-    all: BTreeMap<u64, Place>,
+    all: BTreeMap<u64, Admitted>,
     last_id: u64,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Admitted {
     kind: Kind,
     busy: bool,
     /// When it came, or its last request ended.
@@ -139,7 +139,7 @@ impl Doors {
         places.last_id += 1;
         let (id, close) = (places.last_id, Arc::new(Notify::new()));
         let (kind, busy, since) = (Kind::New, false, Instant::now());
-        places.all.insert(id, Place { kind, busy, since, close: Arc::clone(&close) });
+        places.all.insert(id, Admitted { kind, busy, since, close: Arc::clone(&close) });
         Some(Seat { doors: Arc::clone(self), id, close })
     }
 

@@ -4,7 +4,7 @@ use super::SwitchSnapshot;
 use crate::clock::Clock;
 use crate::mailbox::MailError;
 use cluster::{
-    HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl as _, SwitchTables,
+    HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, SwitchControl as _, SwitchTables,
 };
 use machine::Instant;
 use serde::{Deserialize, Serialize};
@@ -64,12 +64,12 @@ impl FastPath {
     /// If the kernel does not take it, or one of the interfaces does not.
     pub fn start(
         service: SocketAddrV4,
-        life: Life,
+        incarnation: Incarnation,
         ports: &[String],
     ) -> Result<Self, FastPathError> {
         let mut clock = Clock::new();
         let clock: Box<dyn FnMut() -> Instant + Send> = Box::new(move || clock.now());
-        let mut plane = Plane::load(service, life, clock)?;
+        let mut plane = Plane::load(service, incarnation, clock)?;
         for port in ports {
             match plane.attach(port)? {
                 Mode::Native => tracing::info!(%port, "the switch is in the driver"),
@@ -91,7 +91,7 @@ impl FastPath {
                     tracing::warn!(%why, "the ways to the nodes are not known");
                 }
                 if let Err(why) = plane.sweep(Clock::new().now()) {
-                    tracing::warn!(%why, "stamps of writes on trips are kept for longer");
+                    tracing::warn!(%why, "grants of delegated writes are kept for longer");
                 }
             }
         };
@@ -101,7 +101,7 @@ impl FastPath {
     }
 
     /// Puts the program in the place of itself, as after an update: tables, lease and counters
-    /// stay, and no packet is lost.
+    /// generation, and no packet is lost.
     ///
     /// # Errors
     ///
@@ -162,8 +162,10 @@ impl FastPath {
     /// # Errors
     ///
     /// If the kernel does not take it.
-    pub(super) fn keeper(&self) -> Result<Arc<dyn switch::Keeper>, xdp::Error> {
-        Ok(Arc::new(lock(&self.plane).keeper()?))
+    pub(super) fn kernel_directory(
+        &self,
+    ) -> Result<Arc<dyn switch::CoherenceDirectory>, xdp::Error> {
+        Ok(Arc::new(lock(&self.plane).kernel_directory()?))
     }
 
     /// Takes hot keys.

@@ -18,8 +18,8 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all, await_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    Assignment, HotOrder, Lease, Life, NodeId, NodeRecord, NodeReport, NodeSpec, Resources,
-    ShardRecord, StoreId, ToldClock, VerifyOrder,
+    Assignment, ClockOrder, HotOrder, Incarnation, Lease, NodeId, NodeRecord, NodeReport, NodeSpec,
+    Resources, ShardRecord, StoreId, VerifyOrder,
 };
 use limits::{Memory, busy_us};
 use machine::{Datagram, Full, Instant, Served, Service, Work, mix};
@@ -37,7 +37,7 @@ use wire::{DropReason, Endpoint, Op, Packet};
 #[derive(Debug)]
 pub struct NodeDriver {
     spec: NodeSpec,
-    life: Life,
+    incarnation: Incarnation,
     store: StoreId,
     workers: Vec<Worker<Command>>,
     ear: Ear,
@@ -48,7 +48,7 @@ pub struct NodeDriver {
 #[derive(Clone, Debug)]
 pub struct NodeHandle {
     spec: NodeSpec,
-    life: Life,
+    incarnation: Incarnation,
     store: StoreId,
     mailboxes: Vec<Mailbox<Command>>,
     ear: Ear,
@@ -59,7 +59,7 @@ pub struct NodeHandle {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) install: Option<Arc<Assignment>>,
-    pub(super) clock: Option<ToldClock>,
+    pub(super) clock: Option<ClockOrder>,
     pub(super) lease: Option<Lease>,
     pub(super) hot: Option<Arc<HotOrder>>,
     pub(super) verify: Option<VerifyOrder>,
@@ -73,8 +73,8 @@ struct Command {
 }
 
 impl NodeDriver {
-    /// Starts a node in this life on bound sockets, one for each shard, on consecutive ports in
-    /// that order, with one engine each.
+    /// Starts a node in this incarnation on bound sockets, one for each shard, on consecutive ports
+    /// in that order, with one engine each.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl NodeDriver {
     /// other.
     pub fn start<E: ShardEngine>(
         id: NodeId,
-        life: Life,
+        incarnation: Incarnation,
         sockets: Vec<Socket>,
         engines: Vec<E>,
         limits: NodeLimits,
@@ -106,7 +106,7 @@ impl NodeDriver {
         for (shard, (socket, engine)) in (0..).zip(sockets.into_iter().zip(engines)) {
             assert_eq!(Some(socket.local().into()), endpoint.with_port_offset(shard));
             let name = format!("node-{id}-{shard}");
-            let config = NodeConfig { shard, shards, life, rate };
+            let config = NodeConfig { shard, shards, incarnation, rate };
             let (bell, memory) = (bell.clone(), Arc::clone(&memory));
             let node = move |now| {
                 let mut node = Node::new(config, engine, now);
@@ -132,7 +132,7 @@ impl NodeDriver {
                 waiting: 0,
             })?);
         }
-        Ok(Self { spec, life, store, workers, ear, overflow })
+        Ok(Self { spec, incarnation, store, workers, ear, overflow })
     }
 
     /// Its place in the cluster.
@@ -147,7 +147,7 @@ impl NodeDriver {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
         NodeHandle {
             spec: self.spec,
-            life: self.life,
+            incarnation: self.incarnation,
             store: self.store,
             mailboxes,
             ear: self.ear.clone(),
@@ -218,9 +218,9 @@ impl NodeHandle {
         self.ear.listen(heard).await
     }
 
-    /// Which life of the node this is.
-    pub(super) fn life(&self) -> Life {
-        self.life
+    /// Which incarnation of the node this is.
+    pub(super) fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// How the node is.
@@ -242,7 +242,7 @@ impl NodeHandle {
         let shards = self.snapshot()?.shards;
         let leased = shards.iter().any(|shard| shard.leased);
         let records: Vec<ShardRecord> = shards.into_iter().map(|shard| shard.record).collect();
-        Ok(NodeRecord::of_shards((self.spec.id, self.store, self.life), leased, &records))
+        Ok(NodeRecord::of_shards((self.spec.id, self.store, self.incarnation), leased, &records))
     }
 
     /// Gives every shard what there is to take. Says how the node is afterwards.
@@ -440,7 +440,7 @@ impl<E: ShardEngine> Shard<E> {
             hot_keys: self.node.hot_keys(),
             hot_copies: self.node.hot_copies(),
             uploads: self.node.uploads(),
-            hot_roaming: self.node.hot_roaming(),
+            hot_delegated_keys: self.node.hot_delegated_keys(),
             upload_bytes: self.node.upload_bytes(),
             leased: self.node.is_leased(now),
             record: self.node.on_record(),

@@ -100,7 +100,7 @@ impl MemberHandle {
                 let SwitchSnapshot { cluster, revision, hot_revision, .. } = snapshot;
                 let state = snapshot.counters.report(cluster, revision, hot_revision);
                 let state = MemberReport::Switch(state);
-                Ok(Report { life: switch.life(), at: snapshot.at, state })
+                Ok(Report { incarnation: switch.incarnation(), at: snapshot.at, state })
             }
             Self::Node(node) => {
                 let assignment = match install {
@@ -125,7 +125,7 @@ impl MemberHandle {
                     );
                 }
                 let state = MemberReport::Node(Box::new(snapshot.report));
-                Ok(Report { life: node.life(), at: snapshot.at, state })
+                Ok(Report { incarnation: node.incarnation(), at: snapshot.at, state })
             }
         }
     }

@@ -13,7 +13,8 @@ use crate::event_loop::{Driven, Worker, spawn};
 use crate::mailbox::{ANSWER_WAIT_MAX, MailError, Mailbox, Reply, ask_all};
 use crate::net::{Overflow, Received, Socket};
 use cluster::{
-    ClusterId, HotOrder, InstallError, KeyspaceId, Lease, Life, Match, SwitchControl, SwitchTables,
+    ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Match, SwitchControl,
+    SwitchTables,
 };
 use machine::{Datagram, Instant, Outbox};
 use std::io;
@@ -25,7 +26,7 @@ use switch::{Counters, Directory, HotExplanation, Pipeline, Tables};
 /// A running switch. Dropping it ends its threads.
 #[derive(Debug)]
 pub struct SwitchDriver {
-    life: Life,
+    incarnation: Incarnation,
     workers: Vec<Worker<Command>>,
     service: SocketAddr,
     overflow: Overflow,
@@ -38,7 +39,7 @@ pub struct SwitchDriver {
 /// How the control plane reaches a switch; outlives it without harm.
 #[derive(Clone, Debug)]
 pub struct SwitchHandle {
-    life: Life,
+    incarnation: Incarnation,
     mailboxes: Vec<Mailbox<Command>>,
     overflow: Overflow,
     fast_path: Option<FastPath>,
@@ -89,8 +90,8 @@ struct Command {
 }
 
 impl SwitchDriver {
-    /// Starts a switch at the service address, with this many threads (at least one), in this life,
-    /// and perhaps with a fast path in the kernel.
+    /// Starts a switch at the service address, with this many threads (at least one), in this
+    /// incarnation, and perhaps with a fast path in the kernel.
     ///
     /// # Errors
     ///
@@ -98,10 +99,10 @@ impl SwitchDriver {
     pub fn start(
         service: SocketAddr,
         threads: usize,
-        life: Life,
+        incarnation: Incarnation,
         fast_path: Option<FastPath>,
     ) -> io::Result<Self> {
-        Self::start_threads(service, threads, life, fast_path, false)
+        Self::start_threads(service, threads, incarnation, fast_path, false)
     }
 
     /// The same without a fast path; its threads split multigets by clients' hints where they have
@@ -110,14 +111,18 @@ impl SwitchDriver {
     /// # Errors
     ///
     /// As [`start`](Self::start).
-    pub fn start_by_hints(service: SocketAddr, threads: usize, life: Life) -> io::Result<Self> {
-        Self::start_threads(service, threads, life, None, true)
+    pub fn start_by_hints(
+        service: SocketAddr,
+        threads: usize,
+        incarnation: Incarnation,
+    ) -> io::Result<Self> {
+        Self::start_threads(service, threads, incarnation, None, true)
     }
 
     fn start_threads(
         service: SocketAddr,
         threads: usize,
-        life: Life,
+        incarnation: Incarnation,
         fast_path: Option<FastPath>,
         by_hints: bool,
     ) -> io::Result<Self> {
@@ -129,16 +134,16 @@ impl SwitchDriver {
         let local = sockets.first().expect("a group has a member").local();
         let overflow = Overflow::of(&sockets)?;
         let clock = Clock::new();
-        let keeper = fast_path.as_ref().map(FastPath::keeper).transpose();
+        let keeper = fast_path.as_ref().map(FastPath::kernel_directory).transpose();
         let keeper = keeper.map_err(io::Error::other)?;
-        let directory = Arc::new(Directory::new(life));
+        let directory = Arc::new(Directory::new(incarnation));
         let refused = Arc::<Refused>::default();
         let workers = sockets.into_iter().enumerate().map(|(index, socket)| {
             let name = format!("switch-{index}");
             let (directory, refused) = (Arc::clone(&directory), refused.clone());
             let mut pipeline = match &keeper {
-                Some(keeper) => Pipeline::behind(life, keeper.clone()),
-                None => Pipeline::sharing(life, directory),
+                Some(keeper) => Pipeline::behind(incarnation, keeper.clone()),
+                None => Pipeline::sharing(incarnation, directory),
             };
             if by_hints {
                 pipeline.split_by_hints();
@@ -147,7 +152,7 @@ impl SwitchDriver {
             spawn(&name, clock.clone(), socket, thread)
         });
         let workers = workers.collect::<io::Result<_>>()?;
-        Ok(Self { life, workers, service: local, overflow, fast_path, directory, refused })
+        Ok(Self { incarnation, workers, service: local, overflow, fast_path, directory, refused })
     }
 
     /// The service address, with the port that was given if none was asked for.
@@ -162,7 +167,7 @@ impl SwitchDriver {
         let mailboxes = self.workers.iter().map(Worker::mailbox).collect();
         let (overflow, fast_path) = (self.overflow.clone(), self.fast_path.clone());
         SwitchHandle {
-            life: self.life,
+            incarnation: self.incarnation,
             mailboxes,
             overflow,
             fast_path,
@@ -179,9 +184,9 @@ impl SwitchHandle {
         self.overflow.count()
     }
 
-    /// Which life of the switch this is.
-    pub(super) fn life(&self) -> Life {
-        self.life
+    /// Which incarnation of the switch this is.
+    pub(super) fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Puts the program in the kernel, if there is one, in the place of itself.

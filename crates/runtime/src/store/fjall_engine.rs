@@ -25,7 +25,7 @@ use super::StoreError;
 use crate::disk::{Disk, DiskRoom, Need};
 use cluster::{KeyspaceId, PartitionId, StoreId};
 use codec::{DueKey, RecordKey};
-use directory::{CACHE_BYTES, Directory, Memtables, Trees};
+use directory::{CACHE_BYTES, Memtables, StoreDirectory, Trees};
 use fjall::{AbstractTree as _, Database, Keyspace, PersistMode};
 use machine::Instant;
 use node::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
@@ -64,7 +64,7 @@ pub struct FjallEngine {
     /// Also set by reads, which have no other way to say that they failed.
     failed: OnceCell<EngineError>,
     /// Dropped last, so that nobody gets in before fjall has finished.
-    directory: Directory,
+    directory: StoreDirectory,
 }
 
 /// What a compaction writes before it removes what it has read: some memtables' worth, mostly.
@@ -107,7 +107,7 @@ impl FjallEngine {
         fresh_id: StoreId,
         (policy, memtables): (SyncPolicy, Memtables),
     ) -> Result<Self, StoreError> {
-        let directory = Directory::open(dir, shard, fresh_id, memtables)?;
+        let directory = StoreDirectory::open(dir, shard, fresh_id, memtables)?;
         let Trees { database, records, due, notes, counts } = directory.open_trees(policy)?;
         let len = failure::caught(|| counts.get(LEN));
         let len = len.map_err(|why| StoreError::damaged(dir, why))?;

@@ -267,7 +267,7 @@ fn list_all(engine: &mut BackendEngine<RedisBackend>) -> usize {
 }
 
 #[test]
-fn what_was_there_is_listed_in_pieces_and_a_life_that_ends_meanwhile_loses_none_of_it() {
+fn what_was_there_is_listed_in_pieces_and_a_incarnation_that_ends_meanwhile_loses_none_of_it() {
     let Some(server) = redis("long inventories of Redis", &[]) else { return };
     for first in (0..5_000).step_by(500) {
         let names = (first..first + 500).map(|index| format!("key-{index}"));
@@ -289,7 +289,7 @@ fn what_was_there_is_listed_in_pieces_and_a_life_that_ends_meanwhile_loses_none_
     }
     assert!((1..5_000).contains(&engine.len()) && !engine.is_listed(PartitionId(1)));
     assert_eq!(read(&engine, b"key-4999"), found(1, "x"), "reads need no list");
-    // Another life goes on with it, and a partition that begins in the middle waits for all.
+    // Another incarnation goes on with it, and a partition that begins in the middle waits for all.
     let mut engine = open(&server);
     assert!(!engine.is_listed(PartitionId(1)), "that is kept");
     engine.list_on(&[KeyspaceId(1)], place);
@@ -301,7 +301,7 @@ fn what_was_there_is_listed_in_pieces_and_a_life_that_ends_meanwhile_loses_none_
 }
 
 #[test]
-fn keys_that_were_announced_come_with_one_round_trip() {
+fn keys_that_were_announced_come_with_one_round_delegation() {
     let Some(server) = redis("round trips to Redis", &[]) else { return };
     let mut engine = open(&server);
     name(&mut engine);

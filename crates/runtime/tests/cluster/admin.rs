@@ -1,7 +1,7 @@
 //! The admin server: metrics, health, status, and the control transport over HTTP.
 
 use crate::setup::{get, in_memory, post, put};
-use cluster::{Install, Life, Order, Report, SwitchTables};
+use cluster::{Incarnation, Install, Order, Report, SwitchTables};
 use runtime::admin::Admin;
 use runtime::driver::SwitchDriver;
 use runtime::roles::Roles;
@@ -22,7 +22,7 @@ const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_PARTITION_WRITES,
     metric::SWITCH_HOT_MULTIGET_KEYS,
     metric::SWITCH_HOT_REVISION,
-    metric::SWITCH_HOT_ROAMED,
+    metric::SWITCH_HOT_DELEGATED_WRITES,
     metric::SWITCH_HOT_DOUBTED,
     metric::SWITCH_HOT_CROWDED,
     metric::SWITCH_TABLE_REVISION,
@@ -62,8 +62,8 @@ const NODE_METRICS: [Metric; 37] = [
     metric::NODE_PARTITIONS,
     metric::NODE_HOT_KEYS,
     metric::NODE_HOT_COPIES,
-    metric::NODE_HOT_ROAMED,
-    metric::NODE_HOT_ROAMING,
+    metric::NODE_HOT_DELEGATED_WRITES,
+    metric::NODE_HOT_DELEGATED_KEYS,
     metric::NODE_HOT_READS,
     metric::NODE_HOT_COPIES_SENT,
     metric::NODE_LEASED,
@@ -235,7 +235,8 @@ fn the_lint_complains_of_what_promtool_complains_of() {
 
 #[test]
 fn a_process_is_ready_when_its_roles_have_leases() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1), None).unwrap();
+    let switch =
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     assert_eq!(get(admin.local(), "/healthz").status, 200);
@@ -271,7 +272,8 @@ fn a_crowd_that_asks_nothing_keeps_nobody_from_the_admin_server() {
 
 #[test]
 fn a_switch_alone_exposes_its_own_metrics() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1), None).unwrap();
+    let switch =
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let text = get(admin.local(), "/metrics").body;
@@ -282,7 +284,8 @@ fn a_switch_alone_exposes_its_own_metrics() {
 
 #[test]
 fn a_switch_that_is_not_in_the_kernel_has_nothing_to_explain() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Life(1), None).unwrap();
+    let switch =
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 1, Incarnation(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let half = "8".repeat(32);
@@ -310,7 +313,8 @@ fn a_healthy_process_says_so() {
 
 #[test]
 fn a_process_whose_threads_have_ended_says_that_instead() {
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1), None).unwrap();
+    let switch =
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Incarnation(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     drop(switch);
@@ -364,7 +368,8 @@ fn what_is_no_request_is_refused_with_a_reason() {
 fn a_switch_takes_orders_over_http() {
     let cluster = Embedded::start(&in_memory()).unwrap();
     let map: cluster::Map = serde_json::from_str(&get(cluster.admin(), "/v1/map").body).unwrap();
-    let switch = SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Life(1), None).unwrap();
+    let switch =
+        SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, Incarnation(1), None).unwrap();
     let roles = Roles { switch: Some(switch.handle()), ..Roles::default() };
     let admin = Admin::start("127.0.0.1:0".parse().unwrap(), roles).unwrap();
     let order = |order: &Order| {
@@ -380,7 +385,7 @@ fn a_switch_takes_orders_over_http() {
     assert_eq!(report(&Order::default()).revision(), 0);
     let tables = map.switch_tables(0);
     let answer = report(&install(tables.clone()));
-    assert_eq!((answer.life, answer.revision()), (Life(1), map.revision));
+    assert_eq!((answer.incarnation, answer.revision()), (Incarnation(1), map.revision));
     let older = SwitchTables { revision: 1, ..tables.clone() };
     assert_eq!(report(&install(older)).revision(), map.revision, "an old order changes nothing");
     let twice = [tables.partitions.clone(), tables.partitions.clone()].concat();

@@ -2,7 +2,7 @@
 
 use crate::servers::{config, wait_ready};
 use crate::setup::get;
-use client::{Client, ClientConfig, Coordination, Directory, Outcome, Reply, Request};
+use client::{Client, ClientConfig, Coordination, Outcome, Reply, Request, Routes};
 use cluster::{Keyspace, Map, NodeId};
 use machine::Rng;
 use runtime::clock::Clock;
@@ -56,7 +56,7 @@ fn multigets_are_split_by_hints_and_wrong_ones_cost_no_answer() {
     let mut wrong = map.clone();
     for partition in &mut wrong.partitions {
         partition.chain = vec![NodeId(1)];
-        partition.joining = false;
+        partition.has_learner = false;
     }
     let keyspace = Arc::new(map.keyspaces[0].clone());
     let service = config.switches[0].service;
@@ -72,7 +72,7 @@ fn multigets_are_split_by_hints_and_wrong_ones_cost_no_answer() {
     let names: Vec<&[u8]> = entries.iter().map(|(key, _)| *key).collect();
     let mut requests = Vec::new();
     for map in [&map, &wrong] {
-        let directory = Arc::new(Directory::new(map, Endpoint::default()));
+        let directory = Arc::new(Routes::new(map, Endpoint::default()));
         client.coordinate(Coordination::Assisted(directory));
         let before = (emitted(), client.counters().ask_again);
         let mget = Request::Mget { keys: &names, within: None };

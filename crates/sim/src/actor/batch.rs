@@ -1,6 +1,6 @@
 //! Requests for keys that lie together: batches, and single reads and writes between them.
 
-use super::many::Told;
+use super::many::Asking;
 use super::{Actor, Ask, What};
 use crate::check::{Batch, History, Key, OpKind, Part};
 use client::{BatchReply, Change, Condition, Reply, Request, Step};
@@ -133,7 +133,7 @@ impl Planned {
     }
 }
 
-impl Told {
+impl Asking {
     /// A batch: an operation on each of its keys, and something about all of them.
     pub(super) fn batch(&self, parts: &[Planned], reply: Option<Reply>, history: &mut History) {
         let version = match reply {

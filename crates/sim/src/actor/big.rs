@@ -151,7 +151,7 @@ impl Actor {
                 }
             }
             // Whoever is cut off for too long before the manifest arrives has lost the parts; or
-            // whose key is: it may have to come home from a trip first.
+            // whose key is: it may have to be recalled first.
             (Step::Seal { hasty, .. }, Outcome::Refused(Refusal::PartsMissing))
                 if hasty || !sure || ask.now.since(at) > PART_TIMES.idle =>
             {

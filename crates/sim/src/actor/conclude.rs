@@ -1,11 +1,11 @@
 //! What a simulated user makes of the outcome of a request: operations on single keys.
 
 use super::big::Step;
-use super::many::Told;
+use super::many::Asking;
 use super::{Actor, Answered, Asked, What};
 use crate::check::{History, Op, OpKind, complete};
 use client::{Outcome, Refusal, Reply, UnknownReason};
-use cluster::Plant;
+use cluster::Mutant;
 use machine::Instant;
 
 impl What {
@@ -38,7 +38,7 @@ impl Actor {
     fn take_refusal(&mut self, what: &What, why: Refusal, history: &mut History) {
         match why {
             // That is how this bug shows.
-            _ if self.plant == Some(Plant::StaleIsFinal) => {}
+            _ if self.mutant == Some(Mutant::StaleIsFinal) => {}
             // Deletes always find room.
             Refusal::Full if what.takes_room() => self.refused += 1,
             why => history.violation(format!("client {}: refused: {why}", self.index)),
@@ -72,7 +72,7 @@ impl Actor {
         }
         let returned = reply.is_some().then_some(now);
         let (client, called, sure) = (self.index, asked.at, asked.sure);
-        let told = Told { client, called, now, sure, unaware };
+        let told = Asking { client, called, now, sure, unaware };
         let op =
             |kind, version| Op { client: self.index, called: asked.at, returned, kind, version };
         match asked.what {

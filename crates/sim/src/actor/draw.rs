@@ -103,7 +103,7 @@ impl Actor {
         }
     }
 
-    /// What a key on a trip can answer wherever it is.
+    /// What a delegated key can answer wherever it is.
     fn plain(&mut self, ask: &Ask<'_>) {
         let key = self.hashed();
         if self.rng.chance(self.reads_percent, 100) {

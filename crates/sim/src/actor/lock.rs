@@ -7,7 +7,7 @@ use super::{Actor, Ask, What};
 use crate::check::History;
 use crate::world::TIME_ERROR_MS;
 use client::{Expiry, Outcome, Reply, Request, Value};
-use cluster::Plant;
+use cluster::Mutant;
 use machine::Instant;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(super) struct Lock {
     /// A new key after each time at which nobody knows whether it was taken.
     number: u64,
-    held: Option<Held>,
+    held: Option<HeldLock>,
     asked: bool,
     /// Whether anything is promised of the time.
     pub(super) is_judged: bool,
@@ -26,7 +26,7 @@ pub(super) struct Lock {
 
 /// It was taken at some time between these two.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldLock {
     called: Instant,
     returned: Instant,
     span_ms: u64,
@@ -51,11 +51,11 @@ impl Lock {
         (self.held, self.asked) = (None, false);
     }
 
-    fn may_go_from(&self, held: Held) -> u64 {
+    fn may_go_from(&self, held: HeldLock) -> u64 {
         (held.called.unix_ms() + held.span_ms).saturating_sub(self.slack_ms)
     }
 
-    fn is_gone_by(&self, held: Held) -> u64 {
+    fn is_gone_by(&self, held: HeldLock) -> u64 {
         held.returned.unix_ms() + held.span_ms + self.slack_ms
     }
 }
@@ -66,13 +66,14 @@ impl Actor {
         if std::mem::replace(&mut self.lock.asked, true) {
             return false;
         }
-        let key = format!("e{}-{}-{}", self.index, self.lives, self.lock.number).into_bytes();
+        let key =
+            format!("e{}-{}-{}", self.index, self.incarnations, self.lock.number).into_bytes();
         if self.lock.held.is_some() {
             self.submit(ask, Request::Get { key: &key }, What::Lock(Step::Look));
             return true;
         }
         let span_ms = 1 + self.rng.below(SPAN_MAX_MS);
-        let expiry = if self.plant == Some(Plant::SpanByClient) {
+        let expiry = if self.mutant == Some(Mutant::SpanByClient) {
             Expiry::AtMs(ask.local.unix_ms() + span_ms)
         } else {
             Expiry::In(Duration::from_millis(span_ms))
@@ -93,7 +94,7 @@ impl Actor {
         let found = match (step, outcome) {
             (Step::Take { span_ms }, Outcome::Done(_)) => {
                 self.done += 1;
-                self.lock.held = Some(Held { called, returned: now, span_ms });
+                self.lock.held = Some(HeldLock { called, returned: now, span_ms });
                 return;
             }
             (Step::Take { .. }, _) => {
@@ -107,7 +108,7 @@ impl Actor {
         self.done += 1;
         let Some(held) = self.lock.held else { return };
         if self.lock.is_judged
-            && let Err(why) = self.judge_lock(held, (called, now), found.as_ref())
+            && let Err(why) = self.gate_lock(held, (called, now), found.as_ref())
         {
             history.violation(format!("client {}: a lock {held:?} {why}", self.index));
         }
@@ -116,9 +117,9 @@ impl Actor {
         }
     }
 
-    fn judge_lock(
+    fn gate_lock(
         &self,
-        held: Held,
+        held: HeldLock,
         (called, returned): (Instant, Instant),
         found: Option<&Value>,
     ) -> Result<(), String> {

@@ -16,7 +16,7 @@ pub(super) fn wide_keys() -> impl Iterator<Item = String> {
 }
 
 /// Who asked, when it was asked and answered, and what may be unknown.
-pub(super) struct Told {
+pub(super) struct Asking {
     pub(super) client: usize,
     pub(super) called: Instant,
     pub(super) now: Instant,
@@ -68,7 +68,7 @@ impl Actor {
     }
 }
 
-impl Told {
+impl Asking {
     pub(super) fn op(&self, answered: bool, kind: OpKind, version: u64) -> Op {
         let returned = answered.then_some(self.now);
         Op { client: self.client, called: self.called, returned, kind, version }

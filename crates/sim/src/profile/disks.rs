@@ -50,7 +50,7 @@ impl Draw {
         options.replicas = options.replicas.max(3);
         options.load.registers = self.pick(&[2, 5, 10]);
         options.rot = self.pick(&[1, 3, 6]);
-        // What is wrong at the home of a key on a trip is overwritten when that comes back.
+        // What is wrong at the home of a delegated key is overwritten when that comes back.
         options.hot = self.pick(&[HotPolicy::Off, HotPolicy::Reads]);
     }
 }

@@ -27,7 +27,7 @@ impl Draw {
         options.span = self.ms(&[2_000, 3_000]);
         options.faults.hot_every = self.ms(&[15, 30, 60, 300]);
         options.hot = self.hot_policy();
-        let trips = self.0.chance(1, 2);
+        let delegations = self.0.chance(1, 2);
         match self.between(1, 28) {
             1 => self.network(options),
             2 => self.partitions(options),
@@ -40,8 +40,8 @@ impl Draw {
         }
         options.load.flood = 0;
         options.nodes = options.nodes.max(self.small(3, 5));
-        if trips {
-            self.trips(options);
+        if delegations {
+            self.delegations(options);
         }
         if self.0.chance(1, 4) {
             self.takeovers(options);
@@ -53,10 +53,11 @@ impl Draw {
         options.links.forged_permille = self.pick(&[0, 0, 20, 200]);
     }
 
-    /// Few keys that are written much, for as long as it takes to send them on trips: in a third of
-    /// the worlds nothing else is asked, so that they stay away; in the others something asks for
-    /// what only their homes can do, now and then or often, and they come and go.
-    pub(super) fn trips(&mut self, options: &mut Options) {
+    /// Few keys that are written much, for as long as it takes to send them under delegations: in a
+    /// third of the worlds nothing else is asked, so that they stay delegated; in the others
+    /// something asks for what only their homes can do, now and then or often, and they come and
+    /// go.
+    pub(super) fn delegations(&mut self, options: &mut Options) {
         options.hot = HotPolicy::Replicate;
         options.lead = Duration::from_millis(2_200);
         options.span = self.ms(&[3_000, 5_000]);
@@ -68,7 +69,7 @@ impl Draw {
         options.load.in_flight = self.pick(&[1, 3, 8]);
         options.load.think = self.ms(&[3, 6, 12]);
         options.load.blind = self.0.chance(1, 2);
-        // A key that is pinned and unpinned has a new stay each time.
+        // A key that is pinned and unpinned has a new generation each time.
         options.faults.hot_every = self.ms(&[100, 300, 1_000]);
         options.links.stray_permille = self.pick(&[0, 20, 100]);
         options.links.stray_max = self.ms(&[50, 150, 500]);
@@ -83,7 +84,7 @@ impl Draw {
         let mut rng = self.0.fork("made-up ids");
         if rng.chance(1, 3) {
             options.links.made_up_permille = 20 + rng.below(480);
-            options.stamped_clients_max = usize::try_from(2 + rng.below(30)).ok();
+            options.granted_clients_max = usize::try_from(2 + rng.below(30)).ok();
         }
     }
 
@@ -115,12 +116,12 @@ impl Draw {
             4 => {
                 options.faults.crash_every = self.ms(&[200, 500]);
                 options.faults.amnesia_percent = 100;
-                self.joiners(options);
+                self.learners(options);
             }
             5 => {
                 options.spares = 2;
                 options.faults.operator_every = self.ms(&[50, 150]);
-                self.joiners(options);
+                self.learners(options);
             }
             6 | 7 => self.late_proofs(options),
             _ => {
@@ -143,8 +144,8 @@ impl Draw {
         options.faults.length_max = options.faults.length_max.min(Duration::from_millis(450));
     }
 
-    /// What a tail has said of a key in one stay arrives in the next one, whose readers have what
-    /// they were sent in the one before: copies stray, too.
+    /// What a tail has said of a key in one generation arrives in the next one, whose readers have
+    /// what they were sent in the one before: copies stray, too.
     fn late_proofs(&mut self, options: &mut Options) {
         self.flicker(options);
         (options.replicas, options.load.registers) = (1, 1);
@@ -165,7 +166,7 @@ impl Draw {
     }
 
     /// Chains change while keys stay hot.
-    fn joiners(&mut self, options: &mut Options) {
+    fn learners(&mut self, options: &mut Options) {
         options.replicas = u8::try_from(self.small(2, 3)).expect("at most 3");
         options.copy_bytes_per_s = 1 << 24;
         options.faults.hot_every = self.ms(&[60, 150, 400]);

@@ -1,4 +1,4 @@
-//! How much memory may be lost: what the promise covers, and no more.
+//! How much memory may be lost: what the promise publishes, and no more.
 //!
 //! A write that was answered survives any `r - 1` nodes that fail. So, for every partition as the
 //! durable map has it, with `m` full members and `r` wanted:
@@ -13,10 +13,10 @@
 //!
 //! For `m <= r` the rule says that one full member is left. While a member changes places there are
 //! `m = r + 1`, and the controller may already have decided, by the last reports, to let one of
-//! them go: hence `min(m, r)` and not `m`. Joiners do not count, for they hold nothing that the
+//! them go: hence `min(m, r)` and not `m`. Learners do not count, for they hold nothing that the
 //! members do not.
 //!
-//! Hot keys on trips lie elsewhere: [`trips`](super::trips) says what that allows.
+//! Hot delegated keys lie elsewhere: [`delegations`](super::delegations) says what that allows.
 //!
 //! All nodes may be down at once, and a power cut may take all of them: what is on disks returns.
 
@@ -54,35 +54,36 @@ impl World {
 
     pub(super) fn forget_the_healed(&mut self) {
         let Some(saved) = &self.saved else { return };
-        // Its chains have been closed in a later life, and opened again.
+        // Its chains have been closed in a later incarnation, and opened again.
         self.aged.retain(|id, (before, _)| {
             let mut returned = saved.map.partitions.iter().flat_map(|it| &it.returned);
-            saved.lives.get(id).is_some_and(|life| before.contains(life))
+            saved.incarnations.get(id).is_some_and(|incarnation| before.contains(incarnation))
                 || returned.any(|it| it.node == *id)
         });
     }
 
-    /// Whether all keys on trips can still return if this node loses its disk.
-    pub(super) fn can_return_without(&mut self, node: u16) -> bool {
+    /// Whether all delegated keys can still return if this node loses its disk.
+    pub(super) fn can_recall_without(&mut self, node: u16) -> bool {
         let machines = self.shards.iter().map(|shard| shard.machine.as_ref());
         let reports: Option<Vec<_>> =
             machines.map(|machine| Some(machine?.report(self.now))).collect();
-        // The head of a chain of one tells nobody of a trip that it begins. Who is down may have.
+        // The head of a chain of one tells nobody of a delegation that it begins. Who is down may
+        // have.
         let reports = reports.unwrap_or_default();
-        if reports.iter().all(|report| report.homecoming == 0)
+        if reports.iter().all(|report| report.recall == 0)
             && let Some(revision) = reports.iter().map(|report| report.hot_revision).min()
         {
-            self.trips.all_have(revision);
+            self.delegations.all_have(revision);
         }
-        // A trip may be ordered before the controller has noticed.
+        // A delegation may be ordered before the controller has noticed.
         let saved = self.saved.as_ref();
-        let roams = |it: &&Keyspace| it.hot == HotPolicy::Replicate && !it.is_ordered();
+        let delegates = |it: &&Keyspace| it.hot == HotPolicy::Replicate && !it.is_ordered();
         let keyspaces = saved.into_iter().flat_map(|saved| &saved.map.keyspaces);
-        let fewest = keyspaces.filter(roams).map(|it| usize::from(it.replicas)).min();
+        let fewest = keyspaces.filter(delegates).map(|it| usize::from(it.replicas)).min();
         let mut unnoticed = saved.map(|saved| self.forgetful(saved)).unwrap_or_default();
         unnoticed.insert(NodeId(node));
         let unnoticed = fewest.is_some_and(|replicas| unnoticed.len() >= replicas);
-        !unnoticed && self.trips.may_forget(NodeId(node))
+        !unnoticed && self.delegations.may_forget(NodeId(node))
     }
 
     /// Nodes that have another memory than the controller knows of, or less in it.

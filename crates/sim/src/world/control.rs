@@ -13,8 +13,8 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::role::Role;
 use cluster::{
-    Epoch, HotPolicy, Install, KeyspaceKind, Lease, Life, Member, MemberReport, NodeId, NodeReport,
-    Order, PartitionId, Plant, Report, SwitchControl,
+    Epoch, HotPolicy, Incarnation, Install, KeyspaceKind, Lease, Member, MemberReport, Mutant,
+    NodeId, NodeReport, Order, PartitionId, Report, SwitchControl,
 };
 use controller::{HotAction, HotNews, KeyspaceSpec, Saved};
 use node::ALERT_REST;
@@ -27,7 +27,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Mandate {
     controller: u16,
-    life: Life,
+    incarnation: Incarnation,
     number: u64,
     to: Member,
     order: Arc<Order>,
@@ -37,7 +37,7 @@ pub(crate) struct Mandate {
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     controller: u16,
-    life: Life,
+    incarnation: Incarnation,
     number: u64,
     from: Member,
     /// `None`: the member could not be reached, or took too long.
@@ -62,7 +62,7 @@ pub(super) struct Courier {
 
 impl World {
     pub(super) fn pump_controller(&mut self, index: usize) {
-        self.count_trips(index);
+        self.count_delegations(index);
         if self.keyspaces.is_none() {
             self.create_keyspaces(index);
         }
@@ -76,7 +76,7 @@ impl World {
             };
             if let Some(hot) = &order.hot {
                 let unnoticed = self.saved.as_ref().map(|saved| self.forgetful(saved));
-                self.trips.order(hot, &unnoticed.unwrap_or_default());
+                self.delegations.order(hot, &unnoticed.unwrap_or_default());
             }
             let Some(master) = self.controllers.get_mut(index) else { return };
             let courier = master.couriers.entry(to).or_default();
@@ -90,8 +90,8 @@ impl World {
         }
     }
 
-    /// Counts the trips that a controller has begun and ended since the last look.
-    fn count_trips(&mut self, index: usize) {
+    /// Counts the delegations that a controller has begun and ended since the last look.
+    fn count_delegations(&mut self, index: usize) {
         let Some(master) = self.controllers.get_mut(index) else { return };
         let Some(controller) = &mut master.machine else { return };
         let news = std::iter::from_fn(|| controller.poll_hot_news());
@@ -104,13 +104,13 @@ impl World {
         });
         for (did, text) in decided.collect::<Vec<_>>() {
             match did {
-                HotAction::TripBegun => {
-                    self.stats.trips_begun += 1;
-                    self.note(format_args!("a trip begins: {text}"));
+                HotAction::DelegationBegun => {
+                    self.stats.delegations_begun += 1;
+                    self.note(format_args!("a delegation begins: {text}"));
                 }
-                HotAction::TripEnded => {
-                    self.stats.trips_ended += 1;
-                    self.note(format_args!("a trip ends: {text}"));
+                HotAction::DelegationEnded => {
+                    self.stats.delegations_ended += 1;
+                    self.note(format_args!("a delegation ends: {text}"));
                 }
                 HotAction::Added
                 | HotAction::Readers
@@ -160,25 +160,25 @@ impl World {
             let join = |nodes: &[NodeId]| {
                 nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" > ")
             };
-            let joiner = it.joiner().map(|id| format!(" + {id}")).unwrap_or_default();
+            let learner = it.learner().map(|id| format!(" + {id}")).unwrap_or_default();
             let open = if it.open { "open" } else { "closed" };
             let (id, epoch, chain) = (it.id, it.epoch, join(it.members()));
-            self.note(format_args!("partition {id} epoch {epoch} {open}: {chain}{joiner}"));
+            self.note(format_args!("partition {id} epoch {epoch} {open}: {chain}{learner}"));
         }
     }
 
     /// Sends an order whose courier is free.
     fn send_order(&mut self, index: usize, to: Member, order: Order) {
         let role = self.role_of_unit(Unit::Master(index));
-        let life = self.process(role).life;
+        let incarnation = self.process(role).incarnation;
         let Some(master) = self.controllers.get_mut(index) else { return };
         master.orders += 1;
         let number = master.orders;
         master.couriers.entry(to).or_default().busy = Some(number);
         let controller = u16::try_from(index).expect("few controllers");
-        let lost = Answer { controller, life, number, from: to, report: None };
+        let lost = Answer { controller, incarnation, number, from: to, report: None };
         self.queue.schedule(self.now + patience(&order), Event::Answer(lost));
-        let mandate = Mandate { controller, life, number, to, order: Arc::new(order) };
+        let mandate = Mandate { controller, incarnation, number, to, order: Arc::new(order) };
         for at in self.net.carry_stream(self.now, role, to.into()).into_iter().flatten() {
             self.queue.schedule(at, Event::Order(mandate.clone()));
         }
@@ -205,7 +205,7 @@ impl World {
                 }
                 if let Some(lease) = lease {
                     // Switch and node guard each other: both must break the rule to do harm.
-                    let ignores = self.options.plant == Some(Plant::IgnoreLease);
+                    let ignores = self.options.mutant == Some(Mutant::IgnoreLease);
                     let duration_ms = if ignores { u64::MAX } else { lease.duration_ms };
                     pipeline.renew(local, &Lease { duration_ms, ..*lease });
                 }
@@ -213,7 +213,8 @@ impl World {
                     pipeline.install_hot(hot).expect("few keys");
                 }
                 let state = MemberReport::Switch(pipeline.counters());
-                let report = Report { life: self.process(role).life, at: local, state };
+                let report =
+                    Report { incarnation: self.process(role).incarnation, at: local, state };
                 self.answer(role, &mandate, Some(report));
             }
             Role::Node(node) => {
@@ -268,7 +269,7 @@ impl World {
         let store = reports.first().map_or_else(Default::default, |it| it.store);
         let report = NodeReport::of_shards(reports.iter(), store, usize::MAX);
         let state = MemberReport::Node(Box::new(report));
-        let report = Report { life: self.process(role).life, at: now, state };
+        let report = Report { incarnation: self.process(role).incarnation, at: now, state };
         for mandate in asked {
             self.answer(role, &mandate, Some(report.clone()));
         }
@@ -276,9 +277,9 @@ impl World {
 
     /// Sends back what became of an order.
     pub(super) fn answer(&mut self, from: Role, mandate: &Mandate, report: Option<Report>) {
-        let Mandate { controller, life, number, to, .. } = *mandate;
+        let Mandate { controller, incarnation, number, to, .. } = *mandate;
         let report = report.map(Box::new);
-        let answer = Answer { controller, life, number, from: to, report };
+        let answer = Answer { controller, incarnation, number, from: to, report };
         let arrivals = self.net.carry_stream(self.now, from, Role::Controller(controller));
         for at in arrivals.into_iter().flatten() {
             self.queue.schedule(at, Event::Answer(answer.clone()));
@@ -291,9 +292,9 @@ impl World {
 
     /// A controller takes the answer to an order, if its courier still waits for that.
     pub(super) fn take_answer(&mut self, answer: Answer) {
-        let Answer { controller, life, number, from, report } = answer;
+        let Answer { controller, incarnation, number, from, report } = answer;
         let role = Role::Controller(controller);
-        if self.process(role).life != life {
+        if self.process(role).incarnation != incarnation {
             return;
         }
         let (index, local) = (usize::from(controller), self.local(role));

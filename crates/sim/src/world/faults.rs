@@ -31,7 +31,7 @@ pub(crate) enum Fault {
     Flood,
 }
 
-/// Something is whole again.
+/// Something has caught up again.
 #[derive(Clone, Debug)]
 pub(crate) enum Relief {
     /// A process is started again.
@@ -189,10 +189,10 @@ impl World {
     pub(super) fn relieve(&mut self, relief: Relief) {
         match relief {
             Relief::Restart(role) => self.start(role),
-            Relief::GoOn(role, life) => {
+            Relief::GoOn(role, incarnation) => {
                 let process = self.process(role);
                 let disturbed = matches!(process.state, State::Paused | State::Slow(_));
-                if disturbed && process.life.0 == life {
+                if disturbed && process.incarnation.0 == incarnation {
                     self.go_on(role);
                 }
             }
@@ -250,9 +250,9 @@ impl World {
         let state = how(self);
         self.disturb(role, state);
         self.stats.disturbances += 1;
-        let life = self.process(role).life.0;
+        let incarnation = self.process(role).incarnation.0;
         let until = self.now + self.length();
-        self.queue.schedule(until, Event::Relief(Relief::GoOn(role, life)));
+        self.queue.schedule(until, Event::Relief(Relief::GoOn(role, incarnation)));
     }
 
     /// Cuts some links: around one role, between two groups, or between two roles; in both

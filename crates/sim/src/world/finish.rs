@@ -46,7 +46,7 @@ impl World {
         // To compare replicas makes them count anew.
         self.check_totals();
         self.rot_and_verify();
-        // What came back from trips since is as it was there.
+        // What came back from delegations since is as it was there.
         self.read_all();
         self.come_to_rest();
         self.wait_for_parts();
@@ -73,10 +73,11 @@ impl World {
         self.wait_for_actors();
     }
 
-    /// Waits until nothing is under way: no write, and no trip, which end when nobody writes.
+    /// Waits until nothing is under way: no write, and no delegation, which end when nobody writes.
     fn come_to_rest(&mut self) {
-        let rests =
-            |world: &Self| world.is_quiet() && world.has_recovered() && world.trips_are_over();
+        let rests = |world: &Self| {
+            world.is_quiet() && world.has_recovered() && world.delegations_are_over()
+        };
         if !self.settles_within(QUIET_MAX, rests) {
             let why = self.status_in_words();
             self.history.violation(format!("no rest in a healed world: {why}"));
@@ -95,7 +96,8 @@ impl World {
     }
 
     /// Whoever has a part has the manifest that names it, and the other way round. Nodes without a
-    /// seat are not asked: one that was removed while it forgot a partition has some of it still.
+    /// replica_record are not asked: one that was removed while it forgot a partition has some of
+    /// it still.
     fn check_parts(&mut self) {
         let mut wrong = Vec::new();
         let machines = self.shards.iter().filter_map(|shard| shard.machine.as_ref());
@@ -122,11 +124,11 @@ impl World {
         }
     }
 
-    fn trips_are_over(&self) -> bool {
+    fn delegations_are_over(&self) -> bool {
         let Some(controller) = self.controller() else { return false };
         let status = controller.status(self.now);
-        let mut stays = status.hot.iter().filter_map(|it| it.stay);
-        stays.all(|stay| stay.trip.is_none())
+        let mut generations = status.hot.iter().filter_map(|it| it.generation);
+        generations.all(|generation| generation.delegation.is_none())
     }
 
     /// Ends all faults: everybody is up again, with what is left.
@@ -188,7 +190,7 @@ impl World {
         let Some(saved) = &self.saved else { return false };
         let departs = |node: &NodeId| saved.departing.contains(node);
         let mut partitions = controller.map().partitions.iter();
-        let whole = |it: &Partition| it.open && !it.joining && !it.chain.iter().any(departs);
+        let whole = |it: &Partition| it.open && !it.has_learner && !it.chain.iter().any(departs);
         if !partitions.all(whole) {
             return false;
         }
@@ -222,8 +224,8 @@ impl World {
         let members =
             status.members.iter().map(|it| format!("{}: {:?}: {}", it.member, it.state, it.detail));
         let partitions = status.keyspaces.iter().flat_map(|it| &it.partitions).map(|it| {
-            let (chain, joiner, open) = (&it.chain, it.joiner, it.open);
-            format!("{} epoch {}: {chain:?} + {joiner:?}, open: {open}", it.id, it.epoch)
+            let (chain, learner, open) = (&it.chain, it.learner, it.open);
+            format!("{} epoch {}: {chain:?} + {learner:?}, open: {open}", it.id, it.epoch)
         });
         let lines: Vec<String> = members.chain(partitions).collect();
         let decisions = status.decisions.iter().rev().take(12).rev();
@@ -303,7 +305,7 @@ impl World {
                     copies.push((node, values));
                 } else if !values.is_empty() {
                     wrong.push(format!(
-                        "node {node} holds values of partition {} without a seat in its chain: \
+                        "node {node} holds values of partition {} without a replica there: \
                          {values:?}",
                         partition.id
                     ));
@@ -394,9 +396,9 @@ const HEALED_MAX: Duration = Duration::from_secs(30);
 const FLOODED_BYTES: u64 = 64;
 /// For all answers: more than a client's patience.
 const ANSWERED_MAX: Duration = Duration::from_secs(15);
-/// For what is pending to be committed, and for trips to end: a controller takes the rate of writes
-/// over four seconds at most, of which the last that had any may be the first of eight, and then
-/// waits for two and a half.
+/// For what is pending to be committed, and for delegations to end: a controller takes the rate of
+/// writes over four seconds at most, of which the last that had any may be the first of eight, and
+/// then waits for two and a half.
 const QUIET_MAX: Duration = Duration::from_secs(15);
 /// For predictions to be gone: a hundred halvings of what a node that says no rate has to do.
 const IDLE_MAX: Duration = Duration::from_secs(1);

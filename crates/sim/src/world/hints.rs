@@ -1,5 +1,5 @@
 //! Hints of multigets: maps that clients come to know late or never, and what happens to hints on
-//! the way, where no tag covers them.
+//! the way, where no tag publishes them.
 
 use super::World;
 use cluster::Map;

@@ -7,7 +7,7 @@ use super::faults::{Harm, Relief};
 use super::process::State;
 use crate::queue::Event;
 use crate::role::Role;
-use cluster::{Life, NodeId, NodeRecord, ShardRecord};
+use cluster::{Incarnation, NodeId, NodeRecord, ShardRecord};
 use controller::{Basis, Saved, rebuild};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -112,13 +112,13 @@ impl World {
         let records: Vec<NodeRecord> = (0..self.cast.nodes).map(|node| self.record(node)).collect();
         let config = self.controller_config();
         let without = BTreeSet::new();
-        let planted = self.options.plant;
+        let mutant = self.options.mutant;
         let basis = Basis {
             config: &config,
             records: &records,
             without: &without,
             older: older.as_ref(),
-            planted,
+            mutant,
         };
         rebuild(&basis, self.now).map(|made| made.saved).map_err(|error| error.to_string())
     }
@@ -134,9 +134,9 @@ impl World {
         let shards = self.shards.get(self.shards_of(node)).unwrap_or_default();
         let machines = shards.iter().filter_map(|shard| shard.machine.as_ref());
         let records: Vec<ShardRecord> = machines.map(node::Node::on_record).collect();
-        let life: Life = self.process(Role::Node(node)).life;
+        let incarnation: Incarnation = self.process(Role::Node(node)).incarnation;
         let store = self.store(node).unwrap_or_default();
-        NodeRecord::of_shards((NodeId(node), store, life), false, &records)
+        NodeRecord::of_shards((NodeId(node), store, incarnation), false, &records)
     }
 }
 

@@ -139,7 +139,7 @@ fn options(seed: u64) -> Options {
             ..Links::default()
         },
         faults: Faults::default(),
-        plant: None,
+        mutant: None,
         ..Options::draw(Profile::Calm, seed)
     }
 }

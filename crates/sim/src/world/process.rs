@@ -5,7 +5,7 @@ use super::{Alert, Answer, Mandate, World};
 use crate::clock::Clock;
 use crate::queue::Event;
 use crate::role::Role;
-use cluster::Life;
+use cluster::Incarnation;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wire::Endpoint;
@@ -14,8 +14,8 @@ use wire::Endpoint;
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) state: State,
-    /// Which life this is; meaningless while down.
-    pub(super) life: Life,
+    /// Which incarnation this is; meaningless while down.
+    pub(super) incarnation: Incarnation,
     /// The machine's clock: it goes on whatever the process does.
     pub(super) clock: Clock,
     /// What has arrived and was not taken yet.
@@ -43,7 +43,12 @@ pub(super) enum Parcel {
 
 impl Process {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { state: State::Down, life: Life::default(), clock, inbox: VecDeque::new() }
+        Self {
+            state: State::Down,
+            incarnation: Incarnation::default(),
+            clock,
+            inbox: VecDeque::new(),
+        }
     }
 
     /// Whether it does what is due when it is due.
@@ -87,8 +92,8 @@ impl World {
             State::Slow(takes) => {
                 process.inbox.push_back(parcel);
                 if process.inbox.len() == 1 {
-                    let life = process.life.0;
-                    self.queue.schedule(now + takes, Event::Serve { role, life });
+                    let incarnation = process.incarnation.0;
+                    self.queue.schedule(now + takes, Event::Serve { role, incarnation });
                     self.rearm_all(role);
                 }
             }
@@ -112,16 +117,16 @@ impl World {
     }
 
     /// A slow process takes its next parcel.
-    pub(super) fn serve_next(&mut self, role: Role, life: u64) {
+    pub(super) fn serve_next(&mut self, role: Role, incarnation: u64) {
         let now = self.now;
         let process = self.process_mut(role);
         let State::Slow(takes) = process.state else { return };
-        if process.life.0 != life {
+        if process.incarnation.0 != incarnation {
             return;
         }
         let Some(parcel) = process.inbox.pop_front() else { return };
         if !process.inbox.is_empty() {
-            self.queue.schedule(now + takes, Event::Serve { role, life });
+            self.queue.schedule(now + takes, Event::Serve { role, incarnation });
         }
         self.take(role, parcel);
         // Between two parcels it looks at its clock.

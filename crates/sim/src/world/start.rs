@@ -1,8 +1,8 @@
-//! How roles come to life, and how they end.
+//! How roles come to incarnation, and how they end.
 
+use super::delegations::Delegations;
 use super::faults::Harm;
 use super::process::{Process, State};
-use super::trips::Trips;
 use super::{Master, START, Shard, Switch, World};
 use crate::actor::Actor;
 use crate::check::History;
@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::outcome::Stats;
 use crate::queue::Queue;
 use crate::role::{Cast, Role, node_spec, service};
-use cluster::{ClusterId, Life, NodeId, Selection, StoreId};
+use cluster::{ClusterId, Incarnation, NodeId, Selection, StoreId};
 use controller::{Controller, ControllerConfig};
 use machine::{Instant, Outbox, Rng};
 use node::{Node, NodeConfig, PartTimes};
@@ -64,7 +64,7 @@ impl World {
             history: History::default(),
             healed: false,
             lacks: BTreeMap::new(),
-            trips: Trips::default(),
+            delegations: Delegations::default(),
             stores: u64::from(cast.nodes),
             outbox: Outbox::default(),
             sent_on: BTreeSet::new(),
@@ -93,13 +93,13 @@ impl World {
         if self.options.clock_steps {
             self.set_clock(role);
         }
-        let life = Life(self.rng.next_u64());
+        let incarnation = Incarnation(self.rng.next_u64());
         let process = self.process_mut(role);
-        (process.state, process.life) = (State::Up, life);
+        (process.state, process.incarnation) = (State::Up, incarnation);
         let local = self.local(role);
         match role {
             Role::Client(index) => {
-                // The first life began with the actor.
+                // The first incarnation began with the actor.
                 if self.now != START
                     && let Some(actor) = self.actors.get_mut(usize::from(index))
                 {
@@ -107,15 +107,15 @@ impl World {
                 }
             }
             Role::Switch(index) => {
-                let remembers = self.options.stamped_clients_max;
+                let remembers = self.options.granted_clients_max;
                 let directory = remembers.map_or_else(
-                    || Directory::new(life),
-                    |clients| Directory::remembering(life, clients),
+                    || Directory::new(incarnation),
+                    |clients| Directory::remembering(incarnation, clients),
                 );
                 let directory = Arc::new(directory);
-                let mut pipeline = Pipeline::sharing(life, Arc::clone(&directory));
-                if let Some(plant) = self.options.plant {
-                    pipeline.plant(plant);
+                let mut pipeline = Pipeline::sharing(incarnation, Arc::clone(&directory));
+                if let Some(mutant) = self.options.mutant {
+                    pipeline.mutant(mutant);
                 }
                 if self.options.load.blind {
                     pipeline.choose_blindly();
@@ -127,7 +127,7 @@ impl World {
                     *switch = Switch { pipeline: Some(pipeline), installed: None, directory };
                 }
             }
-            Role::Node(node) => self.start_node(node, life, local),
+            Role::Node(node) => self.start_node(node, incarnation, local),
             Role::Controller(index) => self.start_controller(index, local),
         }
         for unit in self.units_of(role) {
@@ -162,17 +162,17 @@ impl World {
         }
     }
 
-    fn start_node(&mut self, node: u16, life: Life, local: Instant) {
+    fn start_node(&mut self, node: u16, incarnation: Incarnation, local: Instant) {
         for index in self.shards_of(node) {
             let Some(shard) = self.shards.get_mut(index) else { continue };
             let Some(disk) = shard.disk.take() else { continue };
             let (shards, rate) = (self.options.shards, 0);
-            let config = NodeConfig { shard: shard.index, shards, life, rate };
+            let config = NodeConfig { shard: shard.index, shards, incarnation, rate };
             let mut machine = Node::new(config, disk, local);
             machine.set_part_times(PART_TIMES);
             machine.set_sessions_max(self.options.sessions_max);
-            if let Some(plant) = self.options.plant {
-                machine.plant(plant);
+            if let Some(mutant) = self.options.mutant {
+                machine.mutant(mutant);
             }
             shard.machine = Some(machine);
         }
@@ -196,8 +196,8 @@ impl World {
     fn start_controller(&mut self, index: u16, local: Instant) {
         let controller = Controller::new(self.controller_config(), self.saved.clone(), local);
         let mut machine = controller.expect("a sound configuration");
-        if let Some(plant) = self.options.plant {
-            machine.plant(plant);
+        if let Some(mutant) = self.options.mutant {
+            machine.mutant(mutant);
         }
         if let Some(master) = self.controllers.get_mut(usize::from(index)) {
             *master = Master { machine: Some(machine), ..Master::default() };
@@ -208,8 +208,8 @@ impl World {
     /// ([`budget`](super::budget)).
     pub(super) fn crash(&mut self, role: Role, harm: Harm) {
         self.stats.crashes += 1;
-        if self.trips.any_is_under_way() {
-            let [nodes, switches, controllers] = &mut self.stats.crashes_on_trips;
+        if self.delegations.any_is_under_way() {
+            let [nodes, switches, controllers] = &mut self.stats.crashes_under_delegations;
             match role {
                 Role::Client(_) => {}
                 Role::Node(_) => *nodes += 1,
@@ -230,7 +230,7 @@ impl World {
                 let may = harm != Harm::None && self.may_forget(node);
                 // One older copy at a time: the others know better.
                 let may = may && (matches!(harm, Harm::Lost) || self.aged.is_empty());
-                let may = may && self.can_return_without(node);
+                let may = may && self.can_recall_without(node);
                 self.crash_node(node, if may { harm } else { Harm::None });
             }
             Role::Controller(index) => {
@@ -257,7 +257,7 @@ impl World {
         if forgets {
             self.stores += 1;
             self.stats.disks_lost += 1;
-            self.trips.forget(NodeId(node));
+            self.delegations.forget(NodeId(node));
             self.note(format_args!("node {node} has lost its disk"));
         }
         let store = StoreId(self.stores);
@@ -291,13 +291,13 @@ impl World {
         }
         if aged {
             self.stats.disks_aged += 1;
-            self.trips.forget(NodeId(node));
-            let life = self.process(Role::Node(node)).life;
+            self.delegations.forget(NodeId(node));
+            let incarnation = self.process(Role::Node(node)).incarnation;
             // By which it is known: the map may not have heard of the last one.
             let saved = self.saved.as_ref();
-            let known = saved.and_then(|saved| saved.lives.get(&NodeId(node)).copied());
-            let lives = known.into_iter().chain([life]).collect();
-            self.aged.entry(NodeId(node)).or_insert((lives, harm));
+            let known = saved.and_then(|saved| saved.incarnations.get(&NodeId(node)).copied());
+            let incarnations = known.into_iter().chain([incarnation]).collect();
+            self.aged.entry(NodeId(node)).or_insert((incarnations, harm));
             self.note(format_args!("the disk of node {node} is {harm:?}"));
         }
     }

@@ -52,7 +52,7 @@ impl World {
         let Some(header) = bytes.first_chunk_mut::<HEADER_LEN>() else { return };
         let op = Op::from_wire(header.op()).filter(|op| op.is_chain());
         // What is copied has its numbers in the body; and whoever takes a copy of a hot key, or a
-        // write of a trip, cannot know how far its versions have come.
+        // write of a delegation, cannot know how far its versions have come.
         let judged = |op: &Op| {
             matches!(op, Op::ChainWrite | Op::ChainAck | Op::ChainCommit | Op::ChainExpire)
         };

@@ -6,7 +6,7 @@ use crate::clock::nanos;
 use crate::net::Net;
 use crate::queue::{Event, Queue};
 use crate::role::{Role, role_of, service};
-use cluster::{NodeId, Partition, PartitionId, Plant};
+use cluster::{Mutant, NodeId, Partition, PartitionId};
 use machine::{Datagram, Instant};
 use std::time::Duration;
 use wire::{Code, Endpoint, Fields as _, HEADER_LEN, Op, hop_flag};
@@ -70,16 +70,16 @@ impl World {
         let doubted = pipeline.counters_ref().doubted();
         // What it drops it counts; the world looks at what the clients see.
         let _ = pipeline.process(local, from, bytes, &mut self.outbox);
-        // Only who has the keyhash of a key on a trip says what cannot be.
+        // Only who has the keyhash of a delegated key says what cannot be.
         let doubts = pipeline.counters_ref().doubted() > doubted;
-        if doubts && self.options.plant.is_none() && self.options.load.twins.is_none() {
+        if doubts && self.options.mutant.is_none() && self.options.load.twins.is_none() {
             self.history.violation(format!("switch {index} doubts what {from} says"));
         }
         let mut out = std::mem::take(&mut self.outbox);
         while let Some(Datagram { mut to, payload }) = out.pop() {
             self.stats.spread += u64::from(self.is_from_copy(payload));
-            self.stats.roamed += u64::from(is_of_trip(payload));
-            if self.options.plant == Some(Plant::RetryElsewhere) {
+            self.stats.delegated += u64::from(is_of_delegation(payload));
+            if self.options.mutant == Some(Mutant::RetryElsewhere) {
                 to = self.lead_astray(to, payload);
             }
             let datagram = Datagram { to, payload };
@@ -103,7 +103,7 @@ impl World {
             .is_some_and(|it| it.tail() != Some(NodeId(header.node())))
     }
 
-    /// Where a switch with a planted bug sends a write: the first copy to the head, every other to
+    /// Where a switch with a mutant sends a write: the first copy to the head, every other to
     /// the last of the chain.
     fn lead_astray(&mut self, to: Endpoint, payload: &[u8]) -> Endpoint {
         let Some(header) = payload.first_chunk::<HEADER_LEN>() else { return to };
@@ -169,7 +169,7 @@ impl World {
         machine.flush().expect("simulated disks do not fail");
         let from = (role, shard.endpoint);
         while let Some(datagram) = machine.poll_transmit() {
-            self.trips.see(datagram.payload);
+            self.delegations.see(datagram.payload);
             post(&mut self.net, &mut self.queue, self.now, from, datagram);
         }
         self.answer_orders(role);
@@ -178,11 +178,11 @@ impl World {
     }
 }
 
-/// Whether this is the answer to a write on a trip.
-fn is_of_trip(datagram: &[u8]) -> bool {
+/// Whether this is the answer to a delegated write.
+fn is_of_delegation(datagram: &[u8]) -> bool {
     datagram.first_chunk::<HEADER_LEN>().is_some_and(|header| {
         Op::from_wire(header.op()) == Some(Op::PutReply)
-            && header.hop_flags() & hop_flag::ROAM != 0
+            && header.hop_flags() & hop_flag::DELEGATED != 0
             && Code::says_decided(header.code())
     })
 }

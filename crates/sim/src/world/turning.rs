@@ -49,14 +49,15 @@ impl World {
     }
 
     /// Reads the pinned keys until the directory has a proof of each, and sends the next read of it
-    /// to a copy. On a trip nobody need have one but whoever wrote it last.
+    /// to a copy. On a delegation nobody need have one but whoever wrote it last.
     fn read_until_served(&mut self) {
         let end = self.now + SERVED_MAX;
         // A key has to be proven by whatever reads there are of it.
         let by = if self.options.seed.is_multiple_of(2) { ReadBy::Get } else { ReadBy::Mget };
         loop {
             let is_served = |it: &HotExplanation| {
-                it.proven && (it.trip.is_some() || it.readers.is_empty() || !it.asked().is_empty())
+                it.proven
+                    && (it.delegation.is_some() || it.readers.is_empty() || !it.asked().is_empty())
             };
             let unserved = self
                 .pins()
@@ -115,7 +116,7 @@ const TURN_EVERY: Duration = Duration::from_millis(60);
 /// Until all have one order: a poll of each member, twice, as a node hears what the switch has said
 /// to have.
 const AGREED_MAX: Duration = Duration::from_secs(2);
-/// Until copies of what is pinned are there: a trip that is not worth while ends first.
+/// Until copies of what is pinned are there: a delegation that is not worth while ends first.
 const SERVED_MAX: Duration = Duration::from_secs(15);
 /// Between two reads.
 const READ_EVERY: Duration = Duration::from_millis(50);

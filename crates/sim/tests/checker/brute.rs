@@ -47,9 +47,9 @@ impl Brute<'_> {
                 return true;
             }
         }
-        let first_return = open().filter_map(|(op, _)| op.returned).min();
+        let first_recall = open().filter_map(|(op, _)| op.returned).min();
         for (index, op) in self.ops.iter().enumerate() {
-            let too_late = first_return.is_some_and(|at| op.called > at);
+            let too_late = first_recall.is_some_and(|at| op.called > at);
             let too_early = op.returned.is_some_and(|at| at.unix_ms() < point.expired_ms);
             let hidden = point.held.is_some_and(|(_, end)| end != 0 && op.called.unix_ms() >= end);
             if point.done[index] || too_late || too_early || hidden {

@@ -3,49 +3,55 @@
 use super::*;
 use cluster::{HotEntry, KeyspaceId, Match, NodeId, Selection};
 
-const LIFE: Life = Life(5);
+const INCARNATION: Incarnation = Incarnation(5);
 const KEY: (KeyspaceId, u64) = (KeyspaceId(1), 0xfeed);
 
 fn now(ms: u64) -> Instant {
     Instant::from_unix_ms(1_000 + ms)
 }
 
-fn key(keyhash: u64, stay: u64, first: u16, readers: u16) -> HotEntry {
+fn key(keyhash: u64, generation: u64, first: u16, readers: u16) -> HotEntry {
     HotEntry {
         keyspace: KEY.0,
         key: b"key".to_vec(),
         keyhash,
         match_value: Match(0),
-        stay,
+        generation,
         first,
         readers,
-        trip: None,
+        delegation: None,
     }
 }
 
-fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Life)>> {
-    nodes.iter().map(|id| Some((NodeId(*id), Life(u64::from(*id))))).collect()
+fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Incarnation)>> {
+    nodes.iter().map(|id| Some((NodeId(*id), Incarnation(u64::from(*id))))).collect()
 }
 
 /// Nodes 1 to 4 in their places, and one key with readers 2 and 3.
-fn order(revision: u64, stay: u64) -> HotOrder {
+fn order(revision: u64, generation: u64) -> HotOrder {
     HotOrder {
         cluster: cluster::ClusterId(0),
         revision,
-        switch: LIFE,
+        switch: INCARNATION,
         selection: Selection::Random,
         places: places(&[1, 2, 3, 4]),
-        keys: vec![key(KEY.1, stay, 1, 2)],
+        keys: vec![key(KEY.1, generation, 1, 2)],
     }
 }
 
 fn lease(from: u64, duration_ms: u64) -> Lease {
-    Lease { cluster: cluster::ClusterId(0), life: LIFE, revision: 0, from: now(from), duration_ms }
+    Lease {
+        cluster: cluster::ClusterId(0),
+        incarnation: INCARNATION,
+        revision: 0,
+        from: now(from),
+        duration_ms,
+    }
 }
 
 /// An active switch's, with a lease for 100 ms.
 fn active() -> Directory {
-    let directory = Directory::new(LIFE);
+    let directory = Directory::new(INCARNATION);
     directory.follow(1, true, false);
     directory.renew(now(0), 1, &lease(0, 100), false);
     directory
@@ -67,13 +73,13 @@ fn fill(directory: &Directory, version: u64, nodes: &[u16]) {
     let row = table.find(KEY.0, KEY.1).unwrap();
     row.entry.raise(version);
     row.entry.prove();
-    nodes.iter().for_each(|node| table.mark(row, NodeId(*node), Some(version)));
+    nodes.iter().for_each(|node| table.holder(row, NodeId(*node), Some(version)));
 }
 
 #[test]
 fn orders_for_others_and_old_ones_are_ignored() {
     let directory = active();
-    directory.install(&HotOrder { switch: Life(6), ..order(4, 4) }).unwrap();
+    directory.install(&HotOrder { switch: Incarnation(6), ..order(4, 4) }).unwrap();
     assert_eq!((directory.revision(), entry(&directory)), (0, None));
     directory.install(&order(4, 4)).unwrap();
     assert_eq!((directory.revision(), entry(&directory)), (4, Some((0, false, vec![]))));
@@ -95,9 +101,13 @@ fn a_key_that_stays_keeps_what_is_known_of_it() {
     more.keys.push(key(1, 5, 0, 4));
     directory.install(&more).unwrap();
     assert_eq!(entry(&directory), Some((9, true, vec![0, 1])));
-    let reborn = vec![None, more.places[1], Some((NodeId(3), Life(33))), more.places[3]];
+    let reborn = vec![None, more.places[1], Some((NodeId(3), Incarnation(33))), more.places[3]];
     directory.install(&HotOrder { places: reborn, ..order(6, 4) }).unwrap();
-    assert_eq!(entry(&directory), Some((9, true, vec![0])), "the mark of an earlier life is gone");
+    assert_eq!(
+        entry(&directory),
+        Some((9, true, vec![0])),
+        "the holder of an earlier incarnation is gone"
+    );
     directory.install(&HotOrder { keys: vec![key(KEY.1, 4, 0, 2)], ..order(7, 4) }).unwrap();
     assert_eq!(entry(&directory), Some((9, true, vec![1])), "node 2 is the other reader now");
     fill(&directory, 9, &[1]);
@@ -115,7 +125,7 @@ fn a_key_that_stays_keeps_what_is_known_of_it() {
     directory.install(&order(10, 4)).unwrap();
     assert_eq!(entry(&directory), Some((9, true, vec![])), "who was out for an order starts anew");
     directory.install(&order(11, 11)).unwrap();
-    assert_eq!(entry(&directory), Some((0, false, vec![])), "another stay knows nothing");
+    assert_eq!(entry(&directory), Some((0, false, vec![])), "another generation knows nothing");
 }
 
 #[test]
@@ -167,19 +177,23 @@ fn standing_by_makes_it_forget_and_take_no_order() {
     assert_eq!(directory.revision(), 6);
     directory.follow(2, false, false);
     assert_eq!(directory.revision(), 6, "a thread that is behind says nothing of now");
-    let unserved = Directory::new(LIFE);
+    let unserved = Directory::new(INCARNATION);
     unserved.install(&order(6, 6)).unwrap();
     assert_eq!(unserved.revision(), 0, "there are no tables yet");
 }
 
 #[test]
-fn a_stay_does_not_come_back() {
+fn a_generation_does_not_come_back() {
     let directory = active();
     directory.install(&order(4, 4)).unwrap();
     directory.renew(now(200), 1, &lease(200, 100), false);
-    for (revision, stay) in [(4, 4), (5, 4), (5, 2)] {
-        directory.install(&order(revision, stay)).unwrap();
-        assert_eq!(directory.revision(), 0, "a reply of before could prove the stay {stay}");
+    for (revision, generation) in [(4, 4), (5, 4), (5, 2)] {
+        directory.install(&order(revision, generation)).unwrap();
+        assert_eq!(
+            directory.revision(),
+            0,
+            "a reply of before could prove the generation {generation}"
+        );
     }
     directory.install(&order(5, 5)).unwrap();
     directory.install(&HotOrder { keys: vec![], ..order(6, 5) }).unwrap();
@@ -208,7 +222,7 @@ fn unsound_orders_are_refused_and_change_nothing() {
     fill(&directory, 9, &[2, 3]);
     let refused: [(&str, Spoil); 8] = [
         ("node 2 has two places", |o| o.places[3] = o.places[1]),
-        ("node id 1024 is too large", |o| o.places[3] = Some((NodeId(1024), Life(1)))),
+        ("node id 1024 is too large", |o| o.places[3] = Some((NodeId(1024), Incarnation(1)))),
         ("hot key 000000000000feed of keyspace 1 is there twice", |o| {
             o.keys.push(key(KEY.1, 5, 0, 1));
         }),
@@ -220,7 +234,7 @@ fn unsound_orders_are_refused_and_change_nothing() {
             o.keys.push(key(1, 5, 0, 71));
         }),
         ("begins at place 4", |o| o.keys.push(key(1, 5, 4, 0))),
-        ("has the stay 6", |o| o.keys.push(key(1, 6, 0, 1))),
+        ("has the generation 6", |o| o.keys.push(key(1, 6, 0, 1))),
         ("has 2 readers", |o| o.places.clear()),
     ];
     for (why, spoil) in refused {

@@ -2,7 +2,7 @@
 
 use super::Pipeline;
 use crate::Tables;
-use cluster::{HotOrder, InstallError, Lease, Plant, SwitchControl, SwitchCounters, SwitchTables};
+use cluster::{HotOrder, InstallError, Lease, Mutant, SwitchControl, SwitchCounters, SwitchTables};
 use machine::Instant;
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ impl SwitchControl for Pipeline {
     }
 
     fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
-        if self.keeper.is_some() {
+        if self.elsewhere.is_some() {
             return Ok(());
         }
-        let outcome = self.hot.directory().take(order, self.plant);
+        let outcome = self.hot.directory().take(order, self.mutant);
         self.follow_directory();
         outcome
     }
 
     fn renew(&mut self, now: Instant, lease: &Lease) {
-        let keeps = self.plant == Some(Plant::KeepDirectory);
+        let keeps = self.mutant == Some(Mutant::KeepDirectory);
         let revision = self.revision();
         self.hot.directory().renew(now, revision, lease, keeps);
         self.follow_directory();

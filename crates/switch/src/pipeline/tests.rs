@@ -2,13 +2,13 @@
 
 use super::*;
 use cluster::{
-    HotEntry, HotOrder, Lease, Match, NodeSpec, Partition, PartitionId, Selection, SwitchControl,
-    SwitchTables, Trip,
+    Delegation, HotEntry, HotOrder, Lease, Match, NodeSpec, Partition, PartitionId, Selection,
+    SwitchControl, SwitchTables,
 };
 use std::net::SocketAddr;
 use wire::{Code, Header};
 
-const LIFE: Life = Life(5);
+const INCARNATION: Incarnation = Incarnation(5);
 const NOW: Instant = Instant::from_unix_ms(1_000);
 const CLIENT: u64 = 7;
 const BEGUN: u64 = (1 << 16) + 1;
@@ -17,33 +17,33 @@ fn at(host: u8) -> Endpoint {
     SocketAddr::from(([10, 0, 0, host], 9000)).into()
 }
 
-/// The only key, on trip 1 or none.
-fn order(revision: u64, trip: Option<Trip>) -> HotOrder {
-    let places = [1, 2].map(|id| Some((NodeId(id), Life(1)))).into();
+/// The only key, on delegation 1 or none.
+fn order(revision: u64, delegation: Option<Delegation>) -> HotOrder {
+    let places = [1, 2].map(|id| Some((NodeId(id), Incarnation(1)))).into();
     let (keyspace, key) = (KeyspaceId(0), b"key".to_vec());
     let entry = HotEntry {
         keyspace,
         key,
         keyhash: 0,
         match_value: Match(0),
-        stay: 1,
+        generation: 1,
         first: 0,
         readers: 2,
-        trip,
+        delegation,
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
         revision,
-        switch: LIFE,
+        switch: INCARNATION,
         selection: Selection::Random,
         places,
         keys: vec![entry],
     }
 }
 
-/// Two threads of a switch whose only key is on a trip that has begun.
+/// Two threads of a switch whose only key is delegated that has begun.
 fn threads() -> [Pipeline; 2] {
-    let directory = Arc::new(Directory::new(LIFE));
+    let directory = Arc::new(Directory::new(INCARNATION));
     let whole = Partition {
         id: PartitionId(1),
         last: Match::MAX,
@@ -60,37 +60,37 @@ fn threads() -> [Pipeline; 2] {
         nodes,
         partitions: vec![whole],
     };
-    let mut threads = [(); 2].map(|()| Pipeline::sharing(LIFE, directory.clone()));
+    let mut threads = [(); 2].map(|()| Pipeline::sharing(INCARNATION, directory.clone()));
     for pipeline in &mut threads {
         pipeline.install(&tables).expect("sound tables");
         pipeline.renew(
             NOW,
             &Lease {
                 cluster: cluster::ClusterId(0),
-                life: LIFE,
+                incarnation: INCARNATION,
                 revision: 0,
                 from: NOW,
                 duration_ms: 1_000_000_000,
             },
         );
     }
-    let trip = Trip { number: 1, replicas: 2, copies: 0 };
-    threads[0].install_hot(&order(1, Some(trip))).expect("a sound order");
+    let delegation = Delegation { number: 1, replicas: 2, copies: 0 };
+    threads[0].install_hot(&order(1, Some(delegation))).expect("a sound order");
     for pipeline in &mut threads {
-        let mut bytes = away(9);
+        let mut bytes = delegated(9);
         pipeline.process(NOW, at(1), &mut bytes, &mut Outbox::default()).expect("a reply");
     }
     threads
 }
 
-/// The head says that this write is away.
-fn away(seq: u64) -> [u8; HEADER_LEN] {
+/// The head says that this write is delegated.
+fn delegated(seq: u64) -> [u8; HEADER_LEN] {
     let mut bytes = [0; HEADER_LEN];
-    let (op, code) = (Op::PutReply as u8, Code::Away as u8);
+    let (op, code) = (Op::PutReply as u8, Code::Delegated as u8);
     let header =
         Header { op, code, client: CLIENT, seq, node: 1, reply_port: 1, ..Header::default() };
     Header { object_version: 40, ..header }.write(&mut bytes);
-    bytes.set_stay(1);
+    bytes.set_generation(1);
     bytes
 }
 
@@ -98,28 +98,28 @@ fn put(seq: u64) -> Vec<u8> {
     let mut header = [0; HEADER_LEN];
     let (op, lag) = (Op::Put as u8, u16::MAX);
     Header { op, client: CLIENT, seq, lag, key_len: 3, ..Header::default() }.write(&mut header);
-    header.set_moment(BEGUN);
+    header.set_directory_clock(BEGUN);
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &Header::read(&header), &[&[0; 8], b"key"]);
     bytes
 }
 
 /// What a thread makes of a packet that it received before the present order came: flags, version
-/// and moment.
+/// and clock.
 fn late(pipeline: &mut Pipeline, op: Op, mut bytes: Vec<u8>) -> Result<(u8, u64, u64), DropReason> {
     let (mut out, from) = (Outbox::default(), if op.is_reply() { at(1) } else { at(200) });
     pipeline.forward(op, NOW, from, &mut bytes, &mut out)?;
     let sent = out.pop().expect("it was not dropped");
     let header: &[u8; HEADER_LEN] = sent.payload.first_chunk().expect("a header");
-    Ok((header.hop_flags(), header.object_version(), header.moment()))
+    Ok((header.hop_flags(), header.object_version(), header.directory_clock()))
 }
 
 #[test]
-fn it_does_not_leave_on_a_trip_that_may_be_over() {
+fn it_does_not_leave_under_a_delegation_that_may_be_over() {
     let [mut slow, mut fast] = threads();
-    assert_eq!(late(&mut slow, Op::Put, put(3)), Ok((hop_flag::ROAM, 42, 1)));
+    assert_eq!(late(&mut slow, Op::Put, put(3)), Ok((hop_flag::DELEGATED, 42, 1)));
     fast.install_hot(&order(2, None)).expect("a sound order");
-    for (seq, what) in [(3, "its stamp was found"), (4, "its stamp was given")] {
+    for (seq, what) in [(3, "its grant was found"), (4, "its grant was given")] {
         assert_eq!(late(&mut slow, Op::Put, put(seq)), Err(DropReason::Contended), "{what}");
     }
     // Whoever knows the order sees what was given late, and so does not take it for new.
@@ -129,10 +129,10 @@ fn it_does_not_leave_on_a_trip_that_may_be_over() {
 }
 
 #[test]
-fn what_went_home_under_the_new_order_never_leaves_on_the_trip() {
+fn what_went_home_under_the_new_order_never_leaves_under_the_delegation() {
     let [mut slow, mut fast] = threads();
     fast.install_hot(&order(2, None)).expect("a sound order");
     assert_eq!(late(&mut fast, Op::Put, put(3)), Ok((0, 0, 2 << 16)));
-    late(&mut slow, Op::PutReply, away(3).to_vec()).expect("the client hears of it");
+    late(&mut slow, Op::PutReply, delegated(3).to_vec()).expect("the client hears of it");
     assert_eq!(late(&mut slow, Op::Put, put(3)), Err(DropReason::Contended));
 }

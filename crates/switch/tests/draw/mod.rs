@@ -25,7 +25,7 @@ pub(crate) fn any_bounds() -> impl Strategy<Value = Vec<Bound>> {
     })
 }
 
-/// Partitions that cover a keyspace, with these bounds.
+/// Partitions that publish a keyspace, with these bounds.
 pub(crate) fn partitions(
     keyspace: u16,
     mut bounds: Vec<Bound>,
@@ -46,7 +46,7 @@ pub(crate) fn partitions(
         first: Match(first),
         last: Match(last),
         epoch: Epoch(epoch),
-        joining: chain.len() > 1 && epoch % 4 == 0,
+        has_learner: chain.len() > 1 && epoch % 4 == 0,
         chain: chain.iter().map(|node| *node.get(nodes)).collect(),
         open: true,
         ..Partition::default()
@@ -99,16 +99,16 @@ pub(crate) fn any_tables() -> impl Strategy<Value = SwitchTables> {
 }
 
 /// A match value: anything, or a bound of some partition give or take one.
-type Place = Result<u128, (Index, bool, u8)>;
+type DrawnMatch = Result<u128, (Index, bool, u8)>;
 
-fn any_place() -> impl Strategy<Value = Place> {
+fn any_place() -> impl Strategy<Value = DrawnMatch> {
     prop_oneof![
         1 => any::<u128>().prop_map(Ok),
         3 => (any::<Index>(), any::<bool>(), 0u8..3).prop_map(Err),
     ]
 }
 
-fn place(tables: &SwitchTables, keyspace: u16, drawn: &Place) -> u128 {
+fn place(tables: &SwitchTables, keyspace: u16, drawn: &DrawnMatch) -> u128 {
     let (index, end, step) = match drawn {
         Ok(anywhere) => return *anywhere,
         Err(edge) => edge,
@@ -150,7 +150,7 @@ pub(crate) struct Draw {
     pub(crate) from: Source,
     pub(crate) keyspace: u16,
     pub(crate) header: Header,
-    places: Vec<Place>,
+    places: Vec<DrawnMatch>,
     pub(crate) payload: Vec<u8>,
     pub(crate) damage: Damage,
     pub(crate) true_node: bool,
@@ -166,7 +166,7 @@ fn any_op() -> impl Strategy<Value = usize> {
         Op::Get,
         Op::GetReply,
         Op::HotCopied,
-        Op::HotCover,
+        Op::HotPublish,
         Op::Put,
         Op::Put,
         Op::Put,
@@ -184,10 +184,10 @@ fn any_header() -> impl Strategy<Value = Header> {
     let port = prop_oneof![1 => Just(0u16), 5 => any::<u16>()];
     let count = prop_oneof![2 => 0u8..6, 1 => any::<u8>()];
     // What hot keys are known and judged by: few values, so that they meet.
-    let chain = (any::<[u8; 16]>(), 0u8..8).prop_map(|(mut chain, stay)| {
-        if stay < 6 {
+    let chain = (any::<[u8; 16]>(), 0u8..8).prop_map(|(mut chain, generation)| {
+        if generation < 6 {
             chain[8..].fill(0);
-            chain[15] = stay;
+            chain[15] = generation;
         }
         chain
     });
@@ -198,11 +198,11 @@ fn any_header() -> impl Strategy<Value = Header> {
     let client = prop_oneof![4 => 0..CLIENTS, 1 => any::<u64>()];
     let seq = prop_oneof![4 => 0..REQUESTS, 1 => any::<u64>()];
     let lag = prop_oneof![3 => 0u16..4, 1 => any::<u16>()];
-    // Moments of the few orders that there are, too.
+    // SharedClock of the few orders that there are, too.
     let order = prop_oneof![2 => 0u16..6, 1 => any::<u16>()];
-    let trips = prop_oneof![2 => 0u16..4, 1 => any::<u16>()];
+    let delegations = prop_oneof![2 => 0u16..4, 1 => any::<u16>()];
     (
-        (any::<u8>(), any::<u32>(), any::<u32>(), bitmap, order, trips),
+        (any::<u8>(), any::<u32>(), any::<u32>(), bitmap, order, delegations),
         (any::<[u8; 16]>(), port, 0u8..=8, chain, keyhash, version),
         (flags, client, seq, lag, code, count),
     )

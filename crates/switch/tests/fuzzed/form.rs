@@ -9,11 +9,11 @@ pub(crate) const MEND: u16 = 0x8000;
 
 /// Of a length: what follows is an order of hot keys. Its bytes are the selection, plus 4 times a
 /// step: how many revisions lie between the newest before and its own, or, from [`OLDER`] on, 64
-/// less how much older it is; how many places there are; for each of them
-/// the node's place in [`NODE_IDS`], plus 8 times its life, or [`HOLE`]; and the keys. A key is its
-/// first place, plus 8 times its readers, and [`IN_RANGE`]; its stay, plus 16 times the number of
-/// its trip (0: as before, or new); nodes in a chain (0: on no trip), plus 4 times the copies;
-/// 8 bytes of keyhash, and 8 of the lower half of its match value.
+/// less how much older it is; how many places there are; for each of them the node's place in
+/// [`NODE_IDS`], plus 8 times its incarnation, or [`HOLE`]; and the keys. A key is its first place,
+/// plus 8 times its readers, and [`IN_RANGE`]; its generation, plus 16 times the number of its
+/// delegation (0: as before, or new); nodes in a chain (0: under no delegation), plus 4 times the
+/// copies; 8 bytes of keyhash, and 8 of the lower half of its match value.
 pub(crate) const ORDER: u16 = 0x4000;
 
 /// Of the step to the revision of an order: it is an older one.

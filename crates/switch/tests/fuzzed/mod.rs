@@ -5,18 +5,18 @@ pub(crate) mod form;
 #[cfg(test)]
 pub(crate) mod seeds;
 
-use crate::oracle::compare::{Both, LIFE};
+use crate::oracle::compare::{Both, INCARNATION};
 use crate::oracle::counts::Counts;
 use crate::oracle::numbers::Numbers;
 use cluster::{
-    Epoch, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
-    Selection, SwitchTables, Trip,
+    Delegation, Epoch, HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, NodeSpec,
+    Partition, PartitionId, Selection, SwitchTables,
 };
 use form::{HOLE, IN_RANGE, KEYSPACES, MEND, NODE_IDS, NODE_SOURCE, OLDER, ORDER, STANDBY};
 use std::net::SocketAddr;
 use wire::{
     Body, CopyEntry, Effect, Endpoint, Fields as _, Found, HEADER_LEN, MAGIC, New, Op, Packet,
-    ReturnBody, VERSION,
+    RecallBody, VERSION,
 };
 
 /// The packet parser and all bodies, on the bytes as they are and as [`mended`].
@@ -48,15 +48,15 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
         Body::Describe { name } => entry_fits(name, &[]),
         Body::Put { key, value, .. }
         | Body::Cas { key, new: New::Value(value), .. }
-        | Body::RoamFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
+        | Body::DelegationFound { found: Found::Value(value), key, .. } => entry_fits(key, value),
         Body::ChainWrite { fixed, key, value } => {
             if fixed.effect == Effect::Batch as u8 {
                 let steps = wire::ChainSteps::of(value);
                 assert_eq!(steps.iter().next().map(|step| step.key), Some(key));
                 return;
             }
-            let returns = fixed.effect == Effect::Return as u8;
-            let most = wire::ENTRY_MAX + if returns { ReturnBody::LEN } else { 0 };
+            let returns = fixed.effect == Effect::Recall as u8;
+            let most = wire::ENTRY_MAX + if returns { RecallBody::LEN } else { 0 };
             assert!(!key.is_empty() && key.len() + value.len() <= most);
         }
         Body::Batch(steps) => {
@@ -64,10 +64,10 @@ fn walk(packet: &Packet<'_>, body: Body<'_>) {
             assert!((1..=wire::BATCH_STEPS_MAX).contains(&count));
         }
         Body::HotCopy { key, .. }
-        | Body::RoamFetch { key, .. }
-        | Body::RoamFound { key, .. }
-        | Body::RoamEnd { key, .. }
-        | Body::RoamCommit { key, .. } => entry_fits(key, &[]),
+        | Body::DelegationFetch { key, .. }
+        | Body::DelegationFound { key, .. }
+        | Body::DelegationEnd { key, .. }
+        | Body::DelegationCommit { key, .. } => entry_fits(key, &[]),
         Body::Mget(keys) => {
             assert_eq!(keys.iter().count(), keys.count());
             assert_eq!(keys.count(), usize::from(packet.header().count()));
@@ -238,8 +238,8 @@ fn tables(bytes: &[u8]) -> SwitchTables {
     tables
 }
 
-/// Any bytes make a sound order, but for the numbers of stays and trips. There are at most 4
-/// readers, all of which a switch looks at.
+/// Any bytes make a sound order, but for the numbers of generations and delegations. There are at
+/// most 4 readers, all of which a switch looks at.
 fn order(bytes: &[u8], before: u64) -> HotOrder {
     let mut bytes = Bytes(bytes);
     let how = bytes.byte();
@@ -249,12 +249,12 @@ fn order(bytes: &[u8], before: u64) -> HotOrder {
         step if step < OLDER => before + 1 + u64::from(step),
         step => before.saturating_sub(64 - u64::from(step)).max(1),
     };
-    let mut places: Vec<Option<(NodeId, Life)>> = Vec::new();
+    let mut places: Vec<Option<(NodeId, Incarnation)>> = Vec::new();
     for _ in 0..bytes.byte() % 16 {
         let byte = bytes.byte();
         let node = NodeId(NODE_IDS[usize::from(byte % 8)]);
         let is_new = places.iter().flatten().all(|(other, _)| *other != node);
-        let place = Some((node, Life((byte / 8 % 4).into())));
+        let place = Some((node, Incarnation((byte / 8 % 4).into())));
         places.push(place.filter(|_| is_new && byte & HOLE == 0));
     }
     let mut keys: Vec<HotEntry> = Vec::new();
@@ -265,23 +265,31 @@ fn order(bytes: &[u8], before: u64) -> HotOrder {
         }
     }
     keys.sort_by_key(|key| key.keyspace);
-    HotOrder { cluster: cluster::ClusterId(0), revision, switch: LIFE, selection, places, keys }
+    HotOrder {
+        cluster: cluster::ClusterId(0),
+        revision,
+        switch: INCARNATION,
+        selection,
+        places,
+        keys,
+    }
 }
 
 fn key(bytes: &mut Bytes<'_>, places: usize) -> HotEntry {
     let (row, numbers, on) = (bytes.byte(), bytes.byte(), bytes.byte());
     let replicas = on % 4;
-    let trip = Trip { number: u64::from(numbers / 16), replicas, copies: u16::from(on / 4 % 8) };
+    let delegation =
+        Delegation { number: u64::from(numbers / 16), replicas, copies: u16::from(on / 4 % 8) };
     let places = u8::try_from(places).expect("few places");
     HotEntry {
         keyspace: KeyspaceId(KEYSPACES[usize::from(row & IN_RANGE != 0)]),
         key: vec![],
         keyhash: bytes.long(),
         match_value: Match(bytes.long().into()),
-        stay: u64::from(numbers % 16),
+        generation: u64::from(numbers % 16),
         first: (row % 8 % places).into(),
         readers: (row / 8 % 8).min(4).min(places).into(),
-        trip: Some(trip).filter(|_| replicas > 0),
+        delegation: Some(delegation).filter(|_| replicas > 0),
     }
 }
 

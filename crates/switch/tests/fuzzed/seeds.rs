@@ -84,19 +84,20 @@ fn order(hot: &Value, before: &mut u64) -> Result<Vec<u8>, String> {
     for place in places {
         let id = place.get(0).and_then(Value::as_integer);
         let node = NODE_IDS.iter().position(|it| Some(i64::from(*it)) == id);
-        let life = place.get(1).and_then(Value::as_integer).ok_or("a life")?;
-        bytes.push(small(node.ok_or("a node that fuzzing knows")?)? + 8 * small(life % 4)?);
+        let incarnation = place.get(1).and_then(Value::as_integer).ok_or("an incarnation")?;
+        bytes.push(small(node.ok_or("a node that fuzzing knows")?)? + 8 * small(incarnation % 4)?);
     }
     for key in list(hot.get("keys")) {
         let keyspace =
             KEYSPACES.iter().position(|it| Ok(u64::from(*it)) == number(key, "keyspace"));
         let in_range =
             if keyspace.ok_or("a keyspace that fuzzing knows")? == 0 { 0 } else { IN_RANGE };
-        let trip = |name| key.get("trip").map_or(Ok(0), |trip| number(trip, name));
+        let delegation =
+            |name| key.get("delegation").map_or(Ok(0), |delegation| number(delegation, name));
         let low = text(key, "match_value")?.get(16..).ok_or("16 bytes of match value")?;
         bytes.push(small(number(key, "first")? + 8 * number(key, "readers")?)? | in_range);
-        bytes.push(small(number(key, "stay")? + 16 * trip("number")?)?);
-        bytes.push(small(trip("replicas")? + 4 * trip("copies")?)?);
+        bytes.push(small(number(key, "generation")? + 16 * delegation("number")?)?);
+        bytes.push(small(delegation("replicas")? + 4 * delegation("copies")?)?);
         bytes.extend(number(key, "keyhash")?.to_be_bytes());
         bytes.extend(from_hex(low)?);
     }

@@ -2,7 +2,9 @@
 //! that looks at every key.
 
 use crate::draw::{HASH, any_bounds, endpoint, partitions};
-use cluster::{KeyspaceId, Lease, Life, NodeSpec, Partition, SwitchControl as _, SwitchTables};
+use cluster::{
+    Incarnation, KeyspaceId, Lease, NodeSpec, Partition, SwitchControl as _, SwitchTables,
+};
 use machine::{Instant, Outbox};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -71,7 +73,7 @@ fn hinted(tables: &SwitchTables, keys: &[u128], bitmap: u32) -> Vec<u8> {
 }
 
 fn pipeline(tables: &SwitchTables, by_hints: bool) -> Pipeline {
-    let mut pipeline = Pipeline::new(Life(1));
+    let mut pipeline = Pipeline::new(Incarnation(1));
     if by_hints {
         pipeline.split_by_hints();
     }
@@ -80,7 +82,7 @@ fn pipeline(tables: &SwitchTables, by_hints: bool) -> Pipeline {
         NOW,
         &Lease {
             cluster: cluster::ClusterId(0),
-            life: Life(1),
+            incarnation: Incarnation(1),
             revision: 0,
             from: NOW,
             duration_ms: 1,
@@ -131,7 +133,7 @@ proptest! {
         let mut now = tables.clone();
         now.revision += 1;
         for (partition, chain) in now.partitions.iter_mut().zip(&chains) {
-            partition.joining = false;
+            partition.has_learner = false;
             partition.chain = vec![chain.get(&now.nodes).id];
         }
         let sent = split(&mut pipeline(&now, true), &datagram);

@@ -1,10 +1,10 @@
-//! What holds of floors and marks, whatever comes.
+//! What holds of floors and holders, whatever comes.
 
 use crate::rack::{
-    KEYHASH, KEYSPACE, LIFE, NOTHING, Says, TAIL, at, copied, endpoint, get, get_at_home, lease,
-    mget, new, order, prove, reply, tables, warm,
+    INCARNATION, KEYHASH, KEYSPACE, NOTHING, Says, TAIL, at, copied, endpoint, get, get_at_home,
+    lease, mget, new, order, prove, reply, tables, warm,
 };
-use cluster::{NodeId, Plant, Selection, SwitchControl as _};
+use cluster::{Mutant, NodeId, Selection, SwitchControl as _};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ enum Step {
         reader: u16,
         own: bool,
     },
-    /// The home of a key on a trip has nothing that is new enough, but proves what it has.
-    Away {
+    /// The home of a delegated key has nothing that is new enough, but proves what it has.
+    Delegated {
         version: u64,
     },
     Copied {
@@ -44,7 +44,7 @@ enum Step {
     },
     AllCopied,
     Order {
-        other_stay: bool,
+        other_generation: bool,
     },
 }
 
@@ -61,25 +61,25 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => version().prop_map(|version| Step::Undecided { version }),
         1 => (0usize..2, any::<u16>(), any::<bool>())
             .prop_map(|(op, reader, own)| Step::NotHere { op, reader, own }),
-        1 => version().prop_map(|version| Step::Away { version }),
+        1 => version().prop_map(|version| Step::Delegated { version }),
         2 => (any::<u16>(), version())
             .prop_map(|(reader, version)| Step::Copied { reader, version }),
         1 => Just(Step::AllCopied),
         1 => prop_oneof![3 => Just(false), 1 => Just(true)]
-            .prop_map(|other_stay| Step::Order { other_stay }),
+            .prop_map(|other_generation| Step::Order { other_generation }),
     ]
 }
 
 const SHOW: [Op; 6] =
-    [Op::GetReply, Op::PutReply, Op::DelReply, Op::CasReply, Op::IncrReply, Op::HotCover];
+    [Op::GetReply, Op::PutReply, Op::DelReply, Op::CasReply, Op::IncrReply, Op::HotPublish];
 
 /// Those that say what a GET is told, or would be.
-const SAY: [Op; 2] = [Op::GetReply, Op::HotCover];
+const SAY: [Op; 2] = [Op::GetReply, Op::HotPublish];
 
 /// What is to be expected.
 #[derive(Default)]
 struct Known {
-    /// Highest version that was let through in this stay, which is the floor.
+    /// Highest version that was let through in this generation, which is the floor.
     shown: u64,
     proven: bool,
     /// What each reader last said to hold.
@@ -91,7 +91,7 @@ struct Play {
     readers: u16,
     selection: Selection,
     revision: u64,
-    stay: u64,
+    generation: u64,
     known: Known,
 }
 
@@ -102,14 +102,14 @@ impl Play {
         match step {
             Step::Get => {
                 let stamped = get(pipeline, at(0));
-                assert_eq!((stamped.hot, stamped.stay), (true, self.stay));
+                assert_eq!((stamped.hot, stamped.generation), (true, self.generation));
                 let spread = stamped.node != TAIL;
                 assert_eq!(stamped.floor, if spread { self.known.shown } else { u64::MAX });
                 self.answers(stamped.node, stamped.node != TAIL);
             }
             Step::GetAtHome => {
                 let stamped = get_at_home(pipeline, at(0));
-                assert_eq!((stamped.node, stamped.stay), (TAIL, self.stay));
+                assert_eq!((stamped.node, stamped.generation), (TAIL, self.generation));
                 assert_eq!(stamped.floor, u64::MAX);
             }
             Step::Mget => {
@@ -118,9 +118,9 @@ impl Play {
                 self.answers(node, floor.is_some());
             }
             Step::Proof { op, version, own } => {
-                let stay = if own { self.stay } else { self.stay + 1 };
+                let generation = if own { self.generation } else { self.generation + 1 };
                 let op = SAY[op];
-                reply(pipeline, at(0), Says { op, stay, version, newest: true, ..NOTHING });
+                reply(pipeline, at(0), Says { op, generation, version, newest: true, ..NOTHING });
                 self.known.shown = self.known.shown.max(version);
                 self.known.proven |= own;
             }
@@ -134,13 +134,13 @@ impl Play {
             }
             Step::NotHere { op, reader: drawn, own } => {
                 let (op, node, code) = (SAY[op], reader(drawn), Code::NotHere);
-                let stay = if own { self.stay } else { self.stay + 1 };
-                reply(pipeline, at(0), Says { op, node, code, stay, ..NOTHING });
+                let generation = if own { self.generation } else { self.generation + 1 };
+                reply(pipeline, at(0), Says { op, node, code, generation, ..NOTHING });
                 if own {
                     self.known.held.remove(&node);
                 }
             }
-            Step::Away { version } => self.prove_from_away(version),
+            Step::Delegated { version } => self.prove_from_delegated(version),
             Step::Copied { reader: drawn, version } => {
                 copied(pipeline, reader(drawn), version);
                 if version >= self.known.shown {
@@ -153,21 +153,21 @@ impl Play {
                     self.known.held.insert(node, self.known.shown);
                 }
             }
-            Step::Order { other_stay } => {
+            Step::Order { other_generation } => {
                 self.revision += 1;
-                if other_stay {
-                    (self.stay, self.known) = (self.revision, Known::default());
+                if other_generation {
+                    (self.generation, self.known) = (self.revision, Known::default());
                 }
-                let order = order(self.revision, self.stay, self.readers, self.selection);
+                let order = order(self.revision, self.generation, self.readers, self.selection);
                 pipeline.install_hot(&order).unwrap();
                 assert_eq!(pipeline.hot_revision(), self.revision);
             }
         }
     }
 
-    fn prove_from_away(&mut self, version: u64) {
-        let (code, stay) = (Code::NotHere, self.stay);
-        let says = Says { op: Op::GetReply, code, version, stay, newest: true, ..NOTHING };
+    fn prove_from_delegated(&mut self, version: u64) {
+        let (code, generation) = (Code::NotHere, self.generation);
+        let says = Says { op: Op::GetReply, code, version, generation, newest: true, ..NOTHING };
         reply(&mut self.pipeline, at(0), says);
         self.known.shown = self.known.shown.max(version);
         self.known.proven = true;
@@ -199,7 +199,7 @@ proptest! {
         let selection = selections[selection];
         let pipeline = new(readers, selection);
         let known = Known::default();
-        let mut play = Play { pipeline, readers, selection, revision: 1, stay: 1, known };
+        let mut play = Play { pipeline, readers, selection, revision: 1, generation: 1, known };
         for step in steps {
             play.step(step);
         }
@@ -207,10 +207,10 @@ proptest! {
 }
 
 /// A warm key of two readers at a switch with this bug, perhaps.
-fn planted(plant: Option<Plant>) -> Pipeline {
+fn with_mutant(mutant: Option<Mutant>) -> Pipeline {
     let mut pipeline = new(2, Selection::Random);
-    if let Some(plant) = plant {
-        pipeline.plant(plant);
+    if let Some(mutant) = mutant {
+        pipeline.mutant(mutant);
     }
     warm(&mut pipeline, 2, 7);
     assert_ne!(get(&mut pipeline, at(0)).node, TAIL);
@@ -219,8 +219,8 @@ fn planted(plant: Option<Plant>) -> Pipeline {
 
 #[test]
 fn a_switch_without_a_lease_for_an_instant_forgets() {
-    for (plant, kept) in [(None, false), (Some(Plant::KeepDirectory), true)] {
-        let mut pipeline = planted(plant);
+    for (mutant, kept) in [(None, false), (Some(Mutant::KeepDirectory), true)] {
+        let mut pipeline = with_mutant(mutant);
         let end = at(3_600_000_000);
         pipeline.renew(end, &lease(end, 1_000));
         assert_eq!(get(&mut pipeline, end).hot, kept);
@@ -234,7 +234,7 @@ fn a_switch_without_a_lease_for_an_instant_forgets() {
 
 #[test]
 fn a_switch_whose_lease_goes_on_forgets_nothing() {
-    let mut pipeline = planted(None);
+    let mut pipeline = with_mutant(None);
     let late = at(3_599_999_999);
     pipeline.renew(late, &lease(late, 1_000));
     assert_ne!(get(&mut pipeline, late).node, TAIL);
@@ -242,8 +242,8 @@ fn a_switch_whose_lease_goes_on_forgets_nothing() {
 
 #[test]
 fn a_switch_that_stands_by_forgets() {
-    for (plant, kept) in [(None, false), (Some(Plant::KeepDirectory), true)] {
-        let mut pipeline = planted(plant);
+    for (mutant, kept) in [(None, false), (Some(Mutant::KeepDirectory), true)] {
+        let mut pipeline = with_mutant(mutant);
         let mut standby = tables(2, 3, &[TAIL]);
         standby.active = false;
         pipeline.install(&standby).unwrap();
@@ -259,7 +259,7 @@ fn a_switch_that_stands_by_passes_no_replies_on() {
     let reply = Header { op: Op::PutReply as u8, node: 1, reply_port: 1, ..Header::default() };
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &reply, &[]);
-    let mut pipeline = planted(None);
+    let mut pipeline = with_mutant(None);
     let mut process = |tables: cluster::SwitchTables| {
         pipeline.install(&tables).unwrap();
         let mut out = machine::Outbox::default();
@@ -271,9 +271,9 @@ fn a_switch_that_stands_by_passes_no_replies_on() {
 }
 
 #[test]
-fn planted_bugs_break_what_they_say() {
-    let late_proof = |plant| {
-        let mut pipeline = planted(plant);
+fn mutants_break_what_they_say() {
+    let late_proof = |mutant| {
+        let mut pipeline = with_mutant(mutant);
         pipeline.install_hot(&order(2, 2, 2, Selection::Random)).unwrap();
         prove(&mut pipeline, 1, 7);
         copied(&mut pipeline, 1, 7);
@@ -281,27 +281,27 @@ fn planted_bugs_break_what_they_say() {
         get(&mut pipeline, at(0)).node
     };
     assert_eq!(late_proof(None), TAIL);
-    assert_ne!(late_proof(Some(Plant::BelieveAnyProof)), TAIL);
-    let node_after_write = |plant| {
-        let mut pipeline = planted(plant);
+    assert_ne!(late_proof(Some(Mutant::BelieveAnyProof)), TAIL);
+    let node_after_write = |mutant| {
+        let mut pipeline = with_mutant(mutant);
         reply(&mut pipeline, at(0), Says { version: 8, ..NOTHING });
         get(&mut pipeline, at(0)).node
     };
     assert_eq!(node_after_write(None), TAIL, "nobody else has 8");
-    assert_ne!(node_after_write(Some(Plant::FloorFromReads)), TAIL);
+    assert_ne!(node_after_write(Some(Mutant::FloorFromReads)), TAIL);
 }
 
 #[test]
 fn explain_says_what_the_directory_knows() {
-    let directory = Arc::new(Directory::new(LIFE));
-    let mut pipeline = Pipeline::sharing(LIFE, directory.clone());
+    let directory = Arc::new(Directory::new(INCARNATION));
+    let mut pipeline = Pipeline::sharing(INCARNATION, directory.clone());
     crate::rack::started(&mut pipeline, 3, Selection::Random);
     prove(&mut pipeline, 1, 7);
     copied(&mut pipeline, 2, 7);
     copied(&mut pipeline, 3, 6);
     let wanted = HotExplanation {
-        trip: None,
-        stay: 1,
+        delegation: None,
+        generation: 1,
         floor: 7,
         proven: true,
         readers: vec![(NodeId(1), false), (NodeId(2), true), (NodeId(3), false)],

@@ -2,11 +2,11 @@
 //! becomes of writes, and what threads see of each other.
 
 #[cfg(test)]
+mod delegate;
+#[cfg(test)]
 mod floors;
 #[cfg(test)]
 mod rack;
-#[cfg(test)]
-mod roam;
 #[cfg(test)]
 mod selection;
 #[cfg(test)]

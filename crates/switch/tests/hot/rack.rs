@@ -1,7 +1,7 @@
 //! A switch with one partition and one hot key.
 
 use cluster::{
-    Epoch, HotEntry, HotOrder, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Partition,
+    Epoch, HotEntry, HotOrder, Incarnation, KeyspaceId, Lease, Match, NodeId, NodeSpec, Partition,
     PartitionId, Selection, SwitchControl as _, SwitchTables,
 };
 use machine::{Instant, Outbox};
@@ -11,7 +11,7 @@ use wire::{
     Code, Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, Op, RangeBody, flag, hop_flag,
 };
 
-pub(crate) const LIFE: Life = Life(5);
+pub(crate) const INCARNATION: Incarnation = Incarnation(5);
 pub(crate) const KEYSPACE: KeyspaceId = KeyspaceId(1);
 pub(crate) const KEYHASH: u64 = 0xfeed;
 /// The key's tail, which is no reader of it.
@@ -50,22 +50,27 @@ pub(crate) fn tables(revision: u64, nodes: u16, chain: &[u16]) -> SwitchTables {
 }
 
 /// The key with the nodes from 1 on for readers.
-pub(crate) fn order(revision: u64, stay: u64, readers: u16, selection: Selection) -> HotOrder {
+pub(crate) fn order(
+    revision: u64,
+    generation: u64,
+    readers: u16,
+    selection: Selection,
+) -> HotOrder {
     let key = HotEntry {
         keyspace: KEYSPACE,
         key: b"key".to_vec(),
         keyhash: KEYHASH,
         match_value: Match(0),
-        stay,
+        generation,
         first: 1,
         readers,
-        trip: None,
+        delegation: None,
     };
-    let places = (0..=readers).map(|id| Some((NodeId(id), Life(1)))).collect();
+    let places = (0..=readers).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
     HotOrder {
         cluster: cluster::ClusterId(0),
         revision,
-        switch: LIFE,
+        switch: INCARNATION,
         selection,
         places,
         keys: vec![key],
@@ -73,10 +78,16 @@ pub(crate) fn order(revision: u64, stay: u64, readers: u16, selection: Selection
 }
 
 pub(crate) fn lease(from: Instant, duration_ms: u64) -> Lease {
-    Lease { cluster: cluster::ClusterId(0), life: LIFE, revision: 0, from, duration_ms }
+    Lease {
+        cluster: cluster::ClusterId(0),
+        incarnation: INCARNATION,
+        revision: 0,
+        from,
+        duration_ms,
+    }
 }
 
-/// A pipeline at work for so many readers; the key is hot in stay 1.
+/// A pipeline at work for so many readers; the key is hot in generation 1.
 pub(crate) fn started(pipeline: &mut Pipeline, readers: u16, selection: Selection) {
     pipeline.install(&tables(1, readers + 1, &[TAIL])).unwrap();
     pipeline.renew(at(0), &lease(at(0), 3_600_000));
@@ -84,7 +95,7 @@ pub(crate) fn started(pipeline: &mut Pipeline, readers: u16, selection: Selectio
 }
 
 pub(crate) fn new(readers: u16, selection: Selection) -> Pipeline {
-    let mut pipeline = Pipeline::new(LIFE);
+    let mut pipeline = Pipeline::new(INCARNATION);
     started(&mut pipeline, readers, selection);
     pipeline
 }
@@ -95,7 +106,7 @@ pub(crate) struct Stamped {
     pub(crate) node: u16,
     pub(crate) hot: bool,
     pub(crate) floor: u64,
-    pub(crate) stay: u64,
+    pub(crate) generation: u64,
 }
 
 pub(crate) fn one(
@@ -129,7 +140,7 @@ pub(crate) fn ask(pipeline: &mut Pipeline, now: Instant, op: Op, flags: u8) -> S
         node: u16::from_be_bytes([header.chain()[0], header.chain()[1]]),
         hot: header.hop_flags() & hop_flag::HOT != 0,
         floor: header.object_version(),
-        stay: header.stay(),
+        generation: header.generation(),
     }
 }
 
@@ -174,7 +185,7 @@ pub(crate) struct Says {
     pub(crate) node: u16,
     pub(crate) version: u64,
     pub(crate) code: Code,
-    pub(crate) stay: u64,
+    pub(crate) generation: u64,
     pub(crate) newest: bool,
     pub(crate) load: u16,
     pub(crate) rate: u32,
@@ -185,7 +196,7 @@ pub(crate) const NOTHING: Says = Says {
     node: TAIL,
     version: 0,
     code: Code::Ok,
-    stay: 0,
+    generation: 0,
     newest: false,
     load: 0,
     rate: 0,
@@ -193,7 +204,7 @@ pub(crate) const NOTHING: Says = Says {
 
 /// Sends a reply through.
 pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
-    let Says { op, node, version, code, stay, newest, load, rate } = says;
+    let Says { op, node, version, code, generation, newest, load, rate } = says;
     let mut bytes = [0; HEADER_LEN];
     let header = Header {
         op: op as u8,
@@ -208,13 +219,13 @@ pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
         ..Header::default()
     };
     header.write(&mut bytes);
-    bytes.set_stay(stay);
+    bytes.set_generation(generation);
     bytes.set_rate(rate);
     one(pipeline, now, endpoint(node), bytes.to_vec());
 }
 
-pub(crate) fn prove(pipeline: &mut Pipeline, stay: u64, version: u64) {
-    let says = Says { op: Op::GetReply, stay, version, newest: true, ..NOTHING };
+pub(crate) fn prove(pipeline: &mut Pipeline, generation: u64, version: u64) {
+    let says = Says { op: Op::GetReply, generation, version, newest: true, ..NOTHING };
     reply(pipeline, at(0), says);
 }
 

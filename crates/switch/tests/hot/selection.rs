@@ -34,7 +34,7 @@ fn at_random_all_holders_take_the_same_share() {
 }
 
 #[test]
-fn more_readers_than_a_row_has_take_the_same_share_as_well() {
+fn more_readers_than_there_are_candidates_take_the_same_share_as_well() {
     let mut pipeline = new(500, Selection::Random);
     warm(&mut pipeline, 500, 7);
     let shares = shares(&mut pipeline, 0, 50_000, 0);
@@ -97,7 +97,7 @@ fn without_rates_what_was_sent_and_not_answered_counts() {
 
 #[test]
 fn what_is_said_of_copies_answers_no_request() {
-    for op in [Op::HotCopied, Op::HotCover] {
+    for op in [Op::HotCopied, Op::HotPublish] {
         let mut pipeline = new(2, Selection::Predicted);
         warm(&mut pipeline, 2, 7);
         assert_eq!(shares(&mut pipeline, 0, 20, 0), BTreeMap::from([(1, 10), (2, 10)]));

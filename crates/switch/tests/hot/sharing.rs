@@ -1,8 +1,8 @@
 //! Several threads of one switch.
 
 use crate::rack::{
-    KEYHASH, LIFE, NOTHING, Says, TAIL, at, copied, get, lease, order, prove, reply, started,
-    tables, warm,
+    INCARNATION, KEYHASH, NOTHING, Says, TAIL, at, copied, get, lease, order, prove, reply,
+    started, tables, warm,
 };
 use cluster::{HotCount, Selection, SwitchControl as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +16,16 @@ fn threads<const N: usize>() -> [Pipeline; N] {
 }
 
 fn choosing<const N: usize>(selection: Selection) -> [Pipeline; N] {
-    let directory = Arc::new(Directory::new(LIFE));
+    let directory = Arc::new(Directory::new(INCARNATION));
     std::array::from_fn(|_| {
-        let mut pipeline = Pipeline::sharing(LIFE, directory.clone());
+        let mut pipeline = Pipeline::sharing(INCARNATION, directory.clone());
         started(&mut pipeline, 3, selection);
         pipeline
     })
 }
 
-/// Enough for the kernel to take a thread away at each place between two instructions that matter.
+/// Enough for the kernel to take a thread delegated at each place between two instructions that
+/// matter.
 const VERSIONS: u64 = 200_000;
 
 #[test]
@@ -35,7 +36,7 @@ fn a_version_that_one_thread_let_through_is_the_floor_of_another() {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(move || {
-            let ops = [Op::PutReply, Op::GetReply, Op::HotCover];
+            let ops = [Op::PutReply, Op::GetReply, Op::HotPublish];
             for (version, op) in (1..=VERSIONS).zip(ops.into_iter().cycle()) {
                 reply(&mut lets_through, at(0), Says { op, version, ..NOTHING });
                 copied(&mut lets_through, 1, version);
@@ -56,7 +57,7 @@ fn a_version_that_one_thread_let_through_is_the_floor_of_another() {
         let mut last = 0;
         for version in receive {
             let stamped = get(&mut reads, at(0));
-            assert!(stamped.hot && stamped.stay == 1);
+            assert!(stamped.hot && stamped.generation == 1);
             if stamped.node != TAIL {
                 assert!(stamped.floor >= version.max(last), "{} < {version}", stamped.floor);
                 last = stamped.floor;
@@ -71,24 +72,28 @@ fn a_version_that_one_thread_let_through_is_the_floor_of_another() {
 fn who_sees_a_proof_sees_what_it_proves() {
     let rounds = 40_000;
     let [mut proves, mut reads] = threads();
-    let (stays, next_stay) = mpsc::sync_channel::<u64>(1);
+    let (stays, next_generation) = mpsc::sync_channel::<u64>(1);
     thread::scope(|scope| {
         scope.spawn(move || {
-            for stay in next_stay {
+            for generation in next_generation {
                 // Who takes the entry for proven before it is raised finds the floor 0 at node 1.
-                (1..=3)
-                    .for_each(|node| copied(&mut proves, node, if node == 1 { 0 } else { stay }));
-                prove(&mut proves, stay, stay);
+                (1..=3).for_each(|node| {
+                    copied(&mut proves, node, if node == 1 { 0 } else { generation })
+                });
+                prove(&mut proves, generation, generation);
             }
         });
-        for stay in 2..2 + rounds {
-            reads.install_hot(&order(stay, stay, 3, Selection::Random)).unwrap();
-            stays.send(stay).expect("the other thread waits for it");
+        for generation in 2..2 + rounds {
+            reads.install_hot(&order(generation, generation, 3, Selection::Random)).unwrap();
+            stays.send(generation).expect("the other thread waits for it");
             loop {
                 let stamped = get(&mut reads, at(0));
-                assert_eq!(stamped.stay, stay);
+                assert_eq!(stamped.generation, generation);
                 if stamped.node != TAIL {
-                    assert_eq!(stamped.floor, stay, "a copy was asked, so the proof was there");
+                    assert_eq!(
+                        stamped.floor, generation,
+                        "a copy was asked, so the proof was there"
+                    );
                     break;
                 }
             }
@@ -106,7 +111,7 @@ fn what_one_thread_learns_or_forgets_the_others_do() {
     second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
     assert_eq!(first.hot_revision(), 2);
     let stamped = get(&mut first, at(0));
-    assert_eq!((stamped.node, stamped.stay), (TAIL, 2));
+    assert_eq!((stamped.node, stamped.generation), (TAIL, 2));
     let end = at(3_600_000_000);
     first.renew(end, &lease(end, 1_000));
     first.install_hot(&order(3, 3, 3, Selection::Random)).unwrap();
@@ -136,14 +141,14 @@ fn each_thread_counts_for_itself_and_the_sum_is_reported() {
         writes: 1,
     };
     assert_eq!(sum.report(None, 1, 1).hot, [wanted]);
-    // One is in the next stay already.
+    // One is in the next generation already.
     second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
     get(&mut second, at(0));
     for (one, other) in [(&first, &second), (&second, &first)] {
         let mut sum = one.counters_ref().clone();
         sum.merge(other.counters_ref());
         let wanted = HotCount { reads: 1, spread: 0, writes: 0, ..wanted };
-        assert_eq!(sum.report(None, 1, 2).hot, [wanted], "the newer stay is what counts");
+        assert_eq!(sum.report(None, 1, 2).hot, [wanted], "the newer generation is what counts");
     }
 }
 

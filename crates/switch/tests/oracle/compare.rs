@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::invariants;
 use super::model::{Model, Sent};
-use cluster::{HotOrder, Lease, Life, SwitchControl as _, SwitchTables};
+use cluster::{HotOrder, Incarnation, Lease, SwitchControl as _, SwitchTables};
 use machine::{Instant, Outbox};
 use std::rc::Rc;
 use switch::Pipeline;
@@ -19,21 +19,21 @@ pub(crate) struct Both {
     none: SwitchTables,
 }
 
-/// Which life of a switch this is.
-pub(crate) const LIFE: Life = Life(1);
+/// Which incarnation of a switch this is.
+pub(crate) const INCARNATION: Incarnation = Incarnation(1);
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
 
 impl Both {
     /// Both without tables, with a lease or without.
     pub(crate) fn new(leased: bool) -> Self {
-        let mut pipeline = Pipeline::new(LIFE);
-        let mut hinted = Pipeline::new(LIFE);
+        let mut pipeline = Pipeline::new(INCARNATION);
+        let mut hinted = Pipeline::new(INCARNATION);
         hinted.split_by_hints();
         if leased {
             let lease = Lease {
                 cluster: cluster::ClusterId(0),
-                life: LIFE,
+                incarnation: INCARNATION,
                 revision: 0,
                 from: NOW,
                 duration_ms: 1,
@@ -64,8 +64,8 @@ impl Both {
             pipeline.install_hot(order).expect("a sound order");
         }
         if self.model.tables.as_ref().is_some_and(|tables| tables.active) {
-            let Model { hot, roam, counts, .. } = &mut self.model;
-            hot.install(order, LIFE, roam, counts);
+            let Model { hot, delegate, counts, .. } = &mut self.model;
+            hot.install(order, INCARNATION, delegate, counts);
         }
     }
 

@@ -28,8 +28,8 @@ pub(crate) struct Counts {
     pub(crate) hot_spread: BTreeMap<String, u64>,
     /// Writes of hot keys.
     pub(crate) hot_writes: BTreeMap<String, u64>,
-    /// Writes sent on trips, by whether their stamp is new or they had it before.
-    pub(crate) roamed: BTreeMap<String, u64>,
+    /// Writes sent under delegations, by whether their grant is new or they had it before.
+    pub(crate) delegated: BTreeMap<String, u64>,
     /// Keys of MGETs that were hot, by where they went.
     pub(crate) hot_keys: BTreeMap<String, u64>,
     /// Replies of versions that were never given out.
@@ -59,7 +59,7 @@ impl Counts {
             hot_reads: hot(|it| it.reads),
             hot_spread: hot(|it| it.spread),
             hot_writes: hot(|it| it.writes),
-            roamed: named(["new", "again"].into_iter().zip(counters.roamed())),
+            delegated: named(["new", "again"].into_iter().zip(counters.delegated())),
             hot_keys: named(["home", "copy"].into_iter().zip(counters.hot_keys())),
             doubted: counters.doubted(),
         };

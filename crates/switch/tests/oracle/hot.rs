@@ -1,8 +1,8 @@
 //! The coherence directory as sections 8 and 9 of `spec/protocol.md` reads, for one thread.
 
 use super::counts::{Counts, hot_name};
-use super::roam::{Roam, Trip};
-use cluster::{HotOrder, Life, NodeId, SwitchTables};
+use super::delegate::{Delegate, Delegation};
+use cluster::{HotOrder, Incarnation, NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{HEADER_LEN, Header, hop_flag};
 
@@ -16,75 +16,77 @@ pub(crate) struct Hot {
 }
 
 pub(crate) struct Entry {
-    stay: u64,
+    generation: u64,
     low: u64,
     floor: u64,
     proven: bool,
-    /// Marks of readers in their lives.
-    marks: BTreeMap<(NodeId, Life), u64>,
+    /// Marks of readers in their incarnations.
+    holders: BTreeMap<(NodeId, Incarnation), u64>,
     first: usize,
     readers: usize,
-    pub(crate) trip: Option<Trip>,
-    /// The place in the row of who has answered for a trip with the floor, since the last order.
+    pub(crate) delegation: Option<Delegation>,
+    /// The place in the row of who has answered for a delegation with the floor, since the last
+    /// order.
     near: Option<usize>,
 }
 
 /// How a read of a hot key is to be stamped, and who may answer it from a copy.
 pub(crate) struct Read {
-    pub(crate) stay: u64,
+    pub(crate) generation: u64,
     pub(crate) floor: u64,
     pub(crate) holders: Vec<NodeId>,
     /// Whether a switch finds one of them, if there are some: it need not look at all readers.
     finds: bool,
-    /// Whether home is asked for the floor, too: the key is on a trip and the floor is proven.
+    /// Whether home is asked for the floor, too: the key is delegated and the floor is proven.
     pub(crate) floor_at_home: bool,
 }
 
 impl Hot {
-    /// Takes an order for this life, by a switch that is active.
+    /// Takes an order for this incarnation, by a switch that is active.
     pub(crate) fn install(
         &mut self,
         order: &HotOrder,
-        life: Life,
-        roam: &mut Roam,
+        incarnation: Incarnation,
+        delegate: &mut Delegate,
         counts: &mut Counts,
     ) {
         let name = |key: &cluster::HotEntry| (key.keyspace.0, key.keyhash);
-        let stays = |key| self.entries.get(&name(key)).is_some_and(|old| old.stay == key.stay);
-        let back = order.keys.iter().any(|key| !stays(key) && key.stay <= self.newest);
+        let stays =
+            |key| self.entries.get(&name(key)).is_some_and(|old| old.generation == key.generation);
+        let back = order.keys.iter().any(|key| !stays(key) && key.generation <= self.newest);
         let revived = order.keys.iter().any(|key| {
-            let number = key.trip.map_or(u64::MAX, |trip| trip.number);
-            let trip = self.entries.get(&name(key)).and_then(|old| old.trip.as_ref());
-            number <= self.newest && trip.is_none_or(|trip| trip.number != number)
+            let number = key.delegation.map_or(u64::MAX, |delegation| delegation.number);
+            let delegation = self.entries.get(&name(key)).and_then(|old| old.delegation.as_ref());
+            number <= self.newest && delegation.is_none_or(|delegation| delegation.number != number)
         });
-        if order.switch != life || order.revision <= self.newest || back || revived {
+        if order.switch != incarnation || order.revision <= self.newest || back || revived {
             return;
         }
-        roam.order(order.revision, self.order.revision == 0);
+        delegate.order(order.revision, self.order.revision == 0);
         let mut before = std::mem::take(&mut self.entries);
         let mut stayed = BTreeSet::new();
         for key in &order.keys {
             let (first, readers) = (key.first.into(), key.readers.into());
             let fresh = Entry {
-                stay: key.stay,
+                generation: key.generation,
                 low: key.match_value.0 as u64,
                 floor: 0,
                 proven: false,
-                marks: BTreeMap::new(),
+                holders: BTreeMap::new(),
                 first,
                 readers,
-                trip: None,
+                delegation: None,
                 near: None,
             };
-            let old = before.remove(&name(key)).filter(|old| old.stay == key.stay);
+            let old = before.remove(&name(key)).filter(|old| old.generation == key.generation);
             if old.is_some() {
                 stayed.insert(hot_name(key.keyspace.0, key.keyhash));
             }
             let mut entry = old.unwrap_or(fresh);
             (entry.first, entry.readers, entry.near) = (first, readers, None);
             let readers: Vec<_> = order.readers(key).collect();
-            entry.marks.retain(|reader, _| readers.contains(reader));
-            entry.follow(key.trip);
+            entry.holders.retain(|reader, _| readers.contains(reader));
+            entry.follow(key.delegation);
             self.entries.insert(name(key), entry);
         }
         (self.order, self.newest) = (order.clone(), order.revision);
@@ -112,26 +114,26 @@ impl Hot {
         at_home: bool,
     ) -> Option<Read> {
         let entry = self.entries.get(&(keyspace, keyhash)).filter(|it| it.low == at as u64)?;
-        let holds = |reader: &_| entry.marks.get(reader) == Some(&(entry.floor % 255));
+        let holds = |reader: &_| entry.holders.get(reader) == Some(&(entry.floor % 255));
         let nodes = self.readers(entry).into_iter().filter(holds).map(|(node, _)| node);
         let known = |node: &NodeId| tables.nodes.iter().any(|spec| spec.id == *node);
-        let at_home = at_home && entry.trip.is_none();
+        let at_home = at_home && entry.delegation.is_none();
         let holders = if entry.proven && !at_home { nodes.filter(known).collect() } else { vec![] };
-        let floor_at_home = entry.proven && entry.trip.is_some();
-        let (stay, floor, finds) = (entry.stay, entry.floor, self.finds(entry, &holders));
-        Some(Read { stay, floor, holders, finds, floor_at_home })
+        let floor_at_home = entry.proven && entry.delegation.is_some();
+        let (generation, floor, finds) =
+            (entry.generation, entry.floor, self.finds(entry, &holders));
+        Some(Read { generation, floor, holders, finds, floor_at_home })
     }
 
-    /// Whether one of these readers is found. A switch looks at a few, and on a trip at all of the
-    /// window in which the floor was written.
+    /// Whether one of these readers is found. A switch looks at a few, and under a delegation at
+    /// all of the bank in which the floor was written.
     fn finds(&self, entry: &Entry, holders: &[NodeId]) -> bool {
-        let windows = self.windows(entry);
-        match (&entry.trip, &windows[..]) {
+        let banks = self.banks(entry);
+        match (&entry.delegation, &banks[..]) {
             (None, _) => entry.readers <= FEW,
             (Some(_), [] | [_]) => true,
             (Some(_), [..]) => entry.near.is_some_and(|near| {
-                let mates =
-                    windows.get(near / Self::window_len(entry)).expect("a place in the row");
+                let mates = banks.get(near / Self::bank_len(entry)).expect("a place in the row");
                 holders.iter().any(|node| mates.contains(node))
             }),
         }
@@ -142,30 +144,30 @@ impl Hot {
         self.entries.get(&(header.keyspace, header.keyhash)).map(|entry| entry.low)
     }
 
-    /// The trip of a request's key, by number.
-    pub(crate) fn trip(&self, header: &Header) -> Option<u64> {
+    /// The delegation of a request's key, by number.
+    pub(crate) fn delegation(&self, header: &Header) -> Option<u64> {
         let entry = self.entries.get(&(header.keyspace, header.keyhash))?;
-        entry.trip.as_ref().map(|trip| trip.number)
+        entry.delegation.as_ref().map(|delegation| delegation.number)
     }
 
-    /// The nodes of each window of a key's row of places, and its entry; none if it is not hot.
+    /// The nodes of each bank of a key's candidates, and its entry; none if it is not hot.
     pub(crate) fn row(&mut self, header: &Header) -> (Vec<Vec<NodeId>>, Option<&mut Entry>) {
         let name = (header.keyspace, header.keyhash);
-        let windows = self.entries.get(&name).map(|entry| self.windows(entry)).unwrap_or_default();
-        (windows, self.entries.get_mut(&name))
+        let banks = self.entries.get(&name).map(|entry| self.banks(entry)).unwrap_or_default();
+        (banks, self.entries.get_mut(&name))
     }
 
-    /// A row has as few windows as hold 64 places at most, which are of the same length, rounded
+    /// A row has as few banks as hold 64 places at most, which are of the same length, rounded
     /// up, but for the last.
-    fn window_len(entry: &Entry) -> usize {
+    fn bank_len(entry: &Entry) -> usize {
         entry.readers.div_ceil(entry.readers.div_ceil(64).max(1)).max(1)
     }
 
-    fn windows(&self, entry: &Entry) -> Vec<Vec<NodeId>> {
+    fn banks(&self, entry: &Entry) -> Vec<Vec<NodeId>> {
         let row: Vec<_> = self.places(entry).collect();
-        let len = Self::window_len(entry);
-        let nodes = |window: &[Option<(NodeId, Life)>]| {
-            window.iter().flatten().map(|(node, _)| *node).collect()
+        let len = Self::bank_len(entry);
+        let nodes = |bank: &[Option<(NodeId, Incarnation)>]| {
+            bank.iter().flatten().map(|(node, _)| *node).collect()
         };
         row.chunks(len).map(nodes).collect()
     }
@@ -173,16 +175,16 @@ impl Hot {
     /// Whether writes of the key that an answer is about are copied to readers.
     pub(crate) fn asks_readers(&self, header: &Header) -> bool {
         let entry = self.entries.get(&(header.keyspace, header.keyhash));
-        let trip = entry.and_then(|entry| entry.trip.as_ref());
-        trip.is_some_and(|trip| trip.readers() > 0)
+        let delegation = entry.and_then(|entry| entry.delegation.as_ref());
+        delegation.is_some_and(|delegation| delegation.readers() > 0)
     }
 
-    /// A node answers for a trip.
+    /// A node answers for a delegation.
     fn answers(&mut self, header: &Header, node: NodeId) {
-        self.mark(header, node);
+        self.holder(header, node);
         let name = (header.keyspace, header.keyhash);
         let Some(entry) = self.entries.get(&name) else { return };
-        let is_it = |place: Option<(NodeId, Life)>| place.is_some_and(|(it, _)| it == node);
+        let is_it = |place: Option<(NodeId, Incarnation)>| place.is_some_and(|(it, _)| it == node);
         let near = self.places(entry).position(is_it);
         let Some(entry) = self.entries.get_mut(&name) else { return };
         if entry.floor == header.object_version {
@@ -191,59 +193,60 @@ impl Hot {
     }
 
     /// A node is taken to hold the version of an answer, if that is the floor and it is a reader.
-    pub(crate) fn mark(&mut self, header: &Header, node: NodeId) {
+    pub(crate) fn holder(&mut self, header: &Header, node: NodeId) {
         let name = (header.keyspace, header.keyhash);
         let Some(entry) = self.entries.get(&name) else { return };
-        let is_it = |reader: &(NodeId, Life)| reader.0 == node;
+        let is_it = |reader: &(NodeId, Incarnation)| reader.0 == node;
         let reader = self.readers(entry).into_iter().find(is_it);
         let Some(entry) = self.entries.get_mut(&name) else { return };
         if entry.floor == header.object_version {
-            reader.map(|reader| entry.marks.insert(reader, entry.floor % 255));
+            reader.map(|reader| entry.holders.insert(reader, entry.floor % 255));
         }
     }
 
-    fn places(&self, entry: &Entry) -> impl Iterator<Item = Option<(NodeId, Life)>> {
+    fn places(&self, entry: &Entry) -> impl Iterator<Item = Option<(NodeId, Incarnation)>> {
         let row = entry.first..entry.first + entry.readers;
         row.map(|it| self.order.places[it % self.order.places.len()])
     }
 
-    fn readers(&self, entry: &Entry) -> Vec<(NodeId, Life)> {
+    fn readers(&self, entry: &Entry) -> Vec<(NodeId, Incarnation)> {
         self.places(entry).flatten().collect()
     }
 
-    /// Learns from a reply that is sent on; whether it is believed.
-    pub(crate) fn learn(&mut self, op: &str, sender: NodeId, header: &Header) -> bool {
+    /// Observes from a reply that is sent on; whether it is believed.
+    pub(crate) fn observe(&mut self, op: &str, sender: NodeId, header: &Header) -> bool {
         let find =
             |entry: &Entry| self.readers(entry).into_iter().find(|(node, _)| *node == sender);
         let name = (header.keyspace, header.keyhash);
         let Some(reader) = self.entries.get(&name).map(find) else { return true };
         let Some(entry) = self.entries.get_mut(&name) else { return true };
         let version = header.object_version;
-        let own_stay = stay(header) == entry.stay;
-        let of_read = matches!(op, "get_reply" | "hot_cover");
+        let own_generation = generation(header) == entry.generation;
+        let of_read = matches!(op, "get_reply" | "hot_publish");
         let newest = header.hop_flags & hop_flag::NEWEST != 0;
-        let begun = entry.trip.as_ref().and_then(|trip| trip.begun);
+        let begun = entry.delegation.as_ref().and_then(|delegation| delegation.begun);
         let never_given = begun.is_some_and(|(_, next)| version >= next);
         let beyond = version > entry.floor && never_given || version > 1 << 62;
         match op {
             "hot_copied" if version < entry.floor => {}
             "hot_copied" if beyond => return false,
             "hot_copied" => {
-                reader.map(|reader| entry.marks.insert(reader, version % 255));
+                reader.map(|reader| entry.holders.insert(reader, version % 255));
             }
-            "get_reply" | "hot_cover" | "put_reply" | "del_reply" | "cas_reply" | "incr_reply" => {
+            "get_reply" | "hot_publish" | "put_reply" | "del_reply" | "cas_reply"
+            | "incr_reply" => {
                 if header.code < 16 {
                     if beyond {
                         return false;
                     }
                     entry.floor = entry.floor.max(version);
-                    entry.proven |= of_read && newest && own_stay;
-                    if op == "put_reply" && header.hop_flags & hop_flag::ROAM != 0 {
+                    entry.proven |= of_read && newest && own_generation;
+                    if op == "put_reply" && header.hop_flags & hop_flag::DELEGATED != 0 {
                         self.answers(header, sender);
                     }
-                } else if header.code == 22 && of_read && own_stay {
+                } else if header.code == 22 && of_read && own_generation {
                     if !newest {
-                        reader.map(|reader| entry.marks.remove(&reader));
+                        reader.map(|reader| entry.holders.remove(&reader));
                     } else if beyond {
                         return false;
                     } else {
@@ -258,7 +261,7 @@ impl Hot {
     }
 }
 
-pub(crate) fn stay(header: &Header) -> u64 {
+pub(crate) fn generation(header: &Header) -> u64 {
     u64::from_be_bytes(header.chain[8..].try_into().unwrap())
 }
 
@@ -267,7 +270,7 @@ pub(crate) fn stay(header: &Header) -> u64 {
 pub(crate) fn stamp(header: &mut Header, read: &Read, spread: bool) {
     header.hop_flags = hop_flag::HOT;
     header.object_version = if spread || read.floor_at_home { read.floor } else { u64::MAX };
-    header.chain[8..].copy_from_slice(&read.stay.to_be_bytes());
+    header.chain[8..].copy_from_slice(&read.generation.to_be_bytes());
 }
 
 /// Readers all of which a switch looks at for any read.

@@ -18,7 +18,7 @@ pub(crate) fn check(tables: &SwitchTables, from: Endpoint, came: &[u8], sent: &[
         assert_eq!(wire::tag_is_right(packet.header(), packet.payload()), tag_before);
         if request.op().is_reply() {
             // But for what is told to clients.
-            let to_client = !matches!(request.op(), Op::HotCopied | Op::HotCover);
+            let to_client = !matches!(request.op(), Op::HotCopied | Op::HotPublish);
             let told = 52..if to_client { 60 } else { 52 };
             let mut before = came.to_vec();
             before[told.clone()].copy_from_slice(&bytes[told]);
@@ -90,7 +90,7 @@ fn pieces_tile(request: &[u8; HEADER_LEN], pieces: &[&[u8; HEADER_LEN]], drops: 
         let final_piece = number + 1 == pieces.len();
         let cut = piece.hop_flags() & hop_flag::CUT != 0;
         assert!(!cut || (final_piece && left), "CUT only where the interval goes on");
-        assert!(!final_piece || drops > 0 || left == cut, "covered, or said not to be");
+        assert!(!final_piece || drops > 0 || left == cut, "published, or said not to be");
     }
     assert!(pieces.len() <= usize::from(request.count().min(32)));
     assert!(!pieces.is_empty() || drops > 0, "nothing vanishes");

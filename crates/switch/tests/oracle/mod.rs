@@ -2,8 +2,8 @@
 
 pub(crate) mod compare;
 pub(crate) mod counts;
+pub(crate) mod delegate;
 pub(crate) mod hot;
 pub(crate) mod invariants;
 pub(crate) mod model;
 pub(crate) mod numbers;
-pub(crate) mod roam;

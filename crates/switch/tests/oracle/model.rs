@@ -2,8 +2,8 @@
 //! sent, a new datagram for each that goes out, no thought for speed.
 
 use super::counts::{Counts, hot_name};
+use super::delegate::{self, Delegate, Way};
 use super::hot::{self, Hot};
-use super::roam::{self, Roam, Way};
 use cluster::{NodeId, NodeSpec, Partition, SwitchTables};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,8 +21,8 @@ pub(crate) struct Model {
     pub(crate) leased: bool,
     /// The hot keys.
     pub(crate) hot: Hot,
-    /// Their trips.
-    pub(crate) roam: Roam,
+    /// Their delegations.
+    pub(crate) delegate: Delegate,
     /// What it has counted.
     pub(crate) counts: Counts,
     /// What another switch made of the present datagram.
@@ -46,7 +46,8 @@ impl Model {
     pub(crate) fn unclear(&self, datagram: &[u8]) -> Option<Sent> {
         let answer = parse(datagram).ok()?;
         let tables = self.tables.as_deref()?;
-        if op_name(answer.op) != Some("put_reply") || !self.roam.is_unclear(&self.hot, &answer) {
+        if op_name(answer.op) != Some("put_reply") || !self.delegate.is_unclear(&self.hot, &answer)
+        {
             return None;
         }
         let Header { keyspace, keyhash, client, seq, .. } = answer;
@@ -75,7 +76,7 @@ impl Model {
         add(&mut self.counts.packets, name);
         let tables = self.tables.clone().unwrap_or_default();
         let sender = tables.nodes.iter().find(|node| node.owns(from));
-        if name.ends_with("_reply") || matches!(name, "hot_copied" | "hot_cover") {
+        if name.ends_with("_reply") || matches!(name, "hot_copied" | "hot_publish") {
             if !self.leased {
                 return self.drop("no_lease");
             }
@@ -90,23 +91,23 @@ impl Model {
                 return self.drop("reply_not_from_node");
             }
             self.counts.loads.insert(node.id.to_string(), header.load.into());
-            if !self.hot.learn(name, node.id, header) {
+            if !self.hot.observe(name, node.id, header) {
                 self.counts.doubted += 1;
             }
             self.counts.doubted += u64::from(says_too_much(header));
             if name == "put_reply" && header.code == 23 {
-                self.roam.away(&mut self.hot, &tables, header);
+                self.delegate.delegated(&mut self.hot, &tables, header);
             } else if name == "put_reply" {
-                self.roam.done(&mut self.hot, header);
+                self.delegate.done(&mut self.hot, header);
             }
             let mut told = *header;
             if name.ends_with("_reply") {
-                told.chain[8..].copy_from_slice(&self.roam.moment.to_be_bytes());
+                told.chain[8..].copy_from_slice(&self.delegate.directory_clock.to_be_bytes());
             }
             let to = Endpoint { addr: header.reply_addr, port: header.reply_port };
             return vec![(to, rewritten(&told, datagram))];
         }
-        if name.starts_with("chain_") || name.starts_with("roam_") || name == "hot_copy" {
+        if name.starts_with("chain_") || name.starts_with("delegation_") || name == "hot_copy" {
             return self.drop("bad_op");
         }
         if sender.is_some() {
@@ -121,7 +122,7 @@ impl Model {
         if !tables.active {
             return self.drop("standby");
         }
-        let first_sent = roam::moment(header);
+        let first_sent = delegate::directory_clock(header);
         let header = Header {
             reply_addr: from.addr,
             reply_port: from.port,
@@ -165,7 +166,7 @@ impl Model {
             }
         }
         let Some(node) = node(tables, reader) else { return self.drop("no_node") };
-        let mut stamped = stamp(header, partition.id.0, partition.epoch.0, 0, &[reader]);
+        let mut stamped = grant(header, partition.id.0, partition.epoch.0, 0, &[reader]);
         hot.inspect(|hot| hot::stamp(&mut stamped, hot, spread));
         vec![(node.endpoint_of(partition.id), rewritten(&stamped, datagram))]
     }
@@ -188,36 +189,36 @@ impl Model {
         let (id, epoch) = (partition.id, partition.epoch.0);
         let mut header = *header;
         let mut way = Way::Home(0);
-        if may_roam(datagram) {
-            roam::set_moment(&mut header, first_sent);
-            way = self.roam.way(&mut self.hot, tables, &header, &self.did);
+        if may_be_delegated(datagram) {
+            delegate::set_directory_clock(&mut header, first_sent);
+            way = self.delegate.way(&mut self.hot, tables, &header, &self.did);
         }
-        let on_trip = if let Way::Trip(_, is_new) = way { Some(is_new) } else { None };
+        let delegated = if let Way::Delegation(_, is_new) = way { Some(is_new) } else { None };
         let stamped = match way {
             Way::Drop(reason) => return self.drop(reason),
             Way::Home(version) => {
-                let mut home = stamp(&header, id.0, epoch, 0, &partition.chain);
+                let mut home = grant(&header, id.0, epoch, 0, &partition.chain);
                 home.object_version = version;
-                roam::set_moment(&mut home, self.roam.moment);
-                let old = first_sent < self.roam.beginning;
+                delegate::set_directory_clock(&mut home, self.delegate.directory_clock);
+                let old = first_sent < self.delegate.beginning;
                 Header { hop_flags: if old { hop_flag::OLD } else { 0 }, ..home }
             }
-            Way::Trip(it, _) => {
-                let Some(nodes) = self.roam.nodes(&header, tables, &self.did) else {
+            Way::Delegation(it, _) => {
+                let Some(nodes) = self.delegate.nodes(&header, tables, &self.did) else {
                     return self.drop("no_node");
                 };
-                let mut away = stamp(&header, id.0, epoch, 0, &nodes);
-                away.chain_len = it.replicas as u8;
-                away.chain[2 * nodes.len()..].fill(0xff);
-                away.object_version = it.version;
-                roam::set_moment(&mut away, it.trip);
-                Header { hop_flags: hop_flag::ROAM, ..away }
+                let mut delegated = grant(&header, id.0, epoch, 0, &nodes);
+                delegated.chain_len = it.replicas as u8;
+                delegated.chain[2 * nodes.len()..].fill(0xff);
+                delegated.object_version = it.version;
+                delegate::set_directory_clock(&mut delegated, it.delegation);
+                Header { hop_flags: hop_flag::DELEGATED, ..delegated }
             }
         };
         let first = NodeId(u16::from(stamped.chain[0]) << 8 | u16::from(stamped.chain[1]));
         let Some(node) = node(tables, first) else { return self.drop("no_node") };
-        if let Some(is_new) = on_trip {
-            add(&mut self.counts.roamed, if is_new { "new" } else { "again" });
+        if let Some(is_new) = delegated {
+            add(&mut self.counts.delegated, if is_new { "new" } else { "again" });
         }
         vec![(node.endpoint_of(id), rewritten(&stamped, datagram))]
     }
@@ -275,7 +276,7 @@ impl Model {
             }
         }
         let copy = |(to, node, [bitmap, hot_bitmap]): (_, NodeId, [u32; 2])| {
-            let mut stamped = stamp(header, 0, 0, bitmap, &[node]);
+            let mut stamped = grant(header, 0, 0, bitmap, &[node]);
             stamped.chain[4..8].copy_from_slice(&hot_bitmap.to_be_bytes());
             (to, rewritten(&stamped, &datagram))
         };
@@ -301,7 +302,7 @@ impl Model {
             met.reverse();
         }
         let mut sent = Vec::new();
-        // Where the next piece must begin (reverse: end); nowhere once everything is covered.
+        // Where the next piece must begin (reverse: end); nowhere once everything is published.
         let mut next = Some(if reverse { last } else { first });
         for made in 0..pieces_max {
             let Some(at) = next else { break };
@@ -322,7 +323,7 @@ impl Model {
                 self.drop("no_node");
                 continue;
             };
-            let mut stamped = stamp(header, partition.id.0, partition.epoch.0, 0, &[tail]);
+            let mut stamped = grant(header, partition.id.0, partition.epoch.0, 0, &[tail]);
             stamped.match_value = piece.0;
             stamped.set_match_end(piece.1);
             if made + 1 == pieces_max && next.is_some() {
@@ -385,10 +386,10 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x45 => "chain_copy",
         0x46 => "chain_copied",
         0x47 => "hot_copy",
-        0x48 => "roam_fetch",
-        0x49 => "roam_found",
-        0x4a => "roam_end",
-        0x4b => "roam_commit",
+        0x48 => "delegation_fetch",
+        0x49 => "delegation_found",
+        0x4a => "delegation_end",
+        0x4b => "delegation_commit",
         0x4c => "chain_verify",
         0x4d => "chain_verified",
         0x4e => "chain_mend",
@@ -403,14 +404,14 @@ fn op_name(code: u8) -> Option<&'static str> {
         0x88 => "describe_reply",
         0x89 => "batch_reply",
         0xc7 => "hot_copied",
-        0xc8 => "hot_cover",
+        0xc8 => "hot_publish",
         _ => return None,
     })
 }
 
-fn may_roam(datagram: &[u8]) -> bool {
+fn may_be_delegated(datagram: &[u8]) -> bool {
     let packet = Packet::parse(datagram).expect("parsed");
-    wire::may_roam(packet.header(), packet.payload())
+    wire::may_be_delegated(packet.header(), packet.payload())
 }
 
 fn has_keyspace(tables: &SwitchTables, header: &Header) -> bool {
@@ -433,7 +434,7 @@ fn node(tables: &SwitchTables, id: NodeId) -> Option<&NodeSpec> {
     tables.nodes.iter().find(|node| node.id == id)
 }
 
-fn stamp(header: &Header, partition: u32, epoch: u32, bitmap: u32, chain: &[NodeId]) -> Header {
+fn grant(header: &Header, partition: u32, epoch: u32, bitmap: u32, chain: &[NodeId]) -> Header {
     let mut stamped = Header { partition, epoch, bitmap, chain_pos: 0, ..*header };
     stamped.set_chain(chain.iter().map(|node| node.0));
     stamped

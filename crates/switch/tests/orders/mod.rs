@@ -1,10 +1,12 @@
 //! Random orders of hot keys.
 
 use crate::draw;
-use crate::oracle::compare::LIFE;
+use crate::oracle::compare::INCARNATION;
 use crate::oracle::model::Sent;
 use crate::oracle::numbers::Numbers;
-use cluster::{HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, Selection, SwitchTables, Trip};
+use cluster::{
+    Delegation, HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, Selection, SwitchTables,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -14,10 +16,10 @@ use wire::{Code, HEADER_LEN, Header, Op, hop_flag};
 /// readers, all of which a switch looks at.
 pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
     // Mostly numbers that may be taken.
-    let stay = || prop_oneof![8 => Just(0u64), 1 => 1u64..6];
+    let generation = || prop_oneof![8 => Just(0u64), 1 => 1u64..6];
     let replicas = || prop_oneof![1u8..=3, 1u8..=2];
-    let trip = move || proptest::option::weighted(0.7, (stay(), replicas(), 0u16..=4));
-    let key = move |place: usize| (Just(place), stay(), 0u16..4, 0u16..=4, trip());
+    let delegation = move || proptest::option::weighted(0.7, (generation(), replicas(), 0u16..=4));
+    let key = move |place: usize| (Just(place), generation(), 0u16..4, 0u16..=4, delegation());
     let keys = subsequence((0..8).collect::<Vec<usize>>(), 0..=8)
         .prop_flat_map(move |places| places.into_iter().map(key).collect::<Vec<_>>());
     let places = vec((proptest::option::weighted(0.9, 0usize..9), 0u64..2), 4..7);
@@ -27,23 +29,25 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
         Just(Selection::Predicted),
     ];
     let order = (keys, places, selection).prop_map(|(keys, places, selection)| {
-        let mut order = HotOrder { selection, switch: LIFE, ..HotOrder::default() };
-        for (node, life) in places {
+        let mut order = HotOrder { selection, switch: INCARNATION, ..HotOrder::default() };
+        for (node, incarnation) in places {
             // Node ids are places in the node table until that is known.
-            let place = node.and_then(|node| Some((NodeId(u16::try_from(node).ok()?), Life(life))));
+            let place = node.and_then(|node| {
+                Some((NodeId(u16::try_from(node).ok()?), Incarnation(incarnation)))
+            });
             let is_new = order.places.iter().all(|it| it.map(|p| p.0) != place.map(|p| p.0));
             order.places.push(place.filter(|_| is_new));
         }
-        let trip = |(number, replicas, copies)| Trip { number, replicas, copies };
-        let key = |(place, stay, first, readers, on): KeyDraw| HotEntry {
+        let delegation = |(number, replicas, copies)| Delegation { number, replicas, copies };
+        let key = |(place, generation, first, readers, on): KeyDraw| HotEntry {
             keyspace: KeyspaceId(if place % 2 == 0 { draw::HASH } else { draw::RANGE }),
             key: vec![],
             keyhash: place as u64 / 2,
             match_value: Match(draw::low_of(place as u64 / 2).into()),
-            stay,
+            generation,
             first,
             readers,
-            trip: on.map(trip),
+            delegation: on.map(delegation),
         };
         order.keys.extend(keys.into_iter().map(key));
         order.keys.sort_by_key(|key| key.keyspace);
@@ -59,8 +63,8 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
     })
 }
 
-/// One key as drawn: its place among keys, its stay, its row of places, and of its trip the number,
-/// the length of chains and the copies.
+/// One key as drawn: its place among keys, its generation, its candidates, and of its delegation
+/// the number, the length of chains and the copies.
 type KeyDraw = (usize, u64, u16, u16, Option<(u64, u8, u16)>);
 
 /// The order for these tables: the places are nodes of theirs, or of none.
@@ -71,14 +75,15 @@ pub(crate) fn order_for(tables: &SwitchTables, order: &HotOrder) -> HotOrder {
     };
     let mut order = order.clone();
     for at in 0..order.places.len() {
-        let found = order.places[at].and_then(|(place, life)| Some((id(place)?, life)));
+        let found =
+            order.places[at].and_then(|(place, incarnation)| Some((id(place)?, incarnation)));
         let is_new = order.places[..at].iter().flatten().all(|it| Some(it.0) != found.map(|f| f.0));
         order.places[at] = found.filter(|_| is_new);
     }
     order
 }
 
-/// Replies that prove most keys at this version, begin most trips, and copies on most nodes.
+/// Replies that prove most keys at this version, begin most delegations, and copies on most nodes.
 pub(crate) fn warm(
     tables: &SwitchTables,
     order: &HotOrder,
@@ -94,13 +99,13 @@ pub(crate) fn warm(
             }
             let op = match place {
                 0 if dice.is_multiple_of(2) => Op::GetReply,
-                0 => Op::HotCover,
-                1 if key.trip.is_some() => Op::PutReply,
+                0 => Op::HotPublish,
+                1 if key.delegation.is_some() => Op::PutReply,
                 _ => Op::HotCopied,
             };
-            let away = op == Op::PutReply;
+            let delegated = op == Op::PutReply;
             let mut header = Header {
-                code: if away { Code::Away as u8 } else { 0 },
+                code: if delegated { Code::Delegated as u8 } else { 0 },
                 client: dice % draw::CLIENTS,
                 seq: dice / draw::CLIENTS % draw::REQUESTS,
                 op: op as u8,
@@ -112,11 +117,12 @@ pub(crate) fn warm(
                 reply_port: 9,
                 ..Header::default()
             };
-            if away {
+            if delegated {
                 header.client = draw::client_of(&header);
             }
-            let trip = key.trip.filter(|_| away).map(|trip| trip.number);
-            header.chain[8..].copy_from_slice(&trip.unwrap_or(key.stay).to_be_bytes());
+            let delegation =
+                key.delegation.filter(|_| delegated).map(|delegation| delegation.number);
+            header.chain[8..].copy_from_slice(&delegation.unwrap_or(key.generation).to_be_bytes());
             let mut bytes = Vec::new();
             wire::emit(&mut bytes, &header, &[]);
             replies.push((node.endpoint, bytes));
@@ -125,7 +131,7 @@ pub(crate) fn warm(
     replies
 }
 
-/// The answer of the last of its chain to a write on a trip, if that is what was sent, and reads of
+/// The answer of the last of its chain to a delegated write, if that is what was sent, and reads of
 /// the key after it.
 pub(crate) fn done(tables: &SwitchTables, sent: &[Sent]) -> Vec<Sent> {
     answer(tables, sent).map_or_else(Vec::new, |(answer, read)| vec![answer, read.clone(), read])
@@ -134,7 +140,7 @@ pub(crate) fn done(tables: &SwitchTables, sent: &[Sent]) -> Vec<Sent> {
 fn answer(tables: &SwitchTables, sent: &[Sent]) -> Option<(Sent, Sent)> {
     let [(_, request)] = sent else { return None };
     let request = Header::read(request.first_chunk::<HEADER_LEN>()?);
-    if request.op != Op::Put as u8 || request.hop_flags & hop_flag::ROAM == 0 {
+    if request.op != Op::Put as u8 || request.hop_flags & hop_flag::DELEGATED == 0 {
         return None;
     }
     let ids = request.chain.chunks(2).take(request.chain_len.into());
@@ -143,7 +149,7 @@ fn answer(tables: &SwitchTables, sent: &[Sent]) -> Option<(Sent, Sent)> {
     let Header { keyspace, keyhash, object_version, client, seq, .. } = request;
     let header = Header {
         op: Op::PutReply as u8,
-        hop_flags: hop_flag::ROAM,
+        hop_flags: hop_flag::DELEGATED,
         node: last.0,
         reply_port: 9,
         keyspace,

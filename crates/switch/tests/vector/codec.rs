@@ -90,7 +90,8 @@ impl Codec {
         let hop_flags = self.text("hop_flags", &after[3..4]);
         let hot = hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("HOT")));
         let copies = is("mget") && after[48..52] != [0; 4];
-        let roams = hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("ROAM")));
+        let delegates =
+            hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("DELEGATED")));
         let write = ["put", "del", "cas", "incr"].into_iter().any(is);
         let reply = op.as_str().is_some_and(|op| op.ends_with("_reply"));
         // Of fields that lie over each other, those that this packet uses.
@@ -98,11 +99,11 @@ impl Codec {
             "match_end" => is("range"),
             "keyhash" | "object_version" => !is("range"),
             "hot_bitmap" => copies,
-            "stay" => is("get") && hot,
+            "generation" => is("get") && hot,
             "bitmap" | "node" | "load" => !write,
-            "moment" => write && !roams,
-            "trip" => write && roams,
-            "told" => reply,
+            "directory_clock" => write && !delegates,
+            "delegation" => write && delegates,
+            "reply_directory_clock" => reply,
             "chain" => !reply,
             _ => !field.overlay,
         };

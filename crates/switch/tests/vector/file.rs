@@ -22,7 +22,7 @@ pub(crate) struct File {
     pub(crate) leased: bool,
     /// What is installed before each case; nothing if absent.
     pub(crate) tables: Option<SwitchTables>,
-    /// What is installed after that, for the switch's life 1.
+    /// What is installed after that, for the switch's incarnation 1.
     pub(crate) hot: Option<HotOrder>,
     /// Later orders, of which cases name some.
     #[serde(default)]
@@ -208,7 +208,7 @@ impl Case {
             }
         }
         let Counts { packets, emitted, dropped, reads, writes, loads, .. } = counts;
-        let Counts { hot_reads, hot_spread, hot_writes, roamed, hot_keys, doubted, .. } = counts;
+        let Counts { hot_reads, hot_spread, hot_writes, delegated, hot_keys, doubted, .. } = counts;
         line(out, format_args!("\n[case.counters]\nemitted = {emitted}"));
         if *doubted > 0 {
             line(out, format_args!("doubted = {doubted}"));
@@ -222,7 +222,7 @@ impl Case {
             ("hot_reads", hot_reads),
             ("hot_spread", hot_spread),
             ("hot_writes", hot_writes),
-            ("roamed", roamed),
+            ("delegated", delegated),
             ("hot_keys", hot_keys),
         ];
         let (mut short, mut long) = (String::new(), String::new());
@@ -313,8 +313,8 @@ fn render_tables(out: &mut String, tables: &SwitchTables) {
         line(out, format_args!("first = \"{first:032x}\"\nlast = \"{last:032x}\""));
         let chain: Vec<u16> = partition.chain.iter().map(|node| node.0).collect();
         line(out, format_args!("epoch = {}\nchain = {chain:?}", partition.epoch));
-        if partition.joining {
-            line(out, format_args!("joining = true"));
+        if partition.has_learner {
+            line(out, format_args!("has_learner = true"));
         }
     }
 }
@@ -328,7 +328,8 @@ fn render_hot(out: &mut String, table: &str, order: &HotOrder) {
     };
     line(out, format_args!("\n{table}\nrevision = {}\nswitch = {}", order.revision, order.switch));
     // Text has no word for a hole; a node that the node table lacks is as good as one.
-    let places = order.places.iter().flatten().map(|(node, life)| format!("[{node}, {life}]"));
+    let places =
+        order.places.iter().flatten().map(|(node, incarnation)| format!("[{node}, {incarnation}]"));
     let places: Vec<String> = places.collect();
     line(out, format_args!("selection = \"{selection}\"\nplaces = [{}]", places.join(", ")));
     if order.keys.is_empty() {
@@ -340,11 +341,12 @@ fn render_hot(out: &mut String, table: &str, order: &HotOrder) {
         line(out, format_args!("\n[[{name}.keys]]\nkeyspace = {}", key.keyspace));
         line(out, format_args!("key = \"{digits}\""));
         line(out, format_args!("keyhash = {}\nmatch_value = \"{}\"", key.keyhash, key.match_value));
-        line(out, format_args!("stay = {}", key.stay));
+        line(out, format_args!("generation = {}", key.generation));
         line(out, format_args!("first = {}\nreaders = {}", key.first, key.readers));
-        if let Some(cluster::Trip { number, replicas, copies }) = key.trip {
-            let trip = format_args!("number = {number}, replicas = {replicas}, copies = {copies}");
-            line(out, format_args!("trip = {{ {trip} }}"));
+        if let Some(cluster::Delegation { number, replicas, copies }) = key.delegation {
+            let delegation =
+                format_args!("number = {number}, replicas = {replicas}, copies = {copies}");
+            line(out, format_args!("delegation = {{ {delegation} }}"));
         }
     }
 }

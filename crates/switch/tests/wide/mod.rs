@@ -1,12 +1,12 @@
-//! Hot keys with more places in their rows than a window has, in clusters of hundreds of nodes.
+//! Hot keys with more places in their rows than a bank has, in clusters of hundreds of nodes.
 
 use crate::draw::{self, any_bounds, any_draw, datagram, endpoint, partitions};
-use crate::on_a_trip;
-use crate::oracle::compare::{Both, LIFE};
+use crate::oracle::compare::{Both, INCARNATION};
 use crate::oracle::numbers::Numbers;
 use crate::orders::{done, warm};
-use cluster::{HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Selection};
-use cluster::{SwitchTables, Trip};
+use crate::under_a_delegation;
+use cluster::{Delegation, SwitchTables};
+use cluster::{HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, NodeSpec, Selection};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -37,13 +37,13 @@ fn any_wide_tables() -> impl Strategy<Value = SwitchTables> {
     })
 }
 
-/// A key as drawn: where its row of places begins, how many those are, and of its trip the nodes
+/// A key as drawn: where its candidates begins, how many those are, and of its delegation the nodes
 /// in a chain and the copies.
 type KeyDraw = (u16, u16, Option<(u8, u16)>);
 
 fn any_wide_key() -> impl Strategy<Value = KeyDraw> {
-    let trip = proptest::option::weighted(0.7, (1u8..=3, 0u16..=8));
-    (any::<u16>(), 65..NODES_MAX, trip)
+    let delegation = proptest::option::weighted(0.7, (1u8..=3, 0u16..=8));
+    (any::<u16>(), 65..NODES_MAX, delegation)
 }
 
 /// An order for so many nodes, but for its numbers. A few places are holes.
@@ -51,20 +51,27 @@ fn wide_order(nodes: usize, keys: &[KeyDraw], holes: &[u8], selection: u8) -> Ho
     let selection =
         [Selection::Random, Selection::Reported, Selection::Predicted][usize::from(selection % 3)];
     let nodes = u16::try_from(nodes).expect("few nodes") - HOMES;
-    let place = |(node, hole): (u16, &u8)| (*hole > 8).then_some((NodeId(node), Life(1)));
+    let place = |(node, hole): (u16, &u8)| (*hole > 8).then_some((NodeId(node), Incarnation(1)));
     let places = (0..nodes).zip(holes.iter().cycle()).map(place).collect();
-    let key = |(keyhash, &(first, readers, trip)): (u64, &KeyDraw)| HotEntry {
+    let key = |(keyhash, &(first, readers, delegation)): (u64, &KeyDraw)| HotEntry {
         keyspace: KeyspaceId(draw::HASH),
         key: vec![],
         keyhash,
         match_value: Match(draw::low_of(keyhash).into()),
-        stay: 0,
+        generation: 0,
         first: first % nodes,
         readers: readers.min(nodes),
-        trip: trip.map(|(replicas, copies)| Trip { number: 0, replicas, copies }),
+        delegation: delegation.map(|(replicas, copies)| Delegation { number: 0, replicas, copies }),
     };
     let keys = (0..).zip(keys).map(key).collect();
-    HotOrder { cluster: cluster::ClusterId(0), revision: 0, switch: LIFE, selection, places, keys }
+    HotOrder {
+        cluster: cluster::ClusterId(0),
+        revision: 0,
+        switch: INCARNATION,
+        selection,
+        places,
+        keys,
+    }
 }
 
 proptest! {
@@ -72,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn wide_rows_are_what_the_model_says(
+    fn many_candidates_are_what_the_model_says(
         tables in any_wide_tables(), orders in vec(vec(any_wide_key(), 1..4), 1..4),
         holes in vec(any::<u8>(), 80..200), draws in vec(any_draw(), 400),
         dice in any::<u64>(), selection in any::<u8>(),
@@ -90,7 +97,7 @@ proptest! {
                     both.process_any(from, &bytes);
                 }
             }
-            let mut draw = on_a_trip(draw);
+            let mut draw = under_a_delegation(draw);
             draw.keyspace = draw::HASH;
             let is_done = draw.from.dice.is_multiple_of(2);
             let (from, bytes) = datagram(&tables, &draw);

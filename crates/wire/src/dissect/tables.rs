@@ -43,7 +43,7 @@ static HOP_FLAG: [Flag; 7] = [
     Flag { name: "DIRECT", bit: 0, ops: &[] },
     Flag { name: "HOT", bit: 2, ops: &[] },
     Flag { name: "NEWEST", bit: 3, ops: &[] },
-    Flag { name: "ROAM", bit: 4, ops: &[] },
+    Flag { name: "DELEGATED", bit: 4, ops: &[] },
     Flag { name: "OLD", bit: 5, ops: &[] },
     Flag { name: "CROWDED", bit: 6, ops: &[] },
     Flag { name: "CUT", bit: 1, ops: &[] },
@@ -134,7 +134,7 @@ pub(super) static HEADER: [Field; 38] = [
         rest: None,
     },
     Field {
-        name: "moment",
+        name: "directory_clock",
         at: 16,
         size: 8,
         shown: Shown::Number,
@@ -164,7 +164,7 @@ pub(super) static HEADER: [Field; 38] = [
         rest: None,
     },
     Field {
-        name: "trip",
+        name: "delegation",
         at: 16,
         size: 8,
         shown: Shown::Number,
@@ -301,7 +301,7 @@ pub(super) static HEADER: [Field; 38] = [
         rest: None,
     },
     Field {
-        name: "stay",
+        name: "generation",
         at: 52,
         size: 8,
         shown: Shown::Number,
@@ -351,7 +351,7 @@ pub(super) static HEADER: [Field; 38] = [
         rest: None,
     },
     Field {
-        name: "told",
+        name: "reply_directory_clock",
         at: 52,
         size: 8,
         shown: Shown::Number,
@@ -1028,7 +1028,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "leave",
+        name: "delegate",
         fields: &[
             Field {
                 name: "switch",
@@ -1054,7 +1054,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "return",
+        name: "recall",
         fields: &[
             Field {
                 name: "newest",
@@ -1075,7 +1075,7 @@ pub(super) static FORMS: [Form; 40] = [
                 rest: None,
             },
             Field {
-                name: "left",
+                name: "delegated_at",
                 at: 16,
                 size: 8,
                 shown: Shown::Number,
@@ -1098,10 +1098,10 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "roam_fetch",
+        name: "delegation_fetch",
         fields: &[
             Field {
-                name: "trip",
+                name: "delegation",
                 at: 0,
                 size: 8,
                 shown: Shown::Number,
@@ -1124,10 +1124,10 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "roam_found",
+        name: "delegation_found",
         fields: &[
             Field {
-                name: "trip",
+                name: "delegation",
                 at: 0,
                 size: 8,
                 shown: Shown::Number,
@@ -1150,9 +1150,9 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "roam_end",
+        name: "delegation_end",
         fields: &[Field {
-            name: "trip",
+            name: "delegation",
             at: 0,
             size: 8,
             shown: Shown::Number,
@@ -1165,9 +1165,9 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "roam_commit",
+        name: "delegation_commit",
         fields: &[Field {
-            name: "trip",
+            name: "delegation",
             at: 0,
             size: 8,
             shown: Shown::Number,
@@ -1180,7 +1180,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "copy_mark",
+        name: "copy_registration",
         fields: &[
             Field {
                 name: "kind",
@@ -1192,7 +1192,7 @@ pub(super) static FORMS: [Form; 40] = [
                 rest: None,
             },
             Field {
-                name: "stay",
+                name: "generation",
                 at: 1,
                 size: 8,
                 shown: Shown::Number,
@@ -1220,7 +1220,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "copy_trips",
+        name: "copy_delegations",
         fields: &[
             Field {
                 name: "kind",
@@ -1241,7 +1241,7 @@ pub(super) static FORMS: [Form; 40] = [
                 rest: None,
             },
             Field {
-                name: "trips_len",
+                name: "delegations_len",
                 at: 3,
                 size: 2,
                 shown: Shown::Number,
@@ -1259,7 +1259,7 @@ pub(super) static FORMS: [Form; 40] = [
                 unless: &[],
             },
             Part {
-                what: What::Bytes { name: "trips", len: Some("trips_len") },
+                what: What::Bytes { name: "delegations", len: Some("delegations_len") },
                 when: &[],
                 having: &[],
                 unless: &[],
@@ -1268,7 +1268,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "trips",
+        name: "delegations",
         fields: &[
             Field {
                 name: "over",
@@ -1294,7 +1294,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "trip_over",
+        name: "delegation_over",
         fields: &[
             Field {
                 name: "number",
@@ -1306,7 +1306,7 @@ pub(super) static FORMS: [Form; 40] = [
                 rest: None,
             },
             Field {
-                name: "left",
+                name: "delegated_at",
                 at: 8,
                 size: 8,
                 shown: Shown::Number,
@@ -1356,7 +1356,7 @@ pub(super) static FORMS: [Form; 40] = [
         tail: &[],
     },
     Form {
-        name: "trip_present",
+        name: "delegation_present",
         fields: &[
             Field {
                 name: "number",
@@ -1368,7 +1368,7 @@ pub(super) static FORMS: [Form; 40] = [
                 rest: None,
             },
             Field {
-                name: "left",
+                name: "delegated_at",
                 at: 8,
                 size: 8,
                 shown: Shown::Number,

@@ -64,13 +64,13 @@ fn a_put_is_told_to_its_last_byte() {
 #[test]
 fn an_overlay_is_shown_where_it_applies_and_hides_what_it_lies_over() {
     let home = put(0, 0);
-    assert!(has(&home, None, "moment") && !has(&home, None, "trip"));
+    assert!(has(&home, None, "directory_clock") && !has(&home, None, "delegation"));
     for hidden in ["bitmap", "node", "load"] {
         assert!(!has(&home, None, hidden), "{hidden} lies under the moment");
     }
-    let away = put(hop_flag::ROAM, 0);
-    assert!(has(&away, None, "trip") && !has(&away, None, "moment"));
-    assert!(has(&away, None, "readers"));
+    let delegated = put(hop_flag::DELEGATED, 0);
+    assert!(has(&delegated, None, "delegation") && !has(&delegated, None, "directory_clock"));
+    assert!(has(&delegated, None, "readers"));
     let range = datagram(&Author { op: Op::Range as u8, ..Author::default() }, &[&[0; 4]]);
     assert!(has(&range, None, "match_end") && !has(&range, None, "keyhash"));
 }
@@ -79,14 +79,19 @@ fn an_overlay_is_shown_where_it_applies_and_hides_what_it_lies_over() {
 fn what_depends_on_the_way_is_unsure_while_nobody_says_it() {
     let header = Author {
         op: Op::PutReply as u8,
-        code: Code::Away as u8,
+        code: Code::Delegated as u8,
         chain_len: 0,
         ..Author::default()
     };
     let reply = datagram(&header, &[]);
-    assert!(has(&reply, Some(true), "told") && !has(&reply, Some(true), "stay"));
-    assert!(has(&reply, Some(false), "stay") && !has(&reply, Some(false), "told"));
-    assert!(has(&reply, None, "told?") && has(&reply, None, "stay?"));
+    assert!(
+        has(&reply, Some(true), "reply_directory_clock") && !has(&reply, Some(true), "generation")
+    );
+    assert!(
+        has(&reply, Some(false), "generation")
+            && !has(&reply, Some(false), "reply_directory_clock")
+    );
+    assert!(has(&reply, None, "reply_directory_clock?") && has(&reply, None, "generation?"));
 }
 
 #[test]
@@ -132,7 +137,7 @@ fn what_follows_a_part_that_is_damaged_is_left_with_it() {
 
 #[test]
 fn datagrams_that_were_not_cut_yet_are_told_apart() {
-    let (one, two) = (put(0, 0), put(hop_flag::ROAM, 0));
+    let (one, two) = (put(0, 0), put(hop_flag::DELEGATED, 0));
     let both = [&one[..], &two[..], &one[..100]].concat();
     let found: Vec<&[u8]> = datagrams(&both).collect();
     assert_eq!(found, [&one[..], &two[..], &one[..100]]);

@@ -6,7 +6,7 @@ use crate::cases::{self, Of, SERVICE};
 use crate::frame::{self, Addresses, HEADERS};
 use crate::sink::Sink;
 use crate::wires::{Room, ip};
-use cluster::{Lease, Life, SwitchControl as _};
+use cluster::{Incarnation, Lease, SwitchControl as _};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use wire::{Fields as _, HEADER_LEN, Op};
 use xdp::{Plane, Program};
 
-const LIFE: Life = Life(1);
+const INCARNATION: Incarnation = Incarnation(1);
 const NOW: machine::Instant = machine::Instant::from_unix_ms(1_000);
 const OWN: [u8; 6] = [2, 0, 0, 0, 1, 1];
 const GATEWAY: [u8; 6] = [2, 0, 0, 0, 1, 2];
@@ -54,8 +54,8 @@ impl Task {
         // bpf/bench.bpf.c times the runs after the first; it does not mind the order of bytes.
         header.set_tag(runs.swap_bytes());
         header.set_client(0);
-        let roams = header.op() == Op::Put as u8 && header.count() >= Of::NewWrite as u8;
-        let clock_at = if roams { HEADER_LEN + VALUE_AT as usize } else { CLIENT_AT };
+        let delegates = header.op() == Op::Put as u8 && header.count() >= Of::NewWrite as u8;
+        let clock_at = if delegates { HEADER_LEN + VALUE_AT as usize } else { CLIENT_AT };
         Self { program, frame, runs, time_at: HEADERS + clock_at + size_of::<u64>() }
     }
 }
@@ -91,14 +91,14 @@ impl Bed {
     }
 
     /// Has all hot keys installed, and all their readers say that they hold them. If they are to be
-    /// on trips, those begin.
-    pub(crate) fn warm(&mut self, nodes: u16, trips: bool) {
-        let order = cases::hot_order(LIFE, nodes, trips);
+    /// under delegations, those begin.
+    pub(crate) fn warm(&mut self, nodes: u16, delegations: bool) {
+        let order = cases::hot_order(INCARNATION, nodes, delegations);
         self.plane.install_hot(&order).expect("a sound order");
         let to = (*SERVICE.ip(), SERVICE.port());
         for key in 0..HOT_KEYS {
             let warm = (0..nodes).map(|node| cases::warm(key, node));
-            for (addr, datagram) in warm.chain(trips.then(|| cases::left(key))) {
+            for (addr, datagram) in warm.chain(delegations.then(|| cases::left(key))) {
                 let from = (addr, NODES_PORT);
                 let addresses = Addresses { dmac: OWN, smac: GATEWAY, from, to };
                 let frame = frame::build(&addresses, &datagram);
@@ -117,9 +117,9 @@ impl Bed {
         (sum(|it| it.reads), sum(|it| it.spread))
     }
 
-    /// How many writes went on trips, with a new stamp and again.
-    pub(crate) fn roamed(&self) -> [u64; 2] {
-        self.counters().roamed()
+    /// How many writes went under delegations, with a new stamp and again.
+    pub(crate) fn delegated(&self) -> [u64; 2] {
+        self.counters().delegated()
     }
 
     /// Packets sent so far.
@@ -179,13 +179,13 @@ impl Bed {
 
 fn load(ifindex: u32) -> Result<Plane<fn() -> machine::Instant>, xdp::Error> {
     let clock = (|| NOW) as fn() -> machine::Instant;
-    let mut plane = Plane::with_program(Program::load_bench(SERVICE)?, SERVICE, LIFE, clock);
+    let mut plane = Plane::with_program(Program::load_bench(SERVICE)?, SERVICE, INCARNATION, clock);
     plane.pretend_port(ifindex)?;
     plane.renew(
         NOW,
         &Lease {
             cluster: cluster::ClusterId(0),
-            life: LIFE,
+            incarnation: INCARNATION,
             revision: 0,
             from: NOW,
             duration_ms: 86_400_000,

@@ -2,8 +2,8 @@
 
 use crate::addresses::{APART, CLIENT, HOT_KEYS, KEY_LEN, NODES_NET, NODES_PORT};
 use cluster::{
-    Epoch, HotEntry, HotOrder, KeyspaceId, Life, Match, NodeId, NodeSpec, Partition, PartitionId,
-    Selection, SwitchTables, Trip,
+    Delegation, Epoch, HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, NodeSpec,
+    Partition, PartitionId, Selection, SwitchTables,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use wire::{Code, Endpoint, Header, MgetKey, Op, hop_flag};
@@ -57,29 +57,30 @@ fn node_addr(id: u16) -> Ipv4Addr {
 
 /// Copies of each hot key.
 pub(crate) const READERS: u16 = 8;
-/// Number of the hot keys' stay, and of the trip of each.
-const STAY: u64 = 1;
+/// Number of the hot keys' generation, and of the delegation of each.
+const GENERATION: u64 = 1;
 
-/// All hot keys, in the first order for this life of the switch, at home or on trips.
-pub(crate) fn hot_order(switch: Life, nodes: u16, trips: bool) -> HotOrder {
+/// All hot keys, in the first order for this incarnation of the switch, at home or under
+/// delegations.
+pub(crate) fn hot_order(switch: Incarnation, nodes: u16, delegations: bool) -> HotOrder {
     let replicas = u8::try_from(REPLICAS).expect("a short chain");
-    let trip = Trip { number: STAY, replicas, copies: 0 };
+    let delegation = Delegation { number: GENERATION, replicas, copies: 0 };
     let key = |key: u16| HotEntry {
         keyspace: KeyspaceId(1),
         key: key.to_be_bytes().into(),
         keyhash: hash(key),
         match_value: Match(0), // What the program's packets have in its lower half.
-        stay: STAY,
+        generation: GENERATION,
         first: key % nodes,
         readers: READERS,
-        trip: trips.then_some(trip),
+        delegation: delegations.then_some(delegation),
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision: STAY,
+        revision: GENERATION,
         switch,
         selection: Selection::Predicted,
-        places: (0..nodes).map(|node| Some((NodeId(node), Life(1)))).collect(),
+        places: (0..nodes).map(|node| Some((NodeId(node), Incarnation(1)))).collect(),
         keys: (0..HOT_KEYS).map(key).collect(),
     }
 }
@@ -95,17 +96,17 @@ pub(crate) fn warm(key: u16, node: u16) -> (Ipv4Addr, Vec<u8>) {
     let op = if node == 0 { Op::GetReply } else { Op::HotCopied };
     let mut header = Header { node, keyhash: hash(key), ..header(op) };
     header.hop_flags = hop_flag::NEWEST;
-    header.chain[8..].copy_from_slice(&STAY.to_be_bytes());
+    header.chain[8..].copy_from_slice(&GENERATION.to_be_bytes());
     let mut out = Vec::new();
     wire::emit(&mut out, &header, &[]);
     (node_addr(node), out)
 }
 
-/// What the home of a hot key says so that its trip begins.
+/// What the home of a hot key says so that its delegation begins.
 pub(crate) fn left(key: u16) -> (Ipv4Addr, Vec<u8>) {
-    let code = Code::Away as u8;
+    let code = Code::Delegated as u8;
     let mut header = Header { code, keyhash: hash(key), ..header(Op::PutReply) };
-    header.chain[8..].copy_from_slice(&STAY.to_be_bytes());
+    header.chain[8..].copy_from_slice(&GENERATION.to_be_bytes());
     let mut out = Vec::new();
     wire::emit(&mut out, &header, &[]);
     (node_addr(0), out)
@@ -122,9 +123,9 @@ pub(crate) enum Of {
     Hot,
     /// A hot one, of which a reply shows a newer version each time.
     Raised,
-    /// One on a trip, in a write that is another one each time.
+    /// One under a delegation, in a write that is another one each time.
     NewWrite,
-    /// One on a trip, in a write that is the same each time.
+    /// One under a delegation, in a write that is the same each time.
     SameWrite,
 }
 

@@ -46,7 +46,7 @@ fn main() {
     for partitions in [128, 4096] {
         singles(&mut bed, partitions);
         with_hot_keys(&mut bed, partitions);
-        with_trips(&mut bed, partitions);
+        with_delegations(&mut bed, partitions);
     }
     bed.load_again();
     many(&mut bed);
@@ -129,8 +129,8 @@ fn with_hot_keys(bed: &mut Bed, partitions: u32) {
     println!("  {spread} of {reads} reads of hot keys went to copies\n");
 }
 
-/// The same while those keys are on trips.
-fn with_trips(bed: &mut Bed, partitions: u32) {
+/// The same while those keys are under delegations.
+fn with_delegations(bed: &mut Bed, partitions: u32) {
     let [none, cold, hot] = [Of::Nothing, Of::Cold, Of::Hot].map(cases::get);
     let [cold_put, new, same] = [Of::Cold, Of::NewWrite, Of::SameWrite].map(cases::put);
     let tasks = [
@@ -150,17 +150,19 @@ fn with_trips(bed: &mut Bed, partitions: u32) {
         ("least: rewrite, redirect", 1, Some(0)),
         ("GET of a cold key", 3, Some(2)),
         ("PUT of a cold key", 4, Some(2)),
-        ("GET of a key on a trip", 6, Some(5)),
-        ("PUT of a key on a trip", 8, Some(7)),
+        ("GET of a delegated key", 6, Some(5)),
+        ("PUT of a delegated key", 8, Some(7)),
         ("the same, again", 10, Some(9)),
     ];
-    println!("{partitions} partitions, {HOT_KEYS} keys on trips, {READERS} nodes for each");
+    println!("{partitions} partitions, {HOT_KEYS} delegated keys, {READERS} nodes for each");
     measure(bed, &tasks, &rows, |bed| {
         bed.install(partitions, NODES);
         bed.warm(NODES, true);
     });
-    let [new, again] = bed.roamed();
-    println!("  {new} writes went on trips with a new stamp, {again} with that of before\n");
+    let [new, again] = bed.delegated();
+    println!(
+        "  {new} writes went under delegations with a new grant, {again} with that of before\n"
+    );
 }
 
 fn task(program: &'static str, datagram: &[u8]) -> Task {

@@ -9,27 +9,28 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 impl<C: FnMut() -> Instant> Plane<C> {
-    /// Lets go what is not needed any more of writes on trips. To be called every second or so.
+    /// Lets go what is not needed any more of delegated writes. To be called every second or so.
     ///
     /// # Errors
     ///
     /// If the kernel does not do as it is told; what is left is done by a later call.
     pub fn sweep(&mut self, now: Instant) -> Result<(), Error> {
-        if self.stamps.begins_pass(now)? {
+        if self.grants.begins_pass(now)? {
             self.govern()?;
-            self.stamps.sweep(&self.program)?;
+            self.grants.sweep(&self.program)?;
         }
-        // Nobody gives a stamp while no key is on a trip.
-        if !self.hot.roams() && self.stamps.is_empty()? {
-            self.roams.store(false, Ordering::SeqCst);
+        // Nobody gives a grant while no key is delegated.
+        if !self.hot.delegates() && self.grants.is_empty()? {
+            self.delegates.store(false, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// Puts an order into the maps. The programs know by the rule that rows and trips are changing.
+    /// Puts an order into the maps. The programs know by the rule that rows and delegations are
+    /// changing.
     fn settle(&mut self, order: &HotOrder) -> Result<(), Error> {
-        if order.keys.iter().any(|key| key.trip.is_some()) {
-            self.roams.store(true, Ordering::SeqCst);
+        if order.keys.iter().any(|key| key.delegation.is_some()) {
+            self.delegates.store(true, Ordering::SeqCst);
         }
         self.hot.clear_for(order)?;
         self.govern()?;
@@ -39,7 +40,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
 
 impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
     fn install(&mut self, tables: &SwitchTables) -> Result<(), InstallError> {
-        let ours = self.hot.judge.claim(tables.cluster);
+        let ours = self.hot.gate.claim(tables.cluster);
         if !ours || tables.revision < self.installed.revision {
             return Ok(());
         }
@@ -49,9 +50,9 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         let mut next = Compiled::new(tables, |partition| self.counted.places.of(partition))?;
         next.keep_ways(&self.installed.compiled);
         self.install_compiled(next, tables).map_err(unsound)?;
-        let stays: BTreeSet<_> = ids().map(|(id, _)| id).collect();
-        self.counted.retain(|partition| stays.contains(&partition)).map_err(unsound)?;
-        if self.hot.judge.follow(tables.revision, tables.active) || self.hot.is_half_forgotten() {
+        let generations: BTreeSet<_> = ids().map(|(id, _)| id).collect();
+        self.counted.retain(|partition| generations.contains(&partition)).map_err(unsound)?;
+        if self.hot.gate.follow(tables.revision, tables.active) || self.hot.is_half_forgotten() {
             self.hot.forget().map_err(unsound)?;
             self.govern().map_err(unsound)?;
         }
@@ -59,8 +60,8 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
     }
 
     fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
-        let stay_of = |keyspace, keyhash| self.hot.stay_of(keyspace, keyhash);
-        if !self.hot.judge.takes(order, stay_of) || self.hot.revives_a_trip(order) {
+        let generation_of = |keyspace, keyhash| self.hot.generation_of(keyspace, keyhash);
+        if !self.hot.gate.takes(order, generation_of) || self.hot.revives_a_delegation(order) {
             return Ok(());
         }
         order.check()?;
@@ -75,13 +76,13 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         // By whichever clock is ahead, for it costs little to forget, and before the lease counts,
         // so that no packet is dealt with by what it should not know.
         let now = now.max((self.clock)());
-        if (self.hot.judge.lapsed(now) || self.hot.is_half_forgotten())
+        if (self.hot.gate.lapsed(now) || self.hot.is_half_forgotten())
             && let Err(why) = self.hot.forget()
         {
             tracing::error!(%why, "the in-kernel switch did not forget its hot keys: no lease");
             return;
         }
-        self.hot.judge.renew(self.installed.revision, lease);
+        self.hot.gate.renew(self.installed.revision, lease);
         if let Err(why) = self.govern() {
             tracing::error!(%why, "the in-kernel switch was not told of its lease");
         }
@@ -89,7 +90,7 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
 
     fn counters(&self) -> SwitchCounters {
         let counters = self.read_counters().unwrap_or_default();
-        let cluster = self.hot.judge.cluster();
+        let cluster = self.hot.gate.cluster();
         counters.report(cluster, self.installed.revision, self.hot_revision())
     }
 }

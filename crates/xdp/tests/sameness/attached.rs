@@ -3,22 +3,24 @@
 use crate::skip;
 use crate::stand::SERVICE;
 use crate::wires::{Room, enter_own_namespace, ip};
-use cluster::Life;
+use cluster::Incarnation;
 use machine::Instant;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant as Moment};
+use std::time::{Duration, Instant as ClockReading};
 use xdp::{Mode, Plane};
 
 fn plane() -> Plane<fn() -> Instant> {
-    Plane::load(SERVICE, Life(1), (|| Instant::from_unix_ms(1_000)) as fn() -> Instant).unwrap()
+    Plane::load(SERVICE, Incarnation(1), (|| Instant::from_unix_ms(1_000)) as fn() -> Instant)
+        .unwrap()
 }
 
 /// A namespace with a wire `near` to `far`, or nothing, and that is said.
 fn wired(test: &str) -> Option<Room> {
     let made = enter_own_namespace().and_then(|()| {
         let room = Room::open()?;
-        Plane::load(SERVICE, Life(1), || Instant::from_unix_ms(1)).map_err(|e| e.to_string())?;
+        Plane::load(SERVICE, Incarnation(1), || Instant::from_unix_ms(1))
+            .map_err(|e| e.to_string())?;
         room.wire("near", "far", 1);
         Ok(room)
     });
@@ -33,12 +35,12 @@ fn shown(interface: &str) -> Option<&'static str> {
 }
 
 fn soon(mut holds: impl FnMut() -> bool) -> bool {
-    let late = Moment::now() + Duration::from_secs(5);
+    let late = ClockReading::now() + Duration::from_secs(5);
     loop {
         if holds() {
             return true;
         }
-        if Moment::now() >= late {
+        if ClockReading::now() >= late {
             return false;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -1,11 +1,12 @@
 //! Which of its readers the kernel asks for a hot key: those that have less to do, drawn alone, by
 //! what they report, and what the processors have sent to them.
 
-use crate::hot::{HOME, LIFE, addr, asks, hot_switch, order, rack, reply, says, warm_up};
+use crate::hot::{HOME, INCARNATION, addr, asks, hot_switch, order, rack, reply, says, warm_up};
 use crate::stand::{Outcome, Stand, Switch, ready};
 use crate::untouched::CLIENT;
 use cluster::{
-    HotOrder, Life, NodeId, NodeSpec, Selection, SwitchControl as _, SwitchTables, Trip,
+    Delegation, HotOrder, Incarnation, NodeId, NodeSpec, Selection, SwitchControl as _,
+    SwitchTables,
 };
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
@@ -67,7 +68,7 @@ fn what_is_said_of_copies_answers_no_request() {
     stay_on(processors()[0]);
     warm_up(&switch, 1);
     reply(&switch, &says(Op::HotCopied, 3, 5, 1));
-    for op in [Op::HotCopied, Op::HotCover] {
+    for op in [Op::HotCopied, Op::HotPublish] {
         asks_many(&switch);
         (0..60).for_each(|_| reply(&switch, &says(op, 2, 5, 1)));
         let asked = asks_many(&switch);
@@ -168,8 +169,8 @@ fn is_busy(node: u16) -> bool {
     node <= 9
 }
 
-/// A trip with chains of one.
-const TRIP: Trip = Trip { number: 2, replicas: 1, copies: 0 };
+/// A delegation with chains of one.
+const DELEGATION: Delegation = Delegation { number: 2, replicas: 1, copies: 0 };
 
 /// A switch with a key that these nodes may hold.
 pub(crate) fn many_hold(
@@ -177,7 +178,7 @@ pub(crate) fn many_hold(
     program: Program,
     readers: RangeInclusive<u16>,
     selection: Selection,
-    trip: Option<Trip>,
+    delegation: Option<Delegation>,
 ) -> Switch<'_> {
     let mut switch = hot_switch(stand, program);
     let mut tables: SwitchTables = rack(2);
@@ -188,10 +189,10 @@ pub(crate) fn many_hold(
     tables.nodes.extend(nodes);
     switch.install(&tables);
     let mut order = order(2, 2);
-    order.places = readers.map(|id| Some((NodeId(id), Life(1)))).collect();
+    order.places = readers.map(|id| Some((NodeId(id), Incarnation(1)))).collect();
     order.keys[0].readers = u16::try_from(order.places.len()).unwrap();
-    order.keys[0].trip = trip;
-    switch.plane.install_hot(&HotOrder { switch: LIFE, selection, ..order }).unwrap();
+    order.keys[0].delegation = delegation;
+    switch.plane.install_hot(&HotOrder { switch: INCARNATION, selection, ..order }).unwrap();
     reply(&switch, &says(Op::GetReply, HOME, 5, 2));
     switch
 }
@@ -206,9 +207,9 @@ fn asks_the_busy(switch: &Switch<'_>, reads: usize) -> usize {
 /// The second one that is looked at is no neighbour of the first: nodes that have much to do would
 /// be compared with each other then, for they often are neighbours.
 #[test]
-fn readers_on_a_trip_are_drawn_alone() {
-    let Some((stand, program)) = ready("drawing readers on a trip") else { return };
-    let switch = many_hold(&stand, program, READERS, Selection::Reported, Some(TRIP));
+fn readers_under_a_delegation_are_drawn_alone() {
+    let Some((stand, program)) = ready("drawing readers under a delegation") else { return };
+    let switch = many_hold(&stand, program, READERS, Selection::Reported, Some(DELEGATION));
     for node in READERS {
         let load = if is_busy(node) { 9 } else { 0 };
         reply(&switch, &Header { load, ..says(Op::HotCopied, node, 5, 2) });
@@ -256,21 +257,21 @@ fn a_processor_without_replies_knows_how_fast_nodes_are() {
     assert!((40..150).contains(&busy), "of 16 nodes four slow ones: 0.04");
 }
 
-/// As many as there are marks for, and numbers that are no powers of two.
+/// As many as there are holders for, and numbers that are no powers of two.
 #[test]
 fn each_of_many_readers_is_asked() {
-    for trip in [None, Some(TRIP)] {
+    for delegation in [None, Some(DELEGATION)] {
         for last in [18, 42, 65] {
             let Some((stand, program)) = ready("many readers in the kernel") else { return };
-            let switch = many_hold(&stand, program, 2..=last, Selection::Random, trip);
+            let switch = many_hold(&stand, program, 2..=last, Selection::Random, delegation);
             (2..=last).for_each(|node| reply(&switch, &says(Op::HotCopied, node, 5, 2)));
             let asked: BTreeSet<u16> = (0..2_000).map(|_| asks(&switch).0).collect();
-            assert_eq!(asked, (2..=last).collect(), "{trip:?}");
+            assert_eq!(asked, (2..=last).collect(), "{delegation:?}");
             reply(&switch, &says(Op::PutReply, HOME, 6, 2));
             reply(&switch, &says(Op::HotCopied, last, 6, 2));
             let asked: BTreeSet<u16> = (0..500).map(|_| asks(&switch).0).collect();
-            let found = if trip.is_some() { vec![last] } else { vec![HOME, last] };
-            assert_eq!(asked, found.into_iter().collect(), "one alone holds it: {trip:?}");
+            let found = if delegation.is_some() { vec![last] } else { vec![HOME, last] };
+            assert_eq!(asked, found.into_iter().collect(), "one alone holds it: {delegation:?}");
         }
     }
 }

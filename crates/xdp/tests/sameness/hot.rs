@@ -1,14 +1,14 @@
 //! Hot keys: the kernel against the model of the switch, which chooses readers as the kernel did if
 //! it was free to, and what becomes of the directory when things change.
 
+use crate::delegations::delegated;
 use crate::draw::{any_draw, any_tables, datagram};
 use crate::oracle::model::{Model, Sent};
 use crate::orders::{any_orders, done, order_for, warm};
 use crate::stand::{Outcome, Stand, Switch, ready};
-use crate::trips::roaming;
 use crate::untouched::{CLIENT, tables};
 use cluster::{
-    HotEntry, HotOrder, KeyspaceId, Lease, Life, Match, NodeId, NodeSpec, Selection,
+    HotEntry, HotOrder, Incarnation, KeyspaceId, Lease, Match, NodeId, NodeSpec, Selection,
     SwitchControl as _, SwitchTables,
 };
 use machine::{Instant, Outbox, Rng};
@@ -22,7 +22,7 @@ use switch::Pipeline;
 use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, hop_flag};
 use xdp::{Program, layout};
 
-pub(crate) const LIFE: Life = Life(1);
+pub(crate) const INCARNATION: Incarnation = Incarnation(1);
 /// Tables, and datagrams for each of them; a few orders come in between.
 const TABLES: u64 = 500;
 const DATAGRAMS: usize = 400;
@@ -30,19 +30,19 @@ const DATAGRAMS: usize = 400;
 const REVISIONS: u64 = 5;
 
 const REPLY_ADDR_AT: usize = 24;
-const STAY_AT: usize = 52;
+const GENERATION_AT: usize = 52;
 const OP_AT: usize = 92;
 
 /// The datagram with an address that the kernel knows the way to, if it is a reply, and with one of
-/// the stays that there are now.
+/// the generations that there are now.
 fn here_and_now(mut bytes: Vec<u8>, base: u64) -> Vec<u8> {
     if bytes.len() >= HEADER_LEN && bytes[OP_AT] & 0x80 != 0 {
         let addr = Endpoint::from(std::net::SocketAddr::from(([10, 200, 0, bytes[40] % 4], 1)));
         bytes[REPLY_ADDR_AT..REPLY_ADDR_AT + 16].copy_from_slice(&addr.addr);
-        let stay = bytes[STAY_AT..].first_chunk_mut::<8>().unwrap();
-        let drawn = u64::from_be_bytes(*stay);
+        let generation = bytes[GENERATION_AT..].first_chunk_mut::<8>().unwrap();
+        let drawn = u64::from_be_bytes(*generation);
         if drawn < 8 {
-            *stay = (base + drawn).to_be_bytes();
+            *generation = (base + drawn).to_be_bytes();
         }
     }
     bytes
@@ -59,11 +59,11 @@ fn install(model: &mut Model, tables: &SwitchTables) {
     }
 }
 
-/// Many writes went on trips, and many copies of them.
-fn covers_trips(model: &Model) {
-    let roamed = &model.counts.roamed;
-    println!("writes on trips, by their stamps: {roamed:?}");
-    assert!(roamed["new"] > TABLES && roamed["again"] > TABLES);
+/// Many writes went under delegations, and many copies of them.
+fn covers_delegations(model: &Model) {
+    let delegated = &model.counts.delegated;
+    println!("delegated writes, by their grants: {delegated:?}");
+    assert!(delegated["new"] > TABLES && delegated["again"] > TABLES);
     println!("replies of versions that were never given out: {}", model.counts.doubted);
     assert!(model.counts.doubted > TABLES);
 }
@@ -102,7 +102,7 @@ impl Readers {
             let header = Header::read(bytes.first_chunk().unwrap());
             let ids = header.chain.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));
             let name = (header.keyspace, header.keyhash, header.object_version);
-            if header.op == Op::Put as u8 && header.hop_flags & hop_flag::ROAM != 0 {
+            if header.op == Op::Put as u8 && header.hop_flags & hop_flag::DELEGATED != 0 {
                 self.of.insert(name, ids.skip(header.chain_len.into()).collect());
             } else if header.op == Op::Get as u8 && header.hop_flags & hop_flag::HOT != 0 {
                 let asked =
@@ -117,8 +117,8 @@ impl Readers {
 fn later(mut order: HotOrder, by: u64) -> HotOrder {
     order.revision += by;
     for key in &mut order.keys {
-        key.stay += by;
-        key.trip.iter_mut().for_each(|trip| trip.number += by);
+        key.generation += by;
+        key.delegation.iter_mut().for_each(|delegation| delegation.number += by);
     }
     order
 }
@@ -150,8 +150,8 @@ fn hot_keys_are_what_the_model_says() {
                 let order = later(order_for(&tables, order), base);
                 switch.plane.install_hot(&order).unwrap();
                 if tables.active {
-                    let Model { hot, roam, counts, .. } = &mut model;
-                    hot.install(&order, LIFE, roam, counts);
+                    let Model { hot, delegate, counts, .. } = &mut model;
+                    hot.install(&order, INCARNATION, delegate, counts);
                 }
                 orders_in_all += 1;
                 let is_taken = switch.plane.hot_revision() == order.revision;
@@ -162,7 +162,8 @@ fn hot_keys_are_what_the_model_says() {
             // A few numbers at a time, so that copies meet and low-water marks rise.
             let from = (revision * DATAGRAMS as u64 + number as u64) / 8;
             if number % 2 == 0 {
-                all.extend(roaming(&tables, &present, &mut dice, model.roam.moment, from));
+                let clock = model.delegate.directory_clock;
+                all.extend(delegated(&tables, &present, &mut dice, clock, from));
             }
             let draw = any_draw().new_tree(&mut runner).unwrap().current();
             all.push(datagram(&tables, &draw));
@@ -181,7 +182,7 @@ fn hot_keys_are_what_the_model_says() {
         assert_eq!(switch.counts(), model.counts, "revision {revision}");
         spread += model.counts.hot_spread.values().sum::<u64>();
     }
-    covers_trips(&model);
+    covers_delegations(&model);
     println!("{} reads went to nodes that a write was stamped for", readers.asked);
     assert!(readers.asked > TABLES);
     println!(
@@ -193,22 +194,22 @@ fn hot_keys_are_what_the_model_says() {
 }
 
 /// One key with two readers.
-pub(crate) fn order(revision: u64, stay: u64) -> HotOrder {
+pub(crate) fn order(revision: u64, generation: u64) -> HotOrder {
     let key = HotEntry {
         keyspace: KeyspaceId(1),
         key: b"key".into(),
         keyhash: KEYHASH,
         match_value: Match(0),
-        stay,
+        generation,
         first: 0,
         readers: 2,
-        trip: None,
+        delegation: None,
     };
-    let places = [2, 3].map(|node| Some((NodeId(node), Life(1)))).into();
+    let places = [2, 3].map(|node| Some((NodeId(node), Incarnation(1)))).into();
     HotOrder {
         cluster: cluster::ClusterId(0),
         revision,
-        switch: LIFE,
+        switch: INCARNATION,
         selection: Selection::Reported,
         places,
         keys: vec![key],
@@ -238,7 +239,7 @@ pub(crate) fn addr(node: u16) -> SocketAddr {
 }
 
 /// What a node says of the key: `version`, and of which stay.
-pub(crate) fn says(op: Op, node: u16, version: u64, stay: u64) -> Header {
+pub(crate) fn says(op: Op, node: u16, version: u64, generation: u64) -> Header {
     let client = Endpoint::from(SocketAddr::from(([10, 200, 0, 1], 9)));
     let mut header = Header {
         op: op as u8,
@@ -251,7 +252,7 @@ pub(crate) fn says(op: Op, node: u16, version: u64, stay: u64) -> Header {
         reply_port: client.port,
         ..Header::default()
     };
-    header.chain[8..].copy_from_slice(&stay.to_be_bytes());
+    header.chain[8..].copy_from_slice(&generation.to_be_bytes());
     header
 }
 
@@ -280,15 +281,15 @@ pub(crate) fn asks(switch: &Switch<'_>) -> (u16, Option<(u64, u64)>) {
     let header = Header::read(datagram.first_chunk().unwrap());
     let node = u16::from(header.chain[1]);
     assert_eq!(*to, Endpoint::from(addr(node)));
-    let stay = u64::from_be_bytes(*header.chain[8..].first_chunk().unwrap());
-    (node, (header.hop_flags == hop_flag::HOT).then_some((header.object_version, stay)))
+    let generation = u64::from_be_bytes(*header.chain[8..].first_chunk().unwrap());
+    (node, (header.hop_flags == hop_flag::HOT).then_some((header.object_version, generation)))
 }
 
 /// Proves the key at version 5, which node 2 holds.
-pub(crate) fn warm_up(switch: &Switch<'_>, stay: u64) {
-    reply(switch, &says(Op::GetReply, HOME, 5, stay));
-    reply(switch, &says(Op::HotCopied, 2, 5, stay));
-    assert_eq!(asks(switch), (2, Some((5, stay))));
+pub(crate) fn warm_up(switch: &Switch<'_>, generation: u64) {
+    reply(switch, &says(Op::GetReply, HOME, 5, generation));
+    reply(switch, &says(Op::HotCopied, 2, 5, generation));
+    assert_eq!(asks(switch), (2, Some((5, generation))));
 }
 
 #[test]
@@ -297,7 +298,7 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     let mut switch = hot_switch(&stand, program);
     let lease = |ms| Lease {
         cluster: cluster::ClusterId(0),
-        life: LIFE,
+        incarnation: INCARNATION,
         revision: 0,
         from: Instant::from_unix_ms(ms),
         duration_ms: 1,
@@ -310,14 +311,14 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     switch.plane.renew(at(2_001 + hour), &lease(2_001 + hour));
     assert_eq!((asks(&switch), switch.plane.hot_revision()), ((HOME, None), 0), "there was none");
     switch.plane.install_hot(&order(2, 1)).unwrap();
-    assert_eq!(asks(&switch), (HOME, None), "that stay was here before");
-    switch.plane.install_hot(&HotOrder { switch: Life(9), ..order(3, 3) }).unwrap();
-    assert_eq!(asks(&switch), (HOME, None), "for another life");
+    assert_eq!(asks(&switch), (HOME, None), "that generation was here before");
+    switch.plane.install_hot(&HotOrder { switch: Incarnation(9), ..order(3, 3) }).unwrap();
+    assert_eq!(asks(&switch), (HOME, None), "for another incarnation");
     switch.plane.install_hot(&order(3, 3)).unwrap();
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 3))));
     reply(&switch, &says(Op::GetReply, HOME, 9, 1));
     reply(&switch, &says(Op::HotCopied, 2, 9, 1));
-    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 3))), "the proof was of another stay");
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 3))), "the proof was of another generation");
     warm_up_at(&switch, 3, 9);
 
     switch.install(&SwitchTables { active: false, ..rack(2) });
@@ -330,9 +331,9 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     warm_up(&switch, 4);
 }
 
-fn warm_up_at(switch: &Switch<'_>, stay: u64, version: u64) {
-    reply(switch, &says(Op::GetReply, HOME, version, stay));
-    assert_eq!(asks(switch), (2, Some((version, stay))));
+fn warm_up_at(switch: &Switch<'_>, generation: u64, version: u64) {
+    reply(switch, &says(Op::GetReply, HOME, version, generation));
+    assert_eq!(asks(switch), (2, Some((version, generation))));
 }
 
 #[test]
@@ -342,7 +343,7 @@ fn a_new_program_keeps_what_is_known_of_hot_keys() {
     warm_up(&switch, 1);
     let next = switch.plane.loader().spare().unwrap();
     switch.plane.replace(next).unwrap();
-    assert_eq!(asks(&switch), (2, Some((5, 1))), "floor, proof and marks are where they were");
+    assert_eq!(asks(&switch), (2, Some((5, 1))), "floor, proof and holders are where they were");
     reply(&switch, &says(Op::PutReply, HOME, 6, 1));
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
     assert_eq!(switch.counts().hot_reads["1-123456789abcdef0"], 3);
@@ -354,14 +355,14 @@ fn a_new_program_keeps_what_is_known_of_hot_keys() {
 /// As where a key is read by multigets alone, whose replies nobody looks into.
 #[test]
 fn a_cover_proves_and_takes_marks_away_as_a_reply_does() {
-    let Some((stand, program)) = ready("covers in the kernel") else { return };
+    let Some((stand, program)) = ready("publishes in the kernel") else { return };
     let switch = hot_switch(&stand, program);
-    reply(&switch, &says(Op::HotCover, HOME, 5, 2));
+    reply(&switch, &says(Op::HotPublish, HOME, 5, 2));
     reply(&switch, &says(Op::HotCopied, 2, 5, 1));
-    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))), "that was of another stay");
-    reply(&switch, &says(Op::HotCover, HOME, 5, 1));
+    assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))), "that was of another generation");
+    reply(&switch, &says(Op::HotPublish, HOME, 5, 1));
     assert_eq!(asks(&switch), (2, Some((5, 1))));
-    let lost = Header { code: wire::Code::NotHere as u8, ..says(Op::HotCover, 2, 0, 1) };
+    let lost = Header { code: wire::Code::NotHere as u8, ..says(Op::HotPublish, 2, 0, 1) };
     reply(&switch, &Header { hop_flags: 0, ..lost });
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
 }
@@ -370,13 +371,14 @@ fn a_cover_proves_and_takes_marks_away_as_a_reply_does() {
 fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let Some((stand, program)) = ready("hot keys behind the program") else { return };
     let switch = hot_switch(&stand, program);
-    let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
+    let mut behind =
+        Pipeline::behind(INCARNATION, Arc::new(switch.plane.kernel_directory().unwrap()));
     let now = Instant::from_unix_ms(1_000);
     behind.renew(
         now,
         &Lease {
             cluster: cluster::ClusterId(0),
-            life: LIFE,
+            incarnation: INCARNATION,
             revision: 0,
             from: now,
             duration_ms: 1,
@@ -404,7 +406,7 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
     let other = Header { keyhash: KEYHASH + 1, ..says(Op::PutReply, HOME, 99, 1) };
     passes(addr(HOME), &other);
     assert_eq!(asks(&switch), (HOME, Some((AT_TAIL, 1))));
-    // What it forwards itself it stamps and spreads, as the kernel does.
+    // What it forwards itself it grants and spreads, as the kernel does.
     let get = Header { op: Op::Get as u8, keyspace: 1, keyhash: KEYHASH, ..Header::default() };
     let from = SocketAddr::from((CLIENT.0, CLIENT.1));
     let (to, header) = passes(from, &get);
@@ -442,13 +444,14 @@ fn multigets_of_one_hot_key_reach_all_that_hold_it_and_are_counted() {
     let counted = || switch.plane.read_counters().unwrap().hot_keys();
     assert_eq!(counted(), [1, 100], "home and copies");
     // What comes to the socket behind is spread and counted there.
-    let mut behind = Pipeline::behind(LIFE, Arc::new(switch.plane.keeper().unwrap()));
+    let mut behind =
+        Pipeline::behind(INCARNATION, Arc::new(switch.plane.kernel_directory().unwrap()));
     let now = Instant::from_unix_ms(1_000);
     behind.renew(
         now,
         &Lease {
             cluster: cluster::ClusterId(0),
-            life: LIFE,
+            incarnation: INCARNATION,
             revision: 0,
             from: now,
             duration_ms: 1,
@@ -471,15 +474,18 @@ fn multigets_of_one_hot_key_reach_all_that_hold_it_and_are_counted() {
 fn no_raise_is_lost_among_processors() {
     let Some((stand, program)) = ready("raising floors on all processors") else { return };
     let switch = hot_switch(&stand, program);
-    let keepers = [0, 1].map(|_| switch.plane.keeper().unwrap());
+    let keepers = [0, 1].map(|_| switch.plane.kernel_directory().unwrap());
     warm_up(&switch, 1);
     let most = 20_000;
     std::thread::scope(|scope| {
-        for (keeper, first) in keepers.iter().zip([0, 1]) {
+        for (kernel_directory, first) in keepers.iter().zip([0, 1]) {
             scope.spawn(move || {
                 for version in (first..=most).step_by(2) {
                     let header = bytes(&says(Op::PutReply, HOME, version, 1));
-                    assert!(switch::Keeper::note(keeper, header.first_chunk().unwrap()));
+                    assert!(switch::CoherenceDirectory::note(
+                        kernel_directory,
+                        header.first_chunk().unwrap()
+                    ));
                 }
             });
         }
@@ -493,20 +499,22 @@ fn no_raise_is_lost_among_processors() {
 fn as_many_hot_keys_as_there_is_room_for() {
     let Some((stand, program)) = ready("many hot keys in the kernel") else { return };
     let mut switch = hot_switch(&stand, program);
-    let all = |revision: u64, stay: u64| {
-        let keys = (0..wire::HOT_KEYS_MAX as u64)
-            .map(|at| HotEntry { keyhash: KEYHASH + at, ..order(revision, stay).keys[0].clone() });
-        HotOrder { keys: keys.collect(), ..order(revision, stay) }
+    let all = |revision: u64, generation: u64| {
+        let keys = (0..wire::HOT_KEYS_MAX as u64).map(|at| HotEntry {
+            keyhash: KEYHASH + at,
+            ..order(revision, generation).keys[0].clone()
+        });
+        HotOrder { keys: keys.collect(), ..order(revision, generation) }
     };
-    for (revision, stay) in [(2, 2), (3, 2), (4, 4)] {
-        let order = all(revision, stay);
+    for (revision, generation) in [(2, 2), (3, 2), (4, 4)] {
+        let order = all(revision, generation);
         let begin = std::time::Instant::now();
         switch.plane.install_hot(&order).unwrap();
-        println!("{} keys, stay {stay}: {:?}", order.keys.len(), begin.elapsed());
+        println!("{} keys, generation {generation}: {:?}", order.keys.len(), begin.elapsed());
         assert_eq!(switch.plane.hot_revision(), revision);
-        warm_up(&switch, stay);
+        warm_up(&switch, generation);
         let last = KEYHASH + wire::HOT_KEYS_MAX as u64 - 1;
-        reply(&switch, &Header { keyhash: last, ..says(Op::GetReply, HOME, 8, stay) });
+        reply(&switch, &Header { keyhash: last, ..says(Op::GetReply, HOME, 8, generation) });
     }
     assert_eq!(switch.counts().hot_reads.len(), 1);
     let (key, entry) = (layout::HotKey::LEN, layout::Hot::LEN);

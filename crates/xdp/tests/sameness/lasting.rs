@@ -6,17 +6,17 @@ use crate::stand::{GATEWAY, OWN, Outcome, SERVICE, XDP_DROP, XDP_PASS, XDP_REDIR
 use crate::untouched::{get, tables};
 use crate::wires::{Room, ip};
 use cluster::{
-    ClusterId, HotOrder, Lease, Life, Match, NodeId, Partition, PartitionId, SwitchControl as _,
-    SwitchTables,
+    ClusterId, HotOrder, Incarnation, Lease, Match, NodeId, Partition, PartitionId,
+    SwitchControl as _, SwitchTables,
 };
 use machine::Instant;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant as Moment, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant as ClockReading, SystemTime, UNIX_EPOCH};
 use wire::{DropReason, Fields as _, HEADER_LEN};
 use xdp::{Mode, Plane};
 
-const LIFE: Life = Life(1);
+const INCARNATION: Incarnation = Incarnation(1);
 const NODE: NodeId = NodeId(1);
 
 fn now() -> Instant {
@@ -25,13 +25,19 @@ fn now() -> Instant {
 }
 
 fn lease(ms: u64) -> Lease {
-    Lease { cluster: cluster::ClusterId(0), life: LIFE, revision: 0, from: now(), duration_ms: ms }
+    Lease {
+        cluster: cluster::ClusterId(0),
+        incarnation: INCARNATION,
+        revision: 0,
+        from: now(),
+        duration_ms: ms,
+    }
 }
 
 #[test]
 fn a_lease_ends() {
     let Some((stand, program)) = ready("the end of a lease") else { return };
-    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
     plane.pretend_port(stand.ifindex).unwrap();
     plane.install(&tables(SocketAddr::from(([10, 2, 0, 1], 9000)))).unwrap();
     plane.set_way(NODE, stand.ifindex, [GATEWAY, OWN]).unwrap();
@@ -41,7 +47,7 @@ fn a_lease_ends() {
     };
     assert_eq!(action(&plane), XDP_DROP, "there is no lease yet");
     for _ in 0..3 {
-        let (from, mut forwarded) = (Moment::now(), 0_u64);
+        let (from, mut forwarded) = (ClockReading::now(), 0_u64);
         plane.renew(now(), &lease(300));
         while action(&plane) == XDP_REDIRECT {
             forwarded += 1;
@@ -50,8 +56,8 @@ fn a_lease_ends() {
         assert!(forwarded > 0 && held > Duration::from_millis(200), "{forwarded} in {held:?}");
         // One millisecond for what the clock of the leases is cut to.
         assert!(held <= Duration::from_millis(301), "{held:?}");
-        let rest = Moment::now() + Duration::from_millis(100);
-        while Moment::now() < rest {
+        let rest = ClockReading::now() + Duration::from_millis(100);
+        while ClockReading::now() < rest {
             assert_eq!(action(&plane), XDP_DROP, "it does not come back");
         }
     }
@@ -59,14 +65,14 @@ fn a_lease_ends() {
     let dropped: Vec<DropReason> =
         counters.dropped().filter(|(_, n)| *n > 0).map(|(reason, _)| reason).collect();
     assert_eq!(dropped, [DropReason::NoLease]);
-    plane.renew(now(), &Lease { life: Life(2), ..lease(60_000) });
+    plane.renew(now(), &Lease { incarnation: Incarnation(2), ..lease(60_000) });
     assert_eq!(action(&plane), XDP_DROP, "that one was for another");
 }
 
 #[test]
 fn the_kernel_takes_no_orders_of_another_cluster_than_the_first() {
     let Some((stand, program)) = ready("orders of another cluster") else { return };
-    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
     plane.pretend_port(stand.ifindex).unwrap();
     let ours = tables(SocketAddr::from(([10, 2, 0, 1], 9000)));
     plane.install(&ours).unwrap();
@@ -80,7 +86,7 @@ fn the_kernel_takes_no_orders_of_another_cluster_than_the_first() {
     plane.renew(now(), &lease(60_000));
     let theirs = SwitchTables { cluster: rival, revision: 9, partitions: vec![], ..ours };
     plane.install(&theirs).unwrap();
-    let hot = HotOrder { revision: 9, cluster: rival, switch: LIFE, ..HotOrder::default() };
+    let hot = HotOrder { revision: 9, cluster: rival, switch: INCARNATION, ..HotOrder::default() };
     plane.install_hot(&hot).unwrap();
     assert_eq!(action(&plane), XDP_REDIRECT);
     let counters = plane.counters();
@@ -125,7 +131,7 @@ fn a_keyspace_grows_and_shrinks() {
 #[test]
 fn ways_are_found_when_the_kernel_knows_them() {
     let Some((stand, program)) = ready("finding ways") else { return };
-    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
     assert_eq!(plane.attach("near").unwrap(), Mode::Native);
     plane.renew(now(), &lease(3_600_000));
     let frame = get();
@@ -190,7 +196,7 @@ fn nothing_is_lost_while_the_program_is_replaced() {
     });
     let sink = nodes.run(|| Sink::attach("node")).unwrap();
 
-    let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+    let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
     for port in ["clients", "nodes"] {
         assert_eq!(plane.attach(port).unwrap(), Mode::Native);
     }
@@ -204,16 +210,16 @@ fn nothing_is_lost_while_the_program_is_replaced() {
         while goes_on() {
             socket.send(&datagram).unwrap();
             *sent += 1;
-            let late = Moment::now() + Duration::from_secs(5);
+            let late = ClockReading::now() + Duration::from_secs(5);
             while *sent - sink.arrived() >= WINDOW {
-                assert!(Moment::now() < late, "lost {}", *sent - sink.arrived());
+                assert!(ClockReading::now() < late, "lost {}", *sent - sink.arrived());
             }
         }
     };
     let (ended, replaced) = (&AtomicBool::new(false), &AtomicU64::new(0));
     let lasts = |time| {
-        let until = Moment::now() + time;
-        move || Moment::now() < until
+        let until = ClockReading::now() + time;
+        move || ClockReading::now() < until
     };
     std::thread::scope(|scope| {
         let reloads = scope.spawn(move || {
@@ -232,8 +238,8 @@ fn nothing_is_lost_while_the_program_is_replaced() {
         ended.store(true, Ordering::Relaxed);
         let plane = reloads.join().unwrap();
         flow(&mut sent, &lasts(Duration::from_millis(50)));
-        let late = Moment::now() + Duration::from_secs(5);
-        while sink.arrived() < sent && Moment::now() < late {
+        let late = ClockReading::now() + Duration::from_secs(5);
+        while sink.arrived() < sent && ClockReading::now() < late {
             std::thread::yield_now();
         }
         assert_eq!(sink.arrived(), sent, "every one arrives");

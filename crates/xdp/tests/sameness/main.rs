@@ -8,6 +8,8 @@ mod attached;
 #[expect(clippy::disallowed_methods, reason = "the kernel's ticks are real time")]
 mod choice;
 #[cfg(test)]
+mod delegations;
+#[cfg(test)]
 #[path = "../../../switch/tests/draw/mod.rs"]
 mod draw;
 #[cfg(test)]
@@ -37,8 +39,6 @@ mod skip;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "frames come out in their own time")]
 mod stand;
-#[cfg(test)]
-mod trips;
 #[cfg(test)]
 mod untouched;
 #[cfg(test)]

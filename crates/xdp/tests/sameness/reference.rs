@@ -2,7 +2,7 @@
 
 use crate::oracle::counts::Counts;
 use crate::oracle::model::Sent;
-use cluster::{Lease, Life, SwitchControl as _};
+use cluster::{Incarnation, Lease, SwitchControl as _};
 use machine::{Instant, Outbox};
 use switch::Pipeline;
 use wire::Endpoint;
@@ -16,12 +16,12 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 
 impl Reference {
     pub(crate) fn new() -> Self {
-        let mut pipeline = Pipeline::new(Life(1));
+        let mut pipeline = Pipeline::new(Incarnation(1));
         pipeline.renew(
             NOW,
             &Lease {
                 cluster: cluster::ClusterId(0),
-                life: Life(1),
+                incarnation: Incarnation(1),
                 revision: 0,
                 from: NOW,
                 duration_ms: 1,

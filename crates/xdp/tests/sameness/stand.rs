@@ -6,12 +6,12 @@ use crate::oracle::counts::Counts;
 use crate::oracle::model::Sent;
 use crate::skip;
 use crate::wires::Room;
-use cluster::{Lease, Life, NodeId, SwitchControl as _, SwitchTables};
+use cluster::{Incarnation, Lease, NodeId, SwitchControl as _, SwitchTables};
 use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::{Duration, Instant as Moment};
+use std::time::{Duration, Instant as ClockReading};
 use wire::Endpoint;
 use xdp::{Plane, Program};
 
@@ -23,7 +23,7 @@ pub(crate) const GATEWAY: [u8; 6] = [2, 0, 0, 0, 1, 2];
 pub(crate) const OWN: [u8; 6] = [2, 0, 0, 0, 1, 1];
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
-const LIFE: Life = Life(1);
+const INCARNATION: Incarnation = Incarnation(1);
 
 /// The interface and its other end. Everything runs on the thread that made it, which is in the
 /// namespace from then on.
@@ -62,14 +62,14 @@ impl Stand {
 
     /// A switch that takes the interface for its port.
     pub(crate) fn switch(&self, program: Program, leased: bool) -> Switch<'_> {
-        let mut plane = Plane::with_program(program, SERVICE, LIFE, now as fn() -> Instant);
+        let mut plane = Plane::with_program(program, SERVICE, INCARNATION, now as fn() -> Instant);
         plane.pretend_port(self.ifindex).unwrap();
         if leased {
             plane.renew(
                 NOW,
                 &Lease {
                     cluster: cluster::ClusterId(0),
-                    life: LIFE,
+                    incarnation: INCARNATION,
                     revision: 0,
                     from: NOW,
                     duration_ms: 3_600_000,
@@ -81,7 +81,7 @@ impl Stand {
 
     /// The next frame that came out at the other end, if there is one within this time.
     pub(crate) fn came_out(&self, patience: Duration) -> Option<Vec<u8>> {
-        let end = Moment::now() + patience;
+        let end = ClockReading::now() + patience;
         let mut frame = vec![0; 4096];
         loop {
             match recv(self.far.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
@@ -91,7 +91,7 @@ impl Stand {
                     return Some(frame);
                 }
                 Ok(_) => {}
-                Err(_) if Moment::now() >= end => return None,
+                Err(_) if ClockReading::now() >= end => return None,
                 Err(_) => std::thread::yield_now(),
             }
         }

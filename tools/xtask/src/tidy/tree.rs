@@ -8,7 +8,7 @@ use std::path::Path;
 const SKIPPED: [&str; 4] = ["target", ".git", "corpus", "artifacts"];
 
 /// What is read: programs, their descriptions, and texts for people.
-const READ: [&str; 6] = ["rs", "toml", "md", "sh", "json", "lua"];
+const READ: [&str; 8] = ["rs", "toml", "md", "sh", "json", "lua", "c", "h"];
 
 /// What `cargo xtask codegen` writes and the rules look at.
 const GENERATED: [&str; 4] = [

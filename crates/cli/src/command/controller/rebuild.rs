@@ -81,7 +81,7 @@ impl Args {
             records: &found.records,
             without: &without,
             older: found.store.older(),
-            planted: None,
+            mutant: None,
         };
         let rebuilt = controller::rebuild(&basis, Clock::new().now())
             .map_err(|error| Failure::Refused(explain(&error, &found.silent)))?;
@@ -184,7 +184,7 @@ fn read_stores(data: &Path) -> Result<Found, Failure> {
         error => Failure::Other(error.into()),
     };
     // Before the store is taken, which makes its directory.
-    let (config, records) = up::recall(data).map_err(failed)?;
+    let (config, records) = up::records_of(data).map_err(failed)?;
     let store = Replaced::of_up(data).map_err(not_taken)?;
     Ok(Found { config, store, records, silent: BTreeMap::new() })
 }

@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use cluster::NodeId;
 use serde_json::json;
-use switch::{HotExplanation, TripExplanation};
+use switch::{DelegationExplanation, HotExplanation};
 
 /// What a switch said: the key is hot, or it is not.
 #[derive(Debug)]
@@ -12,19 +12,19 @@ pub(super) struct Known(pub(super) Option<HotExplanation>);
 impl Known {
     pub(super) fn add_to(&self, answer: Answer) -> Answer {
         let Some(hot) = &self.0 else { return answer.with("hot", ()) };
-        let HotExplanation { stay, floor, proven, readers, trip } = hot;
+        let HotExplanation { generation, floor, proven, readers, delegation } = hot;
         let reader = |(node, holds): &(NodeId, bool)| json!({ "node": node, "holds": holds });
-        let trip = trip.map(|TripExplanation { number, replicas, next }| {
+        let delegation = delegation.map(|DelegationExplanation { number, replicas, next }| {
             json!({ "number": number, "replicas": replicas, "next_version": next })
         });
         let told = json!({
-            "stay": stay,
+            "generation": generation,
             "floor": floor,
             "proven": proven,
             "readers": readers.iter().map(reader).collect::<Vec<_>>(),
             "read_goes_to_one_of": hot.asked(),
             "floor_at_home": hot.floor_at_home(),
-            "trip": trip,
+            "delegation": delegation,
         });
         answer.with("hot", told)
     }
@@ -32,12 +32,13 @@ impl Known {
     pub(super) fn text(&self) -> String {
         let Some(hot) = &self.0 else { return line("hot", "no".to_owned()) };
         let sure = if hot.proven { "" } else { ", which is not yet proven" };
-        let mut text = line("hot", format!("floor {}{sure}; stay {}", hot.floor, hot.stay));
+        let mut text =
+            line("hot", format!("floor {}{sure}; generation {}", hot.floor, hot.generation));
         let asked = hot.asked();
         text += &line("  copies", nodes(&hot.readers.iter().map(|it| it.0).collect::<Vec<_>>()));
         text += &line("  GET", reads(hot, &asked));
-        if let Some(trip) = &hot.trip {
-            text += &line("  PUT", writes(trip));
+        if let Some(delegation) = &hot.delegation {
+            text += &line("  PUT", writes(delegation));
         }
         text
     }
@@ -53,14 +54,15 @@ fn reads(hot: &HotExplanation, asked: &[NodeId]) -> String {
     }
 }
 
-fn writes(trip: &TripExplanation) -> String {
-    let TripExplanation { number, replicas, next } = trip;
+fn writes(delegation: &DelegationExplanation) -> String {
+    let DelegationExplanation { number, replicas, next } = delegation;
     match next {
         Some(version) => format!(
-            "on trip {number}, version stamped: {version}; chain stamped: {replicas} of these \
+            "under delegation {number}, version stamped: {version}; chain stamped: {replicas} of \
+             these \
              nodes that have little to do"
         ),
-        None => format!("to the head: trip {number} has not begun, or has no versions left"),
+        None => format!("to the head: delegation {number} has not begun, or has no versions left"),
     }
 }
 

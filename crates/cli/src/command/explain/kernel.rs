@@ -29,17 +29,17 @@ impl<'a> Comparison<'a> {
 
     fn read_agrees(&self) -> bool {
         let said = &self.said.read;
-        // A joiner stands behind the tail, which therefore is not always the last; the address
+        // A learner stands behind the tail, which therefore is not always the last; the address
         // says which one it is.
         let alone = |chain: &[NodeId]| {
             chain.len() == 1 && chain.iter().all(|id| self.model.chain.contains(id))
         };
-        self.goes_to(self.model.read, said) && self.stamps(said, alone)
+        self.goes_to(self.model.read, said) && self.grants(said, alone)
     }
 
     fn write_agrees(&self) -> bool {
         let said = &self.said.write;
-        self.goes_to(self.model.write, said) && self.stamps(said, |it| it == self.model.chain)
+        self.goes_to(self.model.write, said) && self.grants(said, |it| it == self.model.chain)
     }
 
     fn goes_to(&self, wanted: Option<Endpoint>, said: &Fate) -> bool {
@@ -52,7 +52,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn stamps(&self, said: &Fate, chain_is_right: impl Fn(&[NodeId]) -> bool) -> bool {
+    fn grants(&self, said: &Fate, chain_is_right: impl Fn(&[NodeId]) -> bool) -> bool {
         let Fate::Sent { partition, epoch, chain, .. } = said else { return true };
         (*partition, *epoch) == (self.model.partition, self.model.epoch) && chain_is_right(chain)
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_with_a_joiner_behind_it_is_stamped_alone() {
+    fn a_tail_with_a_learner_behind_it_is_stamped_alone() {
         let tail = "10.0.0.2:7801";
         let to: SocketAddr = tail.parse().unwrap();
         let joined = Explanation { read: Some(to.into()), ..model() };

@@ -4,7 +4,7 @@ use super::{Name, no_lab};
 use crate::answer::Answer;
 use crate::chart::{grouped, table};
 use crate::exit::{Failure, Verdict};
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use crate::lab::{faults, state};
 use crate::out;
 use crate::shared::Shared;
@@ -80,8 +80,8 @@ impl Args {
     }
 
     /// The hosts that are meant.
-    fn hosts(&self, rack: &Rack) -> Result<Vec<Place>, Failure> {
-        let all: Vec<Place> = rack.clients().chain(rack.nodes()).collect();
+    fn hosts(&self, rack: &Rack) -> Result<Vec<LabHost>, Failure> {
+        let all: Vec<LabHost> = rack.clients().chain(rack.nodes()).collect();
         if self.hosts.is_empty() {
             return Ok(all);
         }
@@ -95,8 +95,8 @@ impl Args {
     }
 }
 
-fn show(rack: &Rack, hosts: &[Place], shared: &Shared) -> Result<Verdict, Failure> {
-    let mut bad: Vec<(Place, Counts)> = Vec::new();
+fn show(rack: &Rack, hosts: &[LabHost], shared: &Shared) -> Result<Verdict, Failure> {
+    let mut bad: Vec<(LabHost, Counts)> = Vec::new();
     for place in hosts {
         bad.extend(faults::counts(rack, *place)?.map(|counts| (*place, counts)));
     }
@@ -118,7 +118,7 @@ fn show(rack: &Rack, hosts: &[Place], shared: &Shared) -> Result<Verdict, Failur
     Ok(Verdict::Yes)
 }
 
-fn link(place: Place, counts: &Counts) -> Value {
+fn link(place: LabHost, counts: &Counts) -> Value {
     let Counts { came, lost, doubled, overtaken } = counts;
     let host = place.to_string();
     json!({

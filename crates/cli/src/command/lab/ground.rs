@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::figure;
 use crate::lab::cluster::{Cluster, admin, service};
 use crate::lab::plane::Plane;
-use crate::lab::rack::{NODES_MAX, Place, Rack};
+use crate::lab::rack::{LabHost, NODES_MAX, Rack};
 use crate::lab::site::{Load, Site, Window};
 use crate::parse;
 use cluster::HotPolicy;
@@ -107,7 +107,7 @@ impl Ground {
         let size = UpOptions {
             sync: SyncPolicy::Never,
             service: service(),
-            admin: admin(Place::Controller),
+            admin: admin(LabHost::Controller),
             ..UpOptions::in_memory(nodes, 1, nodes.into())
         };
         let rack = Rack { lab: self.lab.name.clone(), nodes, clients: 1 };

@@ -3,7 +3,7 @@
 use super::{Name, no_lab};
 use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{admin, service};
-use crate::lab::rack::{Place, Rack};
+use crate::lab::rack::{LabHost, Rack};
 use crate::lab::{namespace, process, state};
 use anyhow::Context;
 use std::ffi::{OsStr, OsString};
@@ -43,15 +43,15 @@ impl Args {
             return Err(Failure::usage(why));
         }
         let rack = Rack { lab, nodes: state.nodes, clients: state.clients };
-        namespace::enter(&rack.namespace(Place::Client(self.client)))?;
+        namespace::enter(&rack.namespace(LabHost::Client(self.client)))?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
         let mut words = self.command.into_iter();
         let program = words.next().unwrap_or_else(shell);
         let mut command = Command::new(&program);
         command.args(words);
         command.env("KEYWAY_SERVICE", service().to_string());
-        command.env("KEYWAY_ADMIN", admin(Place::Controller).to_string());
-        command.env("KEYWAY_SWITCH", admin(Place::Switch).to_string());
+        command.env("KEYWAY_ADMIN", admin(LabHost::Controller).to_string());
+        command.env("KEYWAY_SWITCH", admin(LabHost::Switch).to_string());
         command.env("PATH", path()?);
         let error = command.exec();
         let context = format!("cannot run {}", program.display());

@@ -6,7 +6,7 @@ use crate::chart::table;
 use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{admin, service};
 use crate::lab::process::Process;
-use crate::lab::rack::Place;
+use crate::lab::rack::LabHost;
 use crate::lab::state::{self, State};
 use crate::out;
 use crate::shared::Shared;
@@ -48,7 +48,7 @@ pub(super) fn describe(answer: Answer, lab: &str, state: &State) -> Answer {
     answer
         .with("lab", lab)
         .with("service", service())
-        .with("admin", admin(Place::Controller))
+        .with("admin", admin(LabHost::Controller))
         .with("plane", plane)
         .with("nodes", nodes)
         .with("clients", clients)
@@ -75,6 +75,6 @@ fn text(lab: &str, state: &State) -> String {
         let process = if identity.runs() { pid.to_string() } else { format!("{pid} has ended") };
         rows.push(vec![place.clone(), namespace.clone(), process, log.display().to_string()]);
     }
-    let (clients, service, admin) = (state.clients, service(), admin(Place::Controller));
+    let (clients, service, admin) = (state.clients, service(), admin(LabHost::Controller));
     format!("lab {lab}: {clients} clients, service {service}, admin {admin}\n\n{}", table(&rows))
 }

@@ -7,7 +7,7 @@ use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{Cluster, admin, service};
 use crate::lab::keeper::Lab;
 use crate::lab::plane::Plane;
-use crate::lab::rack::{CLIENTS_MAX, NODES_MAX, Place, Rack, name_option};
+use crate::lab::rack::{CLIENTS_MAX, LabHost, NODES_MAX, Rack, name_option};
 use crate::out;
 use crate::parse;
 use crate::shared::Shared;
@@ -84,7 +84,7 @@ impl Args {
 
     /// What is asked for, if it can be had.
     fn cluster(&self) -> Result<Cluster, Failure> {
-        let mut size = self.size.options(service(), admin(Place::Controller))?;
+        let mut size = self.size.options(service(), admin(LabHost::Controller))?;
         if let Some(data) = &mut size.data {
             *data = std::path::absolute(&data).context("there is no present directory")?;
         }
@@ -114,7 +114,7 @@ impl Args {
 
     fn ready_screen(&self, rack: &Rack, took: Duration) -> String {
         let Rack { lab, nodes, clients } = rack;
-        let (service, admin, seconds) = (service(), admin(Place::Controller), took.as_secs_f64());
+        let (service, admin, seconds) = (service(), admin(LabHost::Controller), took.as_secs_f64());
         let option = name_option(lab);
         let rate = self.node_rate.map_or_else(String::new, |rate| {
             let slow = match self.slow_nodes {
@@ -148,9 +148,9 @@ Try in another shell:
 
 {end}
 ",
-            rack.namespace(Place::Client(0)),
-            rack.namespace(Place::Switch),
-            Place::Node(1).address(),
+            rack.namespace(LabHost::Client(0)),
+            rack.namespace(LabHost::Switch),
+            LabHost::Node(1).address(),
         )
     }
 }

@@ -73,7 +73,7 @@ fn a_copy_may_cost_more_where_one_node_could_not_do_the_reads() {
 }
 
 #[test]
-fn a_key_is_worth_a_trip_by_what_its_home_would_have_to_do_for_it() {
+fn a_key_is_worth_a_delegation_by_what_its_home_would_have_to_do_for_it() {
     for (reads, writes, work) in [
         (0, 0, 0),
         (9_000, 0, 0),
@@ -92,31 +92,31 @@ fn a_key_is_worth_a_trip_by_what_its_home_would_have_to_do_for_it() {
         );
     }
     let policy = Policy::new(4, 2_000, None);
-    assert!(policy.is_worth_trip(rates(0, 250), 1, COUNTED));
-    assert!(!policy.is_worth_trip(rates(0, 249), 1, COUNTED));
-    assert!(policy.is_worth_trip(rates(125, 125), 1, COUNTED));
-    assert!(policy.is_worth_trip(rates(0, RATE_MIN), 1, PINNED));
-    assert!(!policy.is_worth_trip(rates(0, RATE_MIN - 1), 1, PINNED));
-    assert!(policy.keeps_trip(rates(0, 125), 1, COUNTED));
-    assert!(!policy.keeps_trip(rates(0, 124), 1, COUNTED));
-    assert!(policy.is_worth_trip(rates(0, 84), 3, COUNTED), "each write is three visits");
-    assert!(!policy.is_worth_trip(rates(0, 83), 3, COUNTED));
+    assert!(policy.is_worth_delegation(rates(0, 250), 1, COUNTED));
+    assert!(!policy.is_worth_delegation(rates(0, 249), 1, COUNTED));
+    assert!(policy.is_worth_delegation(rates(125, 125), 1, COUNTED));
+    assert!(policy.is_worth_delegation(rates(0, RATE_MIN), 1, PINNED));
+    assert!(!policy.is_worth_delegation(rates(0, RATE_MIN - 1), 1, PINNED));
+    assert!(policy.keeps_delegation(rates(0, 125), 1, COUNTED));
+    assert!(!policy.keeps_delegation(rates(0, 124), 1, COUNTED));
+    assert!(policy.is_worth_delegation(rates(0, 84), 3, COUNTED), "each write is three visits");
+    assert!(!policy.is_worth_delegation(rates(0, 83), 3, COUNTED));
     let many = Policy::new(64, 0, None);
-    assert!(many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN), 1, COUNTED));
-    assert!(!many.is_worth_trip(rates(9_999, TRIP_WRITES_MIN - 1), 1, COUNTED));
-    let told = |writes| many.is_worth_trip(rates(9_999, writes), 1, Known::default());
-    assert!(told(TRIP_WRITES_TOLD_MIN) && !told(TRIP_WRITES_TOLD_MIN - 1));
+    assert!(many.is_worth_delegation(rates(9_999, DELEGATION_WRITES_MIN), 1, COUNTED));
+    assert!(!many.is_worth_delegation(rates(9_999, DELEGATION_WRITES_MIN - 1), 1, COUNTED));
+    let told = |writes| many.is_worth_delegation(rates(9_999, writes), 1, Known::default());
+    assert!(told(DELEGATION_WRITES_TOLD_MIN) && !told(DELEGATION_WRITES_TOLD_MIN - 1));
     let idle = Policy::new(4, 0, None);
     for known in [COUNTED, PINNED] {
-        assert!(idle.is_worth_trip(rates(0, TRIP_WORK_MIN), 1, known));
-        assert!(!idle.is_worth_trip(rates(0, TRIP_WORK_MIN - 1), 1, known));
+        assert!(idle.is_worth_delegation(rates(0, DELEGATION_WORK_MIN), 1, known));
+        assert!(!idle.is_worth_delegation(rates(0, DELEGATION_WORK_MIN - 1), 1, known));
     }
 }
 
 #[test]
 fn a_few_readers_may_have_much_to_do_where_nodes_are_slow() {
     let worth = |capacity, [reads, writes]: [u64; 2]| {
-        Policy::new(32, 200, capacity).is_worth_trip(rates(reads, writes), 1, COUNTED)
+        Policy::new(32, 200, capacity).is_worth_delegation(rates(reads, writes), 1, COUNTED)
     };
     // Four readers, with 24 reads per second each.
     let key = [96, 4];
@@ -179,7 +179,7 @@ fn all_nodes_are_readers_of_what_is_too_much_for_a_window() {
         let asked = asked(reads, writes);
         assert_eq!(policy.readers(asked, now), readers, "{reads} / {writes} with {now}");
     }
-    assert_eq!(policy.holders(asked(160_000, 100), 0), 64, "of one version of a trip");
+    assert_eq!(policy.holders(asked(160_000, 100), 0), 64, "of one version of a delegation");
 }
 
 proptest! {
@@ -194,7 +194,7 @@ proptest! {
         prop_assert!(all / (policy.threshold() + 1) <= policy.keys_max() as u64);
     }
 
-    /// So keys on trips need no room of their own.
+    /// So delegated keys need no room of their own.
     #[test]
     fn no_key_is_more_work_than_is_asked_of_it(
         nodes: u16, reads: u32, writes: u32, replicas in 1u8..=8,

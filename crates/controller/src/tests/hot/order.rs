@@ -1,4 +1,4 @@
-//! Who is given which order when, and the stays of its keys.
+//! Who is given which order when, and the generations of its keys.
 
 use super::*;
 use crate::ControllerConfig;
@@ -23,16 +23,16 @@ fn nodes_keep_their_places_and_a_node_that_is_gone_leaves_a_hole() {
     assert_eq!(places(&without), [Some(0), None, Some(2), Some(3)]);
     for it in &without.keys {
         let stayed = entry(&order, std::str::from_utf8(&it.key).unwrap()).unwrap();
-        assert_eq!((it.stay, it.first), (stayed.stay, stayed.first));
+        assert_eq!((it.generation, it.first), (stayed.generation, stayed.first));
         assert_eq!(without.readers(it).count(), if it.key == b"k" { 2 } else { 3 });
     }
-    let life = world.members[&node(1)].tenure.life();
+    let incarnation = world.members[&node(1)].tenure.incarnation();
     world.revive(node(1));
     world.member(node(1)).cut_off = false;
     world.live();
     let back = has(&world, SWITCH);
     assert_eq!(places(back), places(&order));
-    assert_ne!(back.places[1], Some((NodeId(1), life)), "it is another life");
+    assert_ne!(back.places[1], Some((NodeId(1), incarnation)), "it is another incarnation");
     assert!(agreed(&world));
 }
 
@@ -49,7 +49,7 @@ fn an_order_says_how_the_switch_is_to_choose() {
 }
 
 #[test]
-fn a_switch_that_forgets_or_begins_another_life_gets_new_stays_before_any_node() {
+fn a_switch_that_forgets_or_begins_another_incarnation_gets_new_generations_before_any_node() {
     for reborn in [false, true] {
         let mut world = world();
         world.member(node(2)).told = vec![asked("k", 1_000, 0)];
@@ -64,12 +64,12 @@ fn a_switch_that_forgets_or_begins_another_life_gets_new_stays_before_any_node()
         assert!((0..4).all(|id| *has(&world, node(id)) == before));
         let after = has(&world, SWITCH).clone();
         assert_eq!(after.switch == before.switch, !reborn);
-        assert_eq!(entry(&after, "k").unwrap().stay, after.revision);
+        assert_eq!(entry(&after, "k").unwrap().generation, after.revision);
         world.live_until(agreed);
     }
 }
 
-/// Or homes would take no writes of keys that were on trips.
+/// Or homes would take no writes of keys that were under delegations.
 #[test]
 fn a_switch_that_forgets_is_told_so_when_no_key_is_hot_any_more() {
     let mut world = world();
@@ -88,7 +88,7 @@ fn a_switch_that_forgets_is_told_so_when_no_key_is_hot_any_more() {
 }
 
 #[test]
-fn a_switch_with_an_order_that_nobody_here_gave_gets_new_stays() {
+fn a_switch_with_an_order_that_nobody_here_gave_gets_new_generations() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.live();
@@ -96,13 +96,13 @@ fn a_switch_with_an_order_that_nobody_here_gave_gets_new_stays() {
     world.member(SWITCH).hot = foreign;
     world.live();
     let order = has(&world, SWITCH);
-    assert!(order.revision > 9_999_999 && entry(order, "k").unwrap().stay == order.revision);
+    assert!(order.revision > 9_999_999 && entry(order, "k").unwrap().generation == order.revision);
     assert!(agreed(&world));
     // The same of a node, which may have taken marks away by it.
     world.member(node(0)).hot.revision = 99_999_999;
     world.live();
     let order = has(&world, SWITCH);
-    assert!(order.revision > 99_999_999 && entry(order, "k").unwrap().stay == order.revision);
+    assert!(order.revision > 99_999_999 && entry(order, "k").unwrap().generation == order.revision);
     assert!(agreed(&world));
 }
 
@@ -148,7 +148,7 @@ fn the_standby_gets_no_hot_keys_until_it_takes_over() {
     assert!((0..4).all(|id| *has(&world, node(id)) == before));
     world.live();
     let after = has(&world, Member::Switch(1)).clone();
-    assert_eq!(entry(&after, "k").unwrap().stay, after.revision);
+    assert_eq!(entry(&after, "k").unwrap().generation, after.revision);
     assert!((0..4).all(|id| *has(&world, node(id)) == after));
 }
 
@@ -162,7 +162,11 @@ fn a_controller_that_comes_back_tells_nodes_nothing_before_the_switch_has_its_or
     world.live_until(|world| has(world, SWITCH).revision > before.revision);
     assert!((0..4).all(|id| *has(&world, node(id)) == before));
     let after = has(&world, SWITCH).clone();
-    assert_eq!(entry(&after, "k").map(|it| it.stay), Some(after.revision), "found again at once");
+    assert_eq!(
+        entry(&after, "k").map(|it| it.generation),
+        Some(after.revision),
+        "found again at once"
+    );
     world.live_until(agreed);
 
     // Without anything hot, what is left of the old is taken away.
@@ -190,7 +194,7 @@ fn a_switch_that_takes_no_hot_keys_is_lived_with_and_said_once() {
 }
 
 #[test]
-fn a_switch_that_took_an_order_and_forgot_it_unheard_is_given_other_stays() {
+fn a_switch_that_took_an_order_and_forgot_it_unheard_is_given_other_generations() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.member(SWITCH).takes_no_hot = true;
@@ -202,14 +206,14 @@ fn a_switch_that_took_an_order_and_forgot_it_unheard_is_given_other_stays() {
     world.member(SWITCH).hot_floor = given.revision;
     world.live_for(Duration::from_secs(2));
     let order = has(&world, SWITCH);
-    assert!(order.keys.iter().all(|it| it.stay > given.revision), "{order:?}");
+    assert!(order.keys.iter().all(|it| it.generation > given.revision), "{order:?}");
     assert!(order.keys.len() == 1 && agreed(&world));
 }
 
 #[test]
-fn the_planted_haste_tells_nodes_first() {
+fn the_mutant_haste_tells_nodes_first() {
     let mut world = world();
-    world.controller.plant(Plant::NodesBeforeSwitch);
+    world.controller.mutant(Mutant::NodesBeforeSwitch);
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.live_until(|world| (0..4).any(|id| has(world, node(id)).revision > 0));
     assert_eq!(has(&world, SWITCH).revision, 0);

@@ -11,7 +11,7 @@ fn pinned_keys_stay_in_and_outlive_the_controller() {
     world.live_for(Duration::from_secs(4));
     assert!(entry(has(&world, SWITCH), "p").is_some());
     let status = listed(&world, "p");
-    assert!(status.pinned && status.stay.is_some());
+    assert!(status.pinned && status.generation.is_some());
     world.restart(world.config.clone());
     world.live();
     assert!(entry(has(&world, SWITCH), "p").is_some() && agreed(&world));
@@ -92,7 +92,7 @@ fn a_pinned_key_takes_the_place_of_another_with_its_keyhash_and_of_no_pinned_one
     assert_eq!(present(&world), [other]);
     assert!(agreed(&world));
     let order = has(&world, SWITCH);
-    assert_eq!(order.keys[0].stay, order.revision, "nothing is taken over from the other");
+    assert_eq!(order.keys[0].generation, order.revision, "nothing is taken over from the other");
     let decisions = world.status().hot_decisions;
     let removed = decisions.iter().find(|it| it.did == HotAction::Removed).unwrap();
     assert!(removed.name.key == one && removed.why.contains("same keyhash"), "{removed:?}");

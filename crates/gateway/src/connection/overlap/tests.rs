@@ -45,15 +45,15 @@ fn of_commands_about_one_key_only_gets_overlap() {
         let (place, turn) = under_way.push(key(name), kind);
         (place, turn.is_some())
     };
-    assert_eq!(come("k", true), (Place::Apart, false));
-    assert_eq!(come("other", false), (Place::Apart, false));
-    assert_eq!(come("k", true), (Place::Beside(0), false));
-    assert_eq!(come("k", true), (Place::Beside(2), false), "beside the last");
-    assert_eq!(come("k", false), (Place::After(3), true), "a write waits for GETs");
-    assert_eq!(come("k", true), (Place::After(4), true), "a GET waits for a write");
-    assert_eq!(come("k", true), (Place::Beside(5), true), "also beside one that waits");
-    assert_eq!(come("other", true), (Place::After(1), true));
-    assert_eq!(come("third", false), (Place::Apart, false));
+    assert_eq!(come("k", true), (Overlap::Apart, false));
+    assert_eq!(come("other", false), (Overlap::Apart, false));
+    assert_eq!(come("k", true), (Overlap::Beside(0), false));
+    assert_eq!(come("k", true), (Overlap::Beside(2), false), "beside the last");
+    assert_eq!(come("k", false), (Overlap::After(3), true), "a write waits for GETs");
+    assert_eq!(come("k", true), (Overlap::After(4), true), "a GET waits for a write");
+    assert_eq!(come("k", true), (Overlap::Beside(5), true), "also beside one that waits");
+    assert_eq!(come("other", true), (Overlap::After(1), true));
+    assert_eq!(come("third", false), (Overlap::Apart, false));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_command_is_begun_when_the_last_that_it_waits_for_is_answered() {
     finish();
     assert_eq!(begun(), [false, true, true], "both, and the write no second time");
     let (place, turn) = under_way.push(key("k"), Kind::Get);
-    assert_eq!((place, turn.is_some()), (Place::Beside(4), false), "what it waited for is done");
+    assert_eq!((place, turn.is_some()), (Overlap::Beside(4), false), "what it waited for is done");
 }
 
 #[test]
@@ -262,7 +262,7 @@ impl<F: Fn(&mut UnderWay, &mut Reply, Seen) -> Verdict> World<F> {
         let name = key.to_string();
         let kind = if is_get { Kind::Get } else { Kind::Other };
         let (place, turn) = self.under_way.push(Bytes::from(name), kind);
-        let (alone, began) = (!matches!(place, Place::Beside(_)), self.past.len());
+        let (alone, began) = (!matches!(place, Overlap::Beside(_)), self.past.len());
         self.running.push_back(Running { key, is_get, turn, alone, began, done: None });
     }
 

@@ -1,6 +1,6 @@
 //! Partitions that are being cleared: out of sight, and given back to the allocator bit by bit.
 
-use super::order::Place;
+use super::order::OrderedKey;
 use super::{Block, Due, Hashed, Slot, bytes_of};
 use cluster::{KeyspaceId, PartitionId};
 use hashbrown::hash_table;
@@ -14,7 +14,7 @@ pub(super) struct Detached {
     slots: Option<hash_table::IntoIter<Slot>>,
     /// Goes along with the slots.
     places: Option<btree_set::IntoIter<(u64, u64)>>,
-    tree: btree_map::IntoIter<Place, Block>,
+    tree: btree_map::IntoIter<OrderedKey, Block>,
 }
 
 impl Detached {
@@ -24,7 +24,7 @@ impl Detached {
         Self { keyspace, slots: Some(slots), places: Some(places), tree }
     }
 
-    pub(super) fn ordered(keyspace: KeyspaceId, tree: BTreeMap<Place, Block>) -> Self {
+    pub(super) fn ordered(keyspace: KeyspaceId, tree: BTreeMap<OrderedKey, Block>) -> Self {
         Self { keyspace, slots: None, places: None, tree: tree.into_iter() }
     }
 

@@ -13,12 +13,12 @@ use std::ops::Bound;
 /// Where a key stands in its partition: by match value, then by the key, which is the order of
 /// the keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct OrderedKey {
     match_value: Match,
     key: Box<[u8]>,
 }
 
-impl Place {
+impl OrderedKey {
     pub(super) fn new(match_value: Match, key: &[u8]) -> Self {
         Self { match_value, key: key.into() }
     }
@@ -32,12 +32,12 @@ impl Place {
     }
 }
 
-/// A [`Place`], whether it owns its key or borrows it: what the tree is searched by.
+/// A [`OrderedKey`], whether it owns its key or borrows it: what the tree is searched by.
 pub(super) trait Placed {
     fn place(&self) -> (Match, &[u8]);
 }
 
-impl Placed for Place {
+impl Placed for OrderedKey {
     fn place(&self) -> (Match, &[u8]) {
         (self.match_value, &self.key)
     }
@@ -69,7 +69,7 @@ impl Ord for dyn Placed + '_ {
     }
 }
 
-impl<'a> Borrow<dyn Placed + 'a> for Place {
+impl<'a> Borrow<dyn Placed + 'a> for OrderedKey {
     fn borrow(&self) -> &(dyn Placed + 'a) {
         self
     }
@@ -77,9 +77,9 @@ impl<'a> Borrow<dyn Placed + 'a> for Place {
 
 /// The records of an interval; `None` if its ends cross.
 pub(super) fn range<'t>(
-    tree: &'t BTreeMap<Place, Block>,
+    tree: &'t BTreeMap<OrderedKey, Block>,
     interval: &Interval<'_>,
-) -> Option<btree_map::Range<'t, Place, Block>> {
+) -> Option<btree_map::Range<'t, OrderedKey, Block>> {
     let start = match interval.start {
         Bound::Included(key) => Bound::Included((interval.first, key)),
         Bound::Excluded(key) => Bound::Excluded((interval.first, key)),

@@ -1,6 +1,6 @@
 //! Walks through a partition in memory, which go on whatever becomes of it meanwhile.
 
-use super::order::{Place, Placed};
+use super::order::{OrderedKey, Placed};
 use super::{Block, Hashed};
 use crate::engine::Record;
 use cluster::Match;
@@ -22,7 +22,7 @@ enum Next {
     /// comes after them.
     Table(Option<(u64, u64, Box<[u8]>)>),
     /// The records of a tree, from this place on.
-    Tree(Place),
+    Tree(OrderedKey),
     Over,
 }
 
@@ -34,14 +34,14 @@ impl Cursor {
 
     /// To the beginning of a partition of an ordered keyspace.
     pub(super) fn ordered(first: Match) -> Self {
-        Self { next: Next::Tree(Place::new(first, &[])), taken: 0 }
+        Self { next: Next::Tree(OrderedKey::new(first, &[])), taken: 0 }
     }
 
     /// Visits the next records of the partition, which is in one of the two or empty.
     pub(super) fn go_on(
         &mut self,
         table: Option<&Hashed>,
-        tree: Option<&BTreeMap<Place, Block>>,
+        tree: Option<&BTreeMap<OrderedKey, Block>>,
         mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut taken = 0;
@@ -55,7 +55,7 @@ impl Cursor {
             let broke_at = table.and_then(|it| it.index.walk(&it.slots, from, &mut visit));
             self.next = match broke_at {
                 Some((half, keyhash, key)) => Next::Table(Some((half, keyhash, key.into()))),
-                None => Next::Tree(Place::new(Match::MIN, &[])),
+                None => Next::Tree(OrderedKey::new(Match::MIN, &[])),
             };
         }
         if let Next::Tree(from) = &self.next {

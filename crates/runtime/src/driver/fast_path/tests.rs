@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod skip;
 
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 255, 255, 1), 7400);
-const LIFE: Life = Life(1);
+const INCARNATION: Incarnation = Incarnation(1);
 
 /// Between two renewals: a lease would be renewed a hundred times as seldom.
 const PACE: Duration = Duration::from_millis(1);
@@ -19,7 +19,7 @@ const AROUND: u64 = 2;
 
 #[test]
 fn leases_are_renewed_while_the_kernel_verifies_a_program() {
-    let path = match FastPath::start(SERVICE, LIFE, &[]) {
+    let path = match FastPath::start(SERVICE, INCARNATION, &[]) {
         Ok(path) => path,
         Err(why) => {
             return skip::report("renewing leases while a program is loaded", &why.to_string());
@@ -34,7 +34,7 @@ fn leases_are_renewed_while_the_kernel_verifies_a_program() {
                 let from = Clock::new().now();
                 let lease = Lease {
                     cluster: cluster::ClusterId(0),
-                    life: LIFE,
+                    incarnation: INCARNATION,
                     revision: 0,
                     from,
                     duration_ms: 500,

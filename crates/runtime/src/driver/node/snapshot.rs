@@ -41,8 +41,8 @@ pub struct ShardSnapshot {
     pub hot_copies: usize,
     /// Uploads of big values that are not values, or not any more.
     pub uploads: usize,
-    /// Hot keys on trips of which it holds a write.
-    pub hot_roaming: usize,
+    /// Hot delegated keys of which it holds a write.
+    pub hot_delegated_keys: usize,
     /// Bytes of parts of big values that are not values yet.
     pub upload_bytes: u64,
     /// Whether it has a lease.

@@ -3,22 +3,22 @@
 use super::*;
 use crate::driver::{NodeDriver, NodeLimits, SwitchDriver};
 use cluster::{
-    ClusterId, Epoch, HotOrder, Keyspace, KeyspaceKind, Lease, Life, NodeId, PartitionId, StoreId,
-    SwitchTables,
+    ClusterId, Epoch, HotOrder, Incarnation, Keyspace, KeyspaceKind, Lease, NodeId, PartitionId,
+    StoreId, SwitchTables,
 };
 use node::engine::memory::MemoryEngine;
 
-const LIFE: Life = Life(7);
+const INCARNATION: Incarnation = Incarnation(7);
 const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
 
 fn start_node() -> NodeDriver {
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = STORES.map(MemoryEngine::new).into();
-    NodeDriver::start(NodeId(1), LIFE, sockets, engines, NodeLimits::default()).unwrap()
+    NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default()).unwrap()
 }
 
 fn start_switch() -> SwitchDriver {
-    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, LIFE, None).unwrap()
+    SwitchDriver::start("127.0.0.1:0".parse().unwrap(), 2, INCARNATION, None).unwrap()
 }
 
 fn partition(id: u32, first: u128, last: u128) -> Partition {
@@ -54,7 +54,7 @@ fn sound(node: &NodeHandle) -> Assignment {
         cluster: ClusterId(3),
         node: NodeId(1),
         store: node.store(),
-        life: None,
+        incarnation: None,
         aged: 0,
         switch: node.spec().endpoint,
         copy_bytes_per_s: 1_000,
@@ -75,8 +75,9 @@ fn obey(member: &MemberHandle, order: Order) -> Result<Report, OrderError> {
 
 /// A lease of an hour that rests on this report.
 fn lease(report: &Report, revision: u64) -> Order {
-    let Report { life, at, .. } = *report;
-    let lease = Lease { cluster: ClusterId(3), life, revision, from: at, duration_ms: 3_600_000 };
+    let Report { incarnation, at, .. } = *report;
+    let lease =
+        Lease { cluster: ClusterId(3), incarnation, revision, from: at, duration_ms: 3_600_000 };
     Order { lease: Some(lease), ..Order::default() }
 }
 
@@ -86,7 +87,7 @@ fn a_sound_assignment_is_taken_by_all_shards() {
     let node = driver.handle();
     let member = MemberHandle::Node(node.clone());
     let report = obey(&member, assign(sound(&node))).unwrap();
-    assert_eq!((report.life, report.revision()), (LIFE, 5));
+    assert_eq!((report.incarnation, report.revision()), (INCARNATION, 5));
     let shards = node.snapshot().unwrap().shards;
     let partitions: Vec<usize> = shards.iter().map(|shard| shard.partitions).collect();
     assert_eq!(partitions, [1, 1]);
@@ -127,7 +128,7 @@ fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
         let report = obey(&member, Order::default()).unwrap();
         obey(&member, lease(&report, 5)).unwrap();
         let report = obey(&member, install).unwrap();
-        let other = Report { life: Life(8), ..report.clone() };
+        let other = Report { incarnation: Incarnation(8), ..report.clone() };
         obey(&member, lease(&other, 5)).unwrap();
         assert_eq!(report.revision(), 5);
     }
@@ -160,7 +161,7 @@ fn an_unsound_assignment_changes_nothing() {
         (
             |it| {
                 let partition = &mut it.partitions[0];
-                (partition.chain, partition.since, partition.joining) =
+                (partition.chain, partition.since, partition.has_learner) =
                     (vec![NodeId(1)], vec![1], true);
             },
             "chain",
@@ -224,7 +225,7 @@ fn one_shard_without_its_memory_makes_another_node() {
     let sockets = NodeDriver::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
     let engines = [StoreId(1), StoreId(3)].map(MemoryEngine::new).into();
     let driver =
-        NodeDriver::start(NodeId(1), LIFE, sockets, engines, NodeLimits::default()).unwrap();
+        NodeDriver::start(NodeId(1), INCARNATION, sockets, engines, NodeLimits::default()).unwrap();
     assert_ne!(driver.handle().store(), first);
     assert_eq!(start_node().handle().store(), first);
 }
@@ -236,16 +237,16 @@ fn hot() -> HotOrder {
         key: b"k".to_vec(),
         keyhash: 1,
         match_value: cluster::Match(0),
-        stay: 9,
+        generation: 9,
         first: 1,
         readers: 2,
-        trip: None,
+        delegation: None,
     };
-    let place = |id| Some((NodeId(id), LIFE));
+    let place = |id| Some((NodeId(id), INCARNATION));
     HotOrder {
         cluster: ClusterId(3),
         revision: 9,
-        switch: LIFE,
+        switch: INCARNATION,
         places: vec![place(1), place(2)],
         keys: vec![key],
         ..HotOrder::default()
@@ -316,7 +317,7 @@ fn unsound_hot_keys_are_refused() {
     let breaks: [fn(&mut HotOrder); 7] = [
         |it| it.keys[0].first = 2,
         |it| it.keys[0].readers = 3,
-        |it| it.keys[0].stay = 10,
+        |it| it.keys[0].generation = 10,
         |it| it.keys[0].key = vec![0; wire::KEY_MAX + 1],
         |it| it.keys.push(it.keys[0].clone()),
         |it| it.keys.push(cluster::HotEntry { key: vec![], keyhash: 2, ..it.keys[0].clone() }),
@@ -343,8 +344,13 @@ fn of_two_clusters_that_give_a_switch_tables_at_once_it_follows_one() {
                 let tables = Order { install: Some(Install::Tables(tables)), ..Order::default() };
                 let report = obey(&member, tables).unwrap();
                 let from = report.at;
-                let lease =
-                    Lease { life: report.life, cluster, revision, from, duration_ms: 3_600_000 };
+                let lease = Lease {
+                    incarnation: report.incarnation,
+                    cluster,
+                    revision,
+                    from,
+                    duration_ms: 3_600_000,
+                };
                 obey(&member, Order { lease: Some(lease), ..Order::default() }).unwrap().state
             }
         };

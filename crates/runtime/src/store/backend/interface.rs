@@ -97,7 +97,7 @@ pub enum Trouble {
     Lost(String),
 }
 
-/// What a backend has kept of an earlier life.
+/// What a backend has kept of an earlier incarnation.
 pub struct Kept {
     /// Records without values, under the identity of this memory.
     pub index: MemoryEngine,

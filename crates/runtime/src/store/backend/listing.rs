@@ -1,7 +1,8 @@
 //! What was in a backend before any node wrote there becomes records piece by piece: a walk through
 //! all that it holds, for all partitions that wait for it.
 //!
-//! A walk that is broken off is begun anew by the next life: what is a record then is passed over.
+//! A walk that is broken off is begun anew by the next incarnation: what is a record then is passed
+//! over.
 
 use super::Listed;
 use cluster::PartitionId;

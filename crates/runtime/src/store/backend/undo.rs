@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 /// The other state of the records that were changed since the last sync.
 #[derive(Debug, Default)]
-pub(super) struct Undo(BTreeMap<Place, Other>);
+pub(super) struct Undo(BTreeMap<UndoKey, Other>);
 
 /// A key of a partition.
-type Place = (KeyspaceId, PartitionId, Box<[u8]>);
+type UndoKey = (KeyspaceId, PartitionId, Box<[u8]>);
 
 #[derive(Debug)]
 struct Other {

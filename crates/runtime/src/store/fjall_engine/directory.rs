@@ -106,7 +106,7 @@ struct AnyAbout {
 }
 
 /// A directory that is ours as long as this lives.
-pub(super) struct Directory {
+pub(super) struct StoreDirectory {
     path: PathBuf,
     store_id: StoreId,
     lock: File,
@@ -121,7 +121,7 @@ pub(super) struct Trees {
     pub(super) counts: Keyspace,
 }
 
-impl Directory {
+impl StoreDirectory {
     /// Locks the directory, creates the store if there is none, and checks whose it is.
     pub(super) fn open(
         path: &Path,
@@ -198,7 +198,7 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for StoreDirectory {
     /// Closing the file is not enough if a process that is just being started has inherited it.
     fn drop(&mut self) {
         // It is closed anyway, and a failure would help nobody.

@@ -61,11 +61,11 @@ impl<'a> Plan<'a> {
         };
         let mut roles: Vec<Role> = ops.iter().map(role).collect();
         let mut events = Vec::with_capacity(timed.len());
-        for (_, is_return, index) in timed {
+        for (_, is_recall, index) in timed {
             let is_unknown = ops.get(index).is_some_and(Op::is_unknown);
             if is_unknown {
                 events.extend(unknown.class_of(index).map(Event::Maybe));
-            } else if is_return {
+            } else if is_recall {
                 events.push(Event::Return(index));
             } else {
                 if let Some(role) = roles.get_mut(index) {

@@ -102,7 +102,7 @@ impl<'a> Pool<'a> {
         pool.expiring.sort_by_key(|it| it.expiry_ms);
         let pool = Self { adders, ..pool };
         let expected = pool.ending.keys().copied();
-        let reachable_ends = expected.filter(|expect| pool.may_leave(*expect)).collect();
+        let reachable_ends = expected.filter(|expect| pool.may_delegate(*expect)).collect();
         Self { reachable_ends, ..pool }
     }
 
@@ -188,7 +188,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Whether any of them may leave this value, or nothing.
-    pub(super) fn may_leave(&self, value: Option<i64>) -> bool {
+    pub(super) fn may_delegate(&self, value: Option<i64>) -> bool {
         match value {
             Some(value) => self.by_value.contains_key(&value) || !self.adders.is_empty(),
             None => {

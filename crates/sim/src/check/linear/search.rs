@@ -165,7 +165,7 @@ impl<'p, 'a> Search<'p, 'a> {
     }
 
     /// What fits and changes nothing may as well take effect now: wherever a valid order has it,
-    /// that order stays valid with it moved here.
+    /// that order generations valid with it moved here.
     fn look(&mut self, op: usize) {
         if self.take(self.state, op) == Some(self.state)
             && let Some(done) = self.done.get_mut(op)
@@ -355,7 +355,7 @@ impl<'p, 'a> Search<'p, 'a> {
         let expires = self.state.held.is_some_and(|held| held.expiry_ms != 0);
         match (self.plan.op(op).kind, self.state.present()) {
             (OpKind::Incr { .. }, _) => expires || unknown.may_expire(),
-            (OpKind::Read(_), present) => settles_version && unknown.may_leave(present),
+            (OpKind::Read(_), present) => settles_version && unknown.may_delegate(present),
             (OpKind::Cas { written: Some(false), .. }, Some(_)) => settles_version,
             _ => false,
         }
@@ -391,9 +391,9 @@ impl<'p, 'a> Search<'p, 'a> {
         let unknown = &self.plan.unknown;
         match self.plan.need(op) {
             Need::Any | Need::Impossible => false,
-            Need::Exactly(wanted) => unknown.may_leave(wanted),
-            Need::Amount(0) => unknown.may_leave(Some(0)) || unknown.may_leave(None),
-            Need::Amount(amount) => unknown.may_leave(Some(amount)),
+            Need::Exactly(wanted) => unknown.may_delegate(wanted),
+            Need::Amount(0) => unknown.may_delegate(Some(0)) || unknown.may_delegate(None),
+            Need::Amount(amount) => unknown.may_delegate(Some(amount)),
             Need::Something | Need::Other(_) | Need::OtherValue(_) => unknown.classes() > 0,
         }
     }

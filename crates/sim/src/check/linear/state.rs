@@ -6,16 +6,16 @@ use machine::{Instant, mix};
 /// What a key holds at one point of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    pub(super) held: Option<Held>,
-    /// Version of the last write if `exact`, else the least that it can have: versions are whole
-    /// numbers that grow with each write of the key.
+    pub(super) held: Option<HeldValue>,
+    /// Version of the last write if `exact`, else the least that it can have: versions have caught
+    /// up numbers that grow with each write of the key.
     pub(super) version: u64,
     pub(super) exact: bool,
 }
 
 /// A value and when it expires (Unix milliseconds; 0: never).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldValue {
     pub(super) value: i64,
     pub(super) expiry_ms: u64,
 }
@@ -39,7 +39,7 @@ pub(super) enum Need {
     Impossible,
 }
 
-impl Held {
+impl HeldValue {
     /// Whether an operation can have found it: not once its time has come.
     fn is_visible_to(self, op: &Op) -> bool {
         self.expiry_ms == 0 || op.called.unix_ms() < self.expiry_ms
@@ -118,25 +118,25 @@ impl State {
 
     /// What an operation writes; the inner `None` if it leaves the key as it is, the outer one if
     /// it cannot be.
-    fn written(self, kind: OpKind) -> Option<Option<Option<Held>>> {
-        let value = |value, expiry_ms| Some(Some(Held { value, expiry_ms }));
+    fn written(self, kind: OpKind) -> Option<Option<Option<HeldValue>>> {
+        let value = |value, expiry_ms| Some(Some(HeldValue { value, expiry_ms }));
         Some(match kind {
             OpKind::Read(_) => None,
             OpKind::Put { value: written, expiry_ms } => value(written, expiry_ms),
             OpKind::Del { .. } => self.held.is_some().then_some(None),
             OpKind::Cas { expect, value, expiry_ms, written, .. } => {
                 let writes = written != Some(false) && self.present() == expect;
-                writes.then_some(value.map(|value| Held { value, expiry_ms }))
+                writes.then_some(value.map(|value| HeldValue { value, expiry_ms }))
             }
             OpKind::Incr { delta, .. } => {
-                let Held { value: old, expiry_ms } =
-                    self.held.unwrap_or(Held { value: 0, expiry_ms: 0 });
+                let HeldValue { value: old, expiry_ms } =
+                    self.held.unwrap_or(HeldValue { value: 0, expiry_ms: 0 });
                 value(old.checked_add(delta)?, expiry_ms)
             }
         })
     }
 
-    fn after_write(self, held: Option<Held>, version: u64) -> Option<Self> {
+    fn after_write(self, held: Option<HeldValue>, version: u64) -> Option<Self> {
         match version {
             0 => Some(Self { held, version: self.version + 1, exact: false }),
             _ => (version > self.version).then_some(Self { held, version, exact: true }),
@@ -169,7 +169,7 @@ impl State {
 
     /// The state once the value's time has come, if that may be at `now`.
     pub(super) fn expired(self, now: Instant, skew_ms: u64) -> Option<Self> {
-        let Held { expiry_ms, .. } = self.held.filter(|held| held.expiry_ms != 0)?;
+        let HeldValue { expiry_ms, .. } = self.held.filter(|held| held.expiry_ms != 0)?;
         let may_be = now.unix_ms() >= expiry_ms.saturating_sub(skew_ms);
         may_be.then_some(Self { held: None, exact: false, ..self })
     }

@@ -2,7 +2,7 @@
 //! found.
 
 use super::pool::{Ending, Expiring, Pool, Step};
-use super::state::{Held, Need};
+use super::state::{HeldValue, Need};
 use crate::check::OpKind;
 use machine::Instant;
 
@@ -58,7 +58,7 @@ const WAYS_MAX: usize = 2_000;
 impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
     pub(super) fn new(
         pool: &'p Pool<'a>,
-        held: Option<Held>,
+        held: Option<HeldValue>,
         next: Option<u64>,
         available: A,
         (now, skew_ms): (Instant, u64),
@@ -154,10 +154,10 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
                 self.found_one();
             }
             // The same value with another expiry may do where this one does not.
-            self.found.goes_on |= (!is_there || self.expires) && self.pool.may_leave(wanted);
+            self.found.goes_on |= (!is_there || self.expires) && self.pool.may_delegate(wanted);
             return;
         };
-        if !self.is_round_trip(wanted) {
+        if !self.is_round_delegation(wanted) {
             self.passed.push(wanted);
             self.reach_value_by_writes(wanted, rest);
             self.passed.pop();
@@ -166,7 +166,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
 
     /// Whether the way leads from what the key is to hold now back to the same: without the writes
     /// between it is as good. Values with an end may differ in that, but nothing is nothing.
-    fn is_round_trip(&self, wanted: Option<i64>) -> bool {
+    fn is_round_delegation(&self, wanted: Option<i64>) -> bool {
         (wanted.is_none() || !self.expires) && self.passed.contains(&wanted)
     }
 

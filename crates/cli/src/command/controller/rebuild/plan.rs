@@ -75,23 +75,23 @@ fn what_is_there(rebuilt: &Rebuilt, found: &Found) -> String {
 }
 
 fn of_nodes(nodes: &[NodePart]) -> String {
-    let head = ["node", "has on record", "seats", "behind", "old copy", "forgets"];
+    let head = ["node", "has on record", "replicas_held", "behind", "old copy", "forgets"];
     let head = head.map(str::to_owned).to_vec();
     let row = |it: &NodePart| {
-        let NodePart { node, revision, seats, behind, aged, left, without } = *it;
+        let NodePart { node, revision, replicas_held, behind, aged, left, without } = *it;
         let recorded = match revision {
             _ if without => "does not count".to_owned(),
             0 => "nothing".to_owned(),
             _ => format!("revision {revision}"),
         };
-        let counts = [seats, behind, aged, left].map(|count| count.to_string());
+        let counts = [replicas_held, behind, aged, left].map(|count| count.to_string());
         [vec![node.to_string(), recorded], counts.to_vec()].concat()
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(nodes.iter().map(row)).collect();
     format!(
         "\
 {}
-  seats     partitions that it is in from now on
+  replicas_held     partitions that it is in from now on
   behind    of these, those that others know a newer epoch of: it is sent what it lacks
   old copy  of these, those in which its store is certainly older than what it acknowledged
   forgets   partitions that it has on record and is not in any more

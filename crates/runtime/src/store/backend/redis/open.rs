@@ -145,7 +145,7 @@ fn survives_restarts(connection: &mut Connection, url: &BackendUrl, policy: Sync
     survives
 }
 
-/// Which life of Redis this is.
+/// Which incarnation of Redis this is.
 fn run_id(connection: &mut Connection) -> RedisResult<String> {
     let info: String = cmd("INFO").arg("server").query(connection)?;
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));

@@ -1,0 +1,266 @@
+//! Deliberate bugs, to know that the simulator would see them.
+
+use serde::{Deserialize, Serialize};
+
+/// A rule of the protocol that a machine can be told to break. Only tests and the simulator do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mutant {
+    /// Node: a retry is applied again, under a new version.
+    ForgetRequests,
+    /// Switch and node: a retry of a write goes to another member than the first copy did, and that
+    /// one orders it too.
+    RetryElsewhere,
+    /// Node: a read-modify-write is taken although what it was computed from has not arrived.
+    IgnoreBase,
+    /// Node: the head answers a write as soon as it has ordered it.
+    AnswerAtHead,
+    /// Node: answers leave before what they rest on is durable.
+    AnswerUnsynced,
+    /// Node: requests and chain messages of any epoch are taken.
+    IgnoreEpoch,
+    /// Node: serves on after its lease has ended.
+    IgnoreLease,
+    /// Node: a compare-and-set deletes whatever is there.
+    DeleteAnyway,
+    /// Node: reads are answered with the newest pending value.
+    ReadPending,
+    /// Node: of the keys of a batch only the first is written.
+    SplitBatch,
+    /// Node: what a write or a batch depends on is looked for in what is committed at the head.
+    CheckCommitted,
+    /// Node: a write overtakes a batch that it comes after.
+    OvertakeBatch,
+    /// Node: a batch is committed before the switch knows of it.
+    ShowBatchUnpublished,
+    /// Node: pending writes are dropped when the chain changes.
+    DropPending,
+    /// Node: clients are forgotten to make room, and it is not kept in mind that some were.
+    ForgetUnrecorded,
+    /// Node: clients are forgotten to make room as soon as they were answered.
+    ForgetYoung,
+    /// Node: of a client that says goodbye nothing is kept, not even that its requests have ended.
+    GoodbyeForgetsFloor,
+    /// Node: numbers of other members are taken as they come.
+    BelieveNumbers,
+    /// Node: sessions are not copied to a learner.
+    DropSessions,
+    /// Node: a copied record replaces a newer one.
+    CopyOverwrites,
+    /// Node: tombstones are collected at once, also by a learner that is still being copied to.
+    CollectAtOnce,
+    /// Node: a copy is said to have caught up before it is.
+    CaughtUpTooSoon,
+    /// Node: a newer commit of a key drops older pending writes of it, with their request ids.
+    ForgetSuperseded,
+    /// Node: members that have deleted a key are not compared with those that hold it.
+    VerifyIgnoresDeletes,
+    /// Node: of members that hold different things most are made to hold what few do.
+    VerifyMendsMinority,
+    /// Node: what an earlier stay in the chain left behind is kept when it joins again.
+    KeepLeftovers,
+    /// Node: a reader answers with any copy, however old.
+    AnswerBelowFloor,
+    /// Node: an MGET or RANGE shows a version of a hot key that the switch does not know of.
+    ShowUnpublished,
+    /// Node: a tail proves its newest version of a key that is not registered.
+    ProveUnregistered,
+    /// Node: what publishes a key does not vouch for it.
+    PublishUnproven,
+    /// Node: a tail sends no copies again, however often a key is read at home.
+    NeverRemind,
+    /// Node: registrations of hot keys are not copied to a learner.
+    DropRegistrations,
+    /// Node: delegations are not copied to a learner.
+    DropDelegationsFromCopies,
+    /// Node: keys that came grouped by hints are taken for its own: what it lacks is missing.
+    TrustHints,
+    /// Switch: a reply is believed whoever sends it.
+    BelieveStrangers,
+    /// Switch: what was sent to a node counts until the node answers.
+    CountUntilAnswered,
+    /// Switch: a reply is taken for proof whatever generation it was stamped in.
+    BelieveAnyProof,
+    /// Switch: only replies to reads raise a hot key's floor.
+    FloorFromReads,
+    /// Switch: only replies to writes raise a hot key's floor.
+    FloorFromWrites,
+    /// Switch: reads go to copies by a floor that is not proven yet.
+    TrustUnproven,
+    /// Switch: the directory is kept though the lease has ended or it stood by.
+    KeepDirectory,
+    /// Switch: a key that has the keyhash of a hot one is taken for it.
+    TrustKeyhashes,
+    /// Switch: a retry of a delegated write is stamped anew.
+    ForgetGrants,
+    /// Switch: whoever writes a delegated key has room among the grants: another client goes.
+    EvictGrants,
+    /// Switch: a write is stamped though it may have been applied before the delegation began.
+    GrantUnborn,
+    /// Switch: a reader of a delegated key is taken at its registration: what it is asked carries
+    /// no floor.
+    TrustHolders,
+    /// Node: the first of the chain of a delegated write takes it for committed.
+    CopyUncommitted,
+    /// Node: writes of a delegation that is over are taken.
+    KeepDelegations,
+    /// Node: a key returns with what the first node to answer has found.
+    RecallEarly,
+    /// Node: of a delegation that is over it tells only what it knows to be committed.
+    FetchCommittedOnly,
+    /// Node: versions of a delegation are given once more at home.
+    ResetVersions,
+    /// Node: a key's home takes writes while it asks what became of the delegation.
+    ServeBeforeRecall,
+    /// Node: a key returns without regard to what younger stores cannot know.
+    TrustTheYoung,
+    /// Node: a write that was stamped under a delegation is taken for new at home.
+    RunAgain,
+    /// Node: whatever a write that comes home was stamped with or when, it is taken for new.
+    TakeLatecomers,
+    /// Node: the tail of a key that is delegated says that what it has is the newest.
+    ProveDelegated,
+    /// Node: a manifest is taken whether or not its parts are there.
+    SealUnchecked,
+    /// Node: an upload is given up though it is a value.
+    AbandonSealed,
+    /// Node: parts that belong to nothing generation.
+    KeepParts,
+    /// Node: that an upload was given up is not kept on record.
+    AbandonUnrecorded,
+    /// Node: a scan that passes parts by passes whatever has their match value by.
+    SkipBehindParts,
+    /// Node: a key that is deleted goes on being counted.
+    MiscountKeys,
+    /// Node: a member without room refuses what comes down the chain.
+    MembersRefuse,
+    /// Node: that there was no room is answered, and not kept on record.
+    FullUnrecorded,
+    /// Node: there is no reserve: one that is full refuses deletes, too.
+    NoReserve,
+    /// Node: values go by its own clock, whatever it was told.
+    OwnClock,
+    /// Node: a retransmission of a write makes its span a time anew.
+    ExtendSpans,
+    /// Controller: it takes its own clock for the cluster's.
+    TimeByController,
+    /// Controller: nodes are told of hot keys before the active switch has them.
+    NodesBeforeSwitch,
+    /// Controller: a delegation goes on though a node of its row has gone or begun another
+    /// incarnation.
+    KeepDelegationAfterLoss,
+    /// Controller and switch: a key has the same generation each time it comes in.
+    RepeatGenerations,
+    /// Controller: a chain is opened before its members have settled.
+    OpenUnsettled,
+    /// Controller: a member is taken out of a chain before its lease has ended.
+    ImpatientController,
+    /// Controller: a node without its memory goes on in its chains as if it had it.
+    TrustTheForgetful,
+    /// Controller: members that came back are not compared with the others.
+    OpenUncompared,
+    /// Controller: a store that lacks the incarnation that its node was known by passes for the
+    /// newest.
+    BelieveAnyPast,
+    /// Controller: decides by a map although nodes have followed a newer one.
+    BelieveAnyMap,
+    /// Controller: a map that is made anew from records has open chains, whose members nobody has
+    /// compared.
+    RebuildOpen,
+    /// Client: a write that is told to ask again is given up as refused.
+    StaleIsFinal,
+    /// Client: hints go with what is asked for again.
+    RepeatHints,
+    /// Client: a multiget counts the entries it is sent, and takes keys without one for missing.
+    CompleteByCount,
+    /// Client: it makes a time of a span, by its own clock.
+    SpanByClient,
+}
+
+impl Mutant {
+    /// Every mutant.
+    pub const ALL: [Self; 82] = [
+        Self::ForgetRequests,
+        Self::RetryElsewhere,
+        Self::IgnoreBase,
+        Self::AnswerAtHead,
+        Self::AnswerUnsynced,
+        Self::IgnoreEpoch,
+        Self::IgnoreLease,
+        Self::DeleteAnyway,
+        Self::ReadPending,
+        Self::SplitBatch,
+        Self::CheckCommitted,
+        Self::OvertakeBatch,
+        Self::ShowBatchUnpublished,
+        Self::DropPending,
+        Self::ForgetUnrecorded,
+        Self::ForgetYoung,
+        Self::GoodbyeForgetsFloor,
+        Self::BelieveNumbers,
+        Self::DropSessions,
+        Self::CopyOverwrites,
+        Self::CollectAtOnce,
+        Self::CaughtUpTooSoon,
+        Self::ForgetSuperseded,
+        Self::VerifyIgnoresDeletes,
+        Self::VerifyMendsMinority,
+        Self::KeepLeftovers,
+        Self::AnswerBelowFloor,
+        Self::ShowUnpublished,
+        Self::ProveUnregistered,
+        Self::PublishUnproven,
+        Self::NeverRemind,
+        Self::DropRegistrations,
+        Self::DropDelegationsFromCopies,
+        Self::TrustHints,
+        Self::BelieveStrangers,
+        Self::CountUntilAnswered,
+        Self::BelieveAnyProof,
+        Self::FloorFromReads,
+        Self::FloorFromWrites,
+        Self::TrustUnproven,
+        Self::KeepDirectory,
+        Self::TrustKeyhashes,
+        Self::ForgetGrants,
+        Self::EvictGrants,
+        Self::GrantUnborn,
+        Self::TrustHolders,
+        Self::CopyUncommitted,
+        Self::KeepDelegations,
+        Self::RecallEarly,
+        Self::FetchCommittedOnly,
+        Self::ResetVersions,
+        Self::ServeBeforeRecall,
+        Self::TrustTheYoung,
+        Self::RunAgain,
+        Self::TakeLatecomers,
+        Self::ProveDelegated,
+        Self::SealUnchecked,
+        Self::AbandonSealed,
+        Self::KeepParts,
+        Self::AbandonUnrecorded,
+        Self::SkipBehindParts,
+        Self::MiscountKeys,
+        Self::MembersRefuse,
+        Self::FullUnrecorded,
+        Self::NoReserve,
+        Self::OwnClock,
+        Self::ExtendSpans,
+        Self::TimeByController,
+        Self::NodesBeforeSwitch,
+        Self::KeepDelegationAfterLoss,
+        Self::RepeatGenerations,
+        Self::OpenUnsettled,
+        Self::ImpatientController,
+        Self::TrustTheForgetful,
+        Self::OpenUncompared,
+        Self::BelieveAnyPast,
+        Self::BelieveAnyMap,
+        Self::RebuildOpen,
+        Self::StaleIsFinal,
+        Self::RepeatHints,
+        Self::CompleteByCount,
+        Self::SpanByClient,
+    ];
+}

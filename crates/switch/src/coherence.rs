@@ -1,0 +1,285 @@
+//! Somebody else's directory.
+
+use crate::ClockReading;
+use cluster::{KeyspaceId, Match, NodeId};
+use std::fmt::Debug;
+use wire::{DropReason, HEADER_LEN};
+
+/// Who keeps the coherence directory and the table of grants in the place of a pipeline that deals
+/// with what is left to it, as the switch in the kernel does for the sockets behind it.
+pub trait CoherenceDirectory: Debug + Send + Sync {
+    /// Takes note of what a reply from the node that its header names says of a key (rules 3 and 4
+    /// of section 8), before it is sent on, and says whether it may be.
+    /// If the head says that a write is delegated, that is noted, too (rule 5 of section 9).
+    fn note(&self, header: &[u8; HEADER_LEN]) -> bool;
+
+    /// The clock of the switch (section 9).
+    fn clock(&self) -> ClockReading;
+
+    /// How a read of this key is to be stamped, if it is hot (rules 1 and 5 of section 8); it is
+    /// counted then. `at_home`: its client asks for the tail.
+    fn select_replica(&self, key: (KeyspaceId, u64), at: Match, at_home: bool) -> Option<HotRead>;
+
+    /// Whether writes that may be delegated have to be looked at: a key may be delegated, or was.
+    /// Must be asked after the moment was read.
+    fn delegates(&self) -> bool;
+
+    /// What becomes of a write that may be delegated, whose header still says when it was first
+    /// sent. If it is delegated, it is stamped with all but the partition, and counted.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which it is to be dropped.
+    fn delegate(&self, header: &mut [u8; HEADER_LEN]) -> Result<WriteRoute, DropReason>;
+}
+
+/// How a read of a hot key is stamped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotRead {
+    /// Number of the key's generation.
+    pub generation: u64,
+    /// No answer may be older than this version; `None`: only the tail may answer.
+    pub floor: Option<u64>,
+    /// Who is to be asked, if not the tail.
+    pub reader: Option<NodeId>,
+}
+
+/// Which way another directory sends a write that may be delegated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteRoute {
+    /// Home, with the version that it was stamped with, or 0.
+    Home {
+        /// That version.
+        version: u64,
+        /// Its key is delegated, and there is no room to remember a grant for it. That is counted.
+        crowded: bool,
+    },
+    /// On the delegation that its header names.
+    Delegated,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pipeline;
+    use cluster::{
+        Incarnation, Lease, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchControl as _,
+        SwitchTables,
+    };
+    use machine::{Instant, Outbox};
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use wire::{DropReason, Endpoint, Fields as _, Header, Op, hop_flag};
+
+    const NOW: Instant = Instant::from_unix_ms(1_000);
+
+    /// Lets through what shows no version above this.
+    #[derive(Debug)]
+    struct UpTo(u64);
+
+    impl CoherenceDirectory for UpTo {
+        fn note(&self, header: &[u8; HEADER_LEN]) -> bool {
+            header.object_version() <= self.0
+        }
+
+        fn clock(&self) -> ClockReading {
+            ClockReading { present: 7, beginning: 5 }
+        }
+
+        /// Key 1 is hot.
+        fn select_replica(
+            &self,
+            (_, keyhash): (KeyspaceId, u64),
+            _: Match,
+            at_home: bool,
+        ) -> Option<HotRead> {
+            let reader = (!at_home).then_some(NodeId(2));
+            (keyhash == 1).then_some(HotRead { generation: 3, floor: reader.map(|_| 9), reader })
+        }
+
+        fn delegates(&self) -> bool {
+            true
+        }
+
+        /// Request 1 is on delegation 3, request 2 was, request 3 has ended, request 4 finds no
+        /// room.
+        fn delegate(&self, header: &mut [u8; HEADER_LEN]) -> Result<WriteRoute, DropReason> {
+            match header.seq() {
+                1 => {
+                    assert_eq!(header.directory_clock(), 6, "when it was first sent");
+                    header.set_delegation(3 << 32);
+                    header.set_hop_flags(hop_flag::DELEGATED);
+                    let (chain, len) = wire::chain_bytes([1]);
+                    header.set_chain(chain);
+                    header.set_chain_len(len);
+                    Ok(WriteRoute::Delegated)
+                }
+                2 => Ok(WriteRoute::Home { version: 9, crowded: false }),
+                3 => Err(DropReason::StaleRequest),
+                4 => Ok(WriteRoute::Home { version: 0, crowded: true }),
+                _ => Ok(WriteRoute::Home { version: 0, crowded: false }),
+            }
+        }
+    }
+
+    fn at(port: u16) -> Endpoint {
+        SocketAddr::from(([10, 0, 0, 1], port)).into()
+    }
+
+    /// A pipeline at work behind a elsewhere, with one partition on the first of two nodes.
+    fn behind() -> Pipeline {
+        let mut pipeline = Pipeline::behind(Incarnation(1), Arc::new(UpTo(5)));
+        let lease = Lease {
+            cluster: cluster::ClusterId(0),
+            incarnation: Incarnation(1),
+            revision: 0,
+            from: NOW,
+            duration_ms: 1,
+        };
+        pipeline.renew(NOW, &lease);
+        let node = |id, port| NodeSpec { id: NodeId(id), endpoint: at(port), shards: 1 };
+        let nodes = vec![node(1, 9000), node(2, 9001)];
+        let whole = Partition {
+            id: PartitionId(1),
+            last: Match(u128::MAX),
+            chain: [NodeId(1)].into_iter().collect(),
+            open: true,
+            ..Partition::default()
+        };
+        let tables = SwitchTables {
+            cluster: cluster::ClusterId(0),
+            revision: 1,
+            active: true,
+            nodes,
+            partitions: vec![whole],
+        };
+        pipeline.install(&tables).expect("sound tables");
+        pipeline
+    }
+
+    /// What leaves for a datagram of this operation, with these bytes in the place of
+    /// `directory_clock`.
+    fn header_of(op: Op, from: Endpoint, first_sent: u64) -> [u8; HEADER_LEN] {
+        let client = at(9);
+        let mut header = [0; HEADER_LEN];
+        let (reply_addr, reply_port) = (client.addr, client.port);
+        Header { op: op as u8, reply_addr, reply_port, ..Header::default() }.write(&mut header);
+        if op.is_reply() {
+            header.set_node(1);
+        } else {
+            header.set_directory_clock(first_sent);
+        }
+        let mut out = Outbox::default();
+        behind().process(NOW, from, &mut header, &mut out).expect("nothing is dropped");
+        *out.pop().and_then(|it| it.payload.first_chunk()).expect("a header")
+    }
+
+    #[test]
+    fn the_moment_is_the_keepers() {
+        assert_eq!(header_of(Op::DelReply, at(9000), 0).reply_directory_clock(), 7);
+        assert_eq!(
+            header_of(Op::HotPublish, at(9000), 0).reply_directory_clock(),
+            0,
+            "that is for a node"
+        );
+        for (first_sent, old) in [(0, true), (4, true), (5, false), (9, false)] {
+            let header = header_of(Op::Put, at(7), first_sent);
+            let flags = if old { hop_flag::OLD } else { 0 };
+            assert_eq!((header.directory_clock(), header.hop_flags()), (7, flags));
+        }
+        assert!(!behind().counters().delegates, "that is the other directory's to say");
+    }
+
+    #[test]
+    fn reads_of_hot_keys_are_stamped_by_the_keeper() {
+        let sent = |keyhash, flags| {
+            let mut bytes = Vec::new();
+            let header = Header { op: Op::Get as u8, keyhash, flags, ..Header::default() };
+            wire::emit(&mut bytes, &header, &[]);
+            let mut out = Outbox::default();
+            behind().process(NOW, at(7), &mut bytes, &mut out).expect("it is sent");
+            let sent = out.pop().expect("one");
+            (sent.to, *sent.payload.first_chunk::<HEADER_LEN>().expect("a header"))
+        };
+        let (to, header) = sent(1, 0);
+        assert_eq!((to, header.hop_flags(), header.object_version()), (at(9001), hop_flag::HOT, 9));
+        assert_eq!(
+            (header.generation(), header.chain_len(), header.chain()[..2] == [0, 2]),
+            (3, 1, true)
+        );
+        let (to, header) = sent(1, wire::flag::AT_HOME);
+        assert_eq!((to, header.object_version(), header.generation()), (at(9000), u64::MAX, 3));
+        assert_eq!((sent(2, 0).0, sent(2, 0).1.hop_flags()), (at(9000), 0));
+    }
+
+    #[test]
+    fn mgets_of_hot_keys_are_split_by_the_keeper() {
+        let key = |keyhash| wire::MgetKey { match_value: 5, keyhash, key: b"k" };
+        let mut bytes = Vec::new();
+        let header = Header { op: Op::Mget as u8, bitmap: 0b11, ..Header::default() };
+        wire::emit_mget(&mut bytes, &header, [key(1), key(2)].into_iter());
+        let mut out = Outbox::default();
+        behind().process(NOW, at(7), &mut bytes, &mut out).expect("it is sent");
+        let mut next = || {
+            let sent = out.pop().expect("two");
+            let header = sent.payload.first_chunk::<HEADER_LEN>().expect("a header");
+            (sent.to, header.bitmap(), header.hot_bitmap())
+        };
+        assert_eq!([next(), next()], [(at(9001), 1, 1), (at(9000), 2, 0)]);
+    }
+
+    #[test]
+    fn writes_that_may_be_delegated_are_stamped_by_the_keeper() {
+        let sent = |seq, keeps_expiry: bool| {
+            let flags = if keeps_expiry { wire::flag::KEEP_EXPIRY } else { 0 };
+            let header = Header { op: Op::Put as u8, flags, client: 8, seq, ..Header::default() };
+            let mut bytes = Vec::new();
+            wire::emit(&mut bytes, &header, &[&[0; 8]]);
+            bytes.first_chunk_mut::<HEADER_LEN>().expect("a header").set_directory_clock(6);
+            let mut out = Outbox::default();
+            let done = behind().process(NOW, at(7), &mut bytes, &mut out);
+            let header = |it: machine::Datagram<'_>| *it.payload.first_chunk().expect("a header");
+            done.map(|()| out.pop().map(header).expect("it is sent"))
+        };
+        let delegated: [u8; HEADER_LEN] = sent(1, false).expect("it is sent");
+        assert_eq!(
+            (delegated.delegation(), delegated.partition(), delegated.chain_len()),
+            (3 << 32, 1, 1)
+        );
+        assert_eq!(delegated.hop_flags(), hop_flag::DELEGATED);
+        let home = sent(2, false).expect("it is sent");
+        assert_eq!((home.object_version(), home.directory_clock(), home.hop_flags()), (9, 7, 0));
+        assert_eq!(sent(3, false), Err(DropReason::StaleRequest));
+        assert_eq!(sent(4, false).expect("it is sent").hop_flags(), hop_flag::CROWDED);
+        let other = sent(3, true).expect("it may not delegate");
+        assert_eq!((other.object_version(), other.directory_clock()), (0, 7));
+    }
+
+    #[test]
+    fn what_the_keeper_cannot_note_is_not_sent_on() {
+        let mut pipeline = behind();
+        let mut passes = |op: Op, from, object_version| {
+            let (addr, port) = (at(9).addr, 9);
+            let header = Header {
+                op: op as u8,
+                node: 1,
+                object_version,
+                reply_addr: addr,
+                reply_port: port,
+                ..Header::default()
+            };
+            let (mut bytes, mut out) = (Vec::new(), Outbox::default());
+            wire::emit(&mut bytes, &header, &[]);
+            pipeline.process(NOW, from, &mut bytes, &mut out).map(|()| out.pop().map(|it| it.to))
+        };
+        assert_eq!(passes(Op::GetReply, at(9000), 5), Ok(Some(at(9))));
+        assert_eq!(passes(Op::HotPublish, at(9000), 6), Err(DropReason::Contended));
+        assert_eq!(
+            passes(Op::MgetReply, at(9000), 6),
+            Ok(Some(at(9))),
+            "it says nothing of one key"
+        );
+        assert_eq!(passes(Op::Get, at(7), 6), Ok(Some(at(9000))), "nor does a request");
+        assert_eq!(passes(Op::GetReply, at(8), 6), Err(DropReason::ReplyNotFromNode));
+    }
+}
