@@ -7,7 +7,7 @@ use crate::command::{
 };
 use crate::exit::{EXIT_CODES, Failure, Verdict};
 use crate::shared::Shared;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// A key-value store whose network switch does the coordination.
 ///
@@ -93,7 +93,7 @@ impl Cli {
             Command::Controller(args) => args.run(&shared),
             Command::Coordinator(args) => args.run(&shared),
             Command::Gateway(args) => args.run(&shared),
-            Command::Completion(args) => args.run(),
+            Command::Completion(args) => args.run(Self::command()),
         }
     }
 }
@@ -115,7 +115,6 @@ Examples:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound_and_every_command_shows_an_example() {

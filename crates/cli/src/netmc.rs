@@ -6,9 +6,11 @@
 
 pub(crate) mod arm;
 pub(crate) mod cost;
+pub(crate) mod design;
 pub(crate) mod equal;
 pub(crate) mod experiment;
 pub(crate) mod figures;
+pub(crate) mod load;
 pub(crate) mod look;
 pub(crate) mod progress;
 pub(crate) mod redis;

@@ -1,5 +1,6 @@
 //! `keyway bench`: load on a cluster, and how it stands it.
 
+mod rival;
 mod versus;
 
 use crate::admin::Admin;
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: ClusterSize,
     #[command(flatten)]
-    versus: versus::Versus,
+    versus: rival::Versus,
     #[command(flatten)]
     logs: Logs,
 }

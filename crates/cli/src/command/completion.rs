@@ -1,9 +1,7 @@
 //! `keyway completion`: what a shell needs to complete command lines.
 
-use crate::cli::Cli;
 use crate::exit::{Failure, Verdict};
 use crate::out;
-use clap::CommandFactory as _;
 use clap_complete::{Shell, generate};
 
 /// Print a script with which a shell completes commands and options.
@@ -19,9 +17,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<Verdict, Failure> {
+    /// For the command line as a whole.
+    pub(crate) fn run(self, mut command: clap::Command) -> Result<Verdict, Failure> {
         let mut script = Vec::new();
-        generate(self.shell, &mut Cli::command(), "keyway", &mut script);
+        generate(self.shell, &mut command, "keyway", &mut script);
         out::raw(&script)?;
         Ok(Verdict::Yes)
     }

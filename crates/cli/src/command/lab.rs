@@ -3,6 +3,7 @@
 mod balance;
 mod faults;
 mod ground;
+mod name;
 mod run;
 mod shift;
 mod soak;
@@ -11,9 +12,10 @@ mod up;
 
 use crate::answer::Answer;
 use crate::exit::{Failure, Verdict};
-use crate::lab::{guard, rack, state};
+use crate::lab::{guard, state};
 use crate::out;
 use crate::shared::Shared;
+use name::Name;
 
 /// Build a rack of network namespaces on this machine and run a cluster in it.
 ///
@@ -43,14 +45,6 @@ enum Command {
     Shift(shift::Args),
     Soak(soak::Args),
     Down(Down),
-}
-
-/// Which lab.
-#[derive(Debug, clap::Args)]
-struct Name {
-    /// Name of the lab: small letters and digits.
-    #[arg(long, value_name = "NAME", default_value = rack::NAME, value_parser = rack::name)]
-    name: String,
 }
 
 /// End everything that runs in a lab and remove its namespaces, links and files.
@@ -100,10 +94,4 @@ impl Down {
         }
         Ok(Verdict::Yes)
     }
-}
-
-/// There is no such lab.
-fn no_lab(lab: &str) -> Failure {
-    let option = rack::name_option(lab);
-    Failure::usage(format!("there is no lab {lab}; to build it:  keyway lab up{option}"))
 }

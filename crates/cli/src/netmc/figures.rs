@@ -1,6 +1,6 @@
 //! What the figures 8 to 16 of NetMC vary, and what they show.
 
-use crate::netmc::experiment::{Experiment, Point, Shows};
+use crate::netmc::design::{Experiment, Point, Shows};
 use crate::netmc::stage::Sizes;
 use workload::Distribution;
 

@@ -2,8 +2,8 @@
 
 use crate::bench::{Measured, Pace};
 use crate::netmc::cost::Cost;
+use crate::netmc::load::{CLIENTS, Load};
 use crate::netmc::redis::Reads;
-use crate::netmc::stage::{CLIENTS, Load};
 use std::fmt;
 
 /// One trial.

@@ -2,8 +2,8 @@
 
 use crate::figure::Section;
 use crate::netmc::arm::Arm;
+use crate::netmc::design::{Experiment, Point, Shows, Terms};
 use crate::netmc::equal::Equal;
-use crate::netmc::experiment::{Experiment, Point, Shows, Terms};
 use crate::netmc::look::{Look, Looks, median};
 use crate::netmc::stores::Stores;
 use paper::{Cell, Column, Figure, Panel, Table};

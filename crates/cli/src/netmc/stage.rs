@@ -2,7 +2,7 @@
 //! its own that is linked to the switch as a client's is, and keyspaces filled with keys.
 
 use crate::admin::{self, Admin};
-use crate::bench::{self, Measured, Multigets, Pace, Plan};
+use crate::bench::{self, Measured, Multigets, Plan};
 use crate::exit::Failure;
 use crate::lab::cluster::{Cluster, admin, service};
 use crate::lab::keeper::Lab;
@@ -14,6 +14,7 @@ use crate::lab::served::Served;
 use crate::lab::{network, state};
 use crate::netmc::arm::Arm;
 use crate::netmc::cost::{Machine, Payers};
+use crate::netmc::load::{CLIENTS, Load};
 use crate::netmc::look::{Look, Spent};
 use crate::netmc::redis::{self, Reads, Redis};
 use anyhow::anyhow;
@@ -28,7 +29,7 @@ use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use workload::{Distribution, KeyNames, Mix, Spec, Values};
+use workload::{KeyNames, Mix, Spec, Values};
 
 /// What rack.
 #[derive(Clone, Debug)]
@@ -66,21 +67,6 @@ pub(crate) struct Sizes {
     pub(crate) key: usize,
     pub(crate) value: usize,
 }
-
-/// What is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Load {
-    pub(crate) mix: Mix,
-    pub(crate) distribution: Distribution,
-    pub(crate) pace: Pace,
-    pub(crate) time: Duration,
-    /// How long its pieces are.
-    pub(crate) piece: Duration,
-    pub(crate) seed: u64,
-}
-
-/// Hosts of clients, each with a thread that is one.
-pub(crate) const CLIENTS: u16 = 2;
 
 /// Where the coordinator is.
 const COORDINATOR: LabHost = LabHost::Client(CLIENTS);
@@ -270,15 +256,6 @@ impl Setup {
         };
         let rack = Rack { lab, nodes, clients: CLIENTS + 1 };
         Cluster { rack, plane, size, node_rate, slow_nodes: 0 }
-    }
-}
-
-impl Load {
-    /// What one request at a time asks for.
-    fn light(mix: Mix) -> Self {
-        let pace = Pace::Closed(usize::from(CLIENTS));
-        let time = Duration::from_millis(100);
-        Self { mix, distribution: Distribution::Uniform, pace, time, piece: time, seed: 1 }
     }
 }
 

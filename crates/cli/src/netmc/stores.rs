@@ -2,7 +2,7 @@
 
 use crate::figure::Section;
 use crate::netmc::arm::Arm;
-use crate::netmc::experiment::Point;
+use crate::netmc::design::Point;
 use crate::netmc::look::{Look, Looks};
 use paper::{Cell, Column, Table};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! not.
 
 use super::process::{Limited, Process};
-use super::{LOOK_AGAIN, Work, free_addresses, wait};
+use super::work::{LOOK_AGAIN, Work, free_addresses, wait};
 use crate::admin::{self, Admin};
 use crate::lab::served::Served;
 use anyhow::{Context, Result, anyhow};

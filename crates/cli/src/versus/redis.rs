@@ -1,7 +1,7 @@
 //! A Redis Cluster of masters, and nutcracker before the same servers.
 
 use super::process::{Limited, Process};
-use super::{Work, free_addresses, wait};
+use super::work::{Work, free_addresses, wait};
 use anyhow::{Context, Result};
 use redis::Connection;
 use std::net::{SocketAddr, TcpStream};

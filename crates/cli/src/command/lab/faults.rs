@@ -1,6 +1,6 @@
 //! `keyway lab faults`: links that lose, double and delay.
 
-use super::{Name, no_lab};
+use super::name::{Name, no_lab};
 use crate::answer::Answer;
 use crate::chart::{grouped, table};
 use crate::exit::{Failure, Verdict};

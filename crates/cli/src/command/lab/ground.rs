@@ -1,6 +1,6 @@
 //! What the experiments with hot keys have in common: the rack, the ways to spread load, the notes.
 
-use super::Name;
+use super::name::Name;
 use crate::exit::Failure;
 use crate::figure;
 use crate::lab::cluster::{Cluster, admin, service};

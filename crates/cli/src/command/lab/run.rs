@@ -1,6 +1,6 @@
 //! `keyway lab run`: a command on a client's host.
 
-use super::{Name, no_lab};
+use super::name::{Name, no_lab};
 use crate::exit::{Failure, Verdict};
 use crate::lab::cluster::{admin, service};
 use crate::lab::rack::{LabHost, Rack};

@@ -1,6 +1,6 @@
 //! `keyway lab status`: what of a lab runs, and where.
 
-use super::{Name, no_lab};
+use super::name::{Name, no_lab};
 use crate::answer::Answer;
 use crate::chart::table;
 use crate::exit::{Failure, Verdict};

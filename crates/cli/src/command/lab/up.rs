@@ -1,6 +1,7 @@
 //! `keyway lab up`.
 
-use super::{Name, status};
+use super::name::Name;
+use super::status;
 use crate::answer::Answer;
 use crate::command::cluster_size::ClusterSize;
 use crate::exit::{Failure, Verdict};
