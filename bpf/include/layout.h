@@ -345,6 +345,7 @@ _Static_assert(__builtin_offsetof(struct kw_header, count) == 119, "as in Rust")
 #define KW_GENERATION_AT	52
 #define KW_DIRECTORY_CLOCK_AT	16
 #define KW_DELEGATION_AT	16
+#define KW_REPLY_DELEGATION_AT	52
 #define KW_REPLY_DIRECTORY_CLOCK_AT	52
 #define KW_GROUP_ENDS_AT	8
 #define KW_GROUP_AT	12

@@ -307,7 +307,7 @@ static __noinline void kw_delegated(const struct kw_header *kw, const struct kw_
 
 	kw_begin_write(&w, kw, own);
 	delegation = kw_delegation(&w);
-	if (!delegation || delegation->number != KW_U64((void *)kw + KW_GENERATION_AT))
+	if (!delegation || delegation->number != KW_U64((void *)kw + KW_REPLY_DELEGATION_AT))
 		return;
 	kw_begin(delegation, bpf_be64_to_cpu(KW_U64(&kw->object_version)));
 	if (!kw_begun(delegation))

@@ -102,7 +102,7 @@ pub(crate) fn refuse_delegated<E: Engine>(
 ) {
     let mut header =
         Header { object_version: left, ..reply_header(ctx, request, op, Code::Delegated) };
-    header.set_generation(delegation);
+    header.set_reply_delegation(delegation);
     send(ctx, &header, &[]);
 }
 

@@ -119,7 +119,7 @@ impl Pass<'_> {
     fn observe_delegation(&mut self, header: &[u8; HEADER_LEN]) {
         let row = self.hot.find(KeyspaceId(header.keyspace()), header.keyhash());
         let Some(row) = row else { return };
-        let Some(delegation) = row.delegation(header.generation()) else { return };
+        let Some(delegation) = row.delegation(header.reply_delegation()) else { return };
         delegation.begin(header.object_version(), self.view.directory().shared_clock());
         if delegation.begun().is_some() {
             let who = Who { client: header.client(), seq: header.seq() };

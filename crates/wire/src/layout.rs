@@ -1023,7 +1023,7 @@ pub trait Fields {
     fn hot_bitmap(&self) -> u32;
     /// Overwrites `hot_bitmap`.
     fn set_hot_bitmap(&mut self, value: u32);
-    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's generation, which the reply proves something to. PUT reply with the code DELEGATED: number of the delegation that the key is under, or 0.
+    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's generation, which the reply proves something to.
     #[must_use]
     fn generation(&self) -> u64;
     /// Overwrites `generation`.
@@ -1038,6 +1038,11 @@ pub trait Fields {
     fn delegation(&self) -> u64;
     /// Overwrites `delegation`.
     fn set_delegation(&mut self, value: u64);
+    /// Reply to a write with the code DELEGATED, at the place of `generation`: number of the delegation that the key is under, or 0.
+    #[must_use]
+    fn reply_delegation(&self) -> u64;
+    /// Overwrites `reply_delegation`.
+    fn set_reply_delegation(&mut self, value: u64);
     /// Replies to clients, over `generation`, of which they need nothing: the switch's directory_clock when the reply passed.
     #[must_use]
     fn reply_directory_clock(&self) -> u64;
@@ -1299,6 +1304,14 @@ impl Fields for [u8; HEADER_LEN] {
     #[inline]
     fn set_delegation(&mut self, value: u64) {
         crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
+    }
+    #[inline]
+    fn reply_delegation(&self) -> u64 {
+        u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
+    }
+    #[inline]
+    fn set_reply_delegation(&mut self, value: u64) {
+        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
     fn reply_directory_clock(&self) -> u64 {

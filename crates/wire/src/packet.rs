@@ -338,6 +338,18 @@ impl Header {
         crate::bytes::put::<8, 8, { 2 * CHAIN_MAX }>(&mut self.chain, generation.to_be_bytes());
     }
 
+    /// The delegation that the key is under, in a reply with the code DELEGATED; 0 if the switch
+    /// is to rely on none. It lies where the reply to a read has the generation.
+    #[must_use]
+    pub fn reply_delegation(&self) -> u64 {
+        self.generation()
+    }
+
+    /// Sets the delegation of such a reply.
+    pub fn set_reply_delegation(&mut self, delegation: u64) {
+        self.set_generation(delegation);
+    }
+
     /// The clock of a switch that a write carries; it lies over what only MGET and
     /// replies need.
     #[must_use]

@@ -17,7 +17,7 @@ const OVER: u64 = 30;
 /// What the head says of a write that is not for it.
 fn delegated(reply: &Reply) -> Option<(u64, u64)> {
     assert_eq!(reply.code, Code::Delegated);
-    let delegation = reply.header.generation();
+    let delegation = reply.header.reply_delegation();
     (delegation != 0).then_some((delegation, reply.version))
 }
 

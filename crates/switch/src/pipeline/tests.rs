@@ -90,7 +90,7 @@ fn delegated(seq: u64) -> [u8; HEADER_LEN] {
     let header =
         Header { op, code, client: CLIENT, seq, node: 1, reply_port: 1, ..Header::default() };
     Header { object_version: 40, ..header }.write(&mut bytes);
-    bytes.set_generation(1);
+    bytes.set_reply_delegation(1);
     bytes
 }
 

@@ -128,18 +128,14 @@ fn answer(pipeline: &mut Pipeline, seq: u64, says: Says) -> u64 {
         ..Header::default()
     };
     header.write(&mut bytes);
-    bytes.set_generation(says.generation);
+    bytes.set_reply_delegation(says.delegation);
     let sent = one(pipeline, at(0), endpoint(says.node), bytes.to_vec());
     sent.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock()
 }
 
 /// The head says that this write is delegated.
 fn say_delegated(pipeline: &mut Pipeline, seq: u64, delegation: u64) -> u64 {
-    answer(
-        pipeline,
-        seq,
-        Says { code: Code::Delegated, version: DELEGATE, generation: delegation, ..NOTHING },
-    )
+    answer(pipeline, seq, Says { code: Code::Delegated, version: DELEGATE, delegation, ..NOTHING })
 }
 
 /// A switch with four nodes for the key, which is on delegation 2; and perhaps with a bug.
@@ -229,7 +225,7 @@ fn after_the_delegation_copies_come_home_with_their_grants() {
     answer(
         &mut pipeline,
         9,
-        Says { code: Code::Delegated, version: 1 << 40, generation: 4, ..NOTHING },
+        Says { code: Code::Delegated, version: 1 << 40, delegation: 4, ..NOTHING },
     );
     let next = Went::Home { version: 42, directory_clock: (4 << 16) + 1, old: false };
     assert_eq!(put(&mut pipeline, 2, BEGUN), next, "home has to say first what became of it");
@@ -388,7 +384,7 @@ fn a_version_that_cannot_be_captures_no_key() {
             answer(
                 &mut pipeline,
                 1,
-                Says { code: Code::Delegated, generation: 2, version, ..NOTHING },
+                Says { code: Code::Delegated, delegation: 2, version, ..NOTHING },
             );
         }
         warm(&mut pipeline, 4, 7);

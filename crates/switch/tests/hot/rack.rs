@@ -186,6 +186,8 @@ pub(crate) struct Says {
     pub(crate) version: u64,
     pub(crate) code: Code,
     pub(crate) generation: u64,
+    /// In the reply to a write that is delegated.
+    pub(crate) delegation: u64,
     pub(crate) newest: bool,
     pub(crate) load: u16,
     pub(crate) rate: u32,
@@ -197,6 +199,7 @@ pub(crate) const NOTHING: Says = Says {
     version: 0,
     code: Code::Ok,
     generation: 0,
+    delegation: 0,
     newest: false,
     load: 0,
     rate: 0,
@@ -204,7 +207,7 @@ pub(crate) const NOTHING: Says = Says {
 
 /// Sends a reply through.
 pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
-    let Says { op, node, version, code, generation, newest, load, rate } = says;
+    let Says { op, node, version, code, generation, newest, load, rate, .. } = says;
     let mut bytes = [0; HEADER_LEN];
     let header = Header {
         op: op as u8,

@@ -49,7 +49,7 @@ static HOP_FLAG: [Flag; 7] = [
     Flag { name: "CUT", bit: 1, ops: &[] },
 ];
 
-pub(super) static HEADER: [Field; 38] = [
+pub(super) static HEADER: [Field; 39] = [
     Field { name: "magic", at: 0, size: 2, shown: Shown::Hex, when: &[], count: None, rest: None },
     Field {
         name: "version",
@@ -327,16 +327,6 @@ pub(super) static HEADER: [Field; 38] = [
                 delivered: Some(false),
             },
             When {
-                ops: &[130, 131, 132, 133, 137],
-                codes: &[23],
-                codes_from: 0,
-                hop: 0x00,
-                hop_clear: 0x00,
-                flags: 0x00,
-                zero: &[],
-                delivered: Some(false),
-            },
-            When {
                 ops: &[200],
                 codes: &[],
                 codes_from: 0,
@@ -347,6 +337,24 @@ pub(super) static HEADER: [Field; 38] = [
                 delivered: None,
             },
         ],
+        count: None,
+        rest: None,
+    },
+    Field {
+        name: "reply_delegation",
+        at: 52,
+        size: 8,
+        shown: Shown::Number,
+        when: &[When {
+            ops: &[130, 131, 132, 133, 137],
+            codes: &[23],
+            codes_from: 0,
+            hop: 0x00,
+            hop_clear: 0x00,
+            flags: 0x00,
+            zero: &[],
+            delivered: Some(false),
+        }],
         count: None,
         rest: None,
     },

@@ -85,13 +85,14 @@ fn what_depends_on_the_way_is_unsure_while_nobody_says_it() {
     };
     let reply = datagram(&header, &[]);
     assert!(
-        has(&reply, Some(true), "reply_directory_clock") && !has(&reply, Some(true), "generation")
+        has(&reply, Some(true), "reply_directory_clock")
+            && !has(&reply, Some(true), "reply_delegation")
     );
     assert!(
-        has(&reply, Some(false), "generation")
+        has(&reply, Some(false), "reply_delegation")
             && !has(&reply, Some(false), "reply_directory_clock")
     );
-    assert!(has(&reply, None, "reply_directory_clock?") && has(&reply, None, "generation?"));
+    assert!(has(&reply, None, "reply_directory_clock?") && has(&reply, None, "reply_delegation?"));
 }
 
 #[test]
