@@ -49,6 +49,9 @@ local function define_parts(parts)
   end
 end
 
+-- First, since bytes may have the name of a body, and then show what they are.
+for _, form in pairs(FORMS) do define_parts(form.parts) end
+for _, row in ipairs(PAYLOADS) do define_parts(row.parts) end
 local by_name = {}
 for _, field in ipairs(HEADER) do
   define("", field)
@@ -62,9 +65,7 @@ for name, form in pairs(FORMS) do
   form.name = name
   for _, field in ipairs(form) do define(name .. ".", field) end
   form.proto = protofield(name, function(abbr) return ProtoField.none(abbr, name) end)
-  define_parts(form.parts)
 end
-for _, row in ipairs(PAYLOADS) do define_parts(row.parts) end
 keyway.fields = protofields
 
 -- Whether all bits of `mask` are set in a byte, or none of them. Without a library of bits, which
