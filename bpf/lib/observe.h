@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the switch observes from a reply, before it is sent on: rules 3 and 4 of section 8 and 5 to
- * 7 of section 9 of spec/protocol.md, as crates/switch has it in `observe`.
+ * What the switch observes from a reply, before it is sent on: rules H4 to H9 and D11 to D13 of
+ * spec/protocol.md, as crates/switch has it in `observe`.
  */
 #ifndef KEYWAY_OBSERVE_H
 #define KEYWAY_OBSERVE_H

@@ -8,16 +8,16 @@ use wire::{DropReason, HEADER_LEN};
 /// Who keeps the coherence directory and the table of grants in the place of a pipeline that deals
 /// with what is left to it, as the switch in the kernel does for the sockets behind it.
 pub trait CoherenceDirectory: Debug + Send + Sync {
-    /// Takes note of what a reply from the node that its header names says of a key (rules 3 and 4
-    /// of section 8), before it is sent on, and says whether it may be.
-    /// If the head says that a write is delegated, that is noted, too (rule 5 of section 9).
+    /// Takes note of what a reply from the node that its header names says of a key (rules H4 to
+    /// H9 of `spec/protocol.md`), before it is sent on, and says whether it may be.
+    /// If the head says that a write is delegated, that is noted, too (D11).
     fn note(&self, header: &[u8; HEADER_LEN]) -> bool;
 
     /// The clock of the switch (section 9).
     fn clock(&self) -> ClockReading;
 
-    /// How a read of this key is to be stamped, if it is hot (rules 1 and 5 of section 8); it is
-    /// counted then. `at_home`: its client asks for the tail.
+    /// How a read of this key is to be stamped, if it is hot (rules H1 to H3); it is counted
+    /// then. `at_home`: its client asks for the tail.
     fn select_replica(&self, key: (KeyspaceId, u64), at: Match, at_home: bool) -> Option<HotRead>;
 
     /// Whether writes that may be delegated have to be looked at: a key may be delegated, or was.

@@ -105,7 +105,7 @@ impl Pass<'_> {
         self.grant(row, delegation, who, |_| forgets)
     }
 
-    /// What the answer to a write says of delegations (rules 5 and 6 of section 9).
+    /// What the answer to a write says of delegations (rules D11 and D12).
     pub(crate) fn observe_put(&mut self, sender: NodeId, header: &[u8; HEADER_LEN]) {
         if header.code() == Code::Delegated as u8 {
             self.observe_delegation(header);

@@ -1,5 +1,5 @@
-//! What the directory observes from a reply (rules 3 and 4 of section 8, rules 6 and 7 of section
-//! 9), before it is sent on; and what it says of its node.
+//! What the directory observes from a reply (rules H4 to H9, D12 and D13 of `spec/protocol.md`),
+//! before it is sent on; and what it says of its node.
 
 use crate::hot::HotTable;
 use crate::loads::LoadReport;
