@@ -457,7 +457,7 @@ _Static_assert(sizeof(struct kw_load) == 16, "no padding");
 _Static_assert(__builtin_offsetof(struct kw_load, reads) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_load, writes) == 8, "as in Rust");
 
-/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs sent under delegations of hot keys with a grant that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, and PUTs that a grant had no room for. */
+/* What one processor counted: packets that left as one, by operation, and so are counted once; all others by operation, drops by reason, datagrams that the parser refused, what left as parts of an MGET or RANGE, PUTs of delegated keys sent by a grant that was new, or was not, keys of MGETs that were hot and went home, or to a copy, replies of versions that were never given out, and PUTs that a grant had no room for. */
 struct kw_totals {
 	__u64 forwarded[256];
 	__u64 others[256];
@@ -491,7 +491,7 @@ _Static_assert(__builtin_offsetof(struct kw_service, addr) == 0, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, port) == 16, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_service, pad) == 18, "as in Rust");
 
-/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's directory_clock and that at the beginning of its directory, a number that changes before and after the rows and delegations of hot keys do (odd: they are changing), how often silent clients have been looked for (a second or more apart, from 1), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load), and whether any key is delegated. */
+/* What holds for all packets: the end of the lease in nanoseconds since the kernel was booted (CLOCK_BOOTTIME), the switch's directory clock and that at the beginning of its directory, a number that changes before and after the rows and delegations of hot keys do (odd: they are changing), how often silent clients have been looked for (a second or more apart, from 1), how many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there are tables, whether this switch is the active one, how readers of hot keys are chosen (0: no key is hot, 1: at random, 2: by reported load, 3: by predicted load), and whether any key is delegated. */
 struct kw_rule {
 	__u64 leased_until;
 	__u64 directory_clock;
@@ -558,7 +558,7 @@ _Static_assert(__builtin_offsetof(struct kw_hot, chosen) == 37, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, pad) == 38, "as in Rust");
 _Static_assert(__builtin_offsetof(struct kw_hot, holders) == 40, "as in Rust");
 
-/* The delegation of a hot key: its number, the directory_clock of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
+/* The delegation of a hot key: its number, the directory clock of its beginning (0: it has not begun here), the version that is given next, and the last that may be given. */
 struct kw_delegation {
 	__be64 number;
 	__u64 begun;

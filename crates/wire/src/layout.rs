@@ -42,13 +42,13 @@ pub const BATCH_BYTES_MAX: usize = 1312;
 pub const RANGE_PIECES_MAX: usize = 32;
 /// Entries of the coherence directory.
 pub const HOT_KEYS_MAX: usize = 65536;
-/// Nodes of a bank, a part of a key's candidates in which all that hold one version of a delegation are; a switch in the kernel has marks of no more of a key's nodes.
+/// Nodes of a bank, a part of a key's candidates in which all that hold one version of a delegation are; a switch in the kernel knows of no more candidates what they hold.
 pub const HOT_BANK_MAX: usize = 64;
 /// Bytes of the longest key that is delegated: its delegations have to fit a piece of a copy.
 pub const DELEGATED_KEY_MAX: usize = 256;
 /// Versions that a key may be given under one delegation: those above the version of its DELEGATE. The head of its partition gives out none of them.
 pub const DELEGATION_VERSIONS: usize = 4294967296;
-/// Low bits of a switch's directory_clock, which count the delegations that have begun since its order of hot keys came; those above are the order's revision.
+/// Low bits of a switch's directory clock, which count the delegations that have begun since its order of hot keys came; those above are the order's revision.
 pub const CLOCK_DELEGATIONS_BITS: usize = 16;
 /// For how long nodes remember a silent client's outcomes, and switches its grants. No client retries for as long (its deadline is seconds), and no network holds a datagram back for as long (RFC 793 assumes 2 minutes).
 pub const SESSION_IDLE_SECS: usize = 600;
@@ -125,7 +125,7 @@ pub enum Op {
     DelegationFound = 0x49,
     /// Head to node: the key is home from that delegation; forget what you hold of it.
     DelegationEnd = 0x4a,
-    /// Last of a chain under a delegation to the others: the write of this version, which they keep, is committed.
+    /// Last of a delegated write's chain to the others: the write of this version, which they keep, is committed.
     DelegationCommit = 0x4b,
     /// Tail to member: say what you hold of these keys, or give another member what you hold of this one.
     ChainVerify = 0x4c,
@@ -155,7 +155,7 @@ pub enum Op {
     BatchReply = 0x89,
     /// Reader to tail, through the switch: a hot key is held here in this version.
     HotCopied = 0xc7,
-    /// A node to itself, through the switch, which learns from it what it would from an answer to a GET: of a tail, that readers are to answer with no less than this version; with NOT_HERE, that a reader has no copy.
+    /// A node to itself, through the switch, which observes it like an answer to a GET: of a tail, that candidates are to answer with no less than this version; with NOT_HERE, that a candidate has no copy.
     HotPublish = 0xc8,
 }
 
@@ -792,11 +792,11 @@ pub mod hop_flag {
     pub const DIRECT: u8 = 1 << 0;
     /// GET: stamped by an entry of the coherence directory: `object_version` is the floor, `generation` the entry's.
     pub const HOT: u8 = 1 << 2;
-    /// GET reply: from the tail of a marked key, whose newest committed version this is.
+    /// GET reply: from the tail of a registered key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
-    /// PUT: stamped in a delegation, with `delegation`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and DELEGATION_COMMIT: of one whose readers the switch has chosen; not answered.
+    /// PUT: sent by its grant, with `delegation`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and DELEGATION_COMMIT: of one whose readers the switch has chosen; not answered.
     pub const DELEGATED: u8 = 1 << 4;
-    /// PUT to the head: first sent before this switch's directory began; another may have stamped it.
+    /// PUT to the head: first sent before this switch's directory began; another may have given it a grant.
     pub const OLD: u8 = 1 << 5;
     /// PUT to the head: its key is delegated, and the switch has no room to remember a grant for it.
     pub const CROWDED: u8 = 1 << 6;
@@ -833,7 +833,7 @@ pub struct Header {
     pub match_value: u128,
     /// 64-bit hash of keyspace and key; what the coherence directory and the caches match on.
     pub keyhash: u64,
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a delegation, or 0.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version of its grant, or 0.
     pub object_version: u64,
     /// Operation, a value of `op`. Replies have the high bit set.
     pub op: u8,
@@ -1003,7 +1003,7 @@ pub trait Fields {
     fn keyhash(&self) -> u64;
     /// Overwrites `keyhash`.
     fn set_keyhash(&mut self, value: u64);
-    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version that it was stamped with in a delegation, or 0.
+    /// Version of the value in a reply, of the write in a chain message; 0 if there is none. In a GET with the hop flag HOT: the floor, the least version that may be answered with. In a PUT from a switch: the version of its grant, or 0.
     #[must_use]
     fn object_version(&self) -> u64;
     /// Overwrites `object_version`.
@@ -1023,17 +1023,17 @@ pub trait Fields {
     fn hot_bitmap(&self) -> u32;
     /// Overwrites `hot_bitmap`.
     fn set_hot_bitmap(&mut self, value: u32);
-    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: number of the directory entry's generation, which the reply proves something to.
+    /// GET with the hop flag HOT, and its reply, over the last places of `chain`: generation of the directory's entry, to which the reply proves something.
     #[must_use]
     fn generation(&self) -> u64;
     /// Overwrites `generation`.
     fn set_generation(&mut self, value: u64);
-    /// Writes, over what only MGET and replies need. From a client: the latest `reply_directory_clock` of any reply when it first sent the request. From a switch to a head: the switch's directory_clock when it passed.
+    /// Writes, over what only MGET and replies need. From a client: the highest `reply_directory_clock` of all replies when it first sent the request. From a switch to a head: the switch's directory clock when it passed.
     #[must_use]
     fn directory_clock(&self) -> u64;
     /// Overwrites `directory_clock`.
     fn set_directory_clock(&mut self, value: u64);
-    /// PUT with the hop flag DELEGATED, at the place of `directory_clock`: number of the delegation in which it was stamped.
+    /// PUT with the hop flag DELEGATED, at the place of `directory_clock`: number of the delegation of its grant.
     #[must_use]
     fn delegation(&self) -> u64;
     /// Overwrites `delegation`.
@@ -1043,7 +1043,7 @@ pub trait Fields {
     fn reply_delegation(&self) -> u64;
     /// Overwrites `reply_delegation`.
     fn set_reply_delegation(&mut self, value: u64);
-    /// Replies to clients, over `generation`, of which they need nothing: the switch's directory_clock when the reply passed.
+    /// Replies to clients, over `generation`, of which they need nothing: the switch's directory clock when the reply passed.
     #[must_use]
     fn reply_directory_clock(&self) -> u64;
     /// Overwrites `reply_directory_clock`.
@@ -2183,7 +2183,7 @@ impl DelegationCommitBody {
     }
 }
 
-/// CHAIN_COPY: kind 4: the mark of a hot key, with the number of its generation. Then key.
+/// CHAIN_COPY: kind 4: the registration of a hot key, with its generation. Then key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyRegistrationBody {
     /// 1 bytes, big-endian on the wire.
@@ -2351,7 +2351,7 @@ impl DelegationOverBody {
     }
 }
 
-/// The delegation that a key is under: its number, the version of its DELEGATE, the incarnation of the switch, and how many nodes are in each chain.
+/// A key's present delegation: its number, the version of its DELEGATE, the incarnation of the switch, and how many nodes are in each chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationPresentBody {
     /// 8 bytes, big-endian on the wire.
@@ -3149,29 +3149,29 @@ pub mod metric {
         labels: &["keyspace", "keyhash"],
         help: "PUT, DEL, CAS and INCR packets of each hot key in its present generation.",
     };
-    /// PUTs sent under delegations of hot keys, by their grant: new, or again one that the request had been given before.
+    /// PUTs of delegated keys that were sent by a grant: a new one, or again one that the request had.
     pub const SWITCH_HOT_DELEGATED_WRITES: Metric = Metric {
         name: "keyway_switch_hot_delegated_writes",
         kind: Kind::Counter,
         unit: None,
         labels: &["grant"],
-        help: "PUTs sent under delegations of hot keys, by their grant: new, or again one that the request had been given before.",
+        help: "PUTs of delegated keys that were sent by a grant: a new one, or again one that the request had.",
     };
-    /// Replies about hot delegated keys whose version is above all that were given out there: sent on, and not believed.
+    /// Replies about delegated keys whose version is above all that were given out there: sent on, and not believed.
     pub const SWITCH_HOT_DOUBTED: Metric = Metric {
         name: "keyway_switch_hot_doubted",
         kind: Kind::Counter,
         unit: None,
         labels: &[],
-        help: "Replies about hot delegated keys whose version is above all that were given out there: sent on, and not believed.",
+        help: "Replies about delegated keys whose version is above all that were given out there: sent on, and not believed.",
     };
-    /// PUTs of hot delegated keys that were sent home, where they are told to come later, because the table of grants has no room for them.
+    /// PUTs of delegated keys that were sent home, to be told to come later, because the table of grants has no room for them.
     pub const SWITCH_HOT_CROWDED: Metric = Metric {
         name: "keyway_switch_hot_crowded",
         kind: Kind::Counter,
         unit: None,
         labels: &[],
-        help: "PUTs of hot delegated keys that were sent home, where they are told to come later, because the table of grants has no room for them.",
+        help: "PUTs of delegated keys that were sent home, to be told to come later, because the table of grants has no room for them.",
     };
     /// Keys of MGETs that were hot, by where they went: a copy, or home, to the tail. Each is in keyway_switch_hot_reads, too.
     pub const SWITCH_HOT_MULTIGET_KEYS: Metric = Metric {
@@ -3525,21 +3525,21 @@ pub mod metric {
         labels: &["node"],
         help: "Copies of hot keys sent to other nodes, those sent again included.",
     };
-    /// Hot delegated keys of which the node holds a write, of whoever's partitions.
+    /// Delegated keys of which the node holds a write, of whoever's partitions.
     pub const NODE_HOT_DELEGATED_KEYS: Metric = Metric {
         name: "keyway_node_hot_delegated_keys",
         kind: Kind::Gauge,
         unit: None,
         labels: &["node"],
-        help: "Hot delegated keys of which the node holds a write, of whoever's partitions.",
+        help: "Delegated keys of which the node holds a write, of whoever's partitions.",
     };
-    /// Writes that the node committed of hot delegated keys, of whoever's partitions.
+    /// Writes of delegated keys that the node committed, of whoever's partitions.
     pub const NODE_HOT_DELEGATED_WRITES: Metric = Metric {
         name: "keyway_node_hot_delegated_writes",
         kind: Kind::Counter,
         unit: None,
         labels: &["node"],
-        help: "Writes that the node committed of hot delegated keys, of whoever's partitions.",
+        help: "Writes of delegated keys that the node committed, of whoever's partitions.",
     };
     /// GETs and MGET keys answered from a copy.
     pub const NODE_HOT_READS: Metric = Metric {

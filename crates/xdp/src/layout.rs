@@ -355,9 +355,9 @@ impl Load {
 
 /// What one processor counted: packets that left as one, by operation, and so are counted once; all
 /// others by operation, drops by reason, datagrams that the parser refused, what left as parts of
-/// an MGET or RANGE, PUTs sent under delegations of hot keys with a grant that was new, or was not,
-/// keys of MGETs that were hot and went home, or to a copy, replies of versions that were never
-/// given out, and PUTs that a grant had no room for.
+/// an MGET or RANGE, PUTs of delegated keys sent by a grant that was new, or was not, keys of MGETs
+/// that were hot and went home, or to a copy, replies of versions that were never given out, and
+/// PUTs that a grant had no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// 256 times 8 bytes, as the machine has it.
@@ -511,7 +511,7 @@ impl Service {
 }
 
 /// What holds for all packets: the end of the lease in nanoseconds since the kernel was booted
-/// (CLOCK_BOOTTIME), the switch's directory_clock and that at the beginning of its directory, a
+/// (CLOCK_BOOTTIME), the switch's directory clock and that at the beginning of its directory, a
 /// number that changes before and after the rows and delegations of hot keys do (odd: they are
 /// changing), how often silent clients have been looked for (a second or more apart, from 1), how
 /// many nodes are in the node table, how many nanoseconds a tick of the kernel has, whether there
@@ -717,7 +717,7 @@ impl Hot {
     }
 }
 
-/// The delegation of a hot key: its number, the directory_clock of its beginning (0: it has not
+/// The delegation of a hot key: its number, the directory clock of its beginning (0: it has not
 /// begun here), the version that is given next, and the last that may be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delegation {
