@@ -151,7 +151,7 @@ int delegate(struct xdp_md *ctx)
 
 /*
  * Called by the loader: gives the header of a read of a key that may be hot, which stands for a
- * frame, what its socket grants it with. XDP_PASS: the key is not hot. XDP_TX: `generation`, the
+ * frame, what its socket stamps it with. XDP_PASS: the key is not hot. XDP_TX: `generation`, the
  * floor in `object_version`, and a chain of the reader, if it is to go to one.
  */
 SEC("xdp")

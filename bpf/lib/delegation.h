@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * Writes of delegated keys: section 9 of spec/protocol.md, as crates/switch has it in `delegate`,
- * `delegation` and `spread`. Packets and what passes the switch's sockets are given their grants
+ * `delegation` and `selection`. Packets and what passes the switch's sockets are given their grants
  * here alone.
  *
  * The loader makes `rule.order` odd before it changes rows and delegations of keys that stay,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The coherence directory: section 8 of spec/protocol.md, as crates/switch has it in `hot` and
- * `spread`.
+ * `selection`.
  *
  * The loader puts elements in and takes them out. It never puts one in the place of another: what
  * programs have raised meanwhile would be lost. What changes in an element that stays is changed

@@ -40,7 +40,7 @@ enum How {
 
 impl Save {
     /// Begins to write a file; `-` is standard output. Links are followed, and permissions
-    /// generation as they are.
+    /// stay as they are.
     ///
     /// # Errors
     ///

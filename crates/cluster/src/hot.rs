@@ -73,8 +73,9 @@ pub struct HotEntry {
     pub keyhash: u64,
     /// Where it lies, by which the switch tells it from another key with that hash.
     pub match_value: Match,
-    /// Number of its present stay in the directory of that incarnation of the switch: the revision
-    /// of the order that took it in. The switch drops what it knows of a key whose number changes.
+    /// Number of its present generation in the directory of that incarnation of the switch: the
+    /// revision of the order that took it in. The switch drops what it knows of a key whose number
+    /// changes.
     pub generation: u64,
     /// Place of the first node that is to hold a copy.
     pub first: u16,
@@ -117,7 +118,7 @@ impl HotOrder {
     /// What is too much, or the first contradiction, in words.
     pub fn check(&self) -> Result<(), InstallError> {
         let places = self.places.len();
-        // Moments are made of it.
+        // Clocks are made of it.
         unsound_unless(self.revision <= u64::MAX >> wire::CLOCK_DELEGATIONS_BITS, || {
             format!("revision {} is too large", self.revision)
         })?;
@@ -185,9 +186,9 @@ impl HotOrder {
     }
 }
 
-/// The bank that a place of the candidates of so many is in. All that hold one version of a
+/// The bank, of so many candidates, that the one at a place is in. All that hold one version of a
 /// delegation are in one bank: so a switch finds them by looking at no more than
-/// [`wire::HOT_BANK_MAX`] marks. All banks of the candidates are of the same length, but perhaps
+/// [`wire::HOT_BANK_MAX`] marks. All banks are of the same length, but perhaps
 /// for the last.
 #[must_use]
 pub fn bank(row: usize, place: usize) -> Range<usize> {

@@ -91,13 +91,13 @@ pub enum Mutant {
     KeepDirectory,
     /// Switch: a key that has the keyhash of a hot one is taken for it.
     TrustKeyhashes,
-    /// Switch: a retry of a delegated write is stamped anew.
+    /// Switch: a retry of a delegated write is given a new grant.
     ForgetGrants,
     /// Switch: whoever writes a delegated key has room among the grants: another client goes.
     EvictGrants,
-    /// Switch: a write is stamped though it may have been applied before the delegation began.
+    /// Switch: a write is given a grant though it may have been applied before.
     GrantUnborn,
-    /// Switch: a reader of a delegated key is taken at its registration: what it is asked carries
+    /// Switch: a holder of a delegated key is taken at its word: what it is asked carries
     /// no floor.
     TrustHolders,
     /// Node: the first of the chain of a delegated write takes it for committed.
@@ -124,7 +124,7 @@ pub enum Mutant {
     SealUnchecked,
     /// Node: an upload is given up though it is a value.
     AbandonSealed,
-    /// Node: parts that belong to nothing generation.
+    /// Node: parts that belong to nothing stay.
     KeepParts,
     /// Node: that an upload was given up is not kept on record.
     AbandonUnrecorded,
@@ -146,7 +146,7 @@ pub enum Mutant {
     TimeByController,
     /// Controller: nodes are told of hot keys before the active switch has them.
     NodesBeforeSwitch,
-    /// Controller: a delegation goes on though a node of its row has gone or begun another
+    /// Controller: a delegation goes on though a candidate has gone or begun another
     /// incarnation.
     KeepDelegationAfterLoss,
     /// Controller and switch: a key has the same generation each time it comes in.

@@ -31,13 +31,13 @@ const LEASE_POLLS_MIN: u32 = 2;
 /// The cluster as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerConfig {
-    /// Seed of all hashes over keys. Must stay the same for the incarnation of the cluster.
+    /// Seed of all hashes over keys. Must stay the same as long as the cluster lives.
     pub seed: u64,
     /// Identity of a cluster that has no saved state yet, drawn at random; else it is not used.
     pub cluster: ClusterId,
     /// Service endpoint of each switch; at least one. One of them is active, the others stand by.
     pub switches: Vec<Endpoint>,
-    /// Storage nodes, in any order. Those that are known but not named here generation: they may
+    /// Storage nodes, in any order. Those that are known but not named here stay: they may
     /// have been added by command, and only a command takes them out.
     pub nodes: Vec<NodeSpec>,
     /// Where orders reach nodes. Only kept, for a driver that comes back and has to reach a node

@@ -255,7 +255,7 @@ impl Hot {
         (its && revision > 0 && revision != self.said).then_some(&self.order)
     }
 
-    /// What a node is to be told that says it has this revision; too soon, if that is mutant.
+    /// What a node is to be told that says it has this revision; too soon in a mutant.
     pub(crate) fn for_node(&self, says: u64, too_soon: bool) -> Option<&Arc<HotOrder>> {
         let order = if too_soon { Some(&self.order) } else { self.confirmed.as_ref() };
         order.filter(|order| says < order.revision)

@@ -2,8 +2,8 @@
 //!
 //! The switch does not see which versions an answer to MGET or RANGE shows, so they have to be
 //! published first. A client that is told to ask again finds a newer version then, if a key is
-//! written more often than a publish travels, and never gets an answer. So the answer waits itself:
-//! it says what was so when it was made, after the request had come.
+//! written more often than HOT_PUBLISH travels, and never gets an answer. So the answer waits
+//! itself: it says what was so when it was made, after the request had come.
 
 use crate::engine::Engine;
 use crate::publish::DirectoryKey;

@@ -9,7 +9,7 @@ use wire::{Code, Header, Op, flag, hop_flag};
 
 impl Replica {
     /// Answers a GET of a key that is delegated, of which the tail holds at most a copy: what it
-    /// took of the delegation itself, or what was newest when the key delegated_at. Says whether
+    /// took of the delegation itself, or what was newest when the key left. Says whether
     /// that is all; if not, the tail answers as it does of other keys.
     pub(crate) fn answer_delegated<E: Engine>(
         &self,
@@ -65,7 +65,7 @@ impl Replica {
     /// ever shown by its home is newer.
     ///
     /// That is what was collected of the partition. But tombstones of other keys may have been
-    /// collected since the key delegated_at, whose versions are above all of its delegation, and of
+    /// collected since the key left, whose versions are above all of its delegation, and of
     /// those its home knows nothing. All that it has shown is older than its DELEGATE.
     pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
         let delegated_at =

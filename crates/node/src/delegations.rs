@@ -245,7 +245,7 @@ impl Replica {
         self.delegations.present(key).is_some() || self.is_leaving(key)
     }
 
-    /// Whether its home takes a write of a key that is about to return, which is mutant.
+    /// Whether its home takes a write of a key that is about to return, as a mutant does.
     pub(crate) fn serves_too_soon<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> bool {
         ctx.mutant == Some(Mutant::ServeBeforeRecall) && self.recalls.knows(key)
     }
@@ -291,7 +291,7 @@ impl Replica {
         }
     }
 
-    /// The key has delegated_at: from here on its home has no part in its writes.
+    /// The key has left: from here on its home has no part in its writes.
     pub(crate) fn commit_delegate<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,

@@ -159,7 +159,7 @@ pub fn bounds_cross<T: PartialOrd>(start: &Bound<T>, end: &Bound<T>) -> bool {
 
 /// The store of one shard.
 pub trait Engine {
-    /// How far a walk through a partition has come. It generations good whatever is written
+    /// How far a walk through a partition has come. It stays good whatever is written
     /// meanwhile.
     type Cursor: fmt::Debug;
 

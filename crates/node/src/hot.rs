@@ -1,7 +1,7 @@
 //! Hot keys: the order of the controller as a shard keeps it, and what goes beyond one partition.
 //!
 //! ```text
-//!   order ──▶ head: registrations the key (`reconcile`, `registrations`)
+//!   order ──▶ head: registers the key (`reconcile`, `registrations`)
 //!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`propagation`)
 //!             tail ── HOT_PUBLISH ──▶ switch ──▶ tail: MGET and RANGE may show it  (`publish`)
 //!             answers to them wait for it                                        (`deferred`)
@@ -9,7 +9,7 @@
 //!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
 //!
 //!   order ──▶ head: lets a key be delegated, and brings it home    (`delegations`, `recall`)
-//!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more               (`delegate`)
+//!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more     (`delegated_writes`)
 //! ```
 
 use crate::copies::Copies;
@@ -27,9 +27,9 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Hot {
     order: Arc<HotOrder>,
-    /// When to look after which key that is propagation from here.
+    /// When to look after which key that is propagated from here.
     pub(crate) timers: BTreeSet<(Instant, PartitionId, Box<[u8]>)>,
-    /// From a copy or publish sent until the switch has passed the answer on.
+    /// From HOT_COPY or HOT_PUBLISH until the switch has passed the answer on.
     pub(crate) rtt: RttEstimator,
     pub(crate) publications: Publications,
     pub(crate) deferred: Deferred,
@@ -98,7 +98,7 @@ impl Hot {
         entry.into_iter().flat_map(|entry| self.order.readers(entry))
     }
 
-    /// Those of them in the same window as this node.
+    /// Those of them in the same bank as this node.
     pub(crate) fn mates(
         &self,
         keyspace: KeyspaceId,

@@ -67,14 +67,14 @@ pub struct Node<E: Engine> {
     pub(crate) timers: Timers,
     next_sweep: Instant,
     pub(crate) next_quiet: Instant,
-    /// When the next piece of what is held without a replica_record may be forgotten.
+    /// When the next piece of what is held without a replica record may be forgotten.
     pub(crate) next_vacating: Instant,
     pub(crate) next_listing: Instant,
     /// When parts that go, and what an earlier incarnation has left, are looked after.
     pub(crate) next_tidy: Instant,
     /// The replica that was looked after last when there was more to do.
     pub(crate) tidied: PartitionId,
-    /// Whether replica_records were given or taken since the last flush.
+    /// Whether replica records were given or taken since the last flush.
     pub(crate) unsynced_replicas: bool,
     /// Whether anything was handled since the last flush.
     pub(crate) dirty: bool,
@@ -397,7 +397,7 @@ impl<E: Engine> Node<E> {
     ///
     /// # Errors
     ///
-    /// If the engine failed. The node must then stop: its answers generation unsent, and what it
+    /// If the engine failed. The node must then stop: its answers stay unsent, and what it
     /// holds in memory may differ from what is on disk.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         self.turn.end();
@@ -479,7 +479,7 @@ fn answered_to(from: Endpoint, op: Op, header: Header) -> Header {
 }
 
 /// How often records are expired and collected, and hot keys looked for. Reads and updates see an
-/// expiry to the millisecond whatever this is; it only bounds how long the memory generations
+/// expiry to the millisecond whatever this is; it only bounds how long the memory stays
 /// taken.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How often a quiet partition is looked after.

@@ -97,7 +97,7 @@ impl Replica {
         self.propagations.table.get(key).map(|propagation| propagation.newest)
     }
 
-    /// Begins an epoch: a tail propagations every key that is registered, another member none.
+    /// Begins an epoch: a tail propagates every key that is registered, another member none.
     pub(crate) fn enter_propagations<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         let id = self.id();
         ctx.hot.publications.retain(|other| other != id);
@@ -332,7 +332,7 @@ impl Replica {
         outcome: &Outcome,
     ) {
         if outcome.version == 0 && self.delegations.present(write.key).is_some() {
-            // The key has left meanwhile, and its tail does not see to publishes any more: the
+            // The key has left meanwhile, and its tail does not publish any more: the
             // client asks again, and the head does.
             return;
         }
@@ -411,11 +411,11 @@ impl Replica {
 }
 
 /// Copies of one version to one reader: after so many it is left to the next version or order, or
-/// to the next read that comes home. A reader that is down takes that long to be ordered delegated.
+/// to the next read that comes home. A reader that is down takes that long to be ordered away.
 const SENDS_MAX: u32 = 6;
 
 /// Reads come home for about a round trip after each write. What they cost for so long where a
-/// registration was lost is little, and so are copies to all readers that often.
+/// holder was not noted is little, and so are copies to all readers that often.
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 
 /// Answers held back per partition, about 200 bytes each; one more is given at once.

@@ -45,7 +45,7 @@ struct Publication {
     version: u64,
     /// The newest that somebody waits for.
     wanted: u64,
-    /// The stay in which this tail vouches for `wanted`; 0 for none.
+    /// The generation in which this tail vouches for `wanted`; 0 for none.
     generation: u64,
     /// Whether the switch has heard that.
     proven: bool,

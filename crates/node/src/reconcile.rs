@@ -1,5 +1,5 @@
-//! The head's reconcile: registrations what the order of hot keys names, and unmarks what it names
-//! no more; delegates keys, and brings them home (`recall`).
+//! What the head does about an order of hot keys: it registers what that names and unregisters
+//! what it names no more; it delegates keys, and recalls them (`recall`).
 
 use crate::engine::Engine;
 use crate::node::{Node, context};

@@ -17,7 +17,8 @@ use wire::{Effect, Header};
 /// The last change of a key's registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
-    /// Number of its stay in the coherence directory; 0 if the key is not registered any more.
+    /// Number of its generation in the coherence directory; 0 if the key is not registered any
+    /// more.
     pub(crate) generation: u64,
     /// Version of the write that changed it; 0 if it came with the copy of the partition, which
     /// every live change is newer than.

@@ -58,7 +58,7 @@ const REVISION: &[u8] = b"revision";
 const LIVES: &[u8] = b"incarnations";
 const ASSIGNMENT: &[u8] = b"assignment";
 
-/// Incarnations kept on record. The oldest always generations, for the controller knows that one;
+/// Incarnations kept on record. The oldest always stays, for the controller knows that one;
 /// of those that follow it knows the latest that got as far as a report, so that a node may start
 /// this often in vain.
 const LIVES_MAX: usize = 64;

@@ -14,7 +14,7 @@ pub(crate) fn reply_header<E>(
     code: Code,
 ) -> Header {
     let mut header = Header {
-        // That this is the newest, only the tail of a marked key says.
+        // That this is the newest, only the tail of a registered key says.
         hop_flags: request.hop_flags & !hop_flag::NEWEST,
         partition: request.partition,
         epoch: request.epoch,
@@ -92,7 +92,7 @@ pub(crate) fn refuse_session<E: Engine>(
     send(ctx, &Header { object_version: version, ..header }, &[]);
 }
 
-/// Answers a write of a key whose home has no part in its writes: of which delegation, and from
+/// Answers a write of a delegated key: of which delegation, and from
 /// which version on, if the switch may rely on it; else 0.
 pub(crate) fn refuse_delegated<E: Engine>(
     ctx: &mut Context<'_, E>,

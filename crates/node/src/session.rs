@@ -175,7 +175,7 @@ impl Sessions {
                 session.outcomes.insert(at, (seq, outcome));
             }
         }
-        // The newest outcome generations even below the mark: its note is what remembers the mark.
+        // The newest outcome stays even below the mark: its note is what remembers the mark.
         let keep_from = session.floor.min(seq);
         let ends = session.outcomes.partition_point(|(seq, _)| *seq < keep_from);
         let ended = session.outcomes.drain(..ends).map(|(seq, _)| seq).collect();

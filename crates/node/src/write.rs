@@ -379,7 +379,7 @@ fn parse_number(value: &[u8]) -> Option<i64> {
     (number.to_string() == text).then_some(number)
 }
 
-/// How long a tombstone generations after its delete. Safety does not need it (versions at or below
+/// How long a tombstone stays after its delete. Safety does not need it (versions at or below
 /// `stable` are never taken again); it gives a copy of the partition that is being made time to see
 /// the delete rather than find nothing.
 pub(crate) const TOMBSTONE_GRACE: Duration = Duration::from_secs(60);

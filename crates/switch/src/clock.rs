@@ -1,5 +1,5 @@
-//! The clock of a switch (section 9 of `spec/protocol.md`): what tells a request that was first
-//! sent after a delegation had begun from one that may have been at home before.
+//! The directory clock of a switch (section 9 of `spec/protocol.md`): what tells a request that was
+//! first sent after a delegation had begun from one that may have been at home before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::CLOCK_DELEGATIONS_BITS;
@@ -10,7 +10,7 @@ pub struct ClockReading {
     /// Revision of its order of hot keys times 2^[`CLOCK_DELEGATIONS_BITS`], plus how many
     /// delegations have begun since.
     pub present: u64,
-    /// What that was at the order with which its directory began: what another switch has stamped
+    /// What that was at the order with which its directory began: what another switch has granted
     /// was first sent before.
     pub beginning: u64,
 }
@@ -33,7 +33,7 @@ pub struct SharedClock {
 
 impl SharedClock {
     /// The clock now. Must be read before a grant is looked for: then who sends a request
-    /// home under the clock of an order sees every stamp that was given before that order
+    /// home under the clock of an order sees every grant that was given before that order
     /// came.
     #[inline]
     #[must_use]

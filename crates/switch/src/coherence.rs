@@ -1,4 +1,4 @@
-//! Somebody else's directory.
+//! A coherence directory that somebody else keeps.
 
 use crate::ClockReading;
 use cluster::{KeyspaceId, Match, NodeId};
@@ -21,7 +21,7 @@ pub trait CoherenceDirectory: Debug + Send + Sync {
     fn select_replica(&self, key: (KeyspaceId, u64), at: Match, at_home: bool) -> Option<HotRead>;
 
     /// Whether writes that may be delegated have to be looked at: a key may be delegated, or was.
-    /// Must be asked after the moment was read.
+    /// Must be asked after the clock was read.
     fn delegates(&self) -> bool;
 
     /// What becomes of a write that may be delegated, whose header still says when it was first
@@ -126,7 +126,7 @@ mod tests {
         SocketAddr::from(([10, 0, 0, 1], port)).into()
     }
 
-    /// A pipeline at work behind a elsewhere, with one partition on the first of two nodes.
+    /// A pipeline at work behind another directory, with one partition on the first of two nodes.
     fn behind() -> Pipeline {
         let mut pipeline = Pipeline::behind(Incarnation(1), Arc::new(UpTo(5)));
         let lease = Lease {

@@ -185,7 +185,7 @@ impl Pass<'_> {
         (nodes.len() >= least.into()).then_some(nodes)
     }
 
-    /// One of the banks of a candidates at random; most have but one.
+    /// One of the banks of the candidates at random; most have but one.
     fn any_bank(&mut self, row: &Row) -> Range<usize> {
         let readers = row.readers();
         let many = readers > wire::HOT_BANK_MAX;

@@ -72,7 +72,7 @@ impl Directory {
         self.take(order, None)
     }
 
-    /// The same by a switch in which a bug may be mutant.
+    /// The same by a switch that may be a mutant.
     pub(crate) fn take(
         &self,
         order: &HotOrder,

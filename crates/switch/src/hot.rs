@@ -114,7 +114,7 @@ impl Entry {
 
     /// Lifts the floor to this version. Must come before the reply that shows it is sent on.
     pub(crate) fn raise(&self, version: u64) {
-        // Most replies show nothing new, and then the line generations shared by all processors.
+        // Most replies show nothing new, and then the line stays shared by all processors.
         // Whoever hears of this version from here on cannot read less than what is read here.
         if self.floor.load(Ordering::Acquire) < version {
             self.floor.fetch_max(version, Ordering::AcqRel);
@@ -164,7 +164,7 @@ pub(crate) struct Row {
     /// The lower half of the key's match value.
     low: u64,
     pub(crate) entry: Arc<Entry>,
-    /// The delegation that its writes are to go on, shared like the entry.
+    /// The delegation that its writes are to go under, shared like the entry.
     pub(crate) delegation: Option<Arc<Delegation>>,
     /// Nodes that are chosen for each write on it: the chain, and readers.
     pub(crate) chosen: u8,
@@ -177,12 +177,12 @@ impl Row {
         self.low == low_of(at)
     }
 
-    /// The number of the delegation that the key is to go on.
+    /// The number of the delegation that the order names.
     fn number(&self) -> Option<u64> {
         Some(self.delegation.as_ref()?.number)
     }
 
-    /// The delegation of this number, if that is the one that the key is to go on.
+    /// The delegation of this number, if that is the one that the order names.
     pub(crate) fn delegation(&self, number: u64) -> Option<&Delegation> {
         self.delegation.as_deref().filter(|delegation| delegation.number == number)
     }
@@ -214,7 +214,7 @@ impl Row {
         Some(kept.map_or_else(|| Arc::new(Delegation::new(delegation)), Arc::clone))
     }
 
-    /// How many nodes are chosen for a write: chains generation as long as they were when the
+    /// How many nodes are chosen for a write: chains stay as long as they were when the
     /// delegation began.
     fn chosen(key: &HotEntry, delegation: Option<&Delegation>) -> u8 {
         let order = key.delegation.zip(delegation);

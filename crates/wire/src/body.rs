@@ -338,8 +338,8 @@ const _: () = {
     assert!(largest <= DATAGRAM_MAX);
 };
 
-/// Whether this request is a write that may go anywhere while its key is delegated (section 9 of
-/// the protocol): a PUT that depends on no earlier state and that no time ends.
+/// Whether this request is a plain write, which may go anywhere while its key is delegated (section
+/// 9 of the protocol): a PUT that depends on no earlier state and that no time ends.
 #[must_use]
 pub fn may_be_delegated(header: &[u8; HEADER_LEN], payload: &[u8]) -> bool {
     header.op() == Op::Put as u8

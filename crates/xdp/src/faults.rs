@@ -1,5 +1,5 @@
 //! Bad links, for experiments: a program at the far end of a link loses, doubles and delays the
-//! datagrams that come in there. It generations when the process that attached it has ended, as
+//! datagrams that come in there. It stays when the process that attached it has ended, as
 //! long as the interface is there or until it is detached.
 
 use crate::program::{Error, log_libbpf};

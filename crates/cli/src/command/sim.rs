@@ -18,8 +18,8 @@ use std::time::Duration;
 ///
 /// One seed of one profile is one world: its clients, switches, nodes, controllers, faults and the
 /// order of all events follow from it. Ends with exit code 1 if a promise was broken. With
-/// --mutants it is the other way round: a bug is mutant on purpose, and the exit code is 1 unless
-/// it is seen.
+/// --mutants it is the other way round: a machine has a bug on purpose, and the exit code is 1
+/// unless it is seen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Profiles: calm, network, partitions, crashes, amnesia, pauses, membership, switches, hot,

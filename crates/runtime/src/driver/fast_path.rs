@@ -101,7 +101,7 @@ impl FastPath {
     }
 
     /// Puts the program in the place of itself, as after an update: tables, lease and counters
-    /// generation, and no packet is lost.
+    /// stay, and no packet is lost.
     ///
     /// # Errors
     ///

@@ -285,7 +285,7 @@ impl Entry {
             let kept = before.filter(|delegation| delegation.number == order.number);
             let (number, replicas) = (order.number, order.replicas.into());
             let copies = order.copies.into();
-            // Chains generation as long as they were when it began.
+            // Chains stay as long as they were when it began.
             let kept = kept.unwrap_or(Delegation { number, replicas, copies, begun: None });
             Delegation { copies, ..kept }
         });

@@ -51,12 +51,12 @@ impl<C: FnMut() -> Instant> Plane<C> {
     }
 
     /// Puts a program that its [`loader`](Self::loader) has loaded in the place of the one that
-    /// runs. Tables, leases, hot keys with all that is known of them, and counters generation, and
+    /// runs. Tables, leases, hot keys with all that is known of them, and counters stay, and
     /// every packet meets the one or the other.
     ///
     /// # Errors
     ///
-    /// If an interface does not take it; the present one then generations wherever it was not
+    /// If an interface does not take it; the present one then stays wherever it was not
     /// replaced.
     pub fn replace(&mut self, Spare(next): Spare) -> Result<(), Error> {
         for port in &self.ports {

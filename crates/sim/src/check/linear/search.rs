@@ -165,7 +165,7 @@ impl<'p, 'a> Search<'p, 'a> {
     }
 
     /// What fits and changes nothing may as well take effect now: wherever a valid order has it,
-    /// that order generations valid with it moved here.
+    /// that order stays valid with it moved here.
     fn look(&mut self, op: usize) {
         if self.take(self.state, op) == Some(self.state)
             && let Some(done) = self.done.get_mut(op)
