@@ -215,7 +215,7 @@ impl Space {
         self.ask(request).await.map(|reply| page::of_all(bits, face::range(reply)))
     }
 
-    /// Counts the keys of any keyspace that have a value, each as it was at some clock
+    /// Counts the keys of any keyspace that have a value, each as it was at some time
     /// meanwhile. The nodes know: what that takes does not depend on how many there are.
     pub async fn count(&self) -> Outcome<KeyCount> {
         self.ask(|| OwnedRequest::Count).await.map(face::count)

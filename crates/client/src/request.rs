@@ -149,7 +149,7 @@ pub enum Request<'a> {
         /// Leave the values out: they come back empty.
         keys_only: bool,
     },
-    /// Count the keys that have a value, each as it was at some clock meanwhile. Nodes
+    /// Count the keys that have a value, each as it was at some time meanwhile. Nodes
     /// count, and send no keys.
     Count,
 }

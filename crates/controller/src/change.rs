@@ -328,7 +328,7 @@ impl Controller {
             ),
             Reason::Short => to_copy("partitions have too few members"),
             Reason::Leaving => to_copy("partitions have departing members"),
-            Reason::Uneven => to_copy("nodes have more replicas_held than others"),
+            Reason::Uneven => to_copy("nodes have more replicas than others"),
             Reason::Unwanted => (
                 "nodes of partitions are no longer wanted there".to_owned(),
                 format!("close partitions to let them go: {some}"),

@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_round_delegation_and_others_are_refused() {
+    fn notes_round_trip_and_others_are_refused() {
         let note = DONE.to_note(4);
         assert_eq!(Outcome::from_note(&note), Some((DONE, 4)));
         assert_eq!(Outcome::from_note(&note[1..]), None);

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_round_delegation() {
+    fn steps_round_trip() {
         let bytes = encoded(&steps());
         let parsed = Steps::parse(1, &bytes).unwrap();
         assert_eq!(parsed.iter().collect::<Vec<_>>(), steps());
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn chain_steps_round_delegation() {
+    fn chain_steps_round_trip() {
         let put = ChainStep { key: b"a", effect: Effect::Put, base: 3, expiry_ms: 4, value: b"v" };
         let check =
             ChainStep { key: b"b", effect: Effect::None, base: 9, expiry_ms: 0, value: b"" };

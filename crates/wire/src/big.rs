@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_s_key_round_delegations_and_other_keys_are_none() {
+    fn a_part_s_key_round_trips_and_other_keys_are_none() {
         let upload = UploadBody { client: 7, number: 9 };
         let part = PartKey { key: b"k", upload, index: 3 };
         let bytes = part.to_bytes();

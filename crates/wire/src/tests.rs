@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn header_round_delegation(
+    fn header_round_trip(
         partition in any::<u32>(), match_value in any::<u128>(), keyhash in any::<u64>(),
         object_version in any::<u64>(), seq in any::<u64>(), chain in any::<[u8; 16]>(),
         reply_addr in any::<[u8; 16]>(), lag in any::<u16>(), code in any::<u8>(),
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn mget_round_delegation(keys in proptest::collection::vec(
+    fn mget_round_trip(keys in proptest::collection::vec(
         proptest::collection::vec(any::<u8>(), 1..12), 1..=MGET_KEYS_MAX)
     ) {
         let slots = keys.iter().map(|key| MgetKey {
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn range_entries_round_delegation(entries in any_entries()) {
+    fn range_entries_round_trip(entries in any_entries()) {
         let mut payload = Vec::new();
         for (key, value) in &entries {
             let dated = |value| Entry { version: 4, expiry_ms: 5, now_ms: 0, value };

@@ -106,7 +106,7 @@ fn describe(options: &Options, cores: &Cores, idle: f64) {
     println!("batches of {BATCH}; {}", options.describe());
     println!("{}; all racks and servers", cores.describe());
     println!("together take {:.1} % of a core while nobody asks\n", 100.0 * idle);
-    println!("direct:         the client grants; a rack without XDP, where datagrams that were");
+    println!("direct:         the client stamps; a rack without XDP, where datagrams that were");
     println!("                handed over as one (UDP_SEGMENT) stay one as far as the far host");
     println!("direct, apart:  the same, but one datagram is one packet, as it is on wires and as");
     println!("                it is for XDP");

@@ -152,7 +152,7 @@ fn text(status: &Status) -> String {
         "spread/s",
         "home/s",
         "hot for",
-        "under a delegation",
+        "delegated",
         "",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -261,7 +261,7 @@ fn action(it: &HotDecision) -> String {
         HotAction::Added => format!("hot, {} copies", it.readers),
         HotAction::Readers => format!("{} copies", it.readers),
         HotAction::Removed => "cold".to_owned(),
-        HotAction::DelegationBegun => "under a delegation".to_owned(),
+        HotAction::DelegationBegun => "delegated".to_owned(),
         HotAction::DelegationEnded => "back home".to_owned(),
         HotAction::Pinned => "pinned".to_owned(),
         HotAction::Unpinned => "unpinned".to_owned(),

@@ -13,17 +13,8 @@ const BAR_WIDTH: usize = 20;
 
 pub(super) const NODES_HEAD: [&str; 8] =
     ["node", "requests/s", "busy", "waiting", "uncommitted", "head of", "tail of", ""];
-pub(super) const KEYS_HEAD: [&str; 9] = [
-    "key",
-    "keyspace",
-    "reads/s",
-    "writes/s",
-    "copies",
-    "spread/s",
-    "hot for",
-    "under a delegation",
-    "",
-];
+pub(super) const KEYS_HEAD: [&str; 9] =
+    ["key", "keyspace", "reads/s", "writes/s", "copies", "spread/s", "hot for", "delegated", ""];
 
 /// For people who read on, or without a terminal.
 pub(crate) fn text(view: &View) -> String {

@@ -20,7 +20,7 @@ fn number(line: &Value, field: &str) -> u64 {
     line.get(field).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// Whether `explain` says of the key that it is delegated which has begun.
+/// Whether `explain` says of the key that it is under a delegation that has begun.
 fn explained(up: &Up) -> Option<()> {
     let said = up.run(&["explain", KEY, "--json"]).expect(0).json();
     let hot = said.get("hot").expect("the switch is beside the controller");

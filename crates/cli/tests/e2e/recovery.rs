@@ -190,7 +190,7 @@ fn a_map_is_made_anew_without_a_node_only_if_the_operator_says_so() {
     // It was not gone: it is emptied, and takes its part again.
     processes.run(&node(4));
     let placed = |status: &Value| status.to_string().contains("\"chain\":[4");
-    processes.wait("node 4 has replicas_held", placed);
+    processes.wait("node 4 has replicas", placed);
     processes.wait_replicated();
     check(&processes.space(), "later");
 }
@@ -271,7 +271,7 @@ fn a_node_whose_disk_is_lost_is_copied_to_anew() {
     fs::rename(directory.join("node-2"), directory.join("node-2.bad")).unwrap();
     write(&processes.space(), "later");
     processes.run(&node(2));
-    processes.wait("it has replicas_held again", |status| status["ready"] == true);
+    processes.wait("it has replicas again", |status| status["ready"] == true);
     processes.wait_replicated();
     check(&processes.space(), "later");
     processes.ask("cluster verify").expect(0);

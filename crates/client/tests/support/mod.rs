@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use wire::{Body, Code, Entry, Header, Op, Packet, RangeCountBody, RangeEntryBody, flag, hop_flag};
 
-/// What the fake cluster may do to make a client's incarnation hard; each is a chance in 100.
+/// What the fake cluster may do to make a client's life hard; each is a chance in 100.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Whims {
     /// Stop a piece after a few records.

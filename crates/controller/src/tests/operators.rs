@@ -16,7 +16,7 @@ fn assert_balanced_and_quiet(world: &mut World) {
     assert!(most - least <= 1, "{replicas_held:?}");
     let map = world.map();
     world.live_for(Duration::from_secs(5));
-    assert_eq!(world.map(), map, "it moves replicas_held to and fro");
+    assert_eq!(world.map(), map, "it moves replicas to and fro");
 }
 
 #[test]

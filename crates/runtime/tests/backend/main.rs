@@ -301,7 +301,7 @@ fn what_was_there_is_listed_in_pieces_and_a_incarnation_that_ends_meanwhile_lose
 }
 
 #[test]
-fn keys_that_were_announced_come_with_one_round_delegation() {
+fn keys_that_were_announced_come_with_one_round_trip() {
     let Some(server) = redis("round trips to Redis", &[]) else { return };
     let mut engine = open(&server);
     name(&mut engine);

@@ -208,7 +208,7 @@ fn asks_the_busy(switch: &Switch<'_>, reads: usize) -> usize {
 /// be compared with each other then, for they often are neighbours.
 #[test]
 fn readers_under_a_delegation_are_drawn_alone() {
-    let Some((stand, program)) = ready("drawing readers under a delegation") else { return };
+    let Some((stand, program)) = ready("drawing readers of a delegated key") else { return };
     let switch = many_hold(&stand, program, READERS, Selection::Reported, Some(DELEGATION));
     for node in READERS {
         let load = if is_busy(node) { 9 } else { 0 };

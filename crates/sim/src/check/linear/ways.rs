@@ -157,7 +157,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
             self.found.goes_on |= (!is_there || self.expires) && self.pool.may_delegate(wanted);
             return;
         };
-        if !self.is_round_delegation(wanted) {
+        if !self.is_round_trip(wanted) {
             self.passed.push(wanted);
             self.reach_value_by_writes(wanted, rest);
             self.passed.pop();
@@ -166,7 +166,7 @@ impl<'p, 'a, A: Fn(u32) -> u32> Ways<'p, 'a, A> {
 
     /// Whether the way leads from what the key is to hold now back to the same: without the writes
     /// between it is as good. Values with an end may differ in that, but nothing is nothing.
-    fn is_round_delegation(&self, wanted: Option<i64>) -> bool {
+    fn is_round_trip(&self, wanted: Option<i64>) -> bool {
         (wanted.is_none() || !self.expires) && self.passed.contains(&wanted)
     }
 

@@ -75,7 +75,7 @@ fn what_is_there(rebuilt: &Rebuilt, found: &Found) -> String {
 }
 
 fn of_nodes(nodes: &[NodePart]) -> String {
-    let head = ["node", "has on record", "replicas_held", "behind", "old copy", "forgets"];
+    let head = ["node", "has on record", "replicas", "behind", "old copy", "forgets"];
     let head = head.map(str::to_owned).to_vec();
     let row = |it: &NodePart| {
         let NodePart { node, revision, replicas_held, behind, aged, left, without } = *it;
