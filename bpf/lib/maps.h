@@ -225,7 +225,7 @@ struct {
 	__u64 clients;
 	__u64 clients_full;
 	__u64 grants_full;
-} delegated SEC(".data.delegating");
+} delegated SEC(".data.delegated");
 
 struct kw_hot_load_page {
 	struct kw_hot_load	of[KW_HOT_LOADS_PER_PAGE];

@@ -41,7 +41,7 @@ const SILENT_MAX: usize = 1 << 10;
 impl Grants {
     pub(crate) fn new(program: &Program) -> Self {
         let map = |name| program.map(name);
-        let (writes, grantees) = (map(".data.writes"), map("grantees"));
+        let (writes, grantees) = (map(".data.delegated"), map("grantees"));
         let (grants, pauses) = (map("grants"), map("pauses"));
         Self { writes, grantees, grants, pauses, pass: 1, at: None, leaving: BTreeSet::new() }
     }
