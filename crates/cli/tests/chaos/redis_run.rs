@@ -7,7 +7,7 @@ use crate::front::{EndOnDrop, Front, Phase};
 use crate::process::Plane;
 use crate::rack::Place;
 use crate::redis_user::{Mutant, RedisUser};
-use crate::run::{COMPLETE_WAIT_MAX, Report, play};
+use crate::run::{CLOCK_OFF_MS, COMPLETE_WAIT_MAX, Report, play};
 use crate::script::REPLICAS;
 use crate::user::HASHED;
 use machine::Instant;
@@ -23,8 +23,6 @@ const NODES: u8 = 5;
 const GATEWAYS: u8 = 2;
 const USERS_PER_GATEWAY: usize = 3;
 const PORT: u16 = 6390;
-/// How far clocks may differ: as for native clients.
-const CLOCK_SKEW_MS: u64 = 20;
 /// Of so many keys, one may have a history that the checker gives up on.
 const UNCHECKED_ONE_OF: usize = 20;
 
@@ -160,7 +158,7 @@ fn judge(users: Vec<RedisUser>, folder: &Folder, report: &mut Report) {
         }
     }
     let keys = history.keys().count();
-    let judgement = history.check(CLOCK_SKEW_MS);
+    let judgement = history.check(2 * CLOCK_OFF_MS);
     let text: Vec<String> = judgement.pictures.iter().map(draw_text).collect();
     folder.write("violations.txt", &text.join("\n"));
     report.failures.extend(judgement.violations);

@@ -6,6 +6,7 @@
 
 use crate::appended::{Appended, Seen};
 use crate::front::Phase;
+use crate::run::CLOCK_OFF_MS;
 use crate::watch::{Watch, pause};
 use machine::{Instant, Rng};
 use redis::{Connection, Value};
@@ -228,13 +229,13 @@ impl RedisUser {
         let value = FLEETING;
         let text = value.to_string();
         let at = self.watch.now().unix_ms() + 1 + self.rng.below(500);
-        let at_text = at.to_string();
+        let (at_text, gone_at) = (at.to_string(), at + CLOCK_OFF_MS);
         match self.rng.below(10) {
             0..4 => self.get(key),
             // Whoever comes first: nobody writes it again.
             4..6 if self.index.is_multiple_of(6) && !self.seen.contains_key(key) => {
                 self.seen.insert(key.clone(), (value, self.watch.now()));
-                let kind = OpKind::Put { value, expiry_ms: at };
+                let kind = OpKind::Put { value, expiry_ms: gone_at };
                 self.write(key, &["SET", &text, "PXAT", &at_text], kind, |kind, _| kind);
             }
             4..9 => {
@@ -243,8 +244,8 @@ impl RedisUser {
                     OpKind::Cas { expect, at: None, value, expiry_ms, written }
                 };
                 let words = ["PEXPIREAT", &at_text];
-                self.write(key, &words, same(at, None), |_, reply| {
-                    same(at, Some(*reply == Value::Int(1)))
+                self.write(key, &words, same(gone_at, None), |_, reply| {
+                    same(gone_at, Some(*reply == Value::Int(1)))
                 });
             }
             _ => self.get(key),
@@ -420,7 +421,7 @@ impl RedisUser {
             return (Vec::new(), 0);
         }
         let at = self.watch.now().unix_ms() + 1 + self.rng.below(300);
-        (vec!["PXAT".to_owned(), at.to_string()], at)
+        (vec!["PXAT".to_owned(), at.to_string()], at + CLOCK_OFF_MS)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A user of the cluster: asks for one thing after the other, and writes down what it saw.
 
+use crate::run::CLOCK_OFF_MS;
 use crate::watch::{Watch, pause};
 use client::blocking::{Client, Space};
 use client::{Expect, Expiry, New, Outcome, PutOptions, Reply, ScanOptions};
@@ -247,13 +248,14 @@ impl User {
     }
 
     /// Now and then a value goes by itself; not where it would be scanned, since a scan leaves out
-    /// a value whose time has come without waiting for its tombstone.
+    /// a value whose time has come without waiting for its tombstone. What is noted is when it is
+    /// gone by everybody's clock.
     fn expiry(&mut self, key: &Key, now: Instant) -> (Expiry, u64) {
         if key.ordered || !self.rng.chance(1, 5) {
             return (Expiry::Never, 0);
         }
         let at = now.unix_ms() + 1 + self.rng.below(400);
-        (Expiry::AtMs(at), at)
+        (Expiry::AtMs(at), at + CLOCK_OFF_MS)
     }
 
     /// Writes down how a request for one key ended. A write that was refused had no effect:

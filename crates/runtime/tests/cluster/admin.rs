@@ -29,7 +29,7 @@ const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_LEASED,
 ];
 
-const NODE_METRICS: [Metric; 37] = [
+const NODE_METRICS: [Metric; 38] = [
     metric::NODE_ROOM,
     metric::NODE_MEMORY_BYTES,
     metric::NODE_UPLOAD_BYTES,
@@ -55,6 +55,7 @@ const NODE_METRICS: [Metric; 37] = [
     metric::NODE_UPLOADS,
     metric::NODE_PENDING,
     metric::NODE_SESSIONS,
+    metric::NODE_SESSIONS_ENDED,
     metric::NODE_SESSIONS_FORGOTTEN,
     metric::NODE_SYNCS,
     metric::NODE_CPU_SECONDS,
