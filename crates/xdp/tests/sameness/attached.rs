@@ -7,7 +7,7 @@ use cluster::Incarnation;
 use machine::Instant;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant as ClockReading};
+use std::time::{Duration, Instant as WallInstant};
 use xdp::{Mode, Plane};
 
 fn plane() -> Plane<fn() -> Instant> {
@@ -35,12 +35,12 @@ fn shown(interface: &str) -> Option<&'static str> {
 }
 
 fn soon(mut holds: impl FnMut() -> bool) -> bool {
-    let late = ClockReading::now() + Duration::from_secs(5);
+    let late = WallInstant::now() + Duration::from_secs(5);
     loop {
         if holds() {
             return true;
         }
-        if ClockReading::now() >= late {
+        if WallInstant::now() >= late {
             return false;
         }
         std::thread::sleep(Duration::from_millis(10));

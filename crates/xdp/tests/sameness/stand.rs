@@ -11,7 +11,7 @@ use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::{Duration, Instant as ClockReading};
+use std::time::{Duration, Instant as WallInstant};
 use wire::Endpoint;
 use xdp::{Plane, Program};
 
@@ -81,7 +81,7 @@ impl Stand {
 
     /// The next frame that came out at the other end, if there is one within this time.
     pub(crate) fn came_out(&self, patience: Duration) -> Option<Vec<u8>> {
-        let end = ClockReading::now() + patience;
+        let end = WallInstant::now() + patience;
         let mut frame = vec![0; 4096];
         loop {
             match recv(self.far.as_raw_fd(), &mut frame, MsgFlags::MSG_DONTWAIT) {
@@ -91,7 +91,7 @@ impl Stand {
                     return Some(frame);
                 }
                 Ok(_) => {}
-                Err(_) if ClockReading::now() >= end => return None,
+                Err(_) if WallInstant::now() >= end => return None,
                 Err(_) => std::thread::yield_now(),
             }
         }
