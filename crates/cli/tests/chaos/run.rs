@@ -226,8 +226,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// How far a node may be off with the cluster's clock, either way: it knows that from messages, which
-/// take their time. So a value may go as much before its time, and be seen as much after.
+/// How far a node may be off with the cluster's clock, either way: it knows that from messages,
+/// which take their time. So a value may go as much before its time, and be seen as much after.
 pub(crate) const CLOCK_OFF_MS: u64 = 20;
 
 #[test]
