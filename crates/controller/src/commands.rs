@@ -206,8 +206,8 @@ impl Controller {
             return Ok(());
         }
         let Saved { map, departing, .. } = &mut self.state;
-        let generations = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
-        let left = map.nodes.iter().filter(generations).count();
+        let stays = |n: &&NodeSpec| n.id != node && !departing.contains(&n.id);
+        let left = map.nodes.iter().filter(stays).count();
         if let Some(keyspace) = map.keyspaces.iter().find(|k| usize::from(k.replicas) > left) {
             let (keyspace, replicas) = (keyspace.name.clone(), keyspace.replicas);
             return Err(CommandError::TooFewNodes { keyspace, replicas, left });

@@ -350,8 +350,8 @@ impl Sight<'_> {
         let present = |(member, peer): (&Member, &Peer)| {
             let Member::Node(id) = *member else { return None };
             let here = peer.standing == Standing::Accepted && !peer.is_gone(self.now);
-            let generations = here && !self.state.departing.contains(&id);
-            Some((id, peer.report.as_ref().filter(|_| generations)?.incarnation))
+            let stays = here && !self.state.departing.contains(&id);
+            Some((id, peer.report.as_ref().filter(|_| stays)?.incarnation))
         };
         self.peers.iter().filter_map(present).collect()
     }
@@ -386,7 +386,7 @@ fn believed(now: Instant, revision: u64) -> u64 {
     if is_plausible_revision(now, revision) { revision } else { 0 }
 }
 
-/// Number of the generations that an order of this revision begins: a new one, but in a mutant.
+/// Number of the generation that an order of this revision begins: a new one, but in a mutant.
 fn generation(revision: u64, mutant: Option<Mutant>) -> u64 {
     if mutant == Some(Mutant::RepeatGenerations) { 1 } else { revision }
 }

@@ -77,7 +77,7 @@ impl<E: Engine> Node<E> {
     fn forget_others(&mut self, now: Instant, directory: &ClusterView, mine: &[&Partition]) {
         let mine_by_id: BTreeMap<PartitionId, &Partition> =
             mine.iter().map(|p| (p.id, *p)).collect();
-        let generations = |replica_record: &ReplicaRecord| {
+        let stays = |replica_record: &ReplicaRecord| {
             let partition = mine_by_id.get(&replica_record.area.partition);
             partition.is_some_and(|partition| {
                 partition.since(directory.me) == Some(replica_record.since)
@@ -86,12 +86,12 @@ impl<E: Engine> Node<E> {
         };
         let keeps = self.mutant == Some(Mutant::KeepLeftovers);
         let replica_records = &self.replica_records;
-        self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(generations));
+        self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(stays));
         let replicas = &self.replicas;
         self.timers.retain(|(_, id, _)| replicas.contains_key(id));
         self.hot.retain(|id| replicas.contains_key(&id));
         self.copies.retain(|id, _| replicas.contains_key(id));
-        self.replica_records.vacate(|replica_record| keeps || generations(replica_record));
+        self.replica_records.vacate(|replica_record| keeps || stays(replica_record));
         for partition in mine {
             self.replica_records.forget_all(&mut self.engine, partition.id);
         }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_survives_its_note() {
+    fn a_registration_survives_its_note() {
         assert_eq!(
             Registration::from_note(&registration(3, 4).to_note()),
             Some(registration(3, 4))

@@ -70,8 +70,8 @@ impl<E: Engine> Node<E> {
         let Some(order) = self.verifier.wanted else { return };
         let Verifier { left, run, results, .. } = &mut self.verifier;
         let replicas = &self.replicas;
-        let generations = |id: &PartitionId| replicas.get(id).is_some_and(Replica::is_tail);
-        results.retain(|id, _| generations(id));
+        let stays = |id: &PartitionId| replicas.get(id).is_some_and(Replica::is_tail);
+        results.retain(|id, _| stays(id));
         let has_stayed = |run: &Run| {
             let replica = replicas.get(&run.partition());
             replica.is_some_and(|it| leads(it) && it.epoch() == run.epoch())

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_moment_is_the_keepers() {
+    fn the_clock_is_the_other_directorys() {
         assert_eq!(header_of(Op::DelReply, at(9000), 0).reply_directory_clock(), 7);
         assert_eq!(
             header_of(Op::HotPublish, at(9000), 0).reply_directory_clock(),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_hot_keys_are_stamped_by_the_keeper() {
+    fn reads_of_hot_keys_are_stamped_by_the_other_directory() {
         let sent = |keyhash, flags| {
             let mut bytes = Vec::new();
             let header = Header { op: Op::Get as u8, keyhash, flags, ..Header::default() };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn mgets_of_hot_keys_are_split_by_the_keeper() {
+    fn mgets_of_hot_keys_are_split_by_the_other_directory() {
         let key = |keyhash| wire::MgetKey { match_value: 5, keyhash, key: b"k" };
         let mut bytes = Vec::new();
         let header = Header { op: Op::Mget as u8, bitmap: 0b11, ..Header::default() };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_may_be_delegated_are_stamped_by_the_keeper() {
+    fn writes_that_may_be_delegated_are_stamped_by_the_other_directory() {
         let sent = |seq, keeps_expiry: bool| {
             let flags = if keeps_expiry { wire::flag::KEEP_EXPIRY } else { 0 };
             let header = Header { op: Op::Put as u8, flags, client: 8, seq, ..Header::default() };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_keeper_cannot_note_is_not_sent_on() {
+    fn what_the_other_directory_cannot_note_is_not_sent_on() {
         let mut pipeline = behind();
         let mut passes = |op: Op, from, object_version| {
             let (addr, port) = (at(9).addr, 9);

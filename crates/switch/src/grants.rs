@@ -191,12 +191,12 @@ impl Grants {
         for part in &self.parts {
             let mut part = lock(part);
             part.retain(|_, client| {
-                let generations = now.since(client.heard) < IDLE_MAX;
-                if !generations {
+                let stays = now.since(client.heard) < IDLE_MAX;
+                if !stays {
                     self.grants.fetch_sub(client.grants.len(), Ordering::Relaxed);
                     self.clients.fetch_sub(1, Ordering::SeqCst);
                 }
-                generations
+                stays
             });
         }
     }

@@ -103,12 +103,12 @@ impl<N: Copy + Ord, C: Count> Places<N, C> {
     /// # Errors
     ///
     /// If the kernel does not say what has been counted there.
-    pub(crate) fn retain(&mut self, generations: impl Fn(N) -> bool) -> Result<(), Error> {
-        if self.of.keys().all(|name| generations(*name)) {
+    pub(crate) fn retain(&mut self, stays: impl Fn(N) -> bool) -> Result<(), Error> {
+        if self.of.keys().all(|name| stays(*name)) {
             return Ok(());
         }
         let counted = self.counted()?;
-        for (_, place) in self.of.extract_if(.., |name, _| !generations(*name)) {
+        for (_, place) in self.of.extract_if(.., |name, _| !stays(*name)) {
             self.free.push(Place { before: at(&counted, place), ..place });
         }
         Ok(())
@@ -172,12 +172,9 @@ impl Counted {
     /// # Errors
     ///
     /// If the kernel does not say what has been counted there.
-    pub(crate) fn retain(
-        &mut self,
-        generations: impl Fn(PartitionId) -> bool,
-    ) -> Result<(), Error> {
-        self.keyspaces.retain(|partition, _| generations(*partition));
-        self.places.retain(generations)
+    pub(crate) fn retain(&mut self, stays: impl Fn(PartitionId) -> bool) -> Result<(), Error> {
+        self.keyspaces.retain(|partition, _| stays(*partition));
+        self.places.retain(stays)
     }
 
     /// Everything counted so far, with what was counted of hot keys.

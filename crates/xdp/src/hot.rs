@@ -221,24 +221,24 @@ impl Hot {
         // First: if only half of it is done its generations must not come again.
         self.gate.took(order.revision);
         let next = self.next(order);
-        let generations = |name: &Name, generation| {
+        let stays = |name: &Name, generation| {
             next.get(name).is_some_and(|held| held.generation == generation)
         };
-        let gone = self.keys.iter().filter(|(name, held)| !generations(name, held.generation));
+        let gone = self.keys.iter().filter(|(name, held)| !stays(name, held.generation));
         let gone: Vec<_> = gone.map(|(name, _)| *name).collect();
         let goes_on = |name: &Name, held: &KernelEntry| {
-            generations(name, held.generation)
+            stays(name, held.generation)
                 && next.get(name).is_some_and(|it| it.delegation() == held.delegation())
         };
         let ended = self.keys.iter().filter(|(name, held)| !goes_on(name, held));
         let ended = ended.filter(|(_, held)| held.delegation.is_some());
         let ended: Vec<_> = ended.map(|(name, _)| *name).collect();
         self.take_out(&gone, &ended)?;
-        self.keys.retain(|name, held| generations(name, held.generation));
+        self.keys.retain(|name, held| stays(name, held.generation));
         for name in ended {
             self.keys.get_mut(&name).into_iter().for_each(|held| held.delegation = None);
         }
-        self.counts.retain(|(name, generation)| generations(&name, generation))?;
+        self.counts.retain(|(name, generation)| stays(&name, generation))?;
         self.counts.take(next.iter().map(|(name, held)| (*name, held.generation)));
         self.number += 1;
         Ok(())

@@ -118,17 +118,17 @@ impl Delegations {
         }
         if it.home_only > 0 || missed {
             let lasted = it.now.since(delegated.since);
-            let generations = self.home.map_or(HOME_MIN, |(_, last)| {
+            let stays = self.home.map_or(HOME_MIN, |(_, last)| {
                 if lasted >= last { HOME_MIN } else { (last * 2).min(HOME_MAX) }
             });
-            self.home = Some((it.now + generations, generations));
+            self.home = Some((it.now + stays, stays));
             let asked = match it.home_only {
                 0 => format!("{} of {} reads per second found nobody with it", it.missed, it.reads),
                 home_only => {
                     format!("{home_only} requests per second that only its home can answer")
                 }
             };
-            return Some(format!("{asked}; it stays there for {} s", generations.as_secs()));
+            return Some(format!("{asked}; it stays there for {} s", stays.as_secs()));
         }
         if delegated.changes != it.places.changes() && !it.keeps_delegations {
             return Some("other nodes are there than when it began".to_owned());

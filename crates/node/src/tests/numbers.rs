@@ -114,11 +114,7 @@ fn a_learner_takes_no_counters_that_contradict_each_other() {
     chain.reconfigure(&[0, 1], false, &[0, 1], false);
     chain.put(b"a", b"1");
     chain.run();
-    chain.change(&[0, 1], false, false);
-    chain.install();
-    chain.run();
-    chain.change(&[0, 1, 2], true, true);
-    chain.install();
+    chain.take_in_third();
     chain.wires.clear();
     let end = CopyEndBody { last_version: 5, stable: 3, collected: 1, ..CopyEndBody::default() };
     for end in [

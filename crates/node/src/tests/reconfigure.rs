@@ -53,6 +53,16 @@ impl Chain {
         self.run();
     }
 
+    /// A chain of the first two nodes takes the third in as a learner; what that sets off is still
+    /// on its way.
+    pub(super) fn take_in_third(&mut self) {
+        self.change(&[0, 1], false, false);
+        self.install();
+        self.run();
+        self.change(&[0, 1, 2], true, true);
+        self.install();
+    }
+
     pub(super) fn caught_up(&self, index: usize) -> bool {
         !self.nodes[index].report(self.now).caught_up.is_empty()
     }

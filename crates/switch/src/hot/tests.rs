@@ -73,7 +73,7 @@ fn every_key_is_found_and_no_other() {
 }
 
 #[test]
-fn a_key_that_gets_more_readers_than_few_has_a_mark_for_each() {
+fn a_key_that_gets_more_readers_than_few_has_a_holder_for_each() {
     let mut order = full(2, None);
     order.keys.truncate(1);
     order.places = (0..512).map(|id| Some((NodeId(id), Incarnation(1)))).collect();

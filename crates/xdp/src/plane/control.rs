@@ -50,8 +50,8 @@ impl<C: FnMut() -> Instant> SwitchControl for Plane<C> {
         let mut next = Compiled::new(tables, |partition| self.counted.places.of(partition))?;
         next.keep_ways(&self.installed.compiled);
         self.install_compiled(next, tables).map_err(unsound)?;
-        let generations: BTreeSet<_> = ids().map(|(id, _)| id).collect();
-        self.counted.retain(|partition| generations.contains(&partition)).map_err(unsound)?;
+        let stays: BTreeSet<_> = ids().map(|(id, _)| id).collect();
+        self.counted.retain(|partition| stays.contains(&partition)).map_err(unsound)?;
         if self.hot.gate.follow(tables.revision, tables.active) || self.hot.is_half_forgotten() {
             self.hot.forget().map_err(unsound)?;
             self.govern().map_err(unsound)?;

@@ -40,7 +40,7 @@ fn a_key_that_is_not_ordered_any_more_is_unmarked_and_an_older_order_changes_not
 }
 
 #[test]
-fn a_head_that_was_sent_a_late_order_leaves_the_marks_of_a_newer_one() {
+fn a_head_that_was_sent_a_late_order_leaves_the_registrations_of_a_newer_one() {
     let mut chain = Chain::hot();
     // As after a restart: the new head knows of no order.
     chain.reconfigure(&[1, 2], false, &[1, 2], false);
@@ -132,11 +132,7 @@ fn joined(mutant: Option<Mutant>) -> Chain {
     }
     chain.order_hot(GENERATION, &[(HOT, GENERATION), (b"warm", GENERATION)]);
     chain.run();
-    chain.change(&[0, 1], false, false);
-    chain.install();
-    chain.run();
-    chain.change(&[0, 1, 2], true, true);
-    chain.install();
+    chain.take_in_third();
     // While it is copied to, one key is registered and one unregistered.
     chain.order_hot(GENERATION + 1, &[(HOT, GENERATION), (b"late", GENERATION + 1)]);
     chain.run();
@@ -146,7 +142,7 @@ fn joined(mutant: Option<Mutant>) -> Chain {
 }
 
 #[test]
-fn a_learner_gets_the_marks_and_those_that_change_meanwhile() {
+fn a_learner_gets_the_registrations_and_those_that_change_meanwhile() {
     let mut chain = joined(None);
     assert_eq!(chain.registrations(), [2, 2, 2]);
     assert!(chain.vouches(GENERATION));
@@ -189,7 +185,7 @@ fn marks_are_known_again_after_a_restart() {
 }
 
 #[test]
-fn a_mark_that_is_pending_hides_no_state() {
+fn a_registration_that_is_pending_hides_no_state() {
     let mut chain = Chain::new(2);
     chain.incr(HOT, 5);
     chain.order_hot(GENERATION, &[(HOT, GENERATION)]);
