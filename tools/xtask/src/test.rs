@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use failures::{Failure, Failures};
 use lanes::{Ended, Job};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use suites::Suite;
 use xshell::{Shell, cmd};
 
@@ -29,6 +30,12 @@ const LONG: [&str; 5] = [
     "paper/tests/rack.rs",
     "runtime/src/lib.rs",
 ];
+
+/// The suite whose failures are lost promises: one that does not repeat is a fault all the same.
+const BELIEVED: &str = WAITING[0];
+
+/// How many failed tests may run again; more than that is not the machine's mood.
+const AGAIN_MAX: usize = 4;
 
 /// How many of the slowest jobs are told in the end.
 const SLOWEST: usize = 12;
@@ -66,11 +73,18 @@ pub(crate) fn run(root: &Path, fuzz_secs: u32) -> Result<()> {
     })?;
     step("tests, documentation and fuzz targets, beside each other");
     let (waiting, others) = jobs(root, &suites, &skips, fuzz_secs)?;
-    report(lanes::run(waiting, others)?)?;
+    let ended = lanes::run(waiting, others)?;
+    let unsteady = report(ended, |failure| passes_alone(&suites, &skips, failure))?;
 
     let text = shell.read_file(&skips).context("the list of skipped tests")?;
     let skipped: Vec<&str> = text.lines().collect();
-    eprintln!("\nall of it passed; {} tests skipped", skipped.len());
+    let skips = skipped.len();
+    let unsteady_too = unsteady.len();
+    eprintln!("\nall of it passed; {skips} tests skipped, {unsteady_too} passed alone only");
+    for failure in unsteady {
+        let Failure { binary, test, words } = failure;
+        eprintln!("UNSTEADY (passed alone): {test} of {binary}\n  {words}");
+    }
     for line in skipped {
         eprintln!("SKIPPED: {line}");
     }
@@ -85,8 +99,7 @@ fn jobs(
     fuzz_secs: u32,
 ) -> Result<(Vec<Job>, Vec<Job>)> {
     let suite = |suite: &Suite, mut job: Job| {
-        job.command.current_dir(&suite.folder).env("KEYWAY_SKIPS", skips);
-        job.command.env("CARGO_MANIFEST_DIR", &suite.folder);
+        suite.prepare(&mut job.command, skips);
         job
     };
     let named = |name: &&str| suites.iter().find(|suite| suite.name == *name);
@@ -118,20 +131,48 @@ fn jobs(
 }
 
 /// Says what failed, so that the last words, which a log that was cut still has, are which tests
-/// did and why.
-fn report(mut ended: Vec<Ended>) -> Result<()> {
+/// did and why. Gives those that pass when they have the machine to themselves.
+fn report(
+    mut ended: Vec<Ended>,
+    passes_alone: impl Fn(&Failure) -> Result<bool>,
+) -> Result<Vec<Failure>> {
     ended.sort_by_key(|it| std::cmp::Reverse(it.took));
     eprintln!("\nwhat took longest, in seconds:");
     for it in ended.iter().take(SLOWEST) {
         eprintln!("{:6}  {}", it.took.as_secs(), it.name);
     }
-    let failures: Vec<Failure> = ended.iter().flat_map(failures).collect();
+    let mut failures: Vec<Failure> = ended.iter().flat_map(failures).collect();
+    let mut unsteady = Vec::new();
+    if failures.len() <= AGAIN_MAX {
+        for failure in std::mem::take(&mut failures) {
+            let into = if passes_alone(&failure)? { &mut unsteady } else { &mut failures };
+            into.push(failure);
+        }
+    }
     for failure in &failures {
         eprintln!("\nFAILED: {} of {}\n  {}", failure.test, failure.binary, failure.words);
     }
     let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
     ensure!(names.is_empty(), "{} failed: {}", names.len(), names.join(", "));
-    Ok(())
+    Ok(unsteady)
+}
+
+/// Whether a test that failed beside others passes alone. Many tests hold real time against a
+/// bound, and other suites have the processors meanwhile.
+fn passes_alone(suites: &[Suite], skips: &Path, failure: &Failure) -> Result<bool> {
+    let is_its = |suite: &&Suite| suite.name == failure.binary && suite.name != BELIEVED;
+    let Some(suite) = suites.iter().find(is_its).filter(|_| failure.test != failure.binary) else {
+        return Ok(false);
+    };
+    step(&format!("{} once more, alone", failure.test));
+    let mut command = Command::new(&suite.program);
+    suite.prepare(&mut command, skips);
+    let output = command.args(["--exact", &failure.test]).output();
+    let output = output.context("a suite that ran before")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    eprint!("{said}");
+    // A name that no test has is no failure to the harness.
+    Ok(output.status.success() && said.contains("test result: ok. 1 passed;"))
 }
 
 /// The tests of a job that failed, or the job itself if none of them said so.
@@ -154,4 +195,60 @@ fn step(what: &str) {
 /// Where cargo builds.
 fn target_dir(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn ended(said: &str, succeeded: bool) -> Vec<Ended> {
+        let (name, said) = ("a/b.rs".to_owned(), said.to_owned());
+        vec![Ended { name, said, succeeded, took: std::time::Duration::ZERO }]
+    }
+
+    fn failed(tests: usize) -> String {
+        let words = |test| format!("---- t{test} stdout ----\nthread 't' panicked at x\n");
+        (0..tests).map(words).collect()
+    }
+
+    #[test]
+    fn a_test_that_passes_alone_is_told_and_one_that_does_not_is_a_failure() {
+        let first = |failure: &Failure| Ok(failure.test == "t0");
+        let unsteady = report(ended(&failed(1), false), first).unwrap();
+        assert_eq!(unsteady[0].test, "t0");
+        let error = report(ended(&failed(2), false), first).unwrap_err();
+        assert_eq!(error.to_string(), "1 failed: t1");
+    }
+
+    #[test]
+    fn many_failures_are_believed_at_once() {
+        let failing = ended(&failed(AGAIN_MAX + 1), false);
+        let error = report(failing, |_| panic!("it runs again")).unwrap_err();
+        assert!(error.to_string().starts_with("5 failed: t0, t1"), "{error}");
+    }
+
+    #[test]
+    fn what_no_suite_can_run_again_and_a_lost_promise_are_failures() {
+        let folder = tempfile::tempdir().unwrap();
+        let suite = |name: &str, passed: u32| {
+            let program = folder.path().join(passed.to_string());
+            let script = format!("#!/bin/sh\necho 'test result: ok. {passed} passed; 0 failed'\n");
+            std::fs::write(&program, script).unwrap();
+            std::fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+            Suite { name: name.to_owned(), program, folder: folder.path().to_owned() }
+        };
+        let suites = [suite(BELIEVED, 1), suite("a/b.rs", 1), suite("a/c.rs", 0)];
+        let passes = |binary: &str, test: &str| {
+            let (binary, test) = (binary.to_owned(), test.to_owned());
+            let failure = Failure { binary, test, words: String::new() };
+            passes_alone(&suites, Path::new("/dev/null"), &failure).unwrap()
+        };
+        assert!(passes("a/b.rs", "t"));
+        assert!(!passes("a/b.rs", "a/b.rs"));
+        assert!(!passes("a/c.rs", "t"), "it ran no test");
+        assert!(!passes(BELIEVED, "t"));
+        assert!(!passes("fuzz target resp", "t"));
+    }
 }

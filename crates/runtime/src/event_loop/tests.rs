@@ -154,11 +154,11 @@ fn a_timer_fires_when_it_is_due() {
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Event::Flush));
 }
 
-/// How long a timer took to fire that is due so soon, and after how many rounds of the loop: the
-/// best of many, for others may have the machine at times.
-fn best_alarm(due_in: Duration) -> (Duration, u32) {
+/// How long a timer took to fire that is due so soon, and after how many rounds of the loop, each
+/// time of many: others may have the machine at times.
+fn alarms(due_in: Duration) -> Vec<(Duration, u32)> {
     let mut clock = Clock::new();
-    let mut took = || {
+    let took = |_| {
         let began = clock.now();
         let (_worker, _, told) = start(Some(due_in), || Ok(()));
         let Ok(Event::Timeout { late: true, rounds }) = told.recv_timeout(PATIENCE) else {
@@ -166,22 +166,23 @@ fn best_alarm(due_in: Duration) -> (Duration, u32) {
         };
         (clock.now().since(began), rounds)
     };
-    let all: Vec<(Duration, u32)> = (0..100).map(|_| took()).collect();
-    let least = all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)));
-    least.unwrap()
+    (0..100).map(took).collect()
 }
 
 #[test]
 fn a_timer_of_less_than_a_millisecond_is_not_rounded_up_to_one() {
-    let (best, _) = best_alarm(Duration::from_micros(50));
-    assert!(best < Duration::from_millis(1), "{best:?}");
+    let all = alarms(Duration::from_micros(50));
+    assert!(all.iter().any(|(took, _)| *took < Duration::from_millis(1)), "{all:?}");
 }
 
 #[test]
 fn a_timer_of_some_milliseconds_wakes_the_thread_once_and_to_the_nanosecond() {
-    let (best, rounds) = best_alarm(Duration::from_micros(2_400));
-    assert!(best < Duration::from_millis(3), "{best:?}");
-    assert_eq!(rounds, 2, "one before the wait, one after it");
+    let all = alarms(Duration::from_micros(2_400));
+    // A thread that had to wait for a processor came late, or found its timer due at once.
+    let once = |(took, rounds): &&(Duration, u32)| *took < Duration::from_millis(3) && *rounds == 2;
+    let in_time = all.iter().filter(once).count();
+    let often = all.iter().filter(|(_, rounds)| *rounds > 2).count();
+    assert!(in_time > often, "one round before the wait, one after it: {all:?}");
 }
 
 #[test]

@@ -15,6 +15,15 @@ pub(super) struct Suite {
     pub(super) folder: PathBuf,
 }
 
+impl Suite {
+    /// Lets a command that runs it find what cargo would let it find; `skips` is where it says
+    /// which tests cannot run here.
+    pub(super) fn prepare(&self, command: &mut Command, skips: &Path) {
+        command.current_dir(&self.folder).env("KEYWAY_SKIPS", skips);
+        command.env("CARGO_MANIFEST_DIR", &self.folder);
+    }
+}
+
 /// What cargo says of something that it has built; other messages have no `executable`.
 #[derive(Deserialize)]
 struct Message {
