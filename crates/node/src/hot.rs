@@ -12,11 +12,19 @@
 //!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more     (`delegated_writes`)
 //! ```
 
-use crate::copies::Copies;
-use crate::deferred::Deferred;
-use crate::delegated_writes::DelegatedWrites;
+pub(crate) mod copies;
+pub(crate) mod deferred;
+pub(crate) mod delegation;
+pub(crate) mod propagation;
+pub(crate) mod publish;
+pub(crate) mod reconcile;
+pub(crate) mod registrations;
+
 use crate::engine::Engine;
-use crate::publish::Publications;
+use crate::hot::copies::Copies;
+use crate::hot::deferred::Deferred;
+use crate::hot::delegation::writes::DelegatedWrites;
+use crate::hot::publish::Publications;
 use cluster::{HotEntry, HotOrder, Incarnation, KeyspaceId, NodeId, PartitionId};
 use machine::{Instant, RttEstimator};
 use std::collections::{BTreeSet, VecDeque};

@@ -1,26 +1,33 @@
 //! The node of one shard: checks what every packet needs and hands it to its replica.
 
-use crate::assign::sweep;
-use crate::big::PartTimes;
-use crate::copies::{handle_hot_copy, is_for_reader, read_copy};
-use crate::copy::{Budget, Copy};
-use crate::counters::Counters;
-use crate::delegated_writes::{
-    DelegatedWrites, handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
-};
-use crate::directory::ClusterView;
+mod announce;
+mod assign;
+mod gauges;
+mod report;
+mod tidy;
+
 use crate::engine::{Engine, EngineError, Record};
 use crate::heat::Heat;
 use crate::hot::Hot;
-use crate::read::handle_mget;
-use crate::replica::{Context, Replica};
-use crate::replica_records::ReplicaRecords;
-use crate::reply::refuse;
-use crate::room::Stock;
-use crate::serve::{describe, serve};
-use crate::session::SESSIONS_MAX;
-use crate::timers::{Timers, take_due};
-use crate::turn::Turn;
+use crate::hot::copies::{handle_hot_copy, is_for_reader, read_copy};
+use crate::hot::delegation::writes::{
+    DelegatedWrites, handle_commit, handle_delegated, handle_end, handle_fetch, is_passed_on,
+};
+use crate::node::assign::sweep;
+use crate::replica::Replica;
+use crate::replica::big::PartTimes;
+use crate::replica::copy::{Budget, Copy};
+use crate::replica::read::handle_mget;
+use crate::replica::serve::{describe, serve};
+use crate::replica::sessions::table::SESSIONS_MAX;
+use crate::shard::cluster_view::ClusterView;
+use crate::shard::context::Context;
+use crate::shard::counters::Counters;
+use crate::shard::replica_records::ReplicaRecords;
+use crate::shard::reply::refuse;
+use crate::shard::room::Stock;
+use crate::shard::timers::{Timers, take_due};
+use crate::shard::turn::Turn;
 use crate::verify::Verifier;
 use cluster::{
     ClockAhead, Incarnation, KeyspaceId, Lease, Match, Mutant, PartitionId, RangeTable, Tenure,
@@ -115,7 +122,7 @@ macro_rules! context {
         let room = $node.stock.room($node.engine.usage());
         Context {
             now: $now,
-            time: crate::expiry::time($node.ahead, $node.mutant, $now),
+            time: crate::replica::expiry::time($node.ahead, $node.mutant, $now),
             load: $load,
             rate: $node.config.rate,
             leased: $node.tenure.holds($now) || $node.mutant == Some(cluster::Mutant::IgnoreLease),

@@ -1,164 +1,43 @@
 //! One partition on this node: its place in the chain, its pending writes, its sessions.
 
-use crate::big::{PartTimes, Uploads};
-use crate::counters::Counters;
-use crate::delegations::DelegationTable;
-use crate::digest::Digest;
-use crate::directory::ClusterView;
+pub(crate) mod batch;
+pub(crate) mod big;
+pub(crate) mod chain;
+pub(crate) mod change;
+pub(crate) mod copy;
+pub(crate) mod digest;
+pub(crate) mod expiry;
+pub(crate) mod head;
+pub(crate) mod history;
+pub(crate) mod notes;
+pub(crate) mod numbers;
+pub(crate) mod range;
+pub(crate) mod read;
+pub(crate) mod serve;
+pub(crate) mod sessions;
+pub(crate) mod totals;
+pub(crate) mod write;
+
 use crate::engine::{Area, Engine, KeyRef};
-use crate::heat::Heat;
-use crate::history::History;
-use crate::hot::Hot;
-use crate::notes::pending_name;
-use crate::propagation::Propagations;
-use crate::recall::Recalls;
-use crate::registrations::Registrations;
-use crate::room::Behind;
-use crate::session::{Outcome, Sessions};
-use crate::timers::Timers;
-use crate::totals::Totals;
-use crate::turn::Turn;
-use cluster::{Epoch, Mutant, NodeId, Partition, PartitionId};
-use machine::{Instant, Outbox, Retransmissions, RttEstimator, UnixMs};
+use crate::hot::delegation::recall::Recalls;
+use crate::hot::delegation::records::DelegationTable;
+use crate::hot::propagation::Propagations;
+use crate::hot::registrations::Registrations;
+use crate::replica::big::Uploads;
+use crate::replica::digest::Digest;
+use crate::replica::history::History;
+use crate::replica::notes::pending_name;
+use crate::replica::sessions::table::Sessions;
+use crate::replica::totals::Totals;
+use crate::replica::write::{Pending, Write, changes_registration, changes_state};
+use crate::shard::context::Context;
+use crate::shard::room::Behind;
+use crate::shard::timers::Timers;
+use cluster::{Epoch, NodeId, Partition, PartitionId};
+use machine::{Instant, Retransmissions, RttEstimator};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::{ChainWriteBody, Code, Effect, Header, Op, Room};
-
-/// What a replica works with while it handles one packet: everything of the node but the replica.
-pub(crate) struct Context<'a, E> {
-    /// By the clock of this node, for all that takes some time.
-    pub(crate) now: Instant,
-    /// By the clock of the cluster, for all that happens at some time.
-    pub(crate) time: UnixMs,
-    /// Datagrams found waiting, for the load report.
-    pub(crate) load: u16,
-    /// Requests per second that the node can serve; 0 if that is not known.
-    pub(crate) rate: u32,
-    pub(crate) engine: &'a mut E,
-    pub(crate) out: &'a mut Outbox,
-    pub(crate) timers: &'a mut Timers,
-    pub(crate) counters: &'a mut Counters,
-    pub(crate) heat: &'a mut Heat,
-    pub(crate) hot: &'a mut Hot,
-    pub(crate) directory: &'a ClusterView,
-    pub(crate) part_times: PartTimes,
-    /// Clients that a partition remembers.
-    pub(crate) sessions_max: usize,
-    pub(crate) turn: &'a mut Turn,
-    pub(crate) mutant: Option<Mutant>,
-    /// Whether the node has a lease: without one it sends nothing and orders nothing.
-    pub(crate) leased: bool,
-    /// This node's own room.
-    pub(crate) room: Room,
-    pub(crate) uploads_full: bool,
-    /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
-    /// back.
-    pub(crate) scratch: &'a mut Vec<u8>,
-}
-
-/// A write on its way down the chain, borrowed from a packet or from a [`Pending`].
-///
-/// The header is that of its CHAIN_WRITE; `object_version` is its version.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Write<'a> {
-    pub(crate) header: Header,
-    pub(crate) fixed: ChainWriteBody,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-}
-
-/// A write recorded here and not yet known to be committed.
-#[derive(Debug)]
-pub(crate) struct Pending {
-    header: Header,
-    fixed: ChainWriteBody,
-    key: Box<[u8]>,
-    value: Box<[u8]>,
-    /// The successor has recorded it.
-    pub(crate) acknowledged: bool,
-    /// A copy was sent again after that, and the successor had not committed it yet.
-    pub(crate) asked_too_soon: bool,
-    /// Copies sent, less one.
-    pub(crate) resends: u32,
-    pub(crate) sent_at: Instant,
-    /// Its entry in the timers.
-    pub(crate) due: Instant,
-}
-
-impl Write<'_> {
-    pub(crate) fn version(&self) -> u64 {
-        self.header.object_version
-    }
-
-    /// The low-water mark of its client.
-    pub(crate) fn floor(&self) -> u64 {
-        self.header.seq.saturating_sub(u64::from(self.header.lag))
-    }
-
-    pub(crate) fn effect(&self) -> Option<Effect> {
-        Effect::from_wire(self.fixed.effect)
-    }
-
-    /// The outcome that the head computed; `None` if the packet makes no sense.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
-        let origin = Op::from_wire(self.fixed.origin).filter(|op| op.is_write())?;
-        let code = Code::from_wire(self.header.code).filter(|code| code.is_decided())?;
-        // A write without effect tells the version that it found, not its own.
-        let found = self.effect()? == Effect::None;
-        let version = match (found, origin) {
-            (true, Op::Batch) => 0,
-            (true, _) => self.fixed.result,
-            (false, _) => self.version(),
-        };
-        Some(Outcome { origin, code, version, result: self.fixed.result })
-    }
-
-    fn to_pending(self, now: Instant) -> Pending {
-        Pending {
-            header: self.header,
-            fixed: self.fixed,
-            key: self.key.into(),
-            value: self.value.into(),
-            acknowledged: false,
-            asked_too_soon: false,
-            resends: 0,
-            sent_at: now,
-            due: now,
-        }
-    }
-
-    fn emit(&self, out: &mut Vec<u8>) {
-        // The value of a batch says its keys.
-        let key = if self.is_batch() { &[] } else { self.key };
-        wire::emit(out, &self.header, &[&self.fixed.to_bytes(), key, self.value]);
-    }
-}
-
-impl Pending {
-    pub(crate) fn write(&self) -> Write<'_> {
-        Write { header: self.header, fixed: self.fixed, key: &self.key, value: &self.value }
-    }
-}
-
-/// Whether a write with this effect, once committed, is the newest state of its key.
-pub(crate) fn changes_state(effect: Effect) -> bool {
-    match effect {
-        Effect::Put | Effect::Delete => true,
-        // What a batch does is asked of each of its keys.
-        Effect::None
-        | Effect::Register
-        | Effect::Unregister
-        | Effect::Delegate
-        | Effect::Recall
-        | Effect::Abandon
-        | Effect::Batch => false,
-    }
-}
-
-/// Whether it changes what is ordered of a hot key: its registration or its delegations.
-fn changes_registration(effect: Effect) -> bool {
-    matches!(effect, Effect::Register | Effect::Unregister | Effect::Delegate | Effect::Recall)
-}
+use wire::{Effect, Header};
 
 /// One partition on this node.
 #[derive(Debug)]
@@ -471,10 +350,6 @@ impl Replica {
         ctx.out.push(to, |out| pending.write().emit(out));
     }
 }
-
-/// Pending writes per partition. At the largest entry this is 6 MiB of a partition's memory; a
-/// chain that far behind is told *overloaded* to its clients rather than let its queue grow.
-pub(crate) const PENDING_MAX: usize = 4_096;
 
 /// Shorter resends would race the group commit of a successor with a durable engine.
 const RESEND_MIN: Duration = Duration::from_millis(5);

@@ -10,7 +10,8 @@ mod run;
 
 use crate::engine::Engine;
 use crate::node::{Node, context};
-use crate::replica::{Context, Replica};
+use crate::replica::Replica;
+use crate::shard::context::Context;
 use cluster::{PartitionId, Verification, VerifyOrder};
 use look::take_answer;
 use machine::Instant;

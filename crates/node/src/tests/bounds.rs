@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::engine::Engine;
-use crate::totals::counts_as;
+use crate::replica::totals::counts_as;
 use cluster::Volume;
 use std::ops::{Bound, ControlFlow};
 use wire::big::EXPIRY_BIG;

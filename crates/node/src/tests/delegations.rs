@@ -5,8 +5,8 @@ mod recall;
 use super::hot::HOT;
 use super::vacating::Noted;
 use super::*;
-use crate::delegated_writes::DelegatedWrites;
-use crate::delegations::SPAN;
+use crate::hot::delegation::records::SPAN;
+use crate::hot::delegation::writes::DelegatedWrites;
 use cluster::{Delegation, HotEntry, HotOrder, Mutant};
 use wire::hop_flag;
 

@@ -2,7 +2,7 @@
 
 use super::vacating::Noted;
 use super::*;
-use crate::session::KEPT;
+use crate::replica::sessions::table::KEPT;
 use wire::{Fields as _, SinceBody};
 
 const ROOM: usize = 8;
@@ -186,7 +186,7 @@ fn a_node_that_restarts_knows_that_clients_were_forgotten() {
 #[test]
 fn a_client_that_never_moves_its_mark_is_told_overloaded_and_nobody_else() {
     let mut chain = Chain::new(1);
-    let bound = crate::session::OUTCOMES_MAX as u64;
+    let bound = crate::replica::sessions::table::OUTCOMES_MAX as u64;
     for seq in 1..=bound {
         chain.lag = u16::try_from(seq - 1).unwrap();
         assert_eq!(chain.code_as(1, seq, None), Code::Ok);
@@ -228,7 +228,7 @@ fn who_says_goodbye_takes_no_room_from_others_and_is_never_served_again() {
     }
     assert_eq!(chain.code_as(99, 1, None), Code::Ok);
     assert_eq!(chain.sum(), 3 * ROOM as u64 + 1);
-    chain.pass(crate::session::IDLE_MAX);
+    chain.pass(crate::replica::sessions::table::IDLE_MAX);
     chain.settle();
     assert_eq!(chain.ended(), [0; 3]);
 }
@@ -236,7 +236,7 @@ fn who_says_goodbye_takes_no_room_from_others_and_is_never_served_again() {
 #[test]
 fn whoever_said_goodbye_first_is_forgotten_like_any_client() {
     let mut chain = Chain::of_few_clients(3);
-    let room = crate::ended::ENDED_PER_SESSION_MAX * ROOM;
+    let room = crate::replica::sessions::ended::ENDED_PER_SESSION_MAX * ROOM;
     let mut sum = 0;
     for client in 1..=room as u64 + 1 {
         assert_eq!(chain.code_as(client, 1, None), Code::Ok);

@@ -1,9 +1,10 @@
 //! What a member says of its own records when it is compared, and how it takes what is right.
 
 use super::judge::{State, View};
-use crate::big::{has, manifest_in};
 use crate::engine::{Engine, Interval, KeyRef, Record};
-use crate::replica::{Context, Replica};
+use crate::replica::Replica;
+use crate::replica::big::{has, manifest_in};
+use crate::shard::context::Context;
 use cluster::{Keyspace, NodeId};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};

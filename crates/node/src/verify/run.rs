@@ -13,7 +13,8 @@
 use super::judge::{Broken, State, Verdict, View, absurd, judge};
 use super::look::{Answer, KEY, PIECE, PIECE_MAX, Piece, put_wish};
 use crate::engine::Engine;
-use crate::replica::{Context, Replica};
+use crate::replica::Replica;
+use crate::shard::context::Context;
 use cluster::{DIFFERENCES_MAX, Difference, Epoch, Keyspace, Match, Mutant, PartitionId};
 use cluster::{Verification, VerifyOrder};
 use machine::Instant;

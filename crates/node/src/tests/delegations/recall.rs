@@ -1,7 +1,7 @@
 //! A delegation is over: its nodes tell what they hold, and the newest of it returns.
 
 use super::*;
-use crate::replica::PENDING_MAX;
+use crate::replica::write::PENDING_MAX;
 
 #[test]
 fn a_key_returns_when_all_but_the_spare_members_of_a_chain_have_told() {

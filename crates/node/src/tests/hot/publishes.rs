@@ -1,7 +1,7 @@
 //! What passes no switch, or none that looks into it: it shows what is published.
 
 use super::*;
-use crate::deferred::DEFERRED_MAX;
+use crate::hot::deferred::DEFERRED_MAX;
 
 #[test]
 fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {

@@ -1,0 +1,9 @@
+//! Delegations: hot keys of which writes go anywhere (section 9 of `spec/protocol.md`).
+//!
+//! Members of a chain agree on [`records`]; the head brings keys home ([`recall`]), the tail
+//! answers what it still can ([`reads`]), and any node takes [`writes`].
+
+pub(crate) mod reads;
+pub(crate) mod recall;
+pub(crate) mod records;
+pub(crate) mod writes;

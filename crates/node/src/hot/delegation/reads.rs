@@ -1,0 +1,89 @@
+//! The tail of a key that is delegated: what it can still answer (section 9 of `spec/protocol.md`).
+
+use crate::engine::Engine;
+use crate::hot::copies::answer_copy;
+use crate::replica::Replica;
+use crate::shard::context::Context;
+use crate::shard::reply::{reply_header, send};
+use cluster::{KeyspaceId, Mutant};
+use wire::{Code, Header, Op, flag, hop_flag};
+
+impl Replica {
+    /// Answers a GET of a key that is delegated, of which the tail holds at most a copy: what it
+    /// took of the delegation itself, or what was newest when the key left. Says whether
+    /// that is all; if not, the tail answers as it does of other keys.
+    pub(crate) fn answer_delegated<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) -> bool {
+        if ctx.mutant == Some(Mutant::ProveDelegated) {
+            return false;
+        }
+        let at = (self.partition.keyspace, request.keyhash);
+        let direct = request.hop_flags & hop_flag::DIRECT != 0;
+        let hot = request.hop_flags & hop_flag::HOT != 0 && !direct;
+        let floor = if hot { request.object_version } else { u64::MAX };
+        if hot && answer_copy(ctx, request, at, key, floor) {
+            return true;
+        }
+        let version = self.left_behind(ctx, request, key);
+        if version >= floor {
+            return false;
+        }
+        let mut header = reply_header(ctx, request, Op::Get, Code::NotHere);
+        if floor != u64::MAX {
+            see_missed_read(ctx, request, at.0, key);
+        } else if hot
+            && self
+                .registrations
+                .get(key)
+                .is_some_and(|registration| registration.generation == request.generation())
+        {
+            // Nothing that was shown before the key left is newer than what is here: that proves an
+            // entry that came before, and the client asks again.
+            header.hop_flags |= hop_flag::NEWEST;
+            header.object_version = version;
+        }
+        send(ctx, &header, &[]);
+        true
+    }
+
+    /// The version of what is at home of a key that is delegated: none that was shown before it
+    /// left is newer, and all of its delegation are.
+    pub(crate) fn left_behind<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+    ) -> u64 {
+        let version = ctx.engine.read(&self.key_ref(at, key), |record| record.map(|r| r.version));
+        version.unwrap_or_else(|| self.absent_version(key))
+    }
+
+    /// What is said to be the version of a key without a record: no version of the key that was
+    /// ever shown by its home is newer.
+    ///
+    /// That is what was collected of the partition. But tombstones of other keys may have been
+    /// collected since the key left, whose versions are above all of its delegation, and of
+    /// those its home knows nothing. All that it has shown is older than its DELEGATE.
+    pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
+        let delegated_at =
+            self.delegations.present(key).map_or(u64::MAX, |delegation| delegation.delegated_at);
+        self.collected.min(delegated_at)
+    }
+}
+
+/// Counts a read that found its key delegated and nobody else to answer it, if that was so when it
+/// came before, too: one alone may have met a registration that was just taken away.
+pub(crate) fn see_missed_read<E>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    keyspace: KeyspaceId,
+    key: &[u8],
+) {
+    if request.flags & flag::AT_HOME != 0 {
+        ctx.heat.see_missed(keyspace, key);
+    }
+}

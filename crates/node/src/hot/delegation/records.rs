@@ -1,0 +1,476 @@
+//! Delegations: on which keys of a partition writes go anywhere, and how those that are over ended
+//! (section 9 of `spec/protocol.md`).
+//!
+//! Like registrations they are changed by chain writes of the head, kept on record by every member
+//! and copied to a learner. What becomes of a write that comes home depends on nothing else.
+
+use crate::engine::{Engine, Record};
+use crate::hot::Hot;
+use crate::replica::Replica;
+use crate::replica::big::place;
+use crate::replica::notes::delegations_name;
+use crate::replica::sessions::table::IDLE_MAX;
+use crate::replica::write::Write;
+use crate::shard::context::Context;
+use cluster::{Incarnation, Mutant, NodeId};
+use std::collections::BTreeMap;
+use wire::{
+    CLOCK_DELEGATIONS_BITS, Code, DELEGATION_VERSIONS, DelegateBody, DelegationOverBody,
+    DelegationPresentBody, DelegationsBody, Effect, Header, RecallBody, hop_flag,
+};
+
+/// The delegations of one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Delegations {
+    /// Version of the write that changed them last; 0 if they came with the copy of the partition,
+    /// which every live change is newer than.
+    version: u64,
+    pub(crate) present: Option<Present>,
+    /// Oldest first.
+    pub(crate) over: Vec<DelegationOverBody>,
+}
+
+/// The delegation that a key is under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Present {
+    pub(crate) number: u64,
+    /// Version of its DELEGATE.
+    pub(crate) delegated_at: u64,
+    /// The incarnation of the switch that it is on.
+    pub(crate) switch: Incarnation,
+    /// Nodes in the chain of a write.
+    pub(crate) replicas: u8,
+    /// Nodes that may be in one, in order.
+    pub(crate) nodes: Vec<NodeId>,
+}
+
+/// What a write that may be delegated is, when it comes home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It was never applied and will not be, but here.
+    New,
+    /// It took effect under a delegation, under this version.
+    Applied(u64),
+    /// It cannot be told, now or ever.
+    Refused(Code),
+    /// It is of a delegation that nobody remembers: no client waits for it any more.
+    Forgotten,
+}
+
+/// Delegations that are over and kept on record, per key: so many may end while sessions are kept.
+/// A key with more stays at home until the oldest is forgotten.
+pub(crate) const OVER_MAX: usize = 16;
+
+/// Versions of one delegation.
+pub(crate) const SPAN: u64 = DELEGATION_VERSIONS as u64;
+
+impl Delegations {
+    /// Whether a delegation has this number, or had.
+    pub(crate) fn knows(&self, number: u64) -> bool {
+        let is_present =
+            self.present.as_ref().is_some_and(|delegation| delegation.number == number);
+        is_present || self.over.iter().any(|delegation| delegation.number == number)
+    }
+
+    /// What is kept on record of them, without the version.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let few = |count: usize| u8::try_from(count).expect("bounded by OVER_MAX and NODES_MAX");
+        let nodes =
+            self.present.as_ref().map_or(Vec::new(), |delegation| bits_of(&delegation.nodes));
+        let fixed = DelegationsBody { over: few(self.over.len()), nodes: few(nodes.len()) };
+        let mut out = fixed.to_bytes().to_vec();
+        for delegation in &self.over {
+            out.extend(delegation.to_bytes());
+        }
+        if let Some(Present { number, delegated_at, switch, replicas, .. }) = self.present {
+            let fixed = DelegationPresentBody { number, delegated_at, switch: switch.0, replicas };
+            out.extend(fixed.to_bytes());
+            out.extend(nodes);
+        }
+        out
+    }
+
+    /// Takes them from the record; `None` if it is none.
+    pub(crate) fn from_bytes(version: u64, bytes: &[u8]) -> Option<Self> {
+        let (DelegationsBody { over, nodes }, mut rest) = DelegationsBody::split(bytes)?;
+        let mut delegations = Self { version, ..Self::default() };
+        for _ in 0..over {
+            let (delegation, after) = DelegationOverBody::split(rest)?;
+            delegations.over.push(delegation);
+            rest = after;
+        }
+        if nodes > 0 {
+            let (fixed, after) = DelegationPresentBody::split(rest)?;
+            let (bits, after) = after.split_at_checked(nodes.into())?;
+            let DelegationPresentBody { number, delegated_at, switch, replicas } = fixed;
+            let (switch, nodes) = (Incarnation(switch), nodes_of(bits));
+            delegations.present = Some(Present { number, delegated_at, switch, replicas, nodes });
+            rest = after;
+        }
+        rest.is_empty().then_some(delegations)
+    }
+
+    /// What is kept on record of them, and since which version.
+    fn to_note(&self) -> Vec<u8> {
+        [&self.version.to_be_bytes()[..], &self.to_bytes()].concat()
+    }
+
+    /// The same, read.
+    pub(crate) fn from_note(note: &[u8]) -> Option<Self> {
+        let (version, rest) = note.split_first_chunk::<8>()?;
+        Self::from_bytes(u64::from_be_bytes(*version), rest)
+    }
+
+    /// What a write is that was stamped with this version, or (0) with none.
+    fn arrival(&self, request: &Header, installed: u64, switch: Incarnation) -> Arrival {
+        let stamped = request.object_version;
+        let passed = request.directory_clock() >> CLOCK_DELEGATIONS_BITS;
+        let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or(0);
+        if stamped != 0 {
+            let delegation =
+                self.over.iter().find(|delegation| spans(delegation.delegated_at, stamped));
+            return match delegation {
+                Some(delegation) if stamped <= delegation.newest => Arrival::Applied(stamped),
+                // On a delegation after that one it may have been given another grant since.
+                Some(_) if passed < ended => Arrival::Refused(Code::Closed),
+                Some(_) => Arrival::New,
+                None if self
+                    .present
+                    .as_ref()
+                    .is_some_and(|delegation| spans(delegation.delegated_at, stamped)) =>
+                {
+                    Arrival::Refused(Code::Delegated)
+                }
+                None => Arrival::Forgotten,
+            };
+        }
+        if passed < ended {
+            return Arrival::Refused(Code::Closed);
+        }
+        if request.hop_flags & hop_flag::OLD != 0 {
+            // A switch of before may have stamped it, and nobody knows that any more. Which one it
+            // has passed is known by the installed order alone: by an older one perhaps another.
+            if passed != installed {
+                return Arrival::Refused(Code::Closed);
+            }
+            if self.over.iter().any(|delegation| delegation.switch != switch.0) {
+                return Arrival::Refused(Code::Uncertain);
+            }
+        }
+        Arrival::New
+    }
+}
+
+/// How many versions home leaves to a delegation: all of it, but in a mutant.
+pub(crate) fn span_left(mutant: Option<Mutant>) -> u64 {
+    if mutant == Some(Mutant::ResetVersions) { 0 } else { SPAN }
+}
+
+/// Whether a version is one of the delegation that began with this DELEGATE.
+pub(crate) fn spans(delegated_at: u64, version: u64) -> bool {
+    version.checked_sub(delegated_at).is_some_and(|after| (1..=SPAN).contains(&after))
+}
+
+/// A bit for each node that there may be, as far as there are any. 128 bytes at most, where the ids
+/// of all would take a datagram of their own.
+pub(crate) fn bits_of(nodes: &[NodeId]) -> Vec<u8> {
+    let last = nodes.iter().max().map_or(0, |node| usize::from(node.0) / 8 + 1);
+    let mut bits = vec![0; last];
+    for NodeId(id) in nodes {
+        *bits.get_mut(usize::from(id / 8)).expect("up to the last") |= 1 << (id % 8);
+    }
+    bits
+}
+
+/// The same, read.
+fn nodes_of(bits: &[u8]) -> Vec<NodeId> {
+    let is_set = |id: &u16| bits.get(usize::from(id / 8)).is_some_and(|it| it >> (id % 8) & 1 != 0);
+    (0..wire::NODES_MAX as u16).filter(is_set).map(NodeId).collect()
+}
+
+/// The delegations of a partition's keys.
+#[derive(Debug, Default)]
+pub(crate) struct DelegationTable {
+    table: BTreeMap<Box<[u8]>, Delegations>,
+}
+
+impl DelegationTable {
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Delegations> {
+        // Most partitions have none at all.
+        if self.table.is_empty() {
+            return None;
+        }
+        self.table.get(key)
+    }
+
+    /// The delegation that a key is under.
+    #[inline]
+    pub(crate) fn present(&self, key: &[u8]) -> Option<&Present> {
+        self.get(key)?.present.as_ref()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The highest revision of an order that began or ended one of them; 0 for none.
+    pub(crate) fn newest_order(&self) -> u64 {
+        let orders = |delegations: &Delegations| {
+            let begun = delegations.present.as_ref().map(|delegation| delegation.number);
+            delegations.over.iter().map(|delegation| delegation.ended).chain(begun).max()
+        };
+        self.table.values().filter_map(orders).max().unwrap_or(0)
+    }
+
+    /// All keys with any, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Delegations)> {
+        self.after(None)
+    }
+
+    /// Those after a key, or all.
+    pub(crate) fn after(&self, key: Option<&[u8]>) -> impl Iterator<Item = (&[u8], &Delegations)> {
+        let from = key.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        let range = self.table.range::<[u8], _>((from, std::ops::Bound::Unbounded));
+        range.map(|(key, delegations)| (&**key, delegations))
+    }
+
+    /// Takes what is on record.
+    pub(crate) fn restore(&mut self, key: &[u8], delegations: Delegations) {
+        self.table.insert(key.into(), delegations);
+    }
+}
+
+impl Replica {
+    /// Whether the home of a key has nothing to say of it: it is delegated, or about to leave.
+    pub(crate) fn is_delegated(&self, key: &[u8]) -> bool {
+        self.delegations.present(key).is_some() || self.is_leaving(key)
+    }
+
+    /// Whether its home takes a write of a key that is about to return, as a mutant does.
+    pub(crate) fn serves_too_soon<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> bool {
+        ctx.mutant == Some(Mutant::ServeBeforeRecall) && self.recalls.knows(key)
+    }
+
+    /// How many keys are under delegations, or about to leave for one, that the order does not
+    /// name.
+    pub(crate) fn strays(&self, hot: &Hot) -> u64 {
+        let named = |key: &[u8]| hot.entry(self.partition.keyspace, key)?.delegation;
+        let number = |key: &[u8]| named(key).map(|delegation| delegation.number);
+        let present =
+            self.delegations.iter().filter_map(|(key, it)| Some((key, it.present.as_ref()?)));
+        let delegated =
+            present.filter(|(key, delegation)| number(key) != Some(delegation.number)).count();
+        let changing = self.keys_with_pending_registration();
+        let leaving = changing.filter(|key| self.is_leaving(key) && named(key).is_none()).count();
+        (delegated + leaving) as u64
+    }
+
+    fn is_leaving(&self, key: &[u8]) -> bool {
+        let change = self.pending_registration(key).and_then(|write| write.effect());
+        change == Some(Effect::Delegate)
+    }
+
+    /// The delegation that a key is under, as far as the head has the word of all members for it
+    /// and it is not about to end.
+    pub(crate) fn settled_delegation(&self, key: &[u8]) -> Option<&Present> {
+        self.delegations.present(key).filter(|_| self.pending_registration(key).is_none())
+    }
+
+    /// What a write that may be delegated is, at the head that knows it neither from sessions nor
+    /// pending.
+    pub(crate) fn arrival<E>(&self, ctx: &Context<'_, E>, request: &Header, key: &[u8]) -> Arrival {
+        let delegations = self.delegations.get(key);
+        let arrival = match delegations {
+            None if request.object_version == 0 => return Arrival::New,
+            None => Arrival::Forgotten,
+            Some(delegations) => delegations.arrival(request, ctx.hot.revision(), ctx.hot.switch()),
+        };
+        match (ctx.mutant, arrival) {
+            (Some(Mutant::RunAgain), Arrival::Applied(_)) => Arrival::New,
+            (Some(Mutant::TakeLatecomers), Arrival::Refused(_)) => Arrival::New,
+            _ => arrival,
+        }
+    }
+
+    /// The key has left: from here on its home has no part in its writes.
+    pub(crate) fn commit_delegate<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+    ) {
+        let Some((DelegateBody { switch, replicas }, bits)) = DelegateBody::split(write.value)
+        else {
+            return;
+        };
+        let (number, delegated_at, nodes) = (write.fixed.result, write.version(), nodes_of(bits));
+        let present =
+            Present { number, delegated_at, switch: Incarnation(switch), replicas, nodes };
+        self.last_version = self.last_version.max(delegated_at + span_left(ctx.mutant));
+        if self.change_delegations(ctx, write, |delegations| delegations.present = Some(present)) {
+            self.propagate_or_stop(ctx, write.key);
+        }
+    }
+
+    /// The key is home again: what was newest under the delegation is its state, under the version
+    /// that it was given there.
+    pub(crate) fn commit_recall<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+        let Some((fixed, value)) = RecallBody::split(write.value) else { return };
+        let RecallBody { newest, ended, delegated_at, switch } = fixed;
+        let (number, since_ms) = (write.fixed.result, ctx.time.0);
+        let over = DelegationOverBody { number, delegated_at, newest, ended, switch, since_ms };
+        let news = self.change_delegations(ctx, write, |delegations| {
+            delegations.present = None;
+            delegations.over.push(over);
+        });
+        if !news {
+            return;
+        }
+        // Not `is_superseded`: the floor of collected tombstones says nothing of these versions.
+        let at = self.key_ref(&write.header, write.key);
+        let known = ctx.engine.read(&at, |record| record.map_or(0, |r| r.version));
+        if known < newest {
+            let record = Record { version: newest, expiry_ms: 0, tombstone: false, value };
+            self.write_state(ctx, &at, &record);
+        }
+        self.propagate_or_stop(ctx, write.key);
+    }
+
+    /// Changes the delegations of a key, unless a newer change is known; says whether it did.
+    fn change_delegations<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        change: impl FnOnce(&mut Delegations),
+    ) -> bool {
+        let delegations = self.delegations.table.entry(write.key.into()).or_default();
+        if delegations.version >= write.version() {
+            return false;
+        }
+        delegations.version = write.version();
+        change(delegations);
+        let note = delegations.to_note();
+        ctx.engine.note(self.id(), &delegations_name(write.key), Some(&note));
+        true
+    }
+
+    /// Takes delegations that were copied from the tail. The tail commits after the learner:
+    /// whether the key is delegated, the learner knows better, if it has seen any change; but of
+    /// delegations that were over before, it hears only now.
+    pub(crate) fn take_delegations<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        mut delegations: Delegations,
+    ) {
+        if let Some(known) = self.delegations.get(key) {
+            let news = delegations.over.iter().filter(|delegation| !known.knows(delegation.number));
+            let mut over: Vec<DelegationOverBody> = news.copied().collect();
+            over.extend(&known.over);
+            over.sort_by_key(|delegation| delegation.delegated_at);
+            delegations = Delegations { over, ..known.clone() };
+        }
+        ctx.engine.note(self.id(), &delegations_name(key), Some(&delegations.to_note()));
+        self.delegations.restore(key, delegations);
+        self.propagate_or_stop(ctx, key);
+    }
+
+    /// Forgets delegations that ended as long ago as sessions are kept. A learner that has not
+    /// caught up may still be copied an older state of the same key.
+    pub(crate) fn forget_delegations<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        if !self.caught_up || self.delegations.table.is_empty() {
+            return;
+        }
+        let now_ms = ctx.time.0;
+        let idle_ms = u64::try_from(IDLE_MAX.as_millis()).expect("minutes");
+        let recent =
+            |delegation: &DelegationOverBody| delegation.since_ms.saturating_add(idle_ms) > now_ms;
+        let (id, stable) = (self.id(), self.history.stable());
+        self.delegations.table.retain(|key, delegations| {
+            let before = delegations.over.len();
+            delegations.over.retain(recent);
+            let gone = delegations.present.is_none() && delegations.over.is_empty();
+            // An older change that the network has doubled must not be taken for news.
+            let gone = gone && delegations.version <= stable;
+            if gone || delegations.over.len() != before {
+                let note = delegations.to_note();
+                ctx.engine.note(id, &delegations_name(key), (!gone).then_some(&note));
+            }
+            !gone
+        });
+    }
+
+    /// What the switch knows a key by.
+    pub(crate) fn place_of<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> Option<Header> {
+        let keyspace = ctx.directory.keyspace(self.partition.keyspace)?;
+        Some(place(keyspace, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn over(number: u64, delegated_at: u64, newest: u64, ended: u64) -> DelegationOverBody {
+        DelegationOverBody { number, delegated_at, newest, ended, switch: 3, since_ms: 5 }
+    }
+
+    fn delegations() -> Delegations {
+        let nodes = vec![NodeId(2), NodeId(700)];
+        let delegated_at = 20 + SPAN;
+        let present =
+            Present { number: 30, delegated_at, switch: Incarnation(3), replicas: 2, nodes };
+        Delegations {
+            version: delegated_at,
+            present: Some(present),
+            over: vec![over(10, 7, 15, 20)],
+        }
+    }
+
+    fn arrival(version: u64, directory_clock: u64, hop_flags: u8) -> Arrival {
+        let mut header = Header { object_version: version, hop_flags, ..Header::default() };
+        header.set_directory_clock(directory_clock << CLOCK_DELEGATIONS_BITS);
+        delegations().arrival(&header, 25, Incarnation(3))
+    }
+
+    #[test]
+    fn delegations_survive_their_note() {
+        for delegations in
+            [delegations(), Delegations::default(), Delegations { present: None, ..delegations() }]
+        {
+            let note = delegations.to_note();
+            assert_eq!(Delegations::from_note(&note), Some(delegations));
+            assert_eq!(Delegations::from_note(&note[..note.len() - 1]), None);
+            assert_eq!(Delegations::from_note(&[note, vec![0]].concat()), None);
+        }
+    }
+
+    #[test]
+    fn a_stamped_write_took_effect_if_the_delegation_came_home_with_it_or_a_newer_one() {
+        assert_eq!(arrival(8, 0, 0), Arrival::Applied(8));
+        assert_eq!(arrival(15, 0, 0), Arrival::Applied(15));
+        assert_eq!(arrival(16, 20, 0), Arrival::New, "nobody has it, and nobody will");
+        assert_eq!(arrival(7 + SPAN, 20, 0), Arrival::New);
+        assert_eq!(arrival(7, 0, 0), Arrival::Forgotten, "no delegation gave this version");
+        assert_eq!(arrival(21 + SPAN, 0, 0), Arrival::Refused(Code::Delegated), "it is on its way");
+    }
+
+    #[test]
+    fn a_grant_of_a_delegation_before_the_last_says_nothing_of_the_last() {
+        let before_the_last = arrival(16, 19, 0);
+        assert_eq!(before_the_last, Arrival::Refused(Code::Closed), "it may have another by now");
+    }
+
+    #[test]
+    fn a_write_without_a_grant_is_new_if_it_passed_after_all_delegations_that_are_over() {
+        assert_eq!(arrival(0, 19, 0), Arrival::Refused(Code::Closed));
+        assert_eq!(arrival(0, 20, 0), Arrival::New);
+        assert_eq!(arrival(0, 26, 0), Arrival::New);
+        assert_eq!(arrival(0, 25, hop_flag::OLD), Arrival::New, "the switch is the same");
+        assert_eq!(arrival(0, 26, hop_flag::OLD), Arrival::Refused(Code::Closed));
+        let mut header = Header { hop_flags: hop_flag::OLD, ..Header::default() };
+        header.set_directory_clock(25 << CLOCK_DELEGATIONS_BITS);
+        let another = delegations().arrival(&header, 25, Incarnation(4));
+        assert_eq!(another, Arrival::Refused(Code::Uncertain));
+    }
+}

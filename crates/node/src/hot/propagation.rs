@@ -1,0 +1,430 @@
+//! The tail of a hot key: sends copies of what it commits to the readers, and lets a client know of
+//! its write when they have them.
+//!
+//! Nothing here decides what anybody may be shown: a copy that is lost or late costs a detour by
+//! the tail.
+
+use crate::engine::Engine;
+use crate::hot::copies::push_copies;
+use crate::hot::publish::DirectoryKey;
+use crate::replica::Replica;
+use crate::replica::sessions::table::Outcome;
+use crate::replica::write::{Write, changes_state};
+use crate::shard::context::Context;
+use crate::shard::reply::answer_write;
+use cluster::{Incarnation, Mutant, NodeId};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wire::{Endpoint, Header, Op};
+
+/// The hot keys of a partition that this node is the tail of.
+#[derive(Debug, Default)]
+pub(crate) struct Propagations {
+    table: BTreeMap<Box<[u8]>, Propagation>,
+    /// Answers held back, over all keys.
+    held: usize,
+}
+
+/// A hot key at its tail.
+#[derive(Debug)]
+struct Propagation {
+    /// No version of it that was ever shown is above this: that of its record, if it has one.
+    newest: u64,
+    /// The incarnation of the switch, and the generation of the key there, that the readers have
+    /// spoken for.
+    told_for: (Incarnation, u64),
+    readers: Vec<Reader>,
+    /// The version that was sent last, and when.
+    sent: u64,
+    sent_at: Instant,
+    /// How often the newest version was sent.
+    sends: u32,
+    /// When to send it, or to send it again.
+    due: Option<Instant>,
+    held: Vec<HeldAnswer>,
+    /// Its entry in the timers.
+    wake: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    node: NodeId,
+    incarnation: Incarnation,
+    /// The version that it has last said to hold.
+    holds: Option<u64>,
+}
+
+/// An answer that is held back.
+#[derive(Debug)]
+struct HeldAnswer {
+    until: Until,
+    deadline: Instant,
+    header: Header,
+    outcome: Outcome,
+}
+
+/// What an answer waits for.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    /// All readers hold this version; after the deadline it is given all the same.
+    Copied(u64),
+    /// This version is published; after the deadline it is not given: the client asks again.
+    Published(u64),
+}
+
+impl Propagation {
+    fn all_hold(&self, version: u64) -> bool {
+        self.readers.iter().all(|reader| reader.holds >= Some(version))
+    }
+
+    /// Whether copies have been with the readers for so long that no read need come home any more.
+    fn is_quiet(&self, now: Instant) -> bool {
+        let idle = self.due.is_none() && self.held.is_empty();
+        idle && !self.readers.is_empty() && now >= self.sent_at + QUIET_AFTER
+    }
+
+    fn wants(&self) -> Option<Instant> {
+        self.held.iter().map(|held| held.deadline).chain(self.due).min()
+    }
+}
+
+impl Replica {
+    /// The version that this tail vouches for of a hot key; `None` if it is not hot, or this is not
+    /// the tail.
+    pub(crate) fn newest_propagated(&self, key: &[u8]) -> Option<u64> {
+        if self.propagations.table.is_empty() {
+            return None;
+        }
+        self.propagations.table.get(key).map(|propagation| propagation.newest)
+    }
+
+    /// Begins an epoch: a tail propagates every key that is registered, another member none.
+    pub(crate) fn enter_propagations<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let id = self.id();
+        ctx.hot.publications.retain(|other| other != id);
+        ctx.hot.deferred.retain(|other| other != id);
+        let keys: Vec<Box<[u8]>> = self.registrations.iter().map(|(key, _)| key.into()).collect();
+        for key in keys {
+            self.propagate_or_stop(ctx, &key);
+        }
+    }
+
+    /// The registration of a key has changed, or this node's role has.
+    pub(crate) fn propagate_or_stop<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let registration = self.registrations.get(key).copied();
+        // Of a key that is delegated this node does not know the newest state.
+        let propagations = self.is_tail() && self.delegations.present(key).is_none();
+        let Some(registration) = registration.filter(|_| propagations) else {
+            self.stop_propagation(ctx, key);
+            return;
+        };
+        if !self.propagations.table.contains_key(key) {
+            let at = self.key_ref(&registration.header(), key);
+            let known = ctx.engine.read(&at, |record| record.map(|r| r.version));
+            let propagation = Propagation {
+                newest: known.unwrap_or_else(|| self.absent_version(key)),
+                told_for: (ctx.hot.switch(), 0),
+                readers: Vec::new(),
+                sent: 0,
+                sent_at: ctx.now,
+                sends: 0,
+                due: None,
+                held: Vec::new(),
+                wake: None,
+            };
+            self.propagations.table.insert(key.into(), propagation);
+        }
+        self.follow_readers(ctx, key);
+    }
+
+    fn stop_propagation<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let delegated = self.delegations.present(key).is_some();
+        let Some((key, propagation)) = self.propagations.table.remove_entry(key) else { return };
+        self.propagations.held -= propagation.held.len();
+        if let Some(wake) = propagation.wake {
+            ctx.hot.timers.remove(&(wake, self.id(), key));
+        }
+        // What is held back here is committed; but where another is the tail now, that one may have
+        // shown more since, and the head answers a retry.
+        // And while the key has an entry in the directory, what waits to be published goes on
+        // waiting: the client asks again.
+        if self.is_tail() {
+            for held in propagation.held {
+                if !delegated || matches!(held.until, Until::Copied(_)) {
+                    answer_write(ctx, &held.header, &held.outcome);
+                }
+            }
+        }
+    }
+
+    /// Who is to hold copies has changed, or to whom they speak.
+    pub(crate) fn follow_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let keys: Vec<Box<[u8]>> = self.propagations.table.keys().cloned().collect();
+        for key in keys {
+            self.follow_readers(ctx, &key);
+        }
+    }
+
+    fn follow_readers<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let space = self.partition.keyspace;
+        let generation = ctx.hot.entry(space, key).map_or(0, |entry| entry.generation);
+        let told_for = (ctx.hot.switch(), generation);
+        let before = std::mem::take(&mut propagation.readers);
+        let before = if propagation.told_for == told_for { before } else { Vec::new() };
+        // The tail reads from what it commits: it needs no copy, and says so to nobody.
+        let others = ctx.hot.holders(space, key).filter(|(node, _)| *node != ctx.directory.me);
+        let said = |node, incarnation| {
+            before.iter().find(|r| r.node == node && r.incarnation == incarnation)
+        };
+        propagation.readers = others
+            .map(|(node, incarnation)| Reader {
+                node,
+                incarnation,
+                holds: said(node, incarnation).and_then(|r| r.holds),
+            })
+            .collect();
+        propagation.told_for = told_for;
+        propagation.sends = 0;
+        let complete = propagation.all_hold(propagation.newest);
+        // By the timers: there may be many such keys at once.
+        propagation.due = (!complete).then_some(ctx.now);
+        self.release(ctx, key);
+    }
+
+    /// The committed state of a key has changed. While copies of an earlier one are under way, the
+    /// next wait: a key that is written faster than copies travel is copied once in so long.
+    pub(crate) fn propagate_state<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        version: u64,
+    ) {
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        propagation.newest = version;
+        propagation.sends = 0;
+        let back = propagation.sent_at + ctx.hot.rtt.smoothed().unwrap_or_default();
+        if back > ctx.now && !propagation.all_hold(propagation.sent) {
+            propagation.due = Some(back);
+            self.arm(ctx, key);
+        } else {
+            self.send_copies(ctx, key);
+        }
+    }
+
+    /// Sends the newest state to every reader that has not said to hold it.
+    fn send_copies<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let (id, Some(registration)) = (self.id(), self.registrations.get(key).copied()) else {
+            return;
+        };
+        let at = registration.header();
+        let header = self.hot_header(ctx, &at);
+        let place = self.key_ref(&at, key);
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let newest = propagation.newest;
+        let lacking = propagation.readers.iter().filter(|r| r.holds < Some(newest));
+        let to: Vec<Endpoint> =
+            lacking.filter_map(|r| ctx.directory.endpoint(r.node, id)).collect();
+        if ctx.leased && !to.is_empty() {
+            propagation.sends += 1;
+            ctx.counters.hot_copies_sent += to.len() as u64;
+            let out = &mut *ctx.out;
+            ctx.engine.read(&place, |record| {
+                let object_version = record.map_or(newest, |r| r.version);
+                let header = Header { object_version, ..header };
+                push_copies(out, &to, &header, key, record.as_ref());
+            });
+        }
+        (propagation.sent, propagation.sent_at) = (newest, ctx.now);
+        let again = !to.is_empty() && propagation.sends < SENDS_MAX;
+        propagation.due = again.then(|| ctx.now + ctx.hot.rtt.timeout(propagation.sends));
+        self.arm(ctx, key);
+    }
+
+    /// A reader has said what it holds.
+    pub(crate) fn handle_copied<E: Engine>(&mut self, ctx: &mut Context<'_, E>, header: &Header) {
+        for key in self.registrations.with_hash(header.keyhash) {
+            let Some(propagation) = self.propagations.table.get_mut(&key) else { continue };
+            let mut readers = propagation.readers.iter_mut();
+            let Some(reader) = readers.find(|r| r.node.0 == header.node) else { continue };
+            let first = reader.holds < Some(header.object_version) && propagation.sends == 1;
+            if first && header.object_version == propagation.newest {
+                ctx.hot.rtt.sample(ctx.now.since(propagation.sent_at), 1);
+            }
+            reader.holds = reader.holds.max(Some(header.object_version));
+            if propagation.all_hold(propagation.newest) {
+                propagation.due = None;
+            } else if propagation.sends == 0 && propagation.all_hold(propagation.sent) {
+                self.send_copies(ctx, &key);
+            }
+            self.release(ctx, &key);
+        }
+    }
+
+    /// A timer of the key has run out.
+    pub(crate) fn handle_propagation_due<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+    ) {
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        propagation.wake = None;
+        if propagation.is_quiet(ctx.now) {
+            // What they said before may have reached the switch in another order.
+            self.propagate_anew(ctx, key);
+        } else if propagation.due.is_some_and(|due| due <= ctx.now) {
+            self.send_copies(ctx, key);
+        }
+        self.release(ctx, key);
+    }
+
+    /// Sends the state to all readers of the key, whatever they have said to hold.
+    pub(crate) fn propagate_anew<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        propagation.readers.iter_mut().for_each(|reader| reader.holds = None);
+        propagation.sends = 0;
+        self.send_copies(ctx, key);
+    }
+
+    /// A read of this key was sent home by the switch, or by a client whom a reader had nothing
+    /// for. If the copies went out long ago the switch does not know of them, or they are lost:
+    /// they are sent again, by the timers, so that the readers say once more what they hold.
+    pub(crate) fn remind_readers<E: Engine>(&self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let quiet = self
+            .propagations
+            .table
+            .get(key)
+            .is_some_and(|propagation| propagation.is_quiet(ctx.now));
+        if quiet && ctx.mutant != Some(Mutant::NeverRemind) {
+            ctx.hot.timers.insert((ctx.now, self.id(), key.into()));
+        }
+    }
+
+    /// Gives the answers that were held back long enough.
+    pub(crate) fn release<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let id = self.id();
+        let Some(registration) = self.registrations.get(key) else { return };
+        let place = DirectoryKey::new(id, &registration.header());
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        for held in std::mem::take(&mut propagation.held) {
+            let late = held.deadline <= ctx.now;
+            let (ready, waits) = match held.until {
+                Until::Copied(version) => (late || propagation.all_hold(version), true),
+                Until::Published(version) => {
+                    (ctx.hot.publications.is_published(place, version), !late)
+                }
+            };
+            if ready {
+                answer_write(ctx, &held.header, &held.outcome);
+            } else if waits {
+                propagation.held.push(held);
+                continue;
+            }
+            self.propagations.held -= 1;
+        }
+        self.arm(ctx, key);
+    }
+
+    /// Answers a client whose write this tail has committed, or sees to it that it will be.
+    pub(crate) fn answer_or_hold<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        outcome: &Outcome,
+    ) {
+        if outcome.version == 0 && self.delegations.present(write.key).is_some() {
+            // The key has left meanwhile, and its tail does not publish any more: the
+            // client asks again, and the head does.
+            return;
+        }
+        let Some(until) = self.until(ctx, write, outcome) else {
+            answer_write(ctx, &write.header, outcome);
+            return;
+        };
+        let Some(propagation) = self.propagations.table.get_mut(write.key) else { return };
+        if self.propagations.held < HELD_MAX {
+            let twice = ctx.hot.rtt.smoothed().map_or(HOLD_MAX, |rtt| rtt * 2);
+            let wait = match until {
+                Until::Copied(_) => twice.clamp(HOLD_MIN, HOLD_MAX),
+                Until::Published(_) => HOLD_MAX,
+            };
+            let deadline = ctx.now + wait;
+            let (header, outcome) = (write.header, *outcome);
+            propagation.held.push(HeldAnswer { until, deadline, header, outcome });
+            self.propagations.held += 1;
+            self.arm(ctx, write.key);
+        } else if matches!(until, Until::Copied(_)) {
+            answer_write(ctx, &write.header, outcome);
+        }
+    }
+
+    /// What the answer to a write has to wait for.
+    fn until<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+        outcome: &Outcome,
+    ) -> Option<Until> {
+        if outcome.origin == Op::Batch {
+            return None; // What it shows was published before it was sent down the chain.
+        }
+        let newest = self.newest_propagated(write.key)?;
+        if outcome.version == 0 {
+            // Version 0 says that there is no value, and tells the switch nothing. A base that is
+            // no version of the key, but of a batch that only checked it, is above all there is.
+            let base = write.fixed.base;
+            let version = if base == 0 { newest } else { base.min(newest) };
+            let published = self.publishes(ctx, &write.header, version);
+            return (!published).then_some(Until::Published(version));
+        }
+        let version = write.version();
+        let changes = write.effect().is_some_and(changes_state);
+        let propagation = self.propagations.table.get(write.key)?;
+        (changes && !propagation.all_hold(version)).then_some(Until::Copied(version))
+    }
+
+    fn arm<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let id = self.id();
+        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let wants = propagation.wants();
+        if wants != propagation.wake {
+            if let Some(wake) = propagation.wake.take() {
+                ctx.hot.timers.remove(&(wake, id, key.into()));
+            }
+            ctx.hot.timers.extend(wants.map(|at| (at, id, key.into())));
+            propagation.wake = wants;
+        }
+    }
+
+    /// What messages about a hot key have in common.
+    pub(crate) fn hot_header<E>(&self, ctx: &Context<'_, E>, at: &Header) -> Header {
+        Header {
+            partition: self.id().0,
+            epoch: self.epoch().0,
+            node: ctx.directory.me.0,
+            load: ctx.load,
+            match_value: at.match_value,
+            keyhash: at.keyhash,
+            keyspace: self.partition.keyspace.0,
+            ..Header::default()
+        }
+    }
+}
+
+/// Copies of one version to one reader: after so many it is left to the next version or order, or
+/// to the next read that comes home. A reader that is down takes that long to be ordered away.
+const SENDS_MAX: u32 = 6;
+
+/// Reads come home for about a round trip after each write. What they cost for so long where a
+/// holder was not noted is little, and so are copies to all readers that often.
+const QUIET_AFTER: Duration = Duration::from_secs(1);
+
+/// Answers held back per partition, about 200 bytes each; one more is given at once.
+const HELD_MAX: usize = 1_024;
+
+/// An answer is held back for twice the way of a copy: one that is lost is not worth a client's
+/// time. Timers are no finer than this.
+const HOLD_MIN: Duration = Duration::from_millis(1);
+/// A client sends its request again about then.
+const HOLD_MAX: Duration = Duration::from_millis(20);

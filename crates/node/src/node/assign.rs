@@ -1,0 +1,228 @@
+//! What an assignment makes of a node's replicas.
+
+use crate::engine::{Area, Engine};
+use crate::node::{Node, SETTLE_EVERY, context};
+use crate::replica::Replica;
+use crate::replica::copy::Copy;
+use crate::replica::expiry::Due;
+use crate::shard::cluster_view::ClusterView;
+use crate::shard::context::Context;
+use crate::shard::replica_records::ReplicaRecord;
+use cluster::{Assignment, Keyspace, KeyspaceId, Mutant, Partition, PartitionId, RangeTable};
+use machine::Instant;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use wire::{Header, Room};
+
+impl<E: Engine> Node<E> {
+    /// Takes what the controller says this node is to serve. One that is not newer than the
+    /// installed one changes nothing, nor does one that is older than what an earlier incarnation
+    /// installed, or one of another cluster than that whose data is held here.
+    ///
+    /// # Panics
+    ///
+    /// If a partition does not have this node in its chain: whoever hands it in has checked that.
+    pub fn install(&mut self, now: Instant, assignment: &Assignment) {
+        let foreign =
+            self.replica_records.cluster.is_some_and(|cluster| cluster != assignment.cluster);
+        let newest = self.directory.as_ref().map_or(0, |d| d.revision);
+        let overtaken =
+            newest >= assignment.revision || self.replica_records.revision > assignment.revision;
+        let for_another = assignment
+            .incarnation
+            .is_some_and(|incarnation| incarnation != self.config.incarnation);
+        if foreign || overtaken || for_another || self.stock.is_frozen() {
+            return;
+        }
+        self.dirty = true;
+        self.replica_records.belong_to(&mut self.engine, assignment.cluster);
+        let mine: Vec<&Partition> =
+            assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
+        self.replica_records.follow(&mut self.engine, (assignment, &mine), self.config.incarnation);
+        let installed = self.hot.revision();
+        self.hot.delegated.age(&mut self.engine, assignment.aged, installed);
+        self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
+        for keyspace in &assignment.keyspaces {
+            self.engine.name_keyspace(keyspace.id, &keyspace.name);
+        }
+        let directory = ClusterView::new(assignment, self.config.shard);
+        self.forget_others(now, &directory, &mine);
+        let mut rows: BTreeMap<KeyspaceId, Vec<_>> = BTreeMap::new();
+        for partition in &mine {
+            let Partition { id, keyspace, first, last, .. } = **partition;
+            rows.entry(keyspace).or_default().push((first, last, id));
+        }
+        self.ranges = rows.into_iter().map(|(id, rows)| (id, RangeTable::new(rows))).collect();
+        for partition in mine {
+            self.take_replica_record(now, &directory, partition);
+        }
+        for copy in self.copies.values_mut() {
+            copy.wake(now);
+        }
+        self.directory = Some(directory);
+        self.next_quiet = self.next_quiet.min(now + SETTLE_EVERY);
+        self.find_work(now);
+        self.find_what_to_verify(now);
+    }
+
+    fn is_mine(&self, partition: &Partition) -> bool {
+        partition.id.0 % u32::from(self.config.shards) == u32::from(self.config.shard)
+    }
+
+    /// Drops every partition that is not assigned any more, or that is assigned anew: what lies
+    /// here of an earlier generation is no longer what the others have. It is forgotten piece by
+    /// piece, but where the node has a replica_record again already: there it has to be gone before
+    /// the first packet, or old and new could not be told apart, however long that takes. A
+    /// controller gives no such replica_record before the node has forgotten.
+    fn forget_others(&mut self, now: Instant, directory: &ClusterView, mine: &[&Partition]) {
+        let mine_by_id: BTreeMap<PartitionId, &Partition> =
+            mine.iter().map(|p| (p.id, *p)).collect();
+        let stays = |replica_record: &ReplicaRecord| {
+            let partition = mine_by_id.get(&replica_record.area.partition);
+            partition.is_some_and(|partition| {
+                partition.since(directory.me) == Some(replica_record.since)
+                    && replica_record.can_resume(partition, directory.me)
+            })
+        };
+        let keeps = self.mutant == Some(Mutant::KeepLeftovers);
+        let replica_records = &self.replica_records;
+        self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(stays));
+        let replicas = &self.replicas;
+        self.timers.retain(|(_, id, _)| replicas.contains_key(id));
+        self.hot.retain(|id| replicas.contains_key(&id));
+        self.copies.retain(|id, _| replicas.contains_key(id));
+        self.replica_records.vacate(|replica_record| keeps || stays(replica_record));
+        for partition in mine {
+            self.replica_records.forget_all(&mut self.engine, partition.id);
+        }
+        self.next_vacating = self.next_vacating.max(now);
+        self.unsynced_replicas = true;
+    }
+
+    /// Forgets a piece of what is held without a replica_record, if it is time to.
+    pub(crate) fn vacate_on(&mut self, now: Instant) {
+        if self.vacating_due().is_some_and(|at| at <= now) {
+            self.replica_records.forget_piece(&mut self.engine);
+            self.next_vacating = now + VACATE_EVERY;
+        }
+    }
+
+    /// When there is a piece to forget, if there is one; not before it is durable why.
+    pub(crate) fn vacating_due(&self) -> Option<Instant> {
+        let may = self.replica_records.is_vacating() && !self.unsynced_replicas;
+        may.then_some(self.next_vacating)
+    }
+
+    /// Makes a replica of a partition, or lets it follow.
+    fn take_replica_record(
+        &mut self,
+        now: Instant,
+        directory: &ClusterView,
+        partition: &Partition,
+    ) {
+        let id = partition.id;
+        let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
+        let known = self.replicas.remove(&id);
+        let is_new = known.is_none() && self.replica_records.get(id).is_none();
+        let mut ctx = context!(self, directory, now, 0);
+        let replica = if let Some(mut replica) = known {
+            replica.adopt(&mut ctx, partition.clone());
+            replica
+        } else {
+            let replica_record = self.replica_records.get(id).copied();
+            let caught_up = replica_record.is_some_and(|replica_record| replica_record.caught_up);
+            let mut replica = Replica::new(partition.clone(), directory.me, ordered, caught_up);
+            replica.begin_above(E::FOUND);
+            replica.restore(now, ctx.engine, ctx.timers);
+            if is_new && replica.is_learner() {
+                ctx.engine.hide_found(id);
+            }
+            if let Some(replica_record) = replica_record {
+                replica.begin_survey();
+                replica.come_back(&mut ctx, &replica_record);
+            } else if !replica.is_learner() && !replica.partition.open {
+                // It may have had a replica_record that the store does not remember, or the
+                // partition is new.
+                replica.base = Some(0);
+            }
+            replica.enter(&mut ctx);
+            replica
+        };
+        let since = partition.since(directory.me).unwrap_or_default();
+        let area: Area = replica.area();
+        let (caught_up, epoch, base) = (replica.caught_up, replica.epoch(), replica.base);
+        self.replica_records
+            .take(&mut self.engine, ReplicaRecord { area, since, caught_up, epoch, base });
+        let giving = self.copies.get(&id).is_some_and(|copy| copy.epoch() == replica.epoch());
+        if !replica.gives() {
+            self.copies.remove(&id);
+        } else if !giving {
+            let cursor = self.engine.walk(&area);
+            self.copies.insert(id, Copy::new(replica.epoch(), now, cursor));
+        }
+        if is_new && !replica.is_learner() && !ordered {
+            self.engine.begin_listing(id);
+        }
+        self.replicas.insert(id, replica);
+    }
+
+    /// When there is a piece to list of what was in the engine's store before, if there is one.
+    /// Nothing is listed while there is no room for what it would add to memory.
+    pub(crate) fn listing_due(&self) -> Option<Instant> {
+        (self.engine.is_listing() && self.room() < Room::Full).then_some(self.next_listing)
+    }
+
+    /// Makes records of a piece of what was in the engine's store before, if it is time to.
+    pub(crate) fn list_on(&mut self, now: Instant) {
+        if self.listing_due().is_none_or(|at| at > now) {
+            return;
+        }
+        let Some(directory) = &self.directory else { return };
+        let hashed = |id: &KeyspaceId| directory.keyspace(*id).filter(|it| !it.is_ordered());
+        let keyspaces: Vec<KeyspaceId> = self.ranges.keys().copied().collect();
+        let keyspaces: Vec<_> = keyspaces.into_iter().filter(|id| hashed(id).is_some()).collect();
+        let ranges = &self.ranges;
+        self.engine.list_on(&keyspaces, |id, key| {
+            let keyspace = hashed(&id)?;
+            let match_value = keyspace.match_value(key);
+            let partition = ranges.get(&id)?.find(match_value)?;
+            Some((*partition, match_value, keyspace.keyhash(key)))
+        });
+        self.next_listing = now + LIST_EVERY;
+    }
+}
+
+/// Looks for records whose time has come; a bounded number each time.
+pub(crate) fn sweep<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    replicas: &mut BTreeMap<PartitionId, Replica>,
+    ranges: &BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
+) {
+    let mut found: Vec<(KeyspaceId, Due)> = Vec::new();
+    ctx.engine.due(ctx.time.0, |keyspace, key, record| {
+        let due = Due { key: key.to_vec(), version: record.version, tombstone: record.tombstone };
+        found.push((keyspace, due));
+        if found.len() < SWEEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    for (id, due) in &found {
+        let Some(keyspace) = ctx.directory.keyspace(*id) else { continue };
+        let at = keyspace.match_value(&due.key);
+        let partition = ranges.get(id).and_then(|table| table.find(at));
+        let Some(replica) = partition.and_then(|p| replicas.get_mut(p)) else { continue };
+        let keyhash = keyspace.keyhash(&due.key);
+        let header = Header { match_value: at.0, keyhash, ..Header::default() };
+        replica.handle_due(ctx, &header, due);
+    }
+}
+
+/// From one piece that is forgotten to the next: with the durable engine about half of the time is
+/// left for all else, and a million records take 20 seconds.
+const VACATE_EVERY: Duration = Duration::from_millis(5);
+
+/// From one piece of what was in the store before to the next. A piece takes some milliseconds, of
+/// the backend too; a million values take some 10 to 20 seconds.
+const LIST_EVERY: Duration = Duration::from_millis(5);
+
+/// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
+const SWEEP_MAX: usize = 1_000;

@@ -1,0 +1,99 @@
+//! How a node is: for the controller, and for those who watch.
+
+use crate::engine::Engine;
+use crate::node::Node;
+use crate::replica::Replica;
+use crate::replica::copy::Copy;
+use crate::shard::counters::Counters;
+use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
+use machine::Instant;
+
+impl<E: Engine> Node<E> {
+    /// How the node is, for the controller. What is not yet durable is not said to be settled,
+    /// whole or vacated.
+    pub fn report(&self, now: Instant) -> NodeReport {
+        let durable = || self.replicas.values().filter(|_| !self.dirty);
+        let place = |replica: &Replica| (replica.id(), replica.epoch());
+        let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
+            Some(copy.progress(&self.engine, self.replicas.get(id)?))
+        };
+        NodeReport {
+            revision: self.directory.as_ref().map_or(0, |d| d.revision),
+            store: self.engine.store_id(),
+            cluster: self.replica_records.cluster,
+            past: self.replica_records.past().to_vec(),
+            recorded: self.replica_records.revision,
+            settled: durable().filter(|r| r.settled).map(Replica::as_settled).collect(),
+            caught_up: durable().filter(|r| r.is_learner() && r.caught_up).map(place).collect(),
+            copies: self.copies.iter().filter_map(progress).collect(),
+            vacating: self.replica_records.vacating(),
+            verify: self.verifier.number(),
+            verified: self.verifier.report(),
+            hot: self.heat.hot(now),
+            hot_revision: self.hot.revision(),
+            hot_known: self.hot_known(),
+            recall: self.recall(),
+            requests: self.counters.work_total(),
+            rate: self.config.rate,
+            pending: self.pending() as u64,
+            waiting: 0,
+            busy_us: 0,
+            resources: self.resources(),
+            stored: self.stored(),
+            clock: self.ahead,
+        }
+    }
+
+    /// What it has on record of the map; of what was installed since the last flush it is not
+    /// durable yet.
+    #[must_use]
+    pub fn on_record(&self) -> ShardRecord {
+        self.replica_records.on_record()
+    }
+
+    /// How often there was something that the controller should hear of at once: when this has
+    /// grown, it is time for a [report](Self::report).
+    #[must_use]
+    pub fn alerts(&self) -> u64 {
+        self.heat.alerts()
+    }
+
+    /// The highest revision of an order of hot keys that is on record, here or with the delegations
+    /// of a partition, whose writes need an order that is not older.
+    fn hot_known(&self) -> u64 {
+        let of_delegations =
+            self.replicas.values().map(|replica| replica.delegations.newest_order());
+        of_delegations.max().unwrap_or(0).max(self.hot.delegated.newest())
+    }
+
+    /// What is held of each keyspace, if this engine holds values.
+    fn stored(&self) -> Vec<Stored> {
+        let of = |replica: &Replica| {
+            let volume = replica.totals.volume();
+            let held = volume.unwrap_or_default();
+            let as_tail = if replica.is_tail() { held } else { Volume::default() };
+            let keyspace = replica.partition.keyspace;
+            Stored { keyspace, held, as_tail, counted: volume.is_some() }
+        };
+        Stored::join(self.replicas.values().filter(|_| E::OWNS).map(of))
+    }
+
+    /// Keys that are delegated without the order's wish; what is not durable yet counts as well.
+    fn recall(&self) -> u64 {
+        let count = |replica: &Replica| {
+            let strays = replica.strays(&self.hot);
+            if self.dirty && !replica.delegations.is_empty() { strays.max(1) } else { strays }
+        };
+        self.replicas.values().map(count).sum()
+    }
+
+    /// What was counted since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Writes recorded and not yet committed.
+    pub fn pending(&self) -> usize {
+        self.timers.len()
+    }
+}

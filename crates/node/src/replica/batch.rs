@@ -1,0 +1,300 @@
+//! Batches: several keys of one partition that are written, deleted or checked at once, under one
+//! version (section 4 of `spec/protocol.md`).
+//!
+//! Nobody may see a part of a batch and then miss another. Two rules see to it. What is written of
+//! a key after a batch of it goes down the chain on top of the batch. And the head sends a batch on
+//! only when the switch lets no reader answer below what the batch makes, or has found, of its hot
+//! keys: with the first answer from behind it, all of it is there.
+
+use crate::engine::Engine;
+use crate::replica::Replica;
+use crate::replica::head::{State, TOMBSTONE_GRACE};
+use crate::replica::write::{PENDING_MAX, Write};
+use crate::shard::context::Context;
+use crate::shard::reply::{refuse, refuse_delegated};
+use cluster::{Match, Mutant};
+use wire::big::is_big;
+use wire::expiry::fixed_at;
+use wire::{
+    BATCH_STEPS_MAX, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition, DropReason,
+    Effect, Header, Op, PartKey, Step, Steps, hop_flag,
+};
+
+impl<'a> Write<'a> {
+    pub(crate) fn is_batch(&self) -> bool {
+        self.effect() == Some(Effect::Batch)
+    }
+
+    /// The steps of a batch; none of another write.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = ChainStep<'a>> + use<'a> {
+        let bytes = if self.is_batch() { self.value } else { &[] };
+        ChainSteps::of(bytes).iter()
+    }
+
+    /// The keys that it changes or depends on.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let one = (!self.is_batch()).then_some(self.key);
+        one.into_iter().chain(self.steps().map(|step| step.key))
+    }
+
+    /// The versions that must have arrived before it.
+    pub(crate) fn bases(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let one = (!self.is_batch() && self.fixed.ordered != 0).then_some(self.fixed.base);
+        one.into_iter().chain(self.steps().map(|step| step.base))
+    }
+
+    /// What a batch does with one of its keys, as a write of that alone.
+    pub(crate) fn narrowed(&self, step: &ChainStep<'a>) -> Self {
+        let ChainStep { key, effect, base, expiry_ms, value } = *step;
+        let fixed = ChainWriteBody { base, expiry_ms, effect: effect as u8, ..self.fixed };
+        Self { fixed, key, value, ..*self }
+    }
+
+    /// What it does with this key; `None` if it has nothing to do with it.
+    pub(crate) fn on(&self, key: &[u8]) -> Option<Self> {
+        if !self.is_batch() {
+            return Some(*self);
+        }
+        self.steps().find(|step| step.key == key).map(|step| self.narrowed(&step))
+    }
+}
+
+impl Replica {
+    /// Takes a batch at the head. The caller has checked epoch, chain and first key.
+    pub(crate) fn handle_batch<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        steps: &Steps<'_>,
+    ) -> Result<(), DropReason> {
+        let places: Vec<(Step<'_>, Header)> =
+            steps.iter().filter_map(|step| Some((step, self.place_of(ctx, step.key)?))).collect();
+        if !places.iter().all(|(_, at)| self.partition.holds(Match(at.match_value))) {
+            refuse(ctx, request, Op::Batch, Code::NotTogether);
+            return Ok(());
+        }
+        if steps.iter().any(|step| writes_parts(&step)) {
+            refuse(ctx, request, Op::Batch, Code::BadRequest);
+            return Ok(());
+        }
+        let known_to_switch = |key: &[u8]| self.is_hot(key) || self.delegations.get(key).is_some();
+        let direct = request.hop_flags & hop_flag::DIRECT != 0;
+        if direct && steps.iter().any(|step| known_to_switch(step.key)) {
+            refuse(ctx, request, Op::Batch, Code::NotHere);
+            return Ok(());
+        }
+        if !self.is_news(ctx, request, steps.first_key())? {
+            return Ok(());
+        }
+        let delegated = steps.iter().filter(|step| self.is_delegated(step.key));
+        let strays =
+            delegated.map(|step| ctx.heat.see_home_only(self.partition.keyspace, step.key)).count();
+        if strays > 0 {
+            refuse_delegated(ctx, request, Op::Batch, (0, 0));
+            return Ok(());
+        }
+        // Each expired value may need a tombstone first.
+        let room = self.pending.len() + 1 + BATCH_STEPS_MAX < PENDING_MAX && self.can_number();
+        if !room || !self.makes_room(ctx, request.client) {
+            refuse(ctx, request, Op::Batch, Code::Overloaded);
+            return Ok(());
+        }
+        let states: Vec<State> =
+            places.iter().map(|(step, at)| self.state_for_update(ctx, at, step.key)).collect();
+        let found: Vec<(Step<'_>, &State)> =
+            places.iter().map(|(step, _)| *step).zip(&states).collect();
+        self.decide_batch(ctx, request, &found);
+        Ok(())
+    }
+
+    /// Orders what a batch does, or that it does nothing.
+    fn decide_batch<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        found: &[(Step<'_>, &State)],
+    ) {
+        let failed = found.iter().zip(0..).find(|((step, state), _)| !holds(step, state));
+        let fixed = ChainWriteBody {
+            stable: self.history.stable(),
+            origin: Op::Batch as u8,
+            ordered: 1,
+            ..ChainWriteBody::default()
+        };
+        let no_room = found.iter().find(|(step, state)| match step.change {
+            Change::Put { value, expiry_ms } => self.lacks_room(ctx, state, value.len(), expiry_ms),
+            Change::Delete | Change::None => false,
+        });
+        let none = match (failed, no_room) {
+            (Some(((step, state), index)), _) => Some((Code::CasMismatch, step, state, index)),
+            (None, Some((step, state))) => Some((Code::Full, step, state, 0)),
+            (None, None) => None,
+        };
+        let (code, effect) = match none {
+            Some((code, ..)) => (code, Effect::None),
+            None => (Code::Ok, Effect::Batch),
+        };
+        let fixed = ChainWriteBody { effect: effect as u8, ..fixed };
+        if let Some((_, step, state, index)) = none {
+            // Of the others nothing is said: it is a failed write of this key alone.
+            let key_len = u16::try_from(step.key.len()).expect("keys are at most KEY_MAX long");
+            let header = Header { code: code as u8, key_len, ..*request };
+            let fixed = ChainWriteBody { base: state.version, result: index, ..fixed };
+            self.order(ctx, &header, fixed, step.key, &[]);
+            return;
+        }
+        let mut value = Vec::new();
+        for (step, state) in found {
+            ChainSteps::push(&mut value, &self.chain_step(ctx, step, state));
+        }
+        let key = found.first().map_or(&[][..], |(step, _)| step.key);
+        let header = Header { code: code as u8, ..*request };
+        self.order(ctx, &header, fixed, key, &value);
+    }
+
+    fn chain_step<'a, E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        step: &Step<'a>,
+        state: &State,
+    ) -> ChainStep<'a> {
+        let key = step.key;
+        let on_top = || self.last_to_depend_on(key).unwrap_or(state.version);
+        match step.change {
+            Change::Put { value, expiry_ms } => {
+                let expiry_ms = fixed_at(expiry_ms, ctx.time.0);
+                ChainStep { key, effect: Effect::Put, base: on_top(), expiry_ms, value }
+            }
+            Change::Delete if state.value.is_some() => {
+                let expiry_ms = (ctx.time + TOMBSTONE_GRACE).0;
+                ChainStep { key, effect: Effect::Delete, base: on_top(), expiry_ms, value: &[] }
+            }
+            Change::Delete | Change::None => {
+                let base = state.version;
+                ChainStep { key, effect: Effect::None, base, expiry_ms: 0, value: &[] }
+            }
+        }
+    }
+
+    /// Version of the newest pending write of this key that does anything at all.
+    fn last_to_depend_on(&self, key: &[u8]) -> Option<u64> {
+        let versions = self.versions_pending(key).iter().rev();
+        let does = |version: &&u64| {
+            let effect = self.pending.get(*version).and_then(|p| p.write().effect());
+            effect.is_some_and(|effect| effect != Effect::None)
+        };
+        versions.copied().find(|version| does(&version))
+    }
+
+    /// What changes a key after a batch of it that is pending may not overtake that, or somebody
+    /// sees it, and of the batch's other keys what was there before.
+    pub(crate) fn behind_batches<E>(
+        &self,
+        ctx: &Context<'_, E>,
+        key: &[u8],
+        fixed: ChainWriteBody,
+    ) -> ChainWriteBody {
+        let changes = fixed.effect != Effect::None as u8 && fixed.effect != Effect::Batch as u8;
+        if !changes || self.batches.is_empty() || ctx.mutant == Some(Mutant::OvertakeBatch) {
+            return fixed;
+        }
+        let of_key = self.versions_pending(key);
+        if !of_key.iter().any(|version| self.batches.contains(version)) {
+            return fixed;
+        }
+        let base = self.last_to_depend_on(key).unwrap_or(fixed.base);
+        ChainWriteBody { base, ordered: 1, ..fixed }
+    }
+
+    /// Whether the switch lets no reader answer below what a batch makes, or has found, of its hot
+    /// keys. If it may not be so, the switch is told.
+    fn is_published<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
+        let of_batch = write.is_batch() || write.fixed.origin == Op::Batch as u8;
+        if !of_batch || ctx.mutant == Some(Mutant::ShowBatchUnpublished) {
+            return true;
+        }
+        let mut published = true;
+        for key in write.keys().filter(|key| self.is_hot(key)) {
+            let Some((at, it)) = self.place_of(ctx, key).zip(write.on(key)) else { continue };
+            let found = if it.fixed.base == 0 { self.absent_version(key) } else { it.fixed.base };
+            let changes = it.effect() != Some(Effect::None);
+            let version = if changes { write.version() } else { found };
+            published &= self.publishes(ctx, &at, version);
+        }
+        published
+    }
+
+    /// Whether a pending write may go on down the chain, or be committed where there is none. The
+    /// head keeps a batch back whose hot keys are not published.
+    pub(crate) fn may_go_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) -> bool {
+        let Some(pending) = self.pending.get(&version).filter(|_| self.is_head()) else {
+            return true;
+        };
+        if self.is_published(ctx, &pending.write()) {
+            if self.kept_back.remove(&version)
+                && let Some(pending) = self.pending.get_mut(&version)
+            {
+                pending.sent_at = ctx.now;
+            }
+            return true;
+        }
+        self.kept_back.insert(version);
+        false
+    }
+
+    /// Whether a new write of a head that is alone has to wait for another, or for the switch.
+    pub(crate) fn must_wait<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
+        write.bases().any(|base| self.pending.contains_key(&base)) || !self.is_published(ctx, write)
+    }
+
+    /// A publish has come back: batches that waited for it go on.
+    pub(crate) fn let_batches_go<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let versions: Vec<u64> = self.kept_back.iter().copied().collect();
+        for version in versions {
+            self.send_on(ctx, version);
+        }
+    }
+
+    /// Commits, at a head that is alone, what waits for nothing.
+    pub(crate) fn commit_ready<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let versions: Vec<u64> = self.pending.keys().copied().collect();
+        for version in versions {
+            let Some(pending) = self.pending.get(&version) else { continue };
+            let waits = pending.write().bases().any(|base| self.pending.contains_key(&base));
+            if !waits && self.may_go_on(ctx, version) {
+                self.commit_pending(ctx, version);
+            }
+        }
+        self.settle(ctx);
+    }
+
+    /// Makes what a batch leaves of its keys their committed states.
+    pub(crate) fn commit_batch<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+        let most = if ctx.mutant == Some(Mutant::SplitBatch) { 1 } else { usize::MAX };
+        for step in write.steps().filter(|step| step.effect != Effect::None).take(most) {
+            let Some(Header { match_value, keyhash, .. }) = self.place_of(ctx, step.key) else {
+                continue;
+            };
+            let it = write.narrowed(&step);
+            let header = Header { match_value, keyhash, ..it.header };
+            self.commit_state(ctx, &Write { header, ..it });
+        }
+    }
+}
+
+/// Whether a step is about a part of a big value, or makes parts a value: each of these is a write
+/// of its own.
+fn writes_parts(step: &Step<'_>) -> bool {
+    let seals = matches!(step.change, Change::Put { expiry_ms, .. } if is_big(expiry_ms));
+    seals || PartKey::parse(step.key).is_some()
+}
+
+/// Whether a step's condition holds.
+fn holds(step: &Step<'_>, state: &State) -> bool {
+    match step.condition {
+        Condition::Any => true,
+        Condition::Absent => state.value.is_none(),
+        Condition::Present => state.value.is_some(),
+        Condition::Version(version) => state.value.is_some() && state.version == version,
+    }
+}

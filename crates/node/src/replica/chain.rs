@@ -1,0 +1,409 @@
+//! The chain: writes travel down, the last member commits, commits travel back up.
+//!
+//! ```text
+//!   client ── write ──▶ head ── CHAIN_WRITE ──▶ middle ── CHAIN_WRITE ──▶ tail ── reply ──▶ client
+//!                       head ◀── CHAIN_ACK ──── middle ◀── CHAIN_COMMIT ── tail
+//!                       head ◀── CHAIN_COMMIT ─ middle
+//! ```
+//!
+//! Every hop may be lost, doubled or reordered. A member sends a write again until its successor
+//! has recorded it, and then, more slowly, until the successor says that it is committed.
+
+use crate::engine::{Engine, KeyRef, Record};
+use crate::replica::Replica;
+use crate::replica::write::{Pending, Write};
+use crate::shard::context::Context;
+use cluster::{Mutant, NodeId};
+use machine::Instant;
+use std::collections::BTreeSet;
+use wire::{Body, DropReason, Effect, Endpoint, Header, Op, PartKey};
+
+impl Replica {
+    /// Takes a message of another member. The caller has found the replica by the partition id.
+    pub(crate) fn handle_chain<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        from: Endpoint,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), DropReason> {
+        if header.epoch != self.epoch().0 && ctx.mutant != Some(Mutant::IgnoreEpoch) {
+            return Err(DropReason::StaleEpoch);
+        }
+        let sender = match body {
+            Body::ChainWrite { .. } => self.predecessor(),
+            Body::ChainCopy(_) if self.is_learner() => self.partition.tail(),
+            Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
+                self.successor().map(|(_, id)| id)
+            }
+            Body::ChainVerify { .. } => self.partition.tail(),
+            Body::ChainVerified { .. } if self.is_tail() => self.member_named(header.node),
+            Body::ChainMend { .. } => self.member_named(header.node),
+            Body::ChainStable { .. } | Body::ChainGoodbye if !self.is_head() => {
+                self.partition.head()
+            }
+            Body::ChainExpire { key } if self.is_head() && PartKey::parse(key).is_some() => {
+                let id = NodeId(header.node);
+                self.partition.chain.contains(&id).then_some(id)
+            }
+            Body::ChainExpire { .. } if self.is_head() => self.partition.tail(),
+            _ => None,
+        };
+        let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.id()));
+        if sender != Some(from) {
+            return Err(DropReason::NotFromMember);
+        }
+        if ctx.mutant != Some(Mutant::BelieveNumbers) {
+            self.check_numbers(ctx.now, header, body)?;
+        }
+        match *body {
+            Body::ChainWrite { fixed, key, value } => {
+                let write = Write { header: *header, fixed, key, value };
+                self.handle_chain_write(ctx, &write)
+            }
+            Body::ChainAck => {
+                self.behind.hear(ctx.now, header.count);
+                self.handle_ack(ctx, header.object_version);
+                Ok(())
+            }
+            Body::ChainCommit => {
+                self.behind.hear(ctx.now, header.count);
+                self.handle_commit(ctx, header.object_version);
+                Ok(())
+            }
+            Body::ChainExpire { key } => {
+                self.handle_expire(ctx, header, key);
+                Ok(())
+            }
+            Body::ChainVerify { ref fixed, key } => self.handle_verify(ctx, header, fixed, key),
+            // The node that compares goes on with it.
+            Body::ChainVerified { .. } => Ok(()),
+            Body::ChainMend { ref fixed, key, value } => self.handle_mend(ctx, fixed, key, value),
+            Body::ChainGoodbye => self.take_goodbye(ctx, header.client),
+            Body::ChainCopied => Ok(()), // The node that gives the copy goes on with it.
+            Body::ChainCopy(entries) => self.handle_copy(ctx, header, &entries),
+            Body::ChainStable { history } => {
+                self.handle_stable(ctx, header.object_version, history)
+            }
+            _ => Err(DropReason::NotFromMember),
+        }
+    }
+
+    /// The member of this id.
+    fn member_named(&self, id: u16) -> Option<NodeId> {
+        self.partition.members().iter().copied().find(|member| member.0 == id)
+    }
+
+    fn handle_chain_write<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        write: &Write<'_>,
+    ) -> Result<(), DropReason> {
+        let stamped = (0..self.partition.chain.len()).map(|i| chain_id(&write.header, i));
+        let mine = usize::from(write.header.chain_len) == self.partition.chain.len()
+            && usize::from(write.header.chain_pos) == self.position()
+            && stamped.eq(self.partition.chain.iter().copied());
+        if !mine && ctx.mutant != Some(Mutant::IgnoreEpoch) {
+            return Err(DropReason::BadChain);
+        }
+        if write.outcome().is_none() && write.header.client != 0 || write.effect().is_none() {
+            return Err(DropReason::BadBody);
+        }
+        let version = write.version();
+        if self.is_committed(version) {
+            self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+            return Ok(());
+        }
+        self.raise_stable(write.fixed.stable);
+        if self.pending.contains_key(&version) {
+            self.tell_predecessor(ctx, Op::ChainAck, &write.header);
+            return Ok(());
+        }
+        if !self.knows_bases(ctx, write) {
+            return Err(DropReason::OutOfOrder);
+        }
+        if ctx.refuses_writes() {
+            return Err(DropReason::NoRoom);
+        }
+        if self.is_last() {
+            self.commit(ctx, write);
+        } else {
+            self.pend(ctx, write);
+            self.tell_predecessor(ctx, Op::ChainAck, &write.header);
+            self.send_on(ctx, version);
+        }
+        Ok(())
+    }
+
+    /// Whether the writes that this one was computed from have arrived here. After a restart the
+    /// versions above `stable` that were committed are known by their records only.
+    fn knows_bases<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
+        let on_record = |key: &[u8], base: u64| {
+            let Some(at) = self.place_of(ctx, key) else { return false };
+            ctx.engine.version_written(&self.key_ref(&at, key)) == Some(base)
+        };
+        let ignores = ctx.mutant == Some(Mutant::IgnoreBase);
+        let mut of_keys = write.keys().zip(write.bases());
+        ignores || of_keys.all(|(key, base)| self.knows(base) || on_record(key, base))
+    }
+
+    fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let id = self.id();
+        let known = self.pending.get_mut(&version).map(|pending| {
+            let before = std::mem::replace(&mut pending.acknowledged, true);
+            pending.asked_too_soon |= before;
+            before
+        });
+        if known != Some(false) {
+            self.note_second_answer(version);
+            return;
+        }
+        self.note_first_answer(ctx.now, version);
+        let Some(pending) = self.pending.get_mut(&version) else { return };
+        ctx.timers.remove(&(pending.due, id, version));
+        pending.due = ctx.now + self.commit_rtt.timeout(pending.resends);
+        ctx.timers.insert((pending.due, id, version));
+        let dependents = self.held_up_by(version);
+        self.send_held_up(ctx, dependents);
+    }
+
+    /// The successor has answered a write for the first time. If only one copy was sent (Karn's
+    /// rule), that says how long it takes.
+    fn note_first_answer(&mut self, now: Instant, version: u64) {
+        let Some(pending) = self.pending.get(&version) else { return };
+        let took = now.since(pending.sent_at);
+        if pending.resends == 0 {
+            self.acknowledge_rtt.sample(took, self.pending.len());
+        } else {
+            self.twice.end(version, took, pending.resends);
+        }
+    }
+
+    /// It has answered another copy: none was lost, so the first answer was one to the first copy.
+    /// Without this a successor that is slow for a moment would be asked so often by members that
+    /// learn nothing from its answers that it stays slow.
+    fn note_second_answer(&mut self, version: u64) {
+        if let Some(took) = self.twice.answered(version) {
+            self.acknowledge_rtt.sample(took, self.pending.len());
+        }
+    }
+
+    /// Pending writes that were computed from the pending write `base`, and of which a copy may
+    /// have come to the successor before it: either was sent more than once.
+    fn held_up_by(&self, base: u64) -> Vec<u64> {
+        let Some(before) = self.pending.get(&base) else { return Vec::new() };
+        let held_up = |version: &u64| {
+            self.pending.get(version).is_some_and(|p| {
+                let depends = p.write().bases().any(|it| it == base);
+                depends && !p.acknowledged && before.resends + p.resends > 0
+            })
+        };
+        let mut found = Vec::new();
+        for key in before.write().keys() {
+            let later = self.versions_pending(key).iter().skip_while(|version| **version <= base);
+            found.extend(later.copied().filter(held_up));
+        }
+        // Several keys of one batch may be in another.
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Sends at once what was computed from a write that the successor now has. It dropped the
+    /// copies that came before their base; left to their own timers, a line of such writes would
+    /// get through one by one.
+    fn send_held_up<E: Engine>(&mut self, ctx: &mut Context<'_, E>, dependents: Vec<u64>) {
+        for version in dependents {
+            if let Some(pending) = self.pending.get_mut(&version) {
+                // The way is open: what it was backed off for is over.
+                pending.resends = 1;
+                self.send_again(ctx, version);
+            }
+        }
+    }
+
+    /// The successor has committed a write, and so whatever that was computed from. Commits
+    /// overtake each other on the way: the bases come first here too, or the tail in front of a
+    /// learner would answer from a state that it does not show yet.
+    fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let Some(pending) = self.pending.get(&version) else {
+            self.note_second_answer(version);
+            return;
+        };
+        let took = ctx.now.since(pending.sent_at);
+        if pending.resends == 0 || pending.asked_too_soon {
+            self.commit_rtt.sample(took, self.pending.len());
+        }
+        // The last member says only this.
+        if !pending.acknowledged {
+            self.note_first_answer(ctx.now, version);
+        }
+        let dependents = self.held_up_by(version);
+        let ignores = ctx.mutant == Some(Mutant::IgnoreBase);
+        let (mut line, mut at) = (BTreeSet::from([version]), Some(version));
+        while let Some(next) = at.filter(|_| !ignores) {
+            let write = self.pending.get(&next).map(Pending::write);
+            let bases = write.iter().flat_map(Write::bases);
+            line.extend(bases.filter(|base| self.pending.contains_key(base)));
+            // Bases are older than what was computed from them.
+            at = line.range(..next).next_back().copied();
+        }
+        for next in line {
+            self.commit_pending(ctx, next);
+        }
+        self.send_held_up(ctx, dependents);
+        self.settle(ctx);
+    }
+
+    /// Everybody behind this member has committed a write that is pending here.
+    pub(crate) fn commit_pending<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        if let Some(pending) = self.unpend(ctx, version) {
+            self.commit(ctx, &pending.write());
+        }
+    }
+
+    /// Makes a write the committed state of its key, unless a newer one is, and its request id a
+    /// session; then says so: the tail to the client, everyone to the predecessor.
+    pub(crate) fn commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+        let version = write.version();
+        match write.effect() {
+            Some(Effect::Put | Effect::Delete) => self.commit_state(ctx, write),
+            Some(Effect::Register | Effect::Unregister) => self.commit_registration(ctx, write),
+            Some(Effect::Delegate) => self.commit_delegate(ctx, write),
+            Some(Effect::Recall) => self.commit_recall(ctx, write),
+            Some(Effect::Batch) => self.commit_batch(ctx, write),
+            Some(Effect::Abandon) => self.commit_abandon(ctx, write),
+            Some(Effect::None) | None => {}
+        }
+        self.registration_committed(ctx.engine, version);
+        self.note_counters(ctx.engine);
+        if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
+            let Header { client, seq, .. } = write.header;
+            self.keep_outcome(ctx, (client, seq), write.floor(), version, outcome);
+            if self.is_tail() {
+                self.answer_or_hold(ctx, write, &outcome);
+            }
+        }
+        self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
+    }
+
+    pub(crate) fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
+        let at = self.key_ref(&write.header, write.key);
+        let version = write.version();
+        if self.is_superseded(ctx, &at, version) {
+            ctx.counters.superseded += 1;
+            self.pass_over(ctx, write);
+            return;
+        }
+        let tombstone = write.effect() == Some(Effect::Delete);
+        let value = if tombstone { &[] } else { write.value };
+        let record = Record { version, expiry_ms: write.fixed.expiry_ms, tombstone, value };
+        self.write_state(ctx, &at, &record);
+        if tombstone && ctx.mutant == Some(Mutant::CollectAtOnce) {
+            ctx.engine.remove(&at);
+        } else {
+            self.see_part(ctx, &at, &record);
+        }
+        self.propagate_state(ctx, write.key, version);
+        if ctx.mutant == Some(Mutant::ForgetSuperseded) {
+            let older: Vec<u64> = self.versions_pending(write.key).to_vec();
+            for version in older.into_iter().filter(|it| *it < version) {
+                self.unpend(ctx, version);
+            }
+        }
+    }
+
+    pub(crate) fn is_superseded<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        at: &KeyRef<'_>,
+        version: u64,
+    ) -> bool {
+        ctx.engine.version_written(at).unwrap_or(self.collected) >= version
+    }
+
+    fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, write: &Header) {
+        let Some(to) = self.predecessor() else { return };
+        let place = self.position() - 1;
+        self.tell(ctx, to, place, op, write.object_version);
+    }
+
+    /// Sends a message that consists of a version.
+    pub(crate) fn tell<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        member: NodeId,
+        place: usize,
+        op: Op,
+        version: u64,
+    ) {
+        self.tell_more(ctx, member, place, (op, version), &[]);
+    }
+
+    /// Sends a message about a version with this payload.
+    pub(crate) fn tell_more<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        member: NodeId,
+        place: usize,
+        (op, version): (Op, u64),
+        payload: &[u8],
+    ) {
+        let Some(to) = ctx.directory.endpoint(member, self.id()).filter(|_| ctx.leased) else {
+            return;
+        };
+        let mut header = self.message_header(ctx, place, op, version);
+        if matches!(op, Op::ChainAck | Op::ChainCommit) {
+            header.count = self.room(ctx) as u8;
+        }
+        ctx.out.push(to, |out| {
+            wire::emit(out, &header, &[payload]);
+        });
+    }
+
+    /// The header of a message to the member at `place` of the chain.
+    pub(crate) fn message_header<E>(
+        &self,
+        ctx: &Context<'_, E>,
+        place: usize,
+        op: Op,
+        version: u64,
+    ) -> Header {
+        let mut header = Header {
+            partition: self.id().0,
+            epoch: self.epoch().0,
+            node: ctx.directory.me.0,
+            load: ctx.load,
+            chain_pos: u8::try_from(place).expect("chains are at most CHAIN_MAX long"),
+            object_version: version,
+            op: op as u8,
+            keyspace: self.partition.keyspace.0,
+            ..Header::default()
+        };
+        header.set_chain(self.partition.chain.iter().map(|id| id.0));
+        header
+    }
+
+    /// The successor has not acknowledged a write, or not committed it, in time.
+    pub(crate) fn handle_overdue<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let Some(pending) = self.pending.get_mut(&version) else { return };
+        pending.resends += 1;
+        self.send_again(ctx, version);
+    }
+
+    fn send_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let id = self.id();
+        let Some(pending) = self.pending.get_mut(&version) else { return };
+        let rtt = if pending.acknowledged { &self.commit_rtt } else { &self.acknowledge_rtt };
+        ctx.timers.remove(&(pending.due, id, version));
+        pending.due = ctx.now + rtt.timeout(pending.resends);
+        ctx.timers.insert((pending.due, id, version));
+        ctx.counters.resends += 1;
+        self.send_on(ctx, version);
+    }
+}
+
+fn chain_id(header: &Header, index: usize) -> NodeId {
+    let (ids, _) = header.chain.as_chunks::<2>();
+    NodeId(ids.get(index).map_or(u16::MAX, |id| u16::from_be_bytes(*id)))
+}

@@ -1,0 +1,201 @@
+//! What a replica does when its chain changes: resend, settle, and say so.
+//!
+//! Every change is close, settle, open (protocol.md section 6), and each step a new epoch. Whatever
+//! was pending goes down the chain of the new epoch; in a closed one nothing is added, so that in
+//! the end all members hold the same.
+
+use crate::engine::Engine;
+use crate::replica::Replica;
+use crate::replica::history::History;
+use crate::shard::context::Context;
+use crate::shard::replica_records::ReplicaRecord;
+use crate::shard::room::Behind;
+use cluster::{Mutant, Partition, Settled};
+use wire::{ChainStableBody, DropReason, Op};
+
+impl Replica {
+    /// Takes its place in another epoch.
+    pub(crate) fn adopt<E: Engine>(&mut self, ctx: &mut Context<'_, E>, partition: Partition) {
+        if partition.epoch == self.epoch() {
+            return;
+        }
+        self.take_place(partition, ctx.directory.me);
+        if self.is_demoted() {
+            self.begin_again(ctx);
+        }
+        self.enter(ctx);
+    }
+
+    /// Takes its place for the first time in this incarnation, with what is on record of an earlier
+    /// one.
+    pub(crate) fn come_back<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        replica_record: &ReplicaRecord,
+    ) {
+        self.base = replica_record.base.or(self.caught_up.then(|| self.history.stable()));
+        if !self.is_learner() {
+            // It is a member, and the store is from when it was being copied to.
+            self.base = self.base.or(Some(0));
+        }
+        if self.is_demoted() {
+            self.begin_again(ctx);
+        } else if replica_record.epoch < self.partition.opened {
+            // It was open without this node: the versions of what is pending here may have been
+            // given to other writes since. What was acknowledged the others have.
+            let versions: Vec<u64> = self.pending.keys().copied().collect();
+            for version in versions {
+                self.unpend(ctx, version);
+            }
+        }
+    }
+
+    /// Whether this member, having come back with less than the others hold, is to be copied what
+    /// it lacks.
+    fn is_demoted(&self) -> bool {
+        self.is_learner()
+            && self.caught_up
+            && self.base.is_some()
+            && self.partition.resumes.is_some()
+    }
+
+    /// Keeps the values that are here and forgets everything else: it is copied again, and so are
+    /// the versions above the base.
+    fn begin_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        let versions: Vec<u64> = self.pending.keys().copied().collect();
+        for version in versions {
+            self.unpend(ctx, version);
+        }
+        let mut names = Vec::new();
+        ctx.engine.notes(self.id(), |name, _| names.push(name.to_vec()));
+        for name in names {
+            ctx.engine.note(self.id(), &name, None);
+        }
+        let Self { partition, ordered, base, last_version, collected, digest, .. } = self;
+        let mut fresh = Self::new(std::mem::take(partition), ctx.directory.me, *ordered, false);
+        // The end of the copy says what these were.
+        fresh.history = History::up_to(base.unwrap_or(0), 0);
+        (fresh.last_version, fresh.collected) = (*last_version, *collected);
+        (fresh.digest, fresh.base) = (*digest, *base);
+        fresh.begin_survey();
+        *self = fresh;
+        self.note_counters(ctx.engine);
+    }
+
+    /// What it holds, once it has settled.
+    pub(crate) fn as_settled(&self) -> Settled {
+        Settled {
+            partition: self.id(),
+            epoch: self.epoch(),
+            newest: self.last_version,
+            history: self.history.sum(),
+            digest: self.digest.0,
+            collected: self.collected,
+            base: self.base,
+        }
+    }
+
+    /// Begins an epoch: everything pending is news to the successor, and committed if there is
+    /// none.
+    pub(crate) fn enter<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        self.settled = false;
+        self.behind = Behind::default();
+        if !self.is_learner() {
+            self.caught_up = true;
+            // Only those that hold the same are in an open chain.
+            self.base = self.base.filter(|_| !self.partition.open);
+        }
+        self.enter_propagations(ctx);
+        self.recalls.clear();
+        self.kept_back.clear();
+        let versions: Vec<u64> = self.pending.keys().copied().collect();
+        for version in versions {
+            if self.is_last() && self.is_head() && ctx.mutant != Some(Mutant::DropPending) {
+                self.commit_ready(ctx);
+                break;
+            }
+            if ctx.mutant == Some(Mutant::DropPending) {
+                self.unpend(ctx, version);
+            } else if self.is_last() {
+                self.commit_pending(ctx, version);
+            } else {
+                self.resend_from_start(ctx, version);
+            }
+        }
+        self.settle_stable();
+        self.announcements_left = ANNOUNCEMENTS;
+        self.settle(ctx);
+    }
+
+    fn resend_from_start<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
+        let (id, due) = (self.id(), ctx.now + self.acknowledge_rtt.timeout(0));
+        let Some(pending) = self.pending.get_mut(&version) else { return };
+        ctx.timers.remove(&(pending.due, id, version));
+        ctx.timers.insert((due, id, version));
+        (pending.acknowledged, pending.asked_too_soon, pending.resends) = (false, false, 0);
+        (pending.sent_at, pending.due) = (ctx.now, due);
+        self.send_on(ctx, version);
+    }
+
+    /// A closed head with nothing pending has settled, and so has, once it hears that, everybody.
+    pub(crate) fn settle<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        if self.is_head() && !self.partition.open && self.pending.is_empty() {
+            self.settled = true;
+            self.announce(ctx);
+        }
+    }
+
+    /// The head says how far the partition is stable.
+    pub(crate) fn handle_stable<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        stable: u64,
+        history: u64,
+    ) -> Result<(), DropReason> {
+        // Who has never seen that version came back with less than it had, and must not say that it
+        // has it: it is compared with the others before the chain opens. A learner is told by the
+        // end of its copy.
+        let believes = ctx.mutant == Some(Mutant::BelieveNumbers);
+        let known = if believes { stable } else { stable.min(self.last_version) };
+        self.raise_stable(known);
+        if !self.partition.open && self.pending.is_empty() {
+            self.settled = true;
+            if self.is_learner() && self.caught_up {
+                // It has not seen all that was committed before it came.
+                self.history.adopt(stable, history);
+            }
+        }
+        self.note_counters(ctx.engine);
+        Ok(())
+    }
+
+    /// Time has passed: says again what nobody acknowledges, and ends idle sessions.
+    pub(crate) fn handle_quiet<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        if self.is_head() && self.partition.open && self.pending.is_empty() {
+            if self.announcements_left > 0 {
+                self.announcements_left -= 1;
+                self.announce(ctx);
+            }
+        } else {
+            self.settle(ctx);
+        }
+        self.end_silent(ctx);
+        self.forget_unregistered(ctx);
+        self.forget_delegations(ctx);
+        self.tell_ends(ctx);
+    }
+
+    fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
+        self.note_counters(ctx.engine);
+        let members = self.partition.chain.clone();
+        let said = (Op::ChainStable, self.history.stable());
+        let sum = ChainStableBody { history: self.history.sum() }.to_bytes();
+        for (place, member) in members.iter().enumerate().skip(1) {
+            self.tell_more(ctx, *member, place, said, &sum);
+        }
+    }
+}
+
+/// CHAIN_STABLE is not acknowledged: while the partition is open it is said a few times, and the
+/// next write says it again.
+pub(crate) const ANNOUNCEMENTS: u8 = 3;

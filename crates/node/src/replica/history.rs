@@ -1,0 +1,174 @@
+//! Which writes are committed here: all up to one version, and some above it.
+//!
+//! Members of a chain that have settled have committed the same writes. So each keeps the sum of a
+//! number made of each version up to `stable`; versions come in any order, and a sum is the same in
+//! every order. Members whose sums differ have not committed the same: one came back with less than
+//! it had acknowledged. What is committed above `stable` is on record, so that a member that starts
+//! anew goes on with the same sum.
+
+use crate::engine::Engine;
+use crate::replica::Replica;
+use crate::replica::change::ANNOUNCEMENTS;
+use cluster::PartitionId;
+use machine::mix;
+use std::collections::BTreeMap;
+
+/// The committed writes of a partition.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// Every version up to this one is committed on every member.
+    stable: u64,
+    /// Versions above that are committed here, and whether they are on record.
+    above: BTreeMap<u64, bool>,
+    /// The sum over those up to `stable`.
+    sum: u64,
+    /// Versions on record that the sum has now: they go when that is on record.
+    summed: Vec<u64>,
+}
+
+impl History {
+    /// One of which all is known up to this version.
+    pub(crate) fn up_to(stable: u64, sum: u64) -> Self {
+        Self { stable, sum, ..Self::default() }
+    }
+
+    pub(crate) fn stable(&self) -> u64 {
+        self.stable
+    }
+
+    /// The sum over the versions up to `stable`: two histories have the same one by chance once in
+    /// 2^64.
+    pub(crate) fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    pub(crate) fn holds(&self, version: u64) -> bool {
+        version <= self.stable || self.above.contains_key(&version)
+    }
+
+    /// A version that was on record as committed.
+    pub(crate) fn restore(&mut self, version: u64) {
+        if version > self.stable {
+            self.above.insert(version, true);
+        }
+    }
+
+    /// A version is committed here.
+    pub(crate) fn commit(&mut self, version: u64) {
+        if version > self.stable {
+            self.above.entry(version).or_insert(false);
+        }
+    }
+
+    /// Keeps a committed version on record for as long as it is above `stable`.
+    pub(crate) fn keep<E: Engine>(&mut self, engine: &mut E, partition: PartitionId, version: u64) {
+        if let Some(recorded @ false) = self.above.get_mut(&version) {
+            *recorded = true;
+            engine.note(partition, &committed_name(version), Some(&[]));
+        }
+    }
+
+    /// Every version up to this one is committed on every member. Says whether that is news.
+    pub(crate) fn raise(&mut self, stable: u64) -> bool {
+        if stable <= self.stable {
+            return false;
+        }
+        self.stable = stable;
+        for (version, recorded) in self.above.extract_if(..=stable, |_, _| true) {
+            self.sum = self.sum.wrapping_add(mix(version));
+            if recorded {
+                self.summed.push(version);
+            }
+        }
+        true
+    }
+
+    /// The sum is being put on record: what it was made of need not be any more.
+    pub(crate) fn drop_summed<E: Engine>(&mut self, engine: &mut E, partition: PartitionId) {
+        for version in self.summed.drain(..) {
+            engine.note(partition, &committed_name(version), None);
+        }
+    }
+
+    /// Takes over the sum over the versions up to `stable` from one who knows all of them.
+    pub(crate) fn adopt(&mut self, stable: u64, sum: u64) {
+        if self.stable == stable {
+            self.sum = sum;
+        }
+    }
+}
+
+impl Replica {
+    /// Notes that a version is committed here; at the head also how far that makes it stable.
+    pub(crate) fn registration_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
+        self.history.commit(version);
+        self.last_version = self.last_version.max(version);
+        self.settle_stable();
+        self.history.keep(engine, self.partition.id, version);
+    }
+
+    /// The head knows from its pending writes how far the partition is stable.
+    pub(crate) fn settle_stable(&mut self) {
+        if self.is_head() {
+            let oldest = self.pending.keys().next();
+            let stable = oldest.map_or(self.last_version, |version| version.saturating_sub(1));
+            self.raise_stable(stable);
+        }
+    }
+
+    /// Every version up to `stable` is committed on every member.
+    pub(crate) fn raise_stable(&mut self, stable: u64) {
+        if self.history.raise(stable) {
+            self.announcements_left = ANNOUNCEMENTS;
+        }
+    }
+}
+
+/// The name of the note that a version is committed: `v` and the version.
+fn committed_name(version: u64) -> [u8; 9] {
+    let mut name = [b'v'; 9];
+    if let Some((_, number)) = name.split_first_mut() {
+        number.copy_from_slice(&version.to_be_bytes());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::memory::MemoryEngine;
+    use cluster::StoreId;
+
+    const HERE: PartitionId = PartitionId(1);
+
+    fn after(versions: &[u64], stable: &[u64]) -> History {
+        let mut engine = MemoryEngine::new(StoreId(1));
+        let mut history = History::default();
+        for version in versions {
+            history.commit(*version);
+            history.keep(&mut engine, HERE, *version);
+        }
+        for stable in stable {
+            history.raise(*stable);
+        }
+        history
+    }
+
+    #[test]
+    fn the_same_writes_give_the_same_sum_in_whatever_order() {
+        let history = after(&[1, 2, 3, 7], &[7]);
+        assert_eq!(history.sum(), after(&[7, 2, 1, 3], &[2, 7]).sum());
+        assert_ne!(history.sum(), after(&[1, 2, 7], &[7]).sum(), "a hole shows");
+        assert_ne!(history.sum(), after(&[1, 2, 3], &[7]).sum(), "and so does a missing end");
+    }
+
+    #[test]
+    fn a_version_counts_once_however_often_it_is_said_to_be_committed() {
+        assert_eq!(after(&[1, 2, 2, 1], &[2]).sum(), after(&[1, 2], &[2]).sum());
+        let mut history = after(&[1, 2], &[2]);
+        history.commit(1);
+        history.restore(2);
+        assert_eq!(history.sum(), after(&[1, 2], &[2]).sum());
+        assert!(history.above.is_empty());
+    }
+}

@@ -1,0 +1,401 @@
+//! The tail: answers reads from the committed state.
+
+use crate::engine::{Engine, Record};
+use crate::heat::Use;
+use crate::hot::copies::read_copy_of_mget;
+use crate::hot::deferred::Unpublished;
+use crate::hot::delegation::reads::see_missed_read;
+use crate::hot::publish::tell_missed;
+use crate::node::Lookup;
+use crate::replica::Replica;
+use crate::replica::serve::matches_key;
+use crate::shard::context::Context;
+use crate::shard::reply::{refuse, reply_endpoint, reply_header, send};
+use cluster::{Keyspace, KeyspaceId, Match, Mutant};
+use machine::UnixMs;
+use wire::big::time_of;
+use wire::{
+    Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
+    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
+};
+
+/// What a read of one key is told about its record.
+pub(crate) fn judge(key: &[u8], record: Option<&Record<'_>>, now: UnixMs) -> Code {
+    match record {
+        None => Code::NotFound,
+        Some(record) if record.tombstone => Code::NotFound,
+        Some(record) if is_too_large(key, record) => Code::TooLarge,
+        // Only the tombstone that the head will write can say that it is gone: an update that was
+        // computed from the value may still be on its way here.
+        Some(record) if is_over(record, now) => Code::Expiring,
+        Some(_) => Code::Ok,
+    }
+}
+
+/// Whether it fits no datagram: no node wrote it, but somebody else into the store below.
+pub(crate) fn is_too_large(key: &[u8], record: &Record<'_>) -> bool {
+    key.len() + record.value.len() > ENTRY_MAX
+}
+
+/// Whether the time of a value has come.
+pub(crate) fn is_over(record: &Record<'_>, now: UnixMs) -> bool {
+    (1..=now.0).contains(&time_of(record.expiry_ms))
+}
+
+pub(crate) fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
+    let Record { version, expiry_ms, value, .. } = *record;
+    Entry { version, expiry_ms, value, ..Entry::default() }
+}
+
+impl Replica {
+    /// Answers a GET at the tail.
+    pub(crate) fn handle_get<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) {
+        if ctx.mutant == Some(Mutant::ReadPending) && self.answer_pending(ctx, request, key) {
+            return;
+        }
+        if self.delegations.present(key).is_some() && self.answer_delegated(ctx, request, key) {
+            return;
+        }
+        let mut header = reply_header(ctx, request, Op::Get, Code::Ok);
+        let (hot, direct) = (hop_flag::HOT, hop_flag::DIRECT);
+        // Of most requests the registration makes no difference.
+        if request.hop_flags & (hot | direct) != 0 {
+            let registration = self.registrations.get(key);
+            if registration.is_some() && request.hop_flags & direct != 0 {
+                refuse(ctx, request, Op::Get, Code::NotHere);
+                return;
+            }
+            let delegated = self.delegations.present(key).is_some()
+                && ctx.mutant != Some(Mutant::ProveDelegated);
+            let vouches = registration.is_some_and(|registration| {
+                registration.generation == request.generation() && !delegated
+            }) || ctx.mutant == Some(Mutant::ProveUnregistered);
+            if request.hop_flags & hot != 0 {
+                header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };
+                self.remind_readers(ctx, key);
+            }
+        }
+        let to = reply_endpoint(&header, ctx.directory);
+        if !to.is_set() {
+            ctx.counters.count_drop(DropReason::BadReplyAddress);
+            return;
+        }
+        let (now, out, engine) = (ctx.time, &mut *ctx.out, &*ctx.engine);
+        let (code, version) = engine.read(&self.key_ref(request, key), |record| {
+            let code = judge(key, record.as_ref(), now);
+            let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);
+            let found = record.filter(|_| code == Code::Ok);
+            let entry = found.as_ref().map(entry).unwrap_or_default();
+            let header = Header { code: code as u8, object_version: version, ..header };
+            if code.is_decided() {
+                let fixed = GetReplyBody { expiry_ms: entry.expiry_ms, now_ms: now.0 }.to_bytes();
+                out.push(to, |out| {
+                    wire::emit(out, &header, &[&fixed, entry.value]);
+                });
+            }
+            (code, version)
+        });
+        if code.is_decided() {
+            ctx.counters.count_reply(code);
+        } else {
+            if code == Code::Expiring {
+                self.ask_to_expire(ctx, request, key, version);
+            }
+            refuse(ctx, request, Op::Get, code);
+        }
+    }
+
+    /// What is said to be the version of a key that has no record.
+    fn version_of_none(&self, key: &[u8]) -> u64 {
+        let delegated = self.delegations.present(key).is_some();
+        let newest =
+            if delegated { Some(self.absent_version(key)) } else { self.newest_propagated(key) };
+        newest.unwrap_or(0)
+    }
+
+    /// The mutant: a value that could still vanish is shown.
+    fn answer_pending<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        key: &[u8],
+    ) -> bool {
+        let Some(write) = self.newest_pending(key) else { return false };
+        if write.effect() != Some(Effect::Put) {
+            return false;
+        }
+        let header = reply_header(ctx, request, Op::Get, Code::Ok);
+        let header = Header { object_version: write.version(), ..header };
+        let fixed = GetReplyBody { expiry_ms: write.fixed.expiry_ms, now_ms: ctx.time.0 };
+        let fixed = fixed.to_bytes();
+        send(ctx, &header, &[&fixed, write.value]);
+        true
+    }
+
+    /// Whether a key has a value whose time has come; if so, tells the head.
+    pub(crate) fn ask_if_over<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+    ) -> bool {
+        let now = ctx.time;
+        let over = ctx.engine.read(&self.key_ref(at, key), |record| {
+            record.filter(|r| !r.tombstone && is_over(r, now)).map(|r| r.version)
+        });
+        if let Some(version) = over {
+            self.ask_to_expire(ctx, at, key, version);
+        }
+        over.is_some()
+    }
+
+    /// Tells the head of a part that belongs to nothing.
+    pub(crate) fn tell_stray<E: Engine>(&self, ctx: &mut Context<'_, E>, at: &Header, key: &[u8]) {
+        self.ask_to_expire(ctx, at, key, 0);
+    }
+
+    /// Tells the head that somebody asked for a value whose time has come.
+    fn ask_to_expire<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        at: &Header,
+        key: &[u8],
+        version: u64,
+    ) {
+        let Some(to) = self.partition.head().and_then(|id| ctx.directory.endpoint(id, self.id()))
+        else {
+            return;
+        };
+        let header = Header {
+            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
+            match_value: at.match_value,
+            keyhash: at.keyhash,
+            ..self.message_header(ctx, 0, Op::ChainExpire, version)
+        };
+        ctx.out.push(to, |out| {
+            wire::emit(out, &header, &[key]);
+        });
+    }
+}
+
+/// Sends an answer that the switch does not look into, at once if it shows nothing unpublished.
+fn send_published<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    header: &Header,
+    parts: &[&[u8]],
+    unpublished: Vec<Unpublished>,
+) {
+    if unpublished.is_empty() {
+        send(ctx, header, parts);
+    } else {
+        ctx.hot.deferred.push(ctx.now, header, parts, unpublished);
+    }
+}
+
+/// Answers those keys of an MGET that its bitmap names, in as many datagrams as it takes.
+pub(crate) fn handle_mget<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    lookup: &Lookup<'_>,
+    request: &Header,
+    keyspace: &Keyspace,
+    keys: &MgetKeys<'_>,
+) {
+    let payload = std::mem::take(ctx.scratch);
+    let mut answer = MgetAnswer { payload, bitmap: 0, unpublished: Vec::new() };
+    answer.payload.clear();
+    // Only the switch says what is new enough.
+    let direct = request.hop_flags & hop_flag::DIRECT != 0;
+    let hot = if direct { 0 } else { request.hot_bitmap() };
+    for (index, key) in (0u8..).zip(keys.iter()) {
+        if request.bitmap & 1 << index == 0 {
+            continue;
+        }
+        if hot & 1 << index != 0 && keyspace.keyhash(key.key) == key.keyhash {
+            match lookup.tail_of(keyspace.id, keyspace.match_value(key.key)) {
+                Some(home) => home.answer_mget_floor(ctx, request, index, &key, &mut answer),
+                None => answer_from_copy(ctx, request, keyspace.id, index, &key, &mut answer),
+            }
+            continue;
+        }
+        let at = Header { match_value: key.match_value, keyhash: key.keyhash, ..*request };
+        if !matches_key(keyspace, key.match_value, key.keyhash, key.key) {
+            answer.push(ctx, request, index, Code::BadMatch, &Entry::default());
+            continue;
+        }
+        let Some(replica) = lookup.tail_of(keyspace.id, Match(key.match_value)) else {
+            let grouped = request.flags & flag::GROUPED != 0;
+            let trusts = ctx.mutant == Some(Mutant::TrustHints) && grouped;
+            let code = if trusts { Code::NotFound } else { Code::NotOwner };
+            answer.push(ctx, request, index, code, &Entry::default());
+            continue;
+        };
+        ctx.heat.see(keyspace.id, key.keyhash, key.key, Use::Read);
+        replica.answer_mget_key(ctx, request, index, &at, key.key, &mut answer);
+    }
+    answer.send(ctx, request);
+    *ctx.scratch = answer.payload;
+}
+
+impl Replica {
+    fn answer_mget_key<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        at: &Header,
+        key: &[u8],
+        answer: &mut MgetAnswer,
+    ) {
+        let delegated = self.delegations.present(key).is_some();
+        if delegated {
+            see_missed_read(ctx, request, self.partition.keyspace, key);
+            let version = self.left_behind(ctx, at, key);
+            self.vouches(ctx, at, key, version);
+        }
+        // Of a key that is asked for directly, or by hints, the switch was not asked.
+        if request.hop_flags & hop_flag::DIRECT == 0 && request.flags & flag::GROUPED == 0 {
+            self.remind_readers(ctx, key);
+        }
+        let unpublished = if delegated { None } else { self.unpublished(ctx, at, key) };
+        if delegated || unpublished.is_some() && !ctx.hot.deferred.has_room(ctx.now) {
+            answer.push(ctx, request, index, Code::NotHere, &Entry::default());
+            return;
+        }
+        self.answer_from_record(ctx, request, index, at, key, answer);
+        answer.unpublished.extend(unpublished);
+    }
+
+    /// A key that is to be delegated, and that is sent home for want of a copy: the slot carries
+    /// the floor, and that very version may be shown; while the key is delegated, no other.
+    fn answer_mget_floor<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        slot: &MgetKey<'_>,
+        answer: &mut MgetAnswer,
+    ) {
+        let keyspace = self.partition.keyspace;
+        let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
+        let Some(at) = self.place_of(ctx, slot.key) else { return };
+        if self.delegations.present(slot.key).is_none() {
+            // It has not left yet, or may not for now: perhaps only this tail has what is newest.
+            ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
+            if self.newest_propagated(slot.key) == Some(floor) {
+                self.answer_from_record(ctx, request, index, &at, slot.key, answer);
+            } else {
+                self.answer_mget_key(ctx, request, index, &at, slot.key, answer);
+            }
+            return;
+        }
+        let place = (keyspace, slot.keyhash);
+        let held = ctx.hot.answer(ctx.time, place, slot.key, floor..=floor).is_some();
+        if held {
+            answer_from_copy(ctx, request, keyspace, index, slot, answer);
+        } else if self.left_behind(ctx, &at, slot.key) == floor {
+            self.answer_from_record(ctx, request, index, &at, slot.key, answer);
+        } else {
+            see_missed_read(ctx, request, keyspace, slot.key);
+            tell_missed(ctx, keyspace, slot, floor);
+            answer.push(ctx, request, index, Code::NotHere, &Entry::default());
+        }
+    }
+
+    fn answer_from_record<E: Engine>(
+        &self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        at: &Header,
+        key: &[u8],
+        answer: &mut MgetAnswer,
+    ) {
+        let (now, place) = (ctx.time, self.key_ref(at, key));
+        let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
+            let code = judge(key, record.as_ref(), now);
+            let version = record.map_or(0, |r| r.version);
+            let found = record.filter(|_| code == Code::Ok);
+            let entry = found.as_ref().map_or(Entry { version, ..Entry::default() }, entry);
+            let added = answer.try_push(index, code, &entry);
+            (added, code, version)
+        };
+        let (added, code, version) = ctx.engine.read(&place, |record| read(record, answer));
+        if !added {
+            answer.send(ctx, request);
+            let (added, ..) = ctx.engine.read(&place, |record| read(record, answer));
+            assert!(added, "any entry fits an empty answer");
+        }
+        if code == Code::Expiring {
+            self.ask_to_expire(ctx, at, key, version);
+        }
+    }
+}
+
+fn answer_from_copy<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    keyspace: KeyspaceId,
+    index: u8,
+    key: &MgetKey<'_>,
+    answer: &mut MgetAnswer,
+) {
+    let read = |ctx: &mut Context<'_, E>, answer: &mut MgetAnswer| {
+        read_copy_of_mget(ctx, keyspace, key, |code, entry| answer.try_push(index, code, entry))
+    };
+    if !read(ctx, answer) {
+        answer.send(ctx, request);
+        assert!(read(ctx, answer), "any entry fits an empty answer");
+    }
+}
+
+/// An MGET reply while it is being filled.
+struct MgetAnswer {
+    payload: Vec<u8>,
+    bitmap: u32,
+    /// What it shows, and must not until that is published.
+    unpublished: Vec<Unpublished>,
+}
+
+impl MgetAnswer {
+    /// Adds an answered key, unless the datagram is too full for it.
+    fn try_push(&mut self, index: u8, code: Code, entry: &Entry<'_>) -> bool {
+        let fits = self.payload.len() + MgetEntryBody::LEN + entry.value.len() <= PAYLOAD_MAX;
+        if fits {
+            wire::push_mget_entry(&mut self.payload, index, code as u8, entry);
+            self.bitmap |= 1 << index;
+        }
+        fits
+    }
+
+    fn push<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        request: &Header,
+        index: u8,
+        code: Code,
+        entry: &Entry<'_>,
+    ) {
+        if !self.try_push(index, code, entry) {
+            self.send(ctx, request);
+            assert!(self.try_push(index, code, entry), "any entry fits an empty answer");
+        }
+    }
+
+    /// Sends what there is, and begins anew.
+    fn send<E: Engine>(&mut self, ctx: &mut Context<'_, E>, request: &Header) {
+        if self.bitmap != 0 {
+            let bitmap = std::mem::take(&mut self.bitmap);
+            let header = Header { bitmap, ..reply_header(ctx, request, Op::Mget, Code::Ok) };
+            send_published(ctx, &header, &[&self.payload], std::mem::take(&mut self.unpublished));
+            self.payload.clear();
+        }
+    }
+}
+
+/// Bytes of payload: what a datagram has room for after the header.
+pub(crate) const PAYLOAD_MAX: usize = DATAGRAM_MAX - HEADER_LEN;

@@ -1,0 +1,200 @@
+//! What every client request must pass before its replica serves it.
+
+use crate::engine::Engine;
+use crate::heat::Use;
+use crate::replica::Replica;
+use crate::shard::context::Context;
+use crate::shard::reply::{refuse, reply_header, send};
+use cluster::{Keyspace, KeyspaceKind, Match, Mutant};
+use wire::{Body, Change, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
+
+impl Replica {
+    /// Whether this replica may serve a request at all: the epoch, and its role.
+    fn admit(
+        &self,
+        mutant: Option<Mutant>,
+        op: Op,
+        packet: &Packet<'_>,
+        header: &Header,
+    ) -> Result<(), Code> {
+        let anybody = op.is_write() && mutant == Some(Mutant::RetryElsewhere);
+        let role = anybody || if op.is_for_head() { self.is_head() } else { self.is_tail() };
+        if header.epoch != self.epoch().0 && mutant != Some(Mutant::IgnoreEpoch) {
+            return Err(Code::StaleEpoch);
+        }
+        if !self.partition.open {
+            return Err(Code::Closed);
+        }
+        if !role || packet.chain().len() == 0 {
+            return Err(Code::NotOwner);
+        }
+        Ok(())
+    }
+
+    /// Whether the stamped chain is what the switch grants in this epoch.
+    fn stamped_rightly(&self, op: Op, packet: &Packet<'_>) -> bool {
+        if op.is_for_head() {
+            packet.chain().eq(self.partition.chain.iter().map(|id| id.0))
+        } else {
+            packet.chain().eq(self.partition.tail().map(|id| id.0))
+        }
+    }
+}
+
+/// Hands a request for one partition to its replica, if that may serve it as it is stamped.
+pub(crate) fn serve<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), DropReason> {
+    let op = packet.op();
+    if op == Op::Goodbye {
+        return part(replica, ctx, packet, header);
+    }
+    if let Err(code) = replica.admit(ctx.mutant, op, packet, header) {
+        let epoch = replica.epoch().0;
+        refuse(ctx, &Header { epoch, ..*header }, op, code);
+        return Ok(());
+    }
+    let right = replica.stamped_rightly(op, packet) || ctx.mutant == Some(Mutant::IgnoreEpoch);
+    if !right {
+        return Err(DropReason::BadChain);
+    }
+    if let Err(code) = looks_right(keyspace, replica, header, body) {
+        refuse(ctx, header, op, code);
+        return Ok(());
+    }
+    let since = wire::since_of(packet.header(), packet.payload());
+    if op.is_write() && !replica.would_know(ctx, op, header, since) {
+        return Ok(());
+    }
+    let served = serve_known(replica, ctx, keyspace, packet, header, body);
+    replica.note_since(header, since);
+    served
+}
+
+/// Hears that a client has ended. Nobody is answered: it has gone.
+fn part<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    packet: &Packet<'_>,
+    header: &Header,
+) -> Result<(), DropReason> {
+    let (op, partition) = (packet.op(), &replica.partition);
+    let ours = partition.keyspace.0 == header.keyspace;
+    if !ours || !partition.holds(Match(header.match_value)) {
+        return Err(DropReason::NoPartition);
+    }
+    replica.admit(ctx.mutant, op, packet, header).map_err(|_| DropReason::StaleEpoch)?;
+    if !replica.stamped_rightly(op, packet) {
+        return Err(DropReason::BadChain);
+    }
+    if header.client != 0 {
+        replica.hear_goodbye(ctx, header.client);
+    }
+    Ok(())
+}
+
+/// Serves a request that was certainly not served before, or is known.
+fn serve_known<E: Engine>(
+    replica: &mut Replica,
+    ctx: &mut Context<'_, E>,
+    keyspace: &Keyspace,
+    packet: &Packet<'_>,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), DropReason> {
+    let op = packet.op();
+    if let Some(key) = key_of(body) {
+        let of = match op {
+            Op::Get => Use::Read,
+            _ if wire::may_be_delegated(packet.header(), packet.payload()) => Use::Write,
+            _ => Use::HomeOnlyWrite,
+        };
+        if op == Op::Get && header.hop_flags & hop_flag::HOT != 0 {
+            ctx.heat.see_hot(keyspace.id, header.keyhash, key, of);
+        } else {
+            ctx.heat.see(keyspace.id, header.keyhash, key, of);
+        }
+    }
+    if let Body::Batch(steps) = body {
+        for step in steps.iter().skip(1) {
+            let keyhash = keyspace.keyhash(step.key);
+            let writes = step.change != Change::None;
+            let of =
+                if writes && replica.is_hot(step.key) { Use::Step } else { Use::HomeOnlyWrite };
+            ctx.heat.see(keyspace.id, keyhash, step.key, of);
+        }
+        return replica.handle_batch(ctx, header, steps);
+    }
+    match *body {
+        Body::Get { key } => replica.handle_get(ctx, header, key),
+        Body::Range { limit, start, end } => {
+            replica.handle_range(ctx, header, keyspace, limit, (start, end));
+        }
+        _ => {
+            let delegates = wire::may_be_delegated(packet.header(), packet.payload());
+            return replica.handle_write(ctx, op, header, body, delegates);
+        }
+    }
+    Ok(())
+}
+
+/// Whether match value and keyhash are those of the key, and belong here.
+fn looks_right(
+    keyspace: &Keyspace,
+    replica: &Replica,
+    header: &Header,
+    body: &Body<'_>,
+) -> Result<(), Code> {
+    let partition = &replica.partition;
+    let at = Match(header.match_value);
+    let Some(key) = key_of(body) else {
+        let last = Match(header.match_end());
+        let inside = partition.holds(at) && partition.holds(last) && at <= last;
+        return if inside { Ok(()) } else { Err(Code::NotOwner) };
+    };
+    if !matches_key(keyspace, header.match_value, header.keyhash, key) {
+        return Err(Code::BadMatch);
+    }
+    if partition.keyspace != keyspace.id || !partition.holds(at) {
+        return Err(Code::NotOwner);
+    }
+    Ok(())
+}
+
+/// Whether match value and keyhash are those of the key.
+pub(crate) fn matches_key(keyspace: &Keyspace, at: u128, keyhash: u64, key: &[u8]) -> bool {
+    keyspace.match_value(key).0 == at && keyspace.keyhash(key) == keyhash
+}
+
+/// The one key that a request is about; of a batch the first.
+pub(crate) fn key_of<'a>(body: &Body<'a>) -> Option<&'a [u8]> {
+    match *body {
+        Body::Get { key }
+        | Body::Put { key, .. }
+        | Body::Del { key }
+        | Body::Cas { key, .. }
+        | Body::Incr { key, .. } => Some(key),
+        Body::Batch(ref steps) => Some(steps.first_key()),
+        _ => None,
+    }
+}
+
+/// Answers what a keyspace name means.
+pub(crate) fn describe<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, name: &[u8]) {
+    let Some(keyspace) = ctx.directory.keyspace_named(name) else {
+        refuse(ctx, request, Op::Describe, Code::UnknownKeyspace);
+        return;
+    };
+    let (kind, prefix) = match &keyspace.kind {
+        KeyspaceKind::Hash => (0, &[][..]),
+        KeyspaceKind::Range { prefix } => (1, prefix.as_slice()),
+    };
+    let fixed = DescribeReplyBody { seed: keyspace.seed, id: keyspace.id.0, kind };
+    let header = reply_header(ctx, request, Op::Describe, Code::Ok);
+    send(ctx, &header, &[&fixed.to_bytes(), prefix]);
+}

@@ -1,0 +1,488 @@
+//! Sessions: what became of each client's writes, so that a retry is answered and never applied.
+//!
+//! A session holds the outcomes of a client's committed writes at or above its low-water mark,
+//! within one partition. Outcomes are kept as notes of the engine as well. Each note carries the
+//! mark that was known when it was written, and a client's newest note is never older than its
+//! mark, so a node that restarts knows the mark again.
+
+use crate::replica::sessions::ended::Ended;
+use cluster::{CLOCK_RATE_MAX_PERCENT, Mutant};
+use machine::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use wire::{Code, Op};
+
+/// How a write ended, and what the client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The client's operation.
+    pub(crate) origin: Op,
+    pub(crate) code: Code,
+    /// What `object_version` of the reply says.
+    pub(crate) version: u64,
+    /// The sum of an INCR; the step at which a batch failed.
+    pub(crate) result: u64,
+}
+
+/// What the head knows of a request id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Never seen, as far as can be told: apply it.
+    New,
+    /// Committed: this is the answer.
+    Known(Outcome),
+    /// Below the low-water mark: it ended long ago.
+    Ended,
+}
+
+#[derive(Debug)]
+struct Session {
+    /// The low-water mark: requests below it have ended.
+    floor: u64,
+    /// By sequence number, ascending. Most clients have one: a queue takes no more room than that.
+    outcomes: VecDeque<(u64, Outcome)>,
+    /// When it was heard, to within [`HEARD_STEP`].
+    heard_at: Instant,
+    /// No outcome from this number on was ever forgotten.
+    from: u64,
+    /// The newest version of a write with an outcome here, or one above it.
+    newest: u64,
+}
+
+/// The sessions of one partition.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    clients: BTreeMap<u64, Session>,
+    /// The same clients, by when they were heard.
+    by_heard: BTreeSet<(Instant, u64)>,
+    /// Outcomes of all of them.
+    outcomes: usize,
+    /// No write above this version had an outcome that was forgotten to make room.
+    forgotten: u64,
+    /// Clients that have said goodbye. None of them is among the others.
+    pub(crate) ended: Ended,
+}
+
+impl Sessions {
+    pub(crate) fn standing(&self, client: u64, seq: u64) -> Standing {
+        let Some(session) = self.clients.get(&client) else {
+            return if self.ended.holds(client) { Standing::Ended } else { Standing::New };
+        };
+        match session.outcome(seq) {
+            Some(outcome) => Standing::Known(outcome),
+            None if seq < session.floor => Standing::Ended,
+            None => Standing::New,
+        }
+    }
+
+    /// Whether an outcome is on record, or was.
+    pub(crate) fn knows(&self, client: u64, seq: u64) -> bool {
+        self.standing(client, seq) != Standing::New
+    }
+
+    /// Whether an outcome of this request, if there ever was one, would still be known.
+    pub(crate) fn would_know(&self, client: u64, seq: u64) -> bool {
+        let from = self.clients.get(&client).map(|session| session.from);
+        self.forgotten == 0 || from.is_some_and(|from| from <= seq)
+    }
+
+    /// No write of this client from `next` on was sent before the version was known up to which
+    /// outcomes may have been forgotten.
+    pub(crate) fn knows_from(&mut self, client: u64, next: u64) {
+        if let Some(session) = self.clients.get_mut(&client) {
+            session.from = session.from.min(next);
+        }
+    }
+
+    /// The newest version of an outcome that was forgotten to make room, or one above it; 0 if none
+    /// ever was.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Takes in that outcomes up to this version were forgotten, here in an earlier incarnation or
+    /// by the member that the sessions come from.
+    pub(crate) fn lacks_up_to(&mut self, forgotten: u64) {
+        if forgotten > 0 {
+            self.forgotten = self.forgotten.max(forgotten);
+            self.clients.values_mut().for_each(|session| session.from = u64::MAX);
+        }
+    }
+
+    /// Takes it that the writes of all outcomes are at most this new: copies do not say.
+    pub(crate) fn are_up_to(&mut self, version: u64) {
+        for session in self.clients.values_mut() {
+            session.newest = session.newest.max(version);
+        }
+        self.ended.are_up_to(version);
+    }
+
+    /// The outcomes that come after this request id, in order: client, sequence number, low-water
+    /// mark, outcome.
+    pub(crate) fn after(
+        &self,
+        (client, seq): (u64, u64),
+    ) -> impl Iterator<Item = (u64, u64, u64, Outcome)> {
+        let sessions = self.clients.range(client..);
+        sessions.flat_map(move |(id, session)| {
+            let later = move |(at, _): &&(u64, Outcome)| *id != client || *at > seq;
+            let outcomes = session.outcomes.iter().filter(later);
+            outcomes.map(|(seq, outcome)| (*id, *seq, session.floor, *outcome))
+        })
+    }
+
+    /// Whether there is room for one more outcome of this client, among at most `clients_max`.
+    pub(crate) fn has_room(&self, client: u64, clients_max: usize) -> bool {
+        let room = match self.clients.get(&client) {
+            Some(session) => session.outcomes.len() < OUTCOMES_MAX,
+            None => self.clients.len() < clients_max,
+        };
+        room && self.outcomes < OUTCOMES_ALL_MAX
+    }
+
+    /// Whether this client has as many outcomes as one may have: no other's going makes room.
+    pub(crate) fn is_laden(&self, client: u64) -> bool {
+        self.clients.get(&client).is_some_and(|it| it.outcomes.len() >= OUTCOMES_MAX)
+    }
+
+    /// Notes the outcome of the write of this version. Gives back the sequence numbers whose
+    /// outcomes the low-water mark ended.
+    pub(crate) fn record(
+        &mut self,
+        now: Instant,
+        (client, seq): (u64, u64),
+        floor: u64,
+        version: u64,
+        outcome: Outcome,
+    ) -> Vec<u64> {
+        if self.ended.holds(client) {
+            self.ended.note(now, client, version);
+            return vec![seq];
+        }
+        let session = self.hear(now, client, floor);
+        session.newest = session.newest.max(version);
+        let before = session.outcomes.len();
+        match session.outcomes.binary_search_by_key(&seq, |(seq, _)| *seq) {
+            Ok(at) => {
+                if let Some(place) = session.outcomes.get_mut(at) {
+                    *place = (seq, outcome);
+                }
+            }
+            Err(at) => {
+                if session.outcomes.is_empty() {
+                    session.outcomes.reserve_exact(1);
+                }
+                session.outcomes.insert(at, (seq, outcome));
+            }
+        }
+        // The newest outcome stays even below the mark: its note is what remembers the mark.
+        let keep_from = session.floor.min(seq);
+        let ends = session.outcomes.partition_point(|(seq, _)| *seq < keep_from);
+        let ended = session.outcomes.drain(..ends).map(|(seq, _)| seq).collect();
+        let after = session.outcomes.len();
+        self.outcomes = (self.outcomes + after).saturating_sub(before);
+        ended
+    }
+
+    /// Raises the low-water mark of a client that has a write pending.
+    pub(crate) fn raise_floor(&mut self, now: Instant, client: u64, floor: u64) {
+        if !self.ended.holds(client) {
+            self.hear(now, client, floor);
+        }
+    }
+
+    /// The client has said goodbye: from now on all of its requests have ended, those that are
+    /// still to come as well. Gives back its newest version, and the sequence numbers whose
+    /// outcomes are gone; `None` if it has no session.
+    pub(crate) fn end(
+        &mut self,
+        now: Instant,
+        client: u64,
+        mutant: Option<Mutant>,
+    ) -> Option<(u64, Vec<(u64, u64)>)> {
+        let newest = self.clients.get(&client)?.newest;
+        let mut gone = Vec::new();
+        self.remove(client, &mut gone);
+        if mutant != Some(Mutant::GoodbyeForgetsFloor) {
+            self.ended.note(now, client, newest);
+        }
+        Some((newest, gone))
+    }
+
+    /// Forgets who said goodbye first, unless something of it is on its way, as in
+    /// [`forget`](Self::forget). Gives back who that was.
+    pub(crate) fn forget_ended(
+        &mut self,
+        stable: u64,
+        busy: impl Fn(u64) -> bool,
+        mutant: Option<Mutant>,
+    ) -> Option<u64> {
+        let (_, client, newest) = self.ended.first()?;
+        if newest > stable || busy(client) {
+            return None;
+        }
+        self.ended.remove_first();
+        if mutant != Some(Mutant::ForgetUnrecorded) {
+            self.forgotten = self.forgotten.max(newest).max(1);
+        }
+        Some(client)
+    }
+
+    /// The next client that said goodbye [`IDLE_MAX`] ago, which is forgotten.
+    pub(crate) fn end_ended(&mut self, now: Instant) -> Option<u64> {
+        let (at, client, _) = self.ended.first()?;
+        let over = now.since(at) >= IDLE_MAX;
+        over.then(|| self.ended.remove_first())?;
+        Some(client)
+    }
+
+    fn hear(&mut self, now: Instant, client: u64, floor: u64) -> &mut Session {
+        let from = if self.forgotten == 0 { 0 } else { u64::MAX };
+        let by_heard = &mut self.by_heard;
+        let session = self.clients.entry(client).or_insert_with(|| {
+            by_heard.insert((now, client));
+            Session { floor, outcomes: VecDeque::new(), heard_at: now, from, newest: 0 }
+        });
+        if now.since(session.heard_at) >= HEARD_STEP {
+            self.by_heard.remove(&(session.heard_at, client));
+            self.by_heard.insert((now, client));
+            session.heard_at = now;
+        }
+        session.floor = session.floor.max(floor);
+        session
+    }
+
+    /// Ends the sessions of clients that have been silent for [`IDLE_MAX`]. Gives back the request
+    /// ids whose outcomes are gone.
+    pub(crate) fn end_idle(&mut self, now: Instant) -> Vec<(u64, u64)> {
+        let mut gone = Vec::new();
+        while let Some((heard_at, client)) = self.by_heard.first().copied() {
+            if now.since(heard_at) < IDLE_MAX + HEARD_STEP {
+                break;
+            }
+            self.remove(client, &mut gone);
+        }
+        gone
+    }
+
+    /// Forgets some of those that were heard longest ago, and at least [`KEPT`], of whom nothing is
+    /// on its way: neither is the client `busy` nor a write of its above `stable`. Gives back the
+    /// request ids whose outcomes are gone.
+    pub(crate) fn forget(
+        &mut self,
+        now: Instant,
+        stable: u64,
+        busy: impl Fn(u64) -> bool,
+        mutant: Option<Mutant>,
+    ) -> Vec<(u64, u64)> {
+        let mut gone = Vec::new();
+        let left = self.clients.len() - self.clients.len().div_ceil(8);
+        for _ in 0..FORGET_AT_ONCE {
+            if self.clients.len() < left {
+                break;
+            }
+            let Some((heard_at, client)) = self.by_heard.first().copied() else { break };
+            if now.since(heard_at) < KEPT + HEARD_STEP && mutant != Some(Mutant::ForgetYoung) {
+                break;
+            }
+            let newest = self.clients.get(&client).map_or(0, |session| session.newest);
+            if newest > stable || busy(client) {
+                self.hear(now.max(heard_at + HEARD_STEP), client, 0);
+                continue;
+            }
+            self.remove(client, &mut gone);
+            if mutant != Some(Mutant::ForgetUnrecorded) {
+                // Also if it has no outcomes: its low-water mark goes.
+                self.forgotten = self.forgotten.max(newest).max(1);
+            }
+        }
+        gone
+    }
+
+    /// There was nobody to forget. New clients are told what to name while they are sure that they
+    /// were not taken yet, so that they can come in later.
+    pub(crate) fn expect_to_forget(&mut self) {
+        self.forgotten = self.forgotten.max(1);
+    }
+
+    fn remove(&mut self, client: u64, gone: &mut Vec<(u64, u64)>) {
+        let Some(session) = self.clients.remove(&client) else { return };
+        self.by_heard.remove(&(session.heard_at, client));
+        self.outcomes = self.outcomes.saturating_sub(session.outcomes.len());
+        gone.extend(session.outcomes.into_iter().map(|(seq, _)| (client, seq)));
+    }
+
+    pub(crate) fn has(&self, client: u64) -> bool {
+        self.clients.contains_key(&client)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// What they take in memory, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let sessions = self.clients.len() as u64 * SESSION_BYTES;
+        sessions + self.outcomes as u64 * OUTCOME_BYTES + self.ended.bytes()
+    }
+}
+
+impl Session {
+    fn outcome(&self, seq: u64) -> Option<Outcome> {
+        let at = self.outcomes.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
+        self.outcomes.get(at).map(|(_, outcome)| *outcome)
+    }
+}
+
+impl Outcome {
+    /// The note of this outcome, with the mark known at the time.
+    pub(crate) fn to_note(self, floor: u64) -> [u8; NOTE_LEN] {
+        let mut note = [0; NOTE_LEN];
+        let (codes, numbers) = note.split_at_mut(2);
+        codes.copy_from_slice(&[self.origin as u8, self.code as u8]);
+        let words = [self.version, self.result, floor];
+        for (to, word) in numbers.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_be_bytes());
+        }
+        note
+    }
+
+    /// Outcome and mark of a note; `None` if it is none.
+    pub(crate) fn from_note(note: &[u8]) -> Option<(Self, u64)> {
+        let note: &[u8; NOTE_LEN] = note.try_into().ok()?;
+        let ([origin, code], numbers) = note.split_first_chunk::<2>()?;
+        let (words, _) = numbers.as_chunks::<8>();
+        let [version, result, floor] = words else { return None };
+        let outcome = Self {
+            origin: Op::from_wire(*origin)?,
+            code: Code::from_wire(*code)?,
+            version: u64::from_be_bytes(*version),
+            result: u64::from_be_bytes(*result),
+        };
+        Some((outcome, u64::from_be_bytes(*floor)))
+    }
+}
+
+const NOTE_LEN: usize = 2 + 3 * 8;
+
+/// Clients per partition. Beyond it, whoever was heard longest ago is forgotten; only if all were
+/// heard within [`KEPT`] a new one is told *overloaded*.
+pub(crate) const SESSIONS_MAX: usize = 16_384;
+
+/// Outcomes kept of one client: four times what may be pending at once, so that a client whose
+/// oldest requests are late goes on for a while. A quarter of what a request can say of its
+/// low-water mark.
+pub(crate) const OUTCOMES_MAX: usize = 4 * crate::replica::write::PENDING_MAX;
+
+/// What a session takes in memory without its outcomes: 64 bytes, its place in both orders, which
+/// are on average two thirds full, and what the queue of its outcomes takes by itself.
+const SESSION_BYTES: u64 = 160;
+
+/// What an outcome takes.
+const OUTCOME_BYTES: u64 = 40;
+
+/// Outcomes of all clients of a partition, at 40 bytes each 5 MiB of memory.
+pub(crate) const OUTCOMES_ALL_MAX: usize = 131_072;
+
+/// Sessions forgotten in one go, or found to be in use: bounds the work for one request. At most an
+/// eighth: whoever could stay should.
+const FORGET_AT_ONCE: usize = 64;
+
+/// How finely it is known when a client was heard, so that a busy one costs no more.
+const HEARD_STEP: Duration = Duration::from_millis(100);
+
+/// Who was heard within this time is not forgotten: `SESSION_KEPT_MS` of a client's clock.
+pub(crate) const KEPT: Duration =
+    Duration::from_millis(wire::SESSION_KEPT_MS as u64 * CLOCK_RATE_MAX_PERCENT as u64 / 100);
+
+/// How long a silent client is remembered.
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SECS as u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DONE: Outcome = Outcome { origin: Op::Put, code: Code::Ok, version: 9, result: 0 };
+
+    fn record(
+        sessions: &mut Sessions,
+        now: Instant,
+        client: u64,
+        seq: u64,
+        floor: u64,
+    ) -> Vec<u64> {
+        sessions.record(now, (client, seq), floor, DONE.version, DONE)
+    }
+
+    #[test]
+    fn an_outcome_lasts_until_the_low_water_mark_passes_it() {
+        let mut sessions = Sessions::default();
+        let now = Instant(0);
+        assert_eq!(sessions.standing(7, 1), Standing::New);
+        assert!(record(&mut sessions, now, 7, 1, 1).is_empty());
+        assert!(record(&mut sessions, now, 7, 2, 1).is_empty());
+        assert_eq!(sessions.standing(7, 1), Standing::Known(DONE));
+        assert_eq!(record(&mut sessions, now, 7, 5, 3), [1, 2]);
+        assert_eq!(sessions.standing(7, 2), Standing::Ended);
+        assert_eq!(sessions.standing(7, 4), Standing::New);
+        assert_eq!(sessions.outcomes, 1);
+    }
+
+    #[test]
+    fn a_silent_client_is_forgotten_in_the_end() {
+        let mut sessions = Sessions::default();
+        record(&mut sessions, Instant(0), 7, 1, 1);
+        assert!(sessions.end_idle(Instant(0) + IDLE_MAX / 2).is_empty());
+        assert_eq!(sessions.end_idle(Instant(0) + IDLE_MAX + HEARD_STEP), [(7, 1)]);
+        assert_eq!((sessions.len(), sessions.outcomes), (0, 0));
+        assert!(sessions.would_know(7, 1), "nothing was forgotten before its time");
+    }
+
+    #[test]
+    fn whoever_was_heard_longest_ago_is_forgotten_first_and_nobody_too_soon() {
+        let mut sessions = Sessions::default();
+        let at = |ms| Instant(0) + Duration::from_millis(ms);
+        record(&mut sessions, at(0), 7, 1, 1);
+        record(&mut sessions, at(200), 8, 1, 1);
+        record(&mut sessions, at(400), 7, 2, 1);
+        assert!(sessions.forget(at(200) + KEPT, 9, |_| false, None).is_empty());
+        let later = at(300) + KEPT;
+        assert!(sessions.forget(later, 8, |_| false, None).is_empty(), "not stable");
+        let later = later + KEPT + HEARD_STEP;
+        let gone = sessions.forget(later, 9, |client| client == 7, None);
+        assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], 9));
+        assert!(sessions.would_know(7, 3), "it was never forgotten");
+        assert!(!sessions.would_know(8, 1));
+        record(&mut sessions, later, 8, 4, 1);
+        assert!(!sessions.would_know(8, 5), "what it sent before may have been forgotten");
+        sessions.knows_from(8, 5);
+        assert!(sessions.would_know(8, 5) && !sessions.would_know(8, 4));
+    }
+
+    #[test]
+    fn a_client_that_never_moves_its_mark_has_so_many_outcomes_and_no_more() {
+        let mut sessions = Sessions::default();
+        for seq in 1..=OUTCOMES_MAX as u64 {
+            assert!(sessions.has_room(7, 2));
+            record(&mut sessions, Instant(0), 7, seq, 1);
+        }
+        assert!(!sessions.has_room(7, 2) && sessions.is_laden(7));
+        assert!(sessions.has_room(8, 2));
+    }
+
+    #[test]
+    fn a_client_is_counted_with_all_its_outcomes() {
+        let mut sessions = Sessions::default();
+        (1..=1_000).for_each(|client| drop(record(&mut sessions, Instant(0), client, 1, 1)));
+        assert_eq!(sessions.bytes(), 200_000, "one outcome each");
+        (2..=1_001).for_each(|seq| drop(record(&mut sessions, Instant(0), 1, seq, 1)));
+        assert_eq!(sessions.bytes(), 240_000, "one client with a thousand more");
+    }
+
+    #[test]
+    fn notes_round_trip_and_others_are_refused() {
+        let note = DONE.to_note(4);
+        assert_eq!(Outcome::from_note(&note), Some((DONE, 4)));
+        assert_eq!(Outcome::from_note(&note[1..]), None);
+    }
+}

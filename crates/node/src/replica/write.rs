@@ -1,0 +1,113 @@
+//! A write on its way down the chain, and while it is recorded and not known to be committed.
+
+use crate::replica::sessions::table::Outcome;
+use machine::Instant;
+use wire::{ChainWriteBody, Code, Effect, Header, Op};
+
+/// A write on its way down the chain, borrowed from a packet or from a [`Pending`].
+///
+/// The header is that of its CHAIN_WRITE; `object_version` is its version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'a> {
+    pub(crate) header: Header,
+    pub(crate) fixed: ChainWriteBody,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+/// A write recorded here and not yet known to be committed.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) header: Header,
+    pub(crate) fixed: ChainWriteBody,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) value: Box<[u8]>,
+    /// The successor has recorded it.
+    pub(crate) acknowledged: bool,
+    /// A copy was sent again after that, and the successor had not committed it yet.
+    pub(crate) asked_too_soon: bool,
+    /// Copies sent, less one.
+    pub(crate) resends: u32,
+    pub(crate) sent_at: Instant,
+    /// Its entry in the timers.
+    pub(crate) due: Instant,
+}
+
+impl Write<'_> {
+    pub(crate) fn version(&self) -> u64 {
+        self.header.object_version
+    }
+
+    /// The low-water mark of its client.
+    pub(crate) fn floor(&self) -> u64 {
+        self.header.seq.saturating_sub(u64::from(self.header.lag))
+    }
+
+    pub(crate) fn effect(&self) -> Option<Effect> {
+        Effect::from_wire(self.fixed.effect)
+    }
+
+    /// The outcome that the head computed; `None` if the packet makes no sense.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let origin = Op::from_wire(self.fixed.origin).filter(|op| op.is_write())?;
+        let code = Code::from_wire(self.header.code).filter(|code| code.is_decided())?;
+        // A write without effect tells the version that it found, not its own.
+        let found = self.effect()? == Effect::None;
+        let version = match (found, origin) {
+            (true, Op::Batch) => 0,
+            (true, _) => self.fixed.result,
+            (false, _) => self.version(),
+        };
+        Some(Outcome { origin, code, version, result: self.fixed.result })
+    }
+
+    pub(crate) fn to_pending(self, now: Instant) -> Pending {
+        Pending {
+            header: self.header,
+            fixed: self.fixed,
+            key: self.key.into(),
+            value: self.value.into(),
+            acknowledged: false,
+            asked_too_soon: false,
+            resends: 0,
+            sent_at: now,
+            due: now,
+        }
+    }
+
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+        // The value of a batch says its keys.
+        let key = if self.is_batch() { &[] } else { self.key };
+        wire::emit(out, &self.header, &[&self.fixed.to_bytes(), key, self.value]);
+    }
+}
+
+impl Pending {
+    pub(crate) fn write(&self) -> Write<'_> {
+        Write { header: self.header, fixed: self.fixed, key: &self.key, value: &self.value }
+    }
+}
+
+/// Whether a write with this effect, once committed, is the newest state of its key.
+pub(crate) fn changes_state(effect: Effect) -> bool {
+    match effect {
+        Effect::Put | Effect::Delete => true,
+        // What a batch does is asked of each of its keys.
+        Effect::None
+        | Effect::Register
+        | Effect::Unregister
+        | Effect::Delegate
+        | Effect::Recall
+        | Effect::Abandon
+        | Effect::Batch => false,
+    }
+}
+
+/// Whether it changes what is ordered of a hot key: its registration or its delegations.
+pub(crate) fn changes_registration(effect: Effect) -> bool {
+    matches!(effect, Effect::Register | Effect::Unregister | Effect::Delegate | Effect::Recall)
+}
+
+/// Pending writes per partition. At the largest entry this is 6 MiB of a partition's memory; a
+/// chain that far behind is told *overloaded* to its clients rather than let its queue grow.
+pub(crate) const PENDING_MAX: usize = 4_096;

@@ -1,0 +1,127 @@
+//! How the node answers.
+
+use crate::engine::Engine;
+use crate::replica::sessions::table::Outcome;
+use crate::shard::cluster_view::ClusterView;
+use crate::shard::context::Context;
+use wire::{BatchReplyBody, Code, DropReason, Endpoint, Header, IncrReplyBody, Op, hop_flag};
+
+/// The header of an answer to `request`: what the protocol says is echoed, and the load report.
+pub(crate) fn reply_header<E>(
+    ctx: &Context<'_, E>,
+    request: &Header,
+    op: Op,
+    code: Code,
+) -> Header {
+    let mut header = Header {
+        // That this is the newest, only the tail of a registered key says.
+        hop_flags: request.hop_flags & !hop_flag::NEWEST,
+        partition: request.partition,
+        epoch: request.epoch,
+        node: ctx.directory.me.0,
+        load: ctx.load,
+        reply_addr: request.reply_addr,
+        reply_port: request.reply_port,
+        match_value: request.match_value,
+        keyhash: request.keyhash,
+        op: op.reply() as u8,
+        keyspace: request.keyspace,
+        client: request.client,
+        seq: request.seq,
+        code: code as u8,
+        ..Header::default()
+    };
+    header.set_rate(ctx.rate);
+    if op == Op::Get && request.hop_flags & hop_flag::HOT != 0 {
+        header.set_generation(request.generation());
+    }
+    header
+}
+
+/// Where this node's replies to a request go: the switch, unless there is none on the way.
+pub(crate) fn reply_endpoint(header: &Header, directory: &ClusterView) -> Endpoint {
+    if header.hop_flags & hop_flag::DIRECT == 0 {
+        directory.switch
+    } else {
+        Endpoint { addr: header.reply_addr, port: header.reply_port }
+    }
+}
+
+/// Sends an answer.
+pub(crate) fn send<E: Engine>(ctx: &mut Context<'_, E>, header: &Header, parts: &[&[u8]]) {
+    if !ctx.leased {
+        return;
+    }
+    if let Some(code) = Code::from_wire(header.code) {
+        ctx.counters.count_reply(code);
+    }
+    let to = reply_endpoint(header, ctx.directory);
+    if to.is_set() {
+        ctx.out.push(to, |out| {
+            wire::emit(out, header, parts);
+        });
+    } else {
+        ctx.counters.count_drop(DropReason::BadReplyAddress);
+    }
+}
+
+/// Answers that nothing was decided, or that it never will be. Who says goodbye is not answered.
+pub(crate) fn refuse<E: Engine>(ctx: &mut Context<'_, E>, request: &Header, op: Op, code: Code) {
+    assert!(!code.is_decided(), "an outcome has a body");
+    if !op.is_answered() {
+        ctx.counters.count_drop(DropReason::NoPartition);
+        return;
+    }
+    let header = Header {
+        bitmap: if op == Op::Mget { request.bitmap } else { 0 },
+        object_version: if op == Op::Range { request.object_version } else { 0 },
+        ..reply_header(ctx, request, op, code)
+    };
+    send(ctx, &header, &[]);
+}
+
+/// Answers a write of a client that may have been forgotten: which version it is to name, once it
+/// knows that the write was not applied.
+pub(crate) fn refuse_session<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    op: Op,
+    version: u64,
+) {
+    let header = reply_header(ctx, request, op, Code::NoSession);
+    send(ctx, &Header { object_version: version, ..header }, &[]);
+}
+
+/// Answers a write of a delegated key: of which delegation, and from
+/// which version on, if the switch may rely on it; else 0.
+pub(crate) fn refuse_delegated<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    op: Op,
+    (delegation, left): (u64, u64),
+) {
+    let mut header =
+        Header { object_version: left, ..reply_header(ctx, request, op, Code::Delegated) };
+    header.set_reply_delegation(delegation);
+    send(ctx, &header, &[]);
+}
+
+/// Answers a write with its outcome. `request` is any header that carries its request id.
+pub(crate) fn answer_write<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    request: &Header,
+    outcome: &Outcome,
+) {
+    let header = Header {
+        object_version: outcome.version,
+        ..reply_header(ctx, request, outcome.origin, outcome.code)
+    };
+    let sum = IncrReplyBody { result: outcome.result }.to_bytes();
+    let step = BatchReplyBody { step: u8::try_from(outcome.result).unwrap_or(0) }.to_bytes();
+    let parts: &[&[u8]] = match outcome.origin {
+        Op::Incr => &[&sum],
+        Op::Batch => &[&step],
+        _ => &[],
+    };
+    send(ctx, &header, parts);
+}
