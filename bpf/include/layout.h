@@ -275,7 +275,7 @@ enum kw_effect {
 #define KW_HOP_FLAG_DIRECT	(1 << 0)
 #define KW_HOP_FLAG_HOT	(1 << 2)
 #define KW_HOP_FLAG_NEWEST	(1 << 3)
-#define KW_HOP_FLAG_DELEGATED	(1 << 4)
+#define KW_HOP_FLAG_GRANTED	(1 << 4)
 #define KW_HOP_FLAG_OLD	(1 << 5)
 #define KW_HOP_FLAG_CROWDED	(1 << 6)
 #define KW_HOP_FLAG_CUT	(1 << 1)

@@ -235,7 +235,7 @@ static __always_inline void kw_stamp_delegation(struct kw_header *kw, const stru
 {
 	const struct kw_grant *grant = &w->grant;
 
-	kw->hop_flags = KW_HOP_FLAG_DELEGATED;
+	kw->hop_flags = KW_HOP_FLAG_GRANTED;
 	KW_U64((void *)kw + KW_DELEGATION_AT) = grant->delegation;
 	KW_U64(&kw->object_version) = grant->version;
 	KW_U64(kw->chain) = KW_U64(grant->chain);

@@ -105,7 +105,7 @@ static __noinline int kw_observe_hot(const struct kw_header *kw, __u32 sender)
 	if (!kw_raise(hot, version))
 		return KW_DROP_CONTENDED;
 	/* Whoever answers for a delegation holds what it answers. */
-	if (kw->op == KW_OP_PUT_REPLY && kw->hop_flags & KW_HOP_FLAG_DELEGATED &&
+	if (kw->op == KW_OP_PUT_REPLY && kw->hop_flags & KW_HOP_FLAG_GRANTED &&
 	    *(volatile __u64 *)&hot->floor == version) {
 		kw_note_holder(hot, sender, kw_holder_tag(version));
 		kw_observe_delegated(kw, hot);

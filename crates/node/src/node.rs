@@ -263,7 +263,7 @@ impl<E: Engine> Node<E> {
             return Ok(());
         }
         if let Body::Put { key, value, .. } = body
-            && header.hop_flags & (hop_flag::DELEGATED | hop_flag::DIRECT) == hop_flag::DELEGATED
+            && header.hop_flags & (hop_flag::GRANTED | hop_flag::DIRECT) == hop_flag::GRANTED
         {
             return handle_delegated(&mut ctx, from, keyspace, &packet, &header, (key, value));
         }

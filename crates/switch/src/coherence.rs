@@ -108,7 +108,7 @@ mod tests {
                 1 => {
                     assert_eq!(header.directory_clock(), 6, "when it was first sent");
                     header.set_delegation(3 << 32);
-                    header.set_hop_flags(hop_flag::DELEGATED);
+                    header.set_hop_flags(hop_flag::GRANTED);
                     let (chain, len) = wire::chain_bytes([1]);
                     header.set_chain(chain);
                     header.set_chain_len(len);
@@ -246,7 +246,7 @@ mod tests {
             (delegated.delegation(), delegated.partition(), delegated.chain_len()),
             (3 << 32, 1, 1)
         );
-        assert_eq!(delegated.hop_flags(), hop_flag::DELEGATED);
+        assert_eq!(delegated.hop_flags(), hop_flag::GRANTED);
         let home = sent(2, false).expect("it is sent");
         assert_eq!((home.object_version(), home.directory_clock(), home.hop_flags()), (9, 7, 0));
         assert_eq!(sent(3, false), Err(DropReason::StaleRequest));

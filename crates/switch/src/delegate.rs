@@ -199,7 +199,7 @@ impl Pass<'_> {
         grant: &Grant,
     ) -> Option<Endpoint> {
         stamp_partition(header, action);
-        header.set_hop_flags(hop_flag::DELEGATED);
+        header.set_hop_flags(hop_flag::GRANTED);
         header.set_delegation(grant.delegation);
         header.set_object_version(grant.version);
         header.set_chain(grant.chain);

@@ -42,7 +42,7 @@ pub(crate) fn rate_of(header: &[u8; HEADER_LEN]) -> Option<u32> {
 
 /// Whether the answer to a write is of a delegation, and decided.
 pub(crate) fn is_delegated(header: &[u8; HEADER_LEN]) -> bool {
-    Code::says_decided(header.code()) && header.hop_flags() & hop_flag::DELEGATED != 0
+    Code::says_decided(header.code()) && header.hop_flags() & hop_flag::GRANTED != 0
 }
 
 /// Takes note of what a node says of a hot key, and says whether that is to be believed.

@@ -795,7 +795,7 @@ pub mod hop_flag {
     /// GET reply: from the tail of a registered key, whose newest committed version this is.
     pub const NEWEST: u8 = 1 << 3;
     /// PUT: sent by its grant, with `delegation`, a version and a chain of its own. PUT reply: to one of those. HOT_COPY and DELEGATION_COMMIT: of one whose readers the switch has chosen; not answered.
-    pub const DELEGATED: u8 = 1 << 4;
+    pub const GRANTED: u8 = 1 << 4;
     /// PUT to the head: first sent before this switch's directory began; another may have given it a grant.
     pub const OLD: u8 = 1 << 5;
     /// PUT to the head: its key is delegated, and the switch has no room to remember a grant for it.
@@ -827,7 +827,7 @@ pub struct Header {
     pub chain_len: u8,
     /// Index in `chain` of the node that this packet is for.
     pub chain_pos: u8,
-    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag DELEGATED the places after those name the readers that it is copied to; 65535: nobody.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag GRANTED the places after those name the readers that it is copied to; 65535: nobody.
     pub chain: [u8; 16],
     /// Match value of the key. RANGE: first match value of the interval asked for or covered.
     pub match_value: u128,
@@ -988,7 +988,7 @@ pub trait Fields {
     fn chain_pos(&self) -> u8;
     /// Overwrites `chain_pos`.
     fn set_chain_pos(&mut self, value: u8);
-    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag DELEGATED the places after those name the readers that it is copied to; 65535: nobody.
+    /// Node ids, 2 bytes each, head first, tail last. In a PUT with the hop flag GRANTED the places after those name the readers that it is copied to; 65535: nobody.
     #[must_use]
     fn chain(&self) -> [u8; 16];
     /// Overwrites `chain`.
@@ -1033,7 +1033,7 @@ pub trait Fields {
     fn directory_clock(&self) -> u64;
     /// Overwrites `directory_clock`.
     fn set_directory_clock(&mut self, value: u64);
-    /// PUT with the hop flag DELEGATED, at the place of `directory_clock`: number of the delegation of its grant.
+    /// PUT with the hop flag GRANTED, at the place of `directory_clock`: number of the delegation of its grant.
     #[must_use]
     fn delegation(&self) -> u64;
     /// Overwrites `delegation`.

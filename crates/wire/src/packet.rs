@@ -74,7 +74,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// Of a PUT with the hop flag DELEGATED: ids of the nodes beside the chain that it is copied
+    /// Of a PUT with the hop flag GRANTED: ids of the nodes beside the chain that it is copied
     /// to.
     pub fn readers(&self) -> impl Iterator<Item = u16> + use<> {
         let (ids, len) = (self.header.chain(), usize::from(self.header.chain_len()));
@@ -202,11 +202,11 @@ pub fn chain_bytes(ids: impl IntoIterator<Item = u16>) -> ([u8; 2 * CHAIN_MAX], 
     (bytes, len)
 }
 
-/// Node id that no node has: in the chain of a PUT with the hop flag DELEGATED, a place for a
+/// Node id that no node has: in the chain of a PUT with the hop flag GRANTED, a place for a
 /// reader that there is none in.
 pub const NOBODY: u16 = u16::MAX;
 
-/// The chain of a PUT with the hop flag DELEGATED as the header holds it: its nodes, then those
+/// The chain of a PUT with the hop flag GRANTED as the header holds it: its nodes, then those
 /// that it is copied to, and [`NOBODY`] in the rest.
 ///
 /// # Panics
@@ -365,7 +365,7 @@ impl Header {
         (self.node, self.load) = (part(16), part(0));
     }
 
-    /// The number of the delegation that a PUT with the hop flag DELEGATED was stamped in; it lies
+    /// The number of the delegation that a PUT with the hop flag GRANTED was stamped in; it lies
     /// where other writes carry a moment.
     #[must_use]
     pub fn delegation(&self) -> u64 {

@@ -219,7 +219,7 @@ pub(crate) fn handle_hot_copy<E: Engine>(
 /// Says through the switch to whoever has sent a copy which version is held now, unless the switch
 /// knows by itself.
 pub(crate) fn tell_held<E>(ctx: &mut Context<'_, E>, from: Endpoint, header: &Header, held: u64) {
-    if header.hop_flags & hop_flag::DELEGATED != 0 {
+    if header.hop_flags & hop_flag::GRANTED != 0 {
         return;
     }
     let mut answer = Header {

@@ -102,7 +102,7 @@ impl Chain {
     /// The same, with a chain of so many of the nodes; the others are readers.
     fn delegate_by(&mut self, seq: u64, version: u64, (nodes, of): (&[u16], usize), value: &[u8]) {
         let mut header = self.stamped(Op::Put, HOT, seq);
-        header.hop_flags = hop_flag::DELEGATED;
+        header.hop_flags = hop_flag::GRANTED;
         header.set_delegation(DELEGATION);
         header.object_version = version;
         header.chain = wire::delegated_chain(nodes.iter().copied());
@@ -224,7 +224,7 @@ fn any_node_takes_a_write_and_answers_reads_no_older_than_the_floor() {
         chain.delegate(seq, delegated_at + 5, &[1], b"five");
         let reply = chain.only_reply();
         assert_eq!((reply.code, reply.version), (Code::Ok, delegated_at + 5));
-        assert_eq!(reply.header.hop_flags, hop_flag::DELEGATED);
+        assert_eq!(reply.header.hop_flags, hop_flag::GRANTED);
     }
     assert_eq!(chain.read_hot(1, delegated_at + 5), (Code::Ok, delegated_at + 5, false));
     assert_eq!(chain.read_hot(1, delegated_at + 6).0, Code::NotHere);

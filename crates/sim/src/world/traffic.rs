@@ -182,7 +182,7 @@ impl World {
 fn is_of_delegation(datagram: &[u8]) -> bool {
     datagram.first_chunk::<HEADER_LEN>().is_some_and(|header| {
         Op::from_wire(header.op()) == Some(Op::PutReply)
-            && header.hop_flags() & hop_flag::DELEGATED != 0
+            && header.hop_flags() & hop_flag::GRANTED != 0
             && Code::says_decided(header.code())
     })
 }

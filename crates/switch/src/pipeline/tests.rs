@@ -117,7 +117,7 @@ fn late(pipeline: &mut Pipeline, op: Op, mut bytes: Vec<u8>) -> Result<(u8, u64,
 #[test]
 fn it_does_not_leave_under_a_delegation_that_may_be_over() {
     let [mut slow, mut fast] = threads();
-    assert_eq!(late(&mut slow, Op::Put, put(3)), Ok((hop_flag::DELEGATED, 42, 1)));
+    assert_eq!(late(&mut slow, Op::Put, put(3)), Ok((hop_flag::GRANTED, 42, 1)));
     fast.install_hot(&order(2, None)).expect("a sound order");
     for (seq, what) in [(3, "its grant was found"), (4, "its grant was given")] {
         assert_eq!(late(&mut slow, Op::Put, put(seq)), Err(DropReason::Contended), "{what}");

@@ -95,7 +95,7 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
     assert_eq!((header.partition(), header.epoch()), (1, 1));
     let version = header.object_version();
     match header.hop_flags() {
-        hop_flag::DELEGATED => Went::Delegation { delegation: header.delegation(), version, chain },
+        hop_flag::GRANTED => Went::Delegation { delegation: header.delegation(), version, chain },
         hop_flag::CROWDED => {
             assert_eq!((version, chain[0]), (0, TAIL));
             Went::Crowded
@@ -117,7 +117,7 @@ fn answer(pipeline: &mut Pipeline, seq: u64, says: Says) -> u64 {
     let header = Header {
         op: Op::PutReply as u8,
         code: says.code as u8,
-        hop_flags: if says.newest { hop_flag::DELEGATED } else { 0 },
+        hop_flags: if says.newest { hop_flag::GRANTED } else { 0 },
         keyspace: KEYSPACE.0,
         keyhash: KEYHASH,
         client: CLIENT,

@@ -158,7 +158,7 @@ impl Delegate {
     /// The grant whose nodes an answer tells of.
     fn told_of(&self, hot: &Hot, header: &Header) -> Option<&Grant> {
         let grant = self.grants.get(&(header.client, header.seq))?;
-        let of_delegation = header.code < 16 && header.hop_flags & hop_flag::DELEGATED != 0;
+        let of_delegation = header.code < 16 && header.hop_flags & hop_flag::GRANTED != 0;
         let is_it = of_delegation && grant.version == header.object_version;
         (is_it && hot.asks_readers(header)).then_some(grant)
     }

@@ -241,7 +241,7 @@ impl Hot {
                     }
                     entry.floor = entry.floor.max(version);
                     entry.proven |= of_read && newest && own_generation;
-                    if op == "put_reply" && header.hop_flags & hop_flag::DELEGATED != 0 {
+                    if op == "put_reply" && header.hop_flags & hop_flag::GRANTED != 0 {
                         self.answers(header, sender);
                     }
                 } else if header.code == 22 && of_read && own_generation {

@@ -212,7 +212,7 @@ impl Model {
                 delegated.chain[2 * nodes.len()..].fill(0xff);
                 delegated.object_version = it.version;
                 delegate::set_directory_clock(&mut delegated, it.delegation);
-                Header { hop_flags: hop_flag::DELEGATED, ..delegated }
+                Header { hop_flags: hop_flag::GRANTED, ..delegated }
             }
         };
         let first = NodeId(u16::from(stamped.chain[0]) << 8 | u16::from(stamped.chain[1]));

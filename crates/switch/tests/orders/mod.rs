@@ -140,7 +140,7 @@ pub(crate) fn done(tables: &SwitchTables, sent: &[Sent]) -> Vec<Sent> {
 fn answer(tables: &SwitchTables, sent: &[Sent]) -> Option<(Sent, Sent)> {
     let [(_, request)] = sent else { return None };
     let request = Header::read(request.first_chunk::<HEADER_LEN>()?);
-    if request.op != Op::Put as u8 || request.hop_flags & hop_flag::DELEGATED == 0 {
+    if request.op != Op::Put as u8 || request.hop_flags & hop_flag::GRANTED == 0 {
         return None;
     }
     let ids = request.chain.chunks(2).take(request.chain_len.into());
@@ -149,7 +149,7 @@ fn answer(tables: &SwitchTables, sent: &[Sent]) -> Option<(Sent, Sent)> {
     let Header { keyspace, keyhash, object_version, client, seq, .. } = request;
     let header = Header {
         op: Op::PutReply as u8,
-        hop_flags: hop_flag::DELEGATED,
+        hop_flags: hop_flag::GRANTED,
         node: last.0,
         reply_port: 9,
         keyspace,

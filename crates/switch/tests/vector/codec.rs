@@ -91,7 +91,7 @@ impl Codec {
         let hot = hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("HOT")));
         let copies = is("mget") && after[48..52] != [0; 4];
         let delegates =
-            hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("DELEGATED")));
+            hop_flags.as_array().is_some_and(|set| set.contains(&Value::from("GRANTED")));
         let write = ["put", "del", "cas", "incr"].into_iter().any(is);
         let reply = op.as_str().is_some_and(|op| op.ends_with("_reply"));
         // Of fields that lie over each other, those that this packet uses.

@@ -43,7 +43,7 @@ static HOP_FLAG: [Flag; 7] = [
     Flag { name: "DIRECT", bit: 0, ops: &[] },
     Flag { name: "HOT", bit: 2, ops: &[] },
     Flag { name: "NEWEST", bit: 3, ops: &[] },
-    Flag { name: "DELEGATED", bit: 4, ops: &[] },
+    Flag { name: "GRANTED", bit: 4, ops: &[] },
     Flag { name: "OLD", bit: 5, ops: &[] },
     Flag { name: "CROWDED", bit: 6, ops: &[] },
     Flag { name: "CUT", bit: 1, ops: &[] },

@@ -68,7 +68,7 @@ fn an_overlay_is_shown_where_it_applies_and_hides_what_it_lies_over() {
     for hidden in ["bitmap", "node", "load"] {
         assert!(!has(&home, None, hidden), "{hidden} lies under the moment");
     }
-    let delegated = put(hop_flag::DELEGATED, 0);
+    let delegated = put(hop_flag::GRANTED, 0);
     assert!(has(&delegated, None, "delegation") && !has(&delegated, None, "directory_clock"));
     assert!(has(&delegated, None, "readers"));
     let range = datagram(&Author { op: Op::Range as u8, ..Author::default() }, &[&[0; 4]]);
@@ -138,7 +138,7 @@ fn what_follows_a_part_that_is_damaged_is_left_with_it() {
 
 #[test]
 fn datagrams_that_were_not_cut_yet_are_told_apart() {
-    let (one, two) = (put(0, 0), put(hop_flag::DELEGATED, 0));
+    let (one, two) = (put(0, 0), put(hop_flag::GRANTED, 0));
     let both = [&one[..], &two[..], &one[..100]].concat();
     let found: Vec<&[u8]> = datagrams(&both).collect();
     assert_eq!(found, [&one[..], &two[..], &one[..100]]);

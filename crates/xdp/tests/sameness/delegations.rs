@@ -64,7 +64,7 @@ pub(crate) fn delegated(
         header.code = Code::Delegated as u8;
         header.chain[8..].copy_from_slice(&delegation.number.to_be_bytes());
     } else {
-        header.hop_flags = hop_flag::DELEGATED;
+        header.hop_flags = hop_flag::GRANTED;
     }
     Some((node.endpoint, bytes(&header)))
 }
@@ -163,7 +163,7 @@ impl<'s> Both<'s> {
     }
 }
 
-const DELEGATED: u8 = hop_flag::DELEGATED;
+const GRANTED: u8 = hop_flag::GRANTED;
 
 #[test]
 fn program_and_sockets_give_stamps_from_one_table() {
@@ -183,19 +183,19 @@ fn program_and_sockets_give_stamps_from_one_table() {
         told.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock(),
         directory_clock(2, 1)
     );
-    assert_eq!(both.puts(&put(7, 1, directory_clock(2, 0), 0)), Some((DELEGATED, 41, 2)));
+    assert_eq!(both.puts(&put(7, 1, directory_clock(2, 0), 0)), Some((GRANTED, 41, 2)));
     assert_eq!(
         both.puts(&put(7, 2, directory_clock(2, 0), 0)),
         Some((0, 0, directory_clock(2, 1))),
         "too old"
     );
-    assert_eq!(both.puts(&put(7, 3, directory_clock(2, 1), 2)), Some((DELEGATED, 42, 2)));
+    assert_eq!(both.puts(&put(7, 3, directory_clock(2, 1), 2)), Some((GRANTED, 42, 2)));
     assert_eq!(both.explained(), (0, Some((2, Some(43)))), "and asking takes no version");
     // The other way round: given at the socket, found in the kernel.
     let fourth = put(7, 4, directory_clock(2, 1), 3);
     let from = SocketAddr::from((CLIENT.0, CLIENT.1));
-    assert_eq!(grants(&both.socket(from, &fourth).unwrap()), (DELEGATED, 43, 2));
-    assert_eq!(both.puts(&fourth), Some((DELEGATED, 43, 2)));
+    assert_eq!(grants(&both.socket(from, &fourth).unwrap()), (GRANTED, 43, 2));
+    assert_eq!(both.puts(&fourth), Some((GRANTED, 43, 2)));
     assert_eq!(both.switch.plane.read_counters().unwrap().delegated(), [2, 5]);
     assert_eq!(both.behind.counters_ref().delegated(), [0, 0], "counted in the kernel");
 
@@ -211,27 +211,18 @@ fn program_and_sockets_give_stamps_from_one_table() {
     both.switch.plane.install_hot(&order_with(4, Some(4))).unwrap();
     for _ in 0..2 {
         both.socket(addr(HOME), &say_delegated(4, 4, 1 << 33)).unwrap();
-        assert_eq!(both.puts(&fourth), Some((DELEGATED, (1 << 33) + 1, 4)));
+        assert_eq!(both.puts(&fourth), Some((GRANTED, (1 << 33) + 1, 4)));
     }
     // What has ended has no grant, and is given none.
-    assert_eq!(
-        both.puts(&put(7, 9, directory_clock(4, 1), 0)),
-        Some((DELEGATED, (1 << 33) + 2, 4))
-    );
+    assert_eq!(both.puts(&put(7, 9, directory_clock(4, 1), 0)), Some((GRANTED, (1 << 33) + 2, 4)));
     assert_eq!(both.puts(&fourth), None);
     assert_eq!(both.switch.counts().dropped["stale_request"], 1);
     both.socket(addr(HOME), &say_delegated(5, 4, 1 << 33)).unwrap();
-    assert_eq!(
-        both.puts(&put(7, 10, directory_clock(4, 1), 1)),
-        Some((DELEGATED, (1 << 33) + 3, 4))
-    );
+    assert_eq!(both.puts(&put(7, 10, directory_clock(4, 1), 1)), Some((GRANTED, (1 << 33) + 3, 4)));
     // A program that takes over finds all of it.
     let next = both.switch.plane.loader().spare().unwrap();
     both.switch.plane.replace(next).unwrap();
-    assert_eq!(
-        both.puts(&put(7, 10, directory_clock(4, 1), 1)),
-        Some((DELEGATED, (1 << 33) + 3, 4))
-    );
+    assert_eq!(both.puts(&put(7, 10, directory_clock(4, 1), 1)), Some((GRANTED, (1 << 33) + 3, 4)));
     assert_eq!(both.puts(&fourth), None);
 }
 
@@ -260,7 +251,7 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
         assert_eq!(nodes.len(), 1 + usize::from(copies));
         let first = u16::from_be_bytes([chain[0], chain[1]]);
         let done = says(Op::PutReply, first, header.object_version(), 0);
-        let done = bytes(&Header { client: 7, seq, hop_flags: DELEGATED, ..done });
+        let done = bytes(&Header { client: 7, seq, hop_flags: GRANTED, ..done });
         if by_kernel {
             let from = Endpoint::from(addr(first));
             assert!(matches!(both.switch.process(from, &done), Outcome::Dealt(_)));
@@ -307,7 +298,7 @@ fn a_delegation_that_was_here_before_does_not_come_again() {
     both.switch.plane.install_hot(&order_with(4, Some(2))).unwrap();
     assert_eq!(
         both.puts(&put(7, 2, directory_clock(3, 1), 0)),
-        Some((DELEGATED, 42, 2)),
+        Some((GRANTED, 42, 2)),
         "and knows its versions"
     );
     both.switch.plane.install_hot(&order_with(5, None)).unwrap();
@@ -323,7 +314,7 @@ fn silent_clients_are_forgotten_and_others_are_not() {
     both.socket(addr(HOME), &say_delegated(1, 2, 40)).unwrap();
     for client in [7, 8] {
         let holder = put(client, 100, directory_clock(2, 1), 0);
-        assert_eq!(both.puts(&holder).map(|it| it.0), Some(DELEGATED));
+        assert_eq!(both.puts(&holder).map(|it| it.0), Some(GRANTED));
     }
     let late = |client| put(client, 99, directory_clock(2, 1), 0);
     for pass in 0..=u64::from(wire::SESSION_IDLE_SECS as u32) + 2 {
@@ -334,7 +325,7 @@ fn silent_clients_are_forgotten_and_others_are_not() {
         }
     }
     assert_eq!(both.puts(&late(8)), None, "it was heard");
-    assert_eq!(both.puts(&late(7)).map(|it| it.0), Some(DELEGATED), "nothing is known of it");
+    assert_eq!(both.puts(&late(7)).map(|it| it.0), Some(GRANTED), "nothing is known of it");
 }
 
 /// Clients that the kernel remembers.
@@ -349,7 +340,7 @@ fn who_finds_no_room_in_the_kernel_is_sent_home_with_that_word_and_nobody_is_for
     let made_up = |n, directory_clock| put(1_000 + n, 1, directory_clock, 0);
     for n in 1..CLIENTS_MAX {
         let sent = both.kernel(&made_up(n, directory_clock(2, 1))).unwrap().1;
-        assert_eq!(grants(&sent), (DELEGATED, 41 + n, 2));
+        assert_eq!(grants(&sent), (GRANTED, 41 + n, 2));
     }
     let crowded = Some((hop_flag::CROWDED, 0, directory_clock(2, 1)));
     let one_more = made_up(CLIENTS_MAX, directory_clock(2, 1));
@@ -358,11 +349,11 @@ fn who_finds_no_room_in_the_kernel_is_sent_home_with_that_word_and_nobody_is_for
     assert_eq!(both.switch.plane.read_counters().unwrap().crowded(), 4);
     assert_eq!(
         both.puts(&made_up(1, directory_clock(2, 1))),
-        Some((DELEGATED, 42, 2)),
+        Some((GRANTED, 42, 2)),
         "it is known"
     );
     let next = put(1_001, 2, directory_clock(2, 1), 0);
-    assert_eq!(both.puts(&next), Some((DELEGATED, 41 + CLIENTS_MAX, 2)), "who is known has room");
+    assert_eq!(both.puts(&next), Some((GRANTED, 41 + CLIENTS_MAX, 2)), "who is known has room");
 }
 
 /// Copies of each request come by both processors, and the low-water mark follows.

@@ -102,7 +102,7 @@ impl Readers {
             let header = Header::read(bytes.first_chunk().unwrap());
             let ids = header.chain.as_chunks::<2>().0.iter().map(|id| u16::from_be_bytes(*id));
             let name = (header.keyspace, header.keyhash, header.object_version);
-            if header.op == Op::Put as u8 && header.hop_flags & hop_flag::DELEGATED != 0 {
+            if header.op == Op::Put as u8 && header.hop_flags & hop_flag::GRANTED != 0 {
                 self.of.insert(name, ids.skip(header.chain_len.into()).collect());
             } else if header.op == Op::Get as u8 && header.hop_flags & hop_flag::HOT != 0 {
                 let asked =

@@ -245,7 +245,7 @@ fn name(keyspace: KeyspaceId, key: &[u8]) -> Vec<u8> {
 
 /// Whether a request comes from the node before this one in the chain of a delegated write.
 pub(crate) fn is_passed_on(packet: &Packet<'_>, header: &Header) -> bool {
-    packet.op() == Op::Put && header.hop_flags & hop_flag::DELEGATED != 0 && header.chain_pos > 0
+    packet.op() == Op::Put && header.hop_flags & hop_flag::GRANTED != 0 && header.chain_pos > 0
 }
 
 /// Takes a write of a key that is delegated, from the switch or from the node before this one.
@@ -395,7 +395,7 @@ fn propagate<E>(
         object_version: record.version,
         ..Header::default()
     };
-    let of_grant = Header { hop_flags: if known { hop_flag::DELEGATED } else { 0 }, ..copy };
+    let of_grant = Header { hop_flags: if known { hop_flag::GRANTED } else { 0 }, ..copy };
     let endpoint = |node| ctx.directory.endpoint(node, id).filter(|_| ctx.leased);
     let told: Vec<Endpoint> = told.filter_map(endpoint).collect();
     let readers: Vec<Endpoint> = packet.readers().map(NodeId).filter_map(endpoint).collect();
