@@ -15,7 +15,7 @@ use crate::scan::{Scan, Shows, Terms};
 use crate::service::Route;
 use crate::window::{Cause, Owner, Pending, Window};
 use crate::{Outcome, Reply, Request, StartError, Ticket, encode};
-use cluster::{Keyspace, Match, Mutant};
+use cluster::{Keyspace, Match, MaybeMutant, Mutant};
 use machine::{Datagram, Instant, Outbox, Retransmissions, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Client {
     pub(crate) outbox: Outbox,
     outcomes: VecDeque<(Ticket, Outcome<Reply>)>,
     pub(crate) counters: Counters,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
     next_ticket: u64,
     pub(crate) homes: Homes,
     /// The latest clock of a switch that any reply has told.
@@ -79,7 +79,7 @@ impl Client {
             outbox: Outbox::default(),
             outcomes: VecDeque::new(),
             counters: Counters::default(),
-            mutant: None,
+            mutant: MaybeMutant::default(),
             next_ticket: 0,
             homes: Homes::default(),
             told: 0,
@@ -346,7 +346,7 @@ impl Client {
     /// Sends a copy and sets the time of the next.
     fn transmit(&mut self, now: Instant, seq: u64) {
         let (lag, told) = (self.window.lag(seq), self.told);
-        let repeats_hints = self.mutant == Some(Mutant::RepeatHints);
+        let repeats_hints = self.mutant.is(Mutant::RepeatHints);
         let Some(pending) = self.window.get_mut(seq) else { return };
         if pending.op == Op::Mget && pending.copies > 0 && !repeats_hints {
             pending.ask_without_hints();
@@ -474,7 +474,7 @@ impl Client {
 
     /// Breaks a rule on purpose, for the simulator to notice. Bugs of other roles change nothing.
     pub fn mutant(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
+        self.mutant = MaybeMutant::of(mutant);
     }
 
     /// What has happened so far.

@@ -98,7 +98,7 @@ impl Client {
             reply,
             Op::PutReply | Op::DelReply | Op::CasReply | Op::IncrReply | Op::BatchReply
         );
-        if self.mutant == Some(Mutant::StaleIsFinal) && stale && write {
+        if self.mutant.is(Mutant::StaleIsFinal) && stale && write {
             return Some(Refusal::BadMatch);
         }
         Refusal::from_code(code)

@@ -26,7 +26,7 @@ pub use ids::{ClusterId, Epoch, Incarnation, KeyspaceId, Match, NodeId, Partitio
 pub use keyspace::{Keyspace, KeyspaceKind, tag_of};
 pub use lease::{CLOCK_RATE_MAX_PERCENT, Lease, Tenure};
 pub use map::{Map, MapError, NodeSpec, Partition, Returned};
-pub use mutant::Mutant;
+pub use mutant::{MUTANTS, MaybeMutant, Mutant};
 pub use numbers::{is_plausible_revision, is_plausible_version};
 pub use order::{
     Assignment, CopyProgress, Install, InstallError, Member, MemberReport, NodeReport, Order,

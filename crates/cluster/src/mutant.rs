@@ -1,4 +1,7 @@
 //! Deliberate bugs, to know that the simulator would see them.
+//!
+//! They are names, unless the feature `mutants` is on: without it no machine breaks a rule, and the
+//! compiler leaves the branches out in which one would.
 
 use serde::{Deserialize, Serialize};
 
@@ -264,3 +267,52 @@ impl Mutant {
         Self::SpanByClient,
     ];
 }
+
+/// Whether machines of this build can be mutants.
+pub const MUTANTS: bool = cfg!(feature = "mutants");
+
+/// The rule that a machine breaks, if any.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaybeMutant {
+    #[cfg(feature = "mutants")]
+    broken: Option<Mutant>,
+}
+
+#[cfg(feature = "mutants")]
+impl MaybeMutant {
+    /// A machine that breaks this rule.
+    #[must_use]
+    pub const fn of(mutant: Mutant) -> Self {
+        Self { broken: Some(mutant) }
+    }
+
+    /// Whether it is this rule that is broken.
+    #[must_use]
+    pub fn is(self, mutant: Mutant) -> bool {
+        self.broken == Some(mutant)
+    }
+}
+
+#[cfg(not(feature = "mutants"))]
+impl MaybeMutant {
+    /// No machine of this build can be one.
+    ///
+    /// # Panics
+    ///
+    /// Always: who asks for a mutant looks at [`MUTANTS`] first.
+    #[must_use]
+    pub fn of(mutant: Mutant) -> Self {
+        panic!("{mutant:?} in a build without the feature `mutants`")
+    }
+
+    /// No rule is broken.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is(self, _: Mutant) -> bool {
+        false
+    }
+}
+
+// What people run carries nothing of them.
+#[cfg(not(feature = "mutants"))]
+const _: () = assert!(size_of::<MaybeMutant>() == 0);

@@ -150,7 +150,7 @@ impl Controller {
 
     /// Whether others may take over from this member.
     fn is_out(&self, peer: &Peer) -> bool {
-        let impatient = self.mutant == Some(Mutant::ImpatientController);
+        let impatient = self.mutant.is(Mutant::ImpatientController);
         peer.is_gone(self.now) || (impatient && peer.is_delegated())
     }
 
@@ -242,7 +242,7 @@ impl Controller {
         if partition.open {
             return None;
         }
-        if self.mutant == Some(Mutant::OpenUnsettled) {
+        if self.mutant.is(Mutant::OpenUnsettled) {
             return Some(Comparison::default());
         }
         let said = |node: &NodeId| {
@@ -255,7 +255,7 @@ impl Controller {
         };
         let settled: Option<BTreeMap<NodeId, Settled>> = partition.chain.iter().map(said).collect();
         let settled = settled?;
-        if self.mutant == Some(Mutant::OpenUncompared) {
+        if self.mutant.is(Mutant::OpenUncompared) {
             return Some(Comparison::default());
         }
         compare(partition, &settled, caught_up)

@@ -126,7 +126,7 @@ impl Controller {
         let Some(sample) = peer.clock else { return };
         if let Some(ahead) = of_node.clock
             && !self.clock.is_known()
-            && self.mutant != Some(Mutant::TimeByController)
+            && !self.mutant.is(Mutant::TimeByController)
         {
             self.know(ClockAhead(sample.ahead.0.saturating_add(ahead.0)));
             let saw = format!("{member} knows what time it is in the cluster");
@@ -148,7 +148,7 @@ impl Controller {
             let nodes: Vec<&Peer> = nodes.map(|(_, peer)| peer).collect();
             let heard = nodes.iter().filter(|peer| peer.clock.is_some()).count();
             let waited = now.since(self.clock.since);
-            if self.mutant == Some(Mutant::TimeByController) {
+            if self.mutant.is(Mutant::TimeByController) {
                 return self.know(ClockAhead::default());
             }
             let enough = heard == nodes.len()

@@ -12,8 +12,8 @@ use crate::saved::Saved;
 use crate::status::Watches;
 use crate::verify::Verifying;
 use cluster::{
-    Install, KeyspaceId, Lease, Map, Member, MemberReport, Mutant, NodeId, NodeReport, Order,
-    Report,
+    Install, KeyspaceId, Lease, Map, MaybeMutant, Member, MemberReport, Mutant, NodeId, NodeReport,
+    Order, Report,
 };
 use machine::Instant;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct Controller {
     pub(crate) decisions: Decisions,
     pub(crate) hot: Hot,
     pub(crate) clock: ClusterClock,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
     pub(crate) orders: u64,
     pub(crate) unequal: u64,
     pub(crate) now: Instant,
@@ -107,7 +107,7 @@ impl Controller {
             decisions,
             hot: Hot::default(),
             clock,
-            mutant: None,
+            mutant: MaybeMutant::default(),
             orders: 0,
             unequal: 0,
             now,
@@ -117,7 +117,7 @@ impl Controller {
     /// Breaks a rule on purpose, to know that the simulator would see it. Mutants of other roles
     /// change nothing.
     pub fn mutant(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
+        self.mutant = MaybeMutant::of(mutant);
     }
 
     /// Creates a keyspace and places its partitions on every node that can take some: all but
@@ -260,7 +260,7 @@ impl Controller {
             }
             (Member::Node(node), MemberReport::Node(report)) => {
                 bound(report);
-                let blind = self.mutant == Some(Mutant::BelieveAnyMap);
+                let blind = self.mutant.is(Mutant::BelieveAnyMap);
                 match judge_node(now, &self.state, (node, peer.may_hold), report, blind) {
                     Verdict::Stands(Standing::Forgotten) if self.trusts_the_forgetful() => {
                         self.take_in(node, incarnation, report)
@@ -405,7 +405,7 @@ impl Controller {
     }
 
     fn trusts_the_forgetful(&self) -> bool {
-        self.mutant == Some(Mutant::TrustTheForgetful)
+        self.mutant.is(Mutant::TrustTheForgetful)
     }
 
     /// Notes what a member said. A node that is behind is helped at once, unless it was given the

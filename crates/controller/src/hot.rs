@@ -20,8 +20,8 @@ use crate::decisions::Decisions;
 use crate::peer::{Contact, Peer, Standing};
 use crate::saved::Saved;
 use cluster::{
-    HotKey, HotOrder, HotPolicy, Incarnation, KeyName, Member, MemberReport, Mutant, NodeId,
-    NodeReport, Selection, SwitchCounters, is_plausible_revision,
+    HotKey, HotOrder, HotPolicy, Incarnation, KeyName, MaybeMutant, Member, MemberReport, Mutant,
+    NodeId, NodeReport, Selection, SwitchCounters, is_plausible_revision,
 };
 pub(crate) use keys::named;
 use keys::{Key, Keys};
@@ -106,7 +106,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) peers: &'a BTreeMap<Member, Peer>,
     pub(crate) selection: Selection,
     /// The rule that is broken on purpose.
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
 }
 
 impl Hot {
@@ -387,8 +387,8 @@ fn believed(now: Instant, revision: u64) -> u64 {
 }
 
 /// Number of the generation that an order of this revision begins: a new one, but in a mutant.
-fn generation(revision: u64, mutant: Option<Mutant>) -> u64 {
-    if mutant == Some(Mutant::RepeatGenerations) { 1 } else { revision }
+fn generation(revision: u64, mutant: MaybeMutant) -> u64 {
+    if mutant.is(Mutant::RepeatGenerations) { 1 } else { revision }
 }
 
 /// What the nodes that answer say of their keys, put together, the hottest first.

@@ -71,7 +71,7 @@ impl Controller {
         match (member, &peer.report.as_ref()?.state) {
             (Member::Switch(index), _) => self.hot.for_switch(index).filter(|_| knows),
             (Member::Node(_), MemberReport::Node(report)) => {
-                let too_soon = self.mutant == Some(Mutant::NodesBeforeSwitch);
+                let too_soon = self.mutant.is(Mutant::NodesBeforeSwitch);
                 self.hot.for_node(report.hot_revision, too_soon)
             }
             (Member::Node(_), MemberReport::Switch(_)) => None,

@@ -16,7 +16,7 @@ use crate::config::ControllerConfig;
 use crate::saved::{FORMAT, Saved};
 use chains::Chains;
 use cluster::{
-    Assignment, Map, Mutant, NodeId, NodeRecord, NodeSpec, Partition, StoreId,
+    Assignment, Map, MaybeMutant, Mutant, NodeId, NodeRecord, NodeSpec, Partition, StoreId,
     is_plausible_revision,
 };
 use machine::Instant;
@@ -37,7 +37,7 @@ pub struct Basis<'a> {
     /// another cluster: taken from it is only what no node knows.
     pub older: Option<&'a Saved>,
     /// Breaks a rule on purpose, to know that the simulator would see it.
-    pub mutant: Option<Mutant>,
+    pub mutant: MaybeMutant,
 }
 
 /// A map made anew, and what it rests on.
@@ -102,7 +102,7 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let takers: Vec<NodeId> = newest.nodes.iter().map(|it| it.id).filter(|_| all).collect();
     chains.fill_gaps(&newest.keyspaces, &takers)?;
     let (mut partitions, parts, next_partition) = chains.finish()?;
-    if basis.mutant == Some(Mutant::RebuildOpen) {
+    if basis.mutant.is(Mutant::RebuildOpen) {
         partitions.iter_mut().for_each(open_uncompared);
     }
     let paused = newest.copy_bytes_per_s == 0;

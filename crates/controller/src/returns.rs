@@ -69,7 +69,7 @@ impl Controller {
         if !self.may_decide() || known.is_some() && !self.is_durable() {
             return Standing::Returning;
         }
-        let believes = self.mutant == Some(Mutant::BelieveAnyPast);
+        let believes = self.mutant.is(Mutant::BelieveAnyPast);
         let remembers = known.is_none_or(|known| believes || report.past.contains(&known));
         self.state.incarnations.insert(node, incarnation);
         if let Some(peer) = self.peers.get_mut(&Member::Node(node)) {

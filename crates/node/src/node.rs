@@ -30,7 +30,8 @@ use crate::shard::timers::{Timers, take_due};
 use crate::shard::turn::Turn;
 use crate::verify::Verifier;
 use cluster::{
-    ClockAhead, Incarnation, KeyspaceId, Lease, Match, Mutant, PartitionId, RangeTable, Tenure,
+    ClockAhead, Incarnation, KeyspaceId, Lease, Match, MaybeMutant, Mutant, PartitionId,
+    RangeTable, Tenure,
 };
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ pub struct Node<E: Engine> {
     pub(crate) sessions_max: usize,
     pub(crate) turn: Turn,
     pub(crate) stock: Stock,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -125,7 +126,7 @@ macro_rules! context {
             time: crate::replica::expiry::time($node.ahead, $node.mutant, $now),
             load: $load,
             rate: $node.config.rate,
-            leased: $node.tenure.holds($now) || $node.mutant == Some(cluster::Mutant::IgnoreLease),
+            leased: $node.tenure.holds($now) || $node.mutant.is(cluster::Mutant::IgnoreLease),
             engine: &mut $node.engine,
             out: &mut $node.held,
             timers: &mut $node.timers,
@@ -179,7 +180,7 @@ impl<E: Engine> Node<E> {
             sessions_max: SESSIONS_MAX,
             turn: Turn::default(),
             stock: Stock::default(),
-            mutant: None,
+            mutant: MaybeMutant::default(),
             scratch: Vec::new(),
         }
     }
@@ -411,7 +412,7 @@ impl<E: Engine> Node<E> {
         if self.stock.is_refused() {
             self.ready.append(&mut self.held);
         } else if std::mem::take(&mut self.dirty) {
-            if self.mutant != Some(Mutant::AnswerUnsynced) {
+            if !self.mutant.is(Mutant::AnswerUnsynced) {
                 self.engine.sync()?;
             }
             self.synced();
@@ -457,7 +458,7 @@ impl<E: Engine> Node<E> {
 
     /// Breaks a rule on purpose, for the simulator to notice.
     pub fn mutant(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
+        self.mutant = MaybeMutant::of(mutant);
     }
 
     /// The engine, to look at.

@@ -40,7 +40,7 @@ impl Pass<'_> {
         let met = self.view.directory().grants().meet(self.now, who, low);
         let grant = match met {
             Met::Stale => return Err(DropReason::StaleRequest),
-            Met::Granted(grant) if self.mutant != Some(Mutant::ForgetGrants) => Some(grant),
+            Met::Granted(grant) if !self.mutant.is(Mutant::ForgetGrants) => Some(grant),
             Met::Granted(_) | Met::New => row.and_then(|row| self.grant_new(row, who)),
         };
         let Some(grant) = grant else {
@@ -98,10 +98,10 @@ impl Pass<'_> {
     fn grant_new(&mut self, row: &Row, who: Who) -> Option<Grant> {
         let delegation = row.delegation.as_deref()?;
         let unborn = self.first_sent < delegation.begun()?;
-        if unborn && self.mutant != Some(Mutant::GrantUnborn) {
+        if unborn && !self.mutant.is(Mutant::GrantUnborn) {
             return None;
         }
-        let forgets = self.mutant == Some(Mutant::ForgetGrants);
+        let forgets = self.mutant.is(Mutant::ForgetGrants);
         self.grant(row, delegation, who, |_| forgets)
     }
 
@@ -163,7 +163,7 @@ impl Pass<'_> {
             })
         };
         let grants = self.view.directory().grants();
-        if self.mutant == Some(Mutant::EvictGrants) {
+        if self.mutant.is(Mutant::EvictGrants) {
             grants.evict(who.client);
         }
         grants.note(self.now, who, outdated, make)

@@ -22,7 +22,9 @@ use crate::gate::OrderGate;
 use crate::grants::Grants;
 use crate::hot::HotTable;
 use crate::reports::Reports;
-use cluster::{ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, Mutant};
+use cluster::{
+    ClusterId, HotOrder, Incarnation, InstallError, KeyspaceId, Lease, MaybeMutant, Mutant,
+};
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,15 +71,11 @@ impl Directory {
     ///
     /// If the order is too large or contradicts itself; nothing is changed then.
     pub fn install(&self, order: &HotOrder) -> Result<(), InstallError> {
-        self.take(order, None)
+        self.take(order, MaybeMutant::default())
     }
 
     /// The same by a switch that may be a mutant.
-    pub(crate) fn take(
-        &self,
-        order: &HotOrder,
-        mutant: Option<Mutant>,
-    ) -> Result<(), InstallError> {
+    pub(crate) fn take(&self, order: &HotOrder, mutant: MaybeMutant) -> Result<(), InstallError> {
         loop {
             let before = {
                 let present = self.lock();
@@ -189,11 +187,13 @@ impl Directory {
 }
 
 impl Present {
-    fn takes(&self, order: &HotOrder, mutant: Option<Mutant>) -> bool {
+    fn takes(&self, order: &HotOrder, mutant: MaybeMutant) -> bool {
         let named = |place| order.keys.iter().find(|it| (it.keyspace, it.keyhash) == place);
-        let generation_of = |keyspace: KeyspaceId, keyhash| match mutant {
-            Some(Mutant::RepeatGenerations) => named((keyspace, keyhash)).map(|it| it.generation),
-            _ => self.table.find(keyspace, keyhash).map(|row| row.entry.generation()),
+        let generation_of = |keyspace: KeyspaceId, keyhash| {
+            if mutant.is(Mutant::RepeatGenerations) {
+                return named((keyspace, keyhash)).map(|it| it.generation);
+            }
+            self.table.find(keyspace, keyhash).map(|row| row.entry.generation())
         };
         self.gate.takes(order, generation_of) && !self.revives_a_delegation(order)
     }

@@ -15,7 +15,7 @@
 //! knows of all, of the others' requests a tick or two late.
 
 use crate::reports::{Backlog, REQUEST, Report, Reports, Shared, tick_began, tick_of};
-use cluster::{Mutant, NodeId};
+use cluster::{MaybeMutant, Mutant, NodeId};
 use machine::Instant;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct Loads {
     reports: Arc<Reports>,
     nodes: Vec<Node>,
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
 }
 
 /// What a reply says of the node that it comes from.
@@ -76,11 +76,15 @@ impl Default for Loads {
 impl Loads {
     /// Those of one of several pipelines, which share what nodes report.
     pub(crate) fn sharing(reports: Arc<Reports>) -> Self {
-        Self { reports, nodes: vec![Node::default(); wire::NODES_MAX], mutant: None }
+        Self {
+            reports,
+            nodes: vec![Node::default(); wire::NODES_MAX],
+            mutant: MaybeMutant::default(),
+        }
     }
 
-    pub(crate) fn mutant(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
+    pub(crate) fn mutant(&mut self, mutant: MaybeMutant) {
+        self.mutant = mutant;
     }
 
     /// Datagrams that this node found waiting when it made the last of its replies to pass the
@@ -193,8 +197,8 @@ impl Node {
     }
 
     /// Lets go what has been served since the last look.
-    fn leak(&mut self, now: Instant, mutant: Option<Mutant>) {
-        if mutant == Some(Mutant::CountUntilAnswered) {
+    fn leak(&mut self, now: Instant, mutant: MaybeMutant) {
+        if mutant.is(Mutant::CountUntilAnswered) {
             return;
         }
         let elapsed = now.0.saturating_sub(self.at.0);
@@ -213,7 +217,7 @@ impl Node {
 
     /// Tells the others, in another tick than before, what was sent from here, and takes over what
     /// they have told. Who is alone goes on by its own count, which is finer.
-    fn pool(&mut self, now: Instant, shared: &Shared, mutant: Option<Mutant>) {
+    fn pool(&mut self, now: Instant, shared: &Shared, mutant: MaybeMutant) {
         let (tick, began, known) = (tick_of(now), tick_began(now), shared.backlog());
         let is_news = known != self.backlog;
         let mut all = known;

@@ -3,7 +3,7 @@
 
 use crate::hot::HotTable;
 use crate::loads::LoadReport;
-use cluster::{KeyspaceId, Mutant, NodeId};
+use cluster::{KeyspaceId, MaybeMutant, Mutant, NodeId};
 use wire::{Code, Fields, HEADER_LEN, Op, RATE_MAX, hop_flag};
 
 /// Whether a reply says something of one key that the switch understands.
@@ -51,7 +51,7 @@ pub(crate) fn from_reply(
     op: Op,
     sender: NodeId,
     header: &[u8; HEADER_LEN],
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
 ) -> bool {
     if !is_about_one_key(op) {
         return true;
@@ -87,10 +87,10 @@ pub(crate) fn from_reply(
         return true;
     }
     let deaf = if of_read { Mutant::FloorFromWrites } else { Mutant::FloorFromReads };
-    if op == Op::HotPublish || mutant != Some(deaf) {
+    if op == Op::HotPublish || !mutant.is(deaf) {
         row.entry.raise(version);
     }
-    if newest && (own_generation || mutant == Some(Mutant::BelieveAnyProof)) {
+    if newest && (own_generation || mutant.is(Mutant::BelieveAnyProof)) {
         row.entry.prove();
     }
     true

@@ -4,7 +4,7 @@ use crate::directory::View;
 use crate::hot::{HotTable, Row};
 use crate::tables::{Action, Exit};
 use crate::{ClockReading, CoherenceDirectory, Counters, Directory, Loads, Tables, observe};
-use cluster::{Incarnation, KeyspaceId, Match, Mutant, NodeId, Tenure};
+use cluster::{Incarnation, KeyspaceId, Match, MaybeMutant, Mutant, NodeId, Tenure};
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
 use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
@@ -23,7 +23,7 @@ pub struct Pipeline {
     /// Whether multigets with hints are split by these.
     by_hints: bool,
     elsewhere: Option<Arc<dyn CoherenceDirectory>>,
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
 }
 
 impl Pipeline {
@@ -46,7 +46,7 @@ impl Pipeline {
             blind: false,
             by_hints: false,
             elsewhere: None,
-            mutant: None,
+            mutant: MaybeMutant::default(),
         };
         pipeline.counters.follow_hot(pipeline.hot.table());
         pipeline.counters.say_it_is_delegated();
@@ -61,8 +61,8 @@ impl Pipeline {
 
     /// Breaks a rule on purpose, for the simulator to notice.
     pub fn mutant(&mut self, mutant: Mutant) {
-        self.mutant = Some(mutant);
-        self.loads.mutant(mutant);
+        self.mutant = MaybeMutant::of(mutant);
+        self.loads.mutant(self.mutant);
     }
 
     /// From now on, spreads reads over all readers, whatever they said to hold. Marks are hints.
@@ -111,7 +111,7 @@ impl Pipeline {
             return;
         }
         self.counters.follow(&tables);
-        let keeps = self.mutant == Some(Mutant::KeepDirectory);
+        let keeps = self.mutant.is(Mutant::KeepDirectory);
         self.hot.directory().follow(tables.revision(), tables.active(), keeps);
         self.follow_directory();
         self.tables = Some(tables);
@@ -277,7 +277,7 @@ impl Pipeline {
         }
         let sender = tables.and_then(|tables| tables.sender(from));
         let (header, _) = split_header(datagram);
-        let named = self.mutant.filter(|it| *it == Mutant::BelieveStrangers).map(|_| header.node());
+        let named = self.mutant.is(Mutant::BelieveStrangers).then(|| header.node());
         let sender = sender.or(named.map(NodeId)).ok_or(DropReason::ReplyNotFromNode)?;
         let to = Endpoint { addr: header.reply_addr(), port: header.reply_port() };
         if !to.is_set() {
@@ -331,7 +331,7 @@ pub(crate) struct Pass<'p> {
     pub(crate) rng: &'p mut Rng,
     pub(crate) blind: bool,
     pub(crate) by_hints: bool,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
     pub(crate) elsewhere: Option<&'p dyn CoherenceDirectory>,
     out: &'p mut Outbox,
 }
@@ -380,7 +380,7 @@ impl<'p> Pass<'p> {
 
     /// The row of the key with this hash that lies there.
     pub(crate) fn row(&self, key: (KeyspaceId, u64), at: Match) -> Option<&'p Row> {
-        let trusts = self.mutant == Some(Mutant::TrustKeyhashes);
+        let trusts = self.mutant.is(Mutant::TrustKeyhashes);
         self.hot.find(key.0, key.1).filter(|row| row.lies_at(at) || trusts)
     }
 

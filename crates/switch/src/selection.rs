@@ -51,8 +51,8 @@ impl Pass<'_> {
             return None;
         }
         let (floor, proven) = row.entry.floor();
-        let trusted = self.mutant == Some(Mutant::TrustHolders) && row.delegation.is_some();
-        let proven = proven || self.mutant == Some(Mutant::TrustUnproven);
+        let trusted = self.mutant.is(Mutant::TrustHolders) && row.delegation.is_some();
+        let proven = proven || self.mutant.is(Mutant::TrustUnproven);
         let node = proven.then(|| self.choose(row, floor)).flatten()?;
         let floor = if trusted { 0 } else { floor };
         Some(Selected { exit: Exit::compile(node, partition), floor })

@@ -42,9 +42,10 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 16] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 17] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
+    dependencies::leave_mutants_to_tests,
     dependencies::share_the_lints,
     purity::machines_are_pure,
     purity::unsafe_code_has_one_place,

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME|all", value_parser = parse_profile)]
     #[arg(conflicts_with_all = ["mutants", "unavailability"])]
     profile: Option<Profiles>,
-    /// Mutant this bug in the machines.
+    /// Put this bug into the machines, in a build with the feature mutants.
     #[arg(long, value_name = "NAME", value_parser = sim::mutant_named)]
     #[arg(conflicts_with_all = ["mutants", "unavailability"])]
     mutant: Option<Mutant>,
@@ -55,7 +55,8 @@ pub(crate) struct Args {
     /// Draw the histories that break a promise into this file, for a browser.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mutants", "unavailability"])]
     html: Option<PathBuf>,
-    /// Mutant every bug in turn, and look for a world in which it is seen.
+    /// Put in one bug after the other, and look for a world in which it is seen; in a build with
+    /// the feature mutants.
     #[arg(long)]
     mutants: bool,
     /// Measure how long keys are out of reach after a node has failed.
@@ -67,6 +68,10 @@ pub(crate) struct Args {
 #[derive(Clone, Debug)]
 struct Profiles(Vec<Profile>);
 
+/// Where machines cannot break rules, which is so in what people run.
+const WITHOUT_MUTANTS: &str = "no machine of this build can break a rule; of this one they can: \
+    cargo build --release --bin keyway --features mutants";
+
 /// Worlds in which outages are measured.
 const OUTAGE_SEEDS: u64 = 200;
 
@@ -77,6 +82,9 @@ impl Args {
             let what =
                 "say which worlds: --seed N or --seeds A..B, or else --mutants or --unavailability";
             return Err(Failure::usage(what));
+        }
+        if (self.mutants || self.mutant.is_some()) && !cluster::MUTANTS {
+            return Err(Failure::usage(WITHOUT_MUTANTS));
         }
         if self.mutants {
             return hunt(shared.json);

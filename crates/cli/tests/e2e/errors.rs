@@ -87,3 +87,17 @@ fn a_second_cluster_at_the_same_address_is_told_so() {
     let ran = run(&arguments).expect(5);
     assert!(ran.stderr.contains(&service) && ran.stderr.contains("another process"), "{ran:?}");
 }
+
+#[test]
+fn mutants_are_for_builds_that_have_them() {
+    let arguments = ["sim", "--seed", "1", "--profile", "calm", "--mutant", "ignore-epoch"];
+    if cluster::MUTANTS {
+        let ran = run(&arguments).expect(0);
+        assert!(ran.stdout.contains("mutant: IgnoreEpoch"), "{ran:?}");
+        return;
+    }
+    for arguments in [&arguments[..], &["sim", "--mutants"]] {
+        let ran = run(arguments).expect(2);
+        assert!(ran.stderr.contains("--features mutants"), "{ran:?}");
+    }
+}

@@ -80,7 +80,7 @@ impl Client {
         seq: u64,
         entries: &MgetEntries<'_>,
     ) -> Result<(), DropReason> {
-        let by_count = self.mutant == Some(Mutant::CompleteByCount);
+        let by_count = self.mutant.is(Mutant::CompleteByCount);
         self.take_many(now, seq, |many, part| {
             let mut answered = many.take_entries(part, entries);
             if by_count {

@@ -191,7 +191,7 @@ impl Key {
             home_only,
             missed,
             reads: self.rates.reads,
-            keeps_delegations: seen.mutant == Some(Mutant::KeepDelegationAfterLoss),
+            keeps_delegations: seen.mutant.is(Mutant::KeepDelegationAfterLoss),
         };
         for did in self.delegations.look(&outlook).into_iter().flatten() {
             let copies = self.copies(seen.places);

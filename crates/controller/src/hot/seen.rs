@@ -2,7 +2,9 @@
 
 use super::places::Places;
 use super::policy::{Known, Policy, Rates};
-use cluster::{HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, Mutant, NodeId};
+use cluster::{
+    HotKey, HotPolicy, KeyName, Keyspace, KeyspaceId, KeyspaceKind, MaybeMutant, NodeId,
+};
 use machine::Instant;
 use std::collections::BTreeSet;
 
@@ -22,7 +24,7 @@ pub(crate) struct Seen<'a> {
     /// Revision of the order that takes in what comes in now.
     pub(crate) revision: u64,
     /// The rule that is broken on purpose.
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
 }
 
 impl Seen<'_> {

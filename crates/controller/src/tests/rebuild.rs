@@ -4,7 +4,8 @@ use crate::rebuild::{Basis, RebuildError, Rebuilt, rebuild};
 use crate::{Controller, ControllerConfig, Saved};
 use cluster::{
     Assignment, ClusterId, Epoch, Incarnation, Keyspace, KeyspaceId, KeyspaceKind, Map, Match,
-    NodeId, NodeRecord, NodeSpec, Partition, PartitionId, Returned, Selection, StoreId,
+    MaybeMutant, NodeId, NodeRecord, NodeSpec, Partition, PartitionId, Returned, Selection,
+    StoreId,
 };
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +105,13 @@ fn records() -> Vec<NodeRecord> {
 fn try_with(records: &[NodeRecord], without: &[u16]) -> Result<Rebuilt, RebuildError> {
     let without: BTreeSet<NodeId> = without.iter().copied().map(NodeId).collect();
     let config = config();
-    let basis = Basis { config: &config, records, without: &without, older: None, mutant: None };
+    let basis = Basis {
+        config: &config,
+        records,
+        without: &without,
+        older: None,
+        mutant: MaybeMutant::default(),
+    };
     rebuild(&basis, NOW)
 }
 
@@ -365,7 +372,8 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     }
     let rebuilt = |older: &Saved| {
         let (config, records, without) = (&config, &records, &without);
-        let basis = Basis { config, records, without, older: Some(older), mutant: None };
+        let basis =
+            Basis { config, records, without, older: Some(older), mutant: MaybeMutant::default() };
         rebuild(&basis, NOW).unwrap().saved
     };
     let saved = rebuilt(&older);

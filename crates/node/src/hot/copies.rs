@@ -260,7 +260,7 @@ pub(crate) fn read_copy<E: Engine>(
         refuse(ctx, request, Op::Get, Code::BadMatch);
         return;
     }
-    let ignores = ctx.mutant == Some(Mutant::AnswerBelowFloor);
+    let ignores = ctx.mutant.is(Mutant::AnswerBelowFloor);
     let floor = if ignores { 0 } else { request.object_version };
     if !answer_copy(ctx, request, (keyspace.id, request.keyhash), key, floor) {
         refuse(ctx, request, Op::Get, Code::NotHere);
@@ -302,8 +302,8 @@ pub(crate) fn read_copy_of_mget<E: Engine>(
     push: impl FnOnce(Code, &Entry<'_>) -> bool,
 ) -> bool {
     let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
-    let lowest = if ctx.mutant == Some(Mutant::AnswerBelowFloor) { 0 } else { floor };
-    let highest = if ctx.mutant == Some(Mutant::ShowUnpublished) { u64::MAX } else { floor };
+    let lowest = if ctx.mutant.is(Mutant::AnswerBelowFloor) { 0 } else { floor };
+    let highest = if ctx.mutant.is(Mutant::ShowUnpublished) { u64::MAX } else { floor };
     let place = (keyspace, slot.keyhash);
     let found = ctx.hot.answer(ctx.time, place, slot.key, lowest..=highest);
     let (code, entry) = found.unwrap_or((Code::NotHere, Entry::default()));

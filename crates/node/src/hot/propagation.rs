@@ -296,7 +296,7 @@ impl Replica {
             .table
             .get(key)
             .is_some_and(|propagation| propagation.is_quiet(ctx.now));
-        if quiet && ctx.mutant != Some(Mutant::NeverRemind) {
+        if quiet && !ctx.mutant.is(Mutant::NeverRemind) {
             ctx.hot.timers.insert((ctx.now, self.id(), key.into()));
         }
     }

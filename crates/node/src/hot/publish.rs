@@ -117,8 +117,7 @@ impl Replica {
         };
         let publish =
             ctx.hot.publications.table.entry(DirectoryKey::new(self.id(), at)).or_default();
-        if publish.generation != registration.generation
-            && ctx.mutant != Some(Mutant::PublishUnproven)
+        if publish.generation != registration.generation && !ctx.mutant.is(Mutant::PublishUnproven)
         {
             (publish.generation, publish.proven) = (registration.generation, false);
         }
@@ -184,8 +183,7 @@ impl Replica {
         key: &[u8],
     ) -> Option<Unpublished> {
         let version = self.newest_propagated(key)?;
-        let shows =
-            ctx.mutant == Some(Mutant::ShowUnpublished) || self.vouches(ctx, at, key, version);
+        let shows = ctx.mutant.is(Mutant::ShowUnpublished) || self.vouches(ctx, at, key, version);
         (!shows).then(|| Unpublished { place: DirectoryKey::new(self.id(), at), version })
     }
 
@@ -207,7 +205,7 @@ impl Replica {
                 continue;
             }
             let at = registration.header();
-            let ignores = ctx.mutant == Some(Mutant::ShowUnpublished);
+            let ignores = ctx.mutant.is(Mutant::ShowUnpublished);
             barred |= self.ask_if_over(ctx, &at, key) && !ignores;
             unpublished.extend(self.unpublished(ctx, &at, key));
             if unpublished.len() > ASKED_AT_ONCE {

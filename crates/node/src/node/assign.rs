@@ -85,7 +85,7 @@ impl<E: Engine> Node<E> {
                     && replica_record.can_resume(partition, directory.me)
             })
         };
-        let keeps = self.mutant == Some(Mutant::KeepLeftovers);
+        let keeps = self.mutant.is(Mutant::KeepLeftovers);
         let replica_records = &self.replica_records;
         self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(stays));
         let replicas = &self.replicas;

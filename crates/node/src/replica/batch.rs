@@ -195,7 +195,7 @@ impl Replica {
         fixed: ChainWriteBody,
     ) -> ChainWriteBody {
         let changes = fixed.effect != Effect::None as u8 && fixed.effect != Effect::Batch as u8;
-        if !changes || self.batches.is_empty() || ctx.mutant == Some(Mutant::OvertakeBatch) {
+        if !changes || self.batches.is_empty() || ctx.mutant.is(Mutant::OvertakeBatch) {
             return fixed;
         }
         let of_key = self.versions_pending(key);
@@ -210,7 +210,7 @@ impl Replica {
     /// keys. If it may not be so, the switch is told.
     fn is_published<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
         let of_batch = write.is_batch() || write.fixed.origin == Op::Batch as u8;
-        if !of_batch || ctx.mutant == Some(Mutant::ShowBatchUnpublished) {
+        if !of_batch || ctx.mutant.is(Mutant::ShowBatchUnpublished) {
             return true;
         }
         let mut published = true;
@@ -270,7 +270,7 @@ impl Replica {
 
     /// Makes what a batch leaves of its keys their committed states.
     pub(crate) fn commit_batch<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
-        let most = if ctx.mutant == Some(Mutant::SplitBatch) { 1 } else { usize::MAX };
+        let most = if ctx.mutant.is(Mutant::SplitBatch) { 1 } else { usize::MAX };
         for step in write.steps().filter(|step| step.effect != Effect::None).take(most) {
             let Some(Header { match_value, keyhash, .. }) = self.place_of(ctx, step.key) else {
                 continue;

@@ -120,7 +120,7 @@ impl Replica {
             };
         }
         let Some(manifest) = ManifestBody::parse(key, value) else { return Err(Code::BadRequest) };
-        if ctx.mutant == Some(Mutant::SealUnchecked) {
+        if ctx.mutant.is(Mutant::SealUnchecked) {
             return Ok(());
         }
         self.may_seal(ctx, request, key, &manifest)
@@ -258,7 +258,7 @@ impl Replica {
             };
             self.digest.change::<E>(at, written, record);
             if E::OWNS {
-                if ctx.mutant != Some(Mutant::MiscountKeys) || !record.tombstone {
+                if !ctx.mutant.is(Mutant::MiscountKeys) || !record.tombstone {
                     self.totals.replace::<E>(at, (counts, written), record);
                 }
                 self.replace_parts(ctx, at, record, before);
@@ -277,7 +277,7 @@ impl Replica {
     ) {
         let next = manifest_in(at.key, record);
         if let Some(next) = next
-            && ctx.mutant != Some(Mutant::AbandonSealed)
+            && !ctx.mutant.is(Mutant::AbandonSealed)
         {
             self.uploads.open.remove(&name(at.key, next.upload()));
         }
@@ -299,7 +299,7 @@ impl Replica {
     }
 
     fn leave_to_readers<E>(&mut self, ctx: &Context<'_, E>, key: &[u8], manifest: &ManifestBody) {
-        if ctx.mutant != Some(Mutant::KeepParts) {
+        if !ctx.mutant.is(Mutant::KeepParts) {
             self.uploads.replaced(key, manifest, ctx.now + ctx.part_times.grace);
         }
     }

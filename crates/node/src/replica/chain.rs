@@ -27,7 +27,7 @@ impl Replica {
         header: &Header,
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
-        if header.epoch != self.epoch().0 && ctx.mutant != Some(Mutant::IgnoreEpoch) {
+        if header.epoch != self.epoch().0 && !ctx.mutant.is(Mutant::IgnoreEpoch) {
             return Err(DropReason::StaleEpoch);
         }
         let sender = match body {
@@ -53,7 +53,7 @@ impl Replica {
         if sender != Some(from) {
             return Err(DropReason::NotFromMember);
         }
-        if ctx.mutant != Some(Mutant::BelieveNumbers) {
+        if !ctx.mutant.is(Mutant::BelieveNumbers) {
             self.check_numbers(ctx.now, header, body)?;
         }
         match *body {
@@ -103,7 +103,7 @@ impl Replica {
         let mine = usize::from(write.header.chain_len) == self.partition.chain.len()
             && usize::from(write.header.chain_pos) == self.position()
             && stamped.eq(self.partition.chain.iter().copied());
-        if !mine && ctx.mutant != Some(Mutant::IgnoreEpoch) {
+        if !mine && !ctx.mutant.is(Mutant::IgnoreEpoch) {
             return Err(DropReason::BadChain);
         }
         if write.outcome().is_none() && write.header.client != 0 || write.effect().is_none() {
@@ -142,7 +142,7 @@ impl Replica {
             let Some(at) = self.place_of(ctx, key) else { return false };
             ctx.engine.version_written(&self.key_ref(&at, key)) == Some(base)
         };
-        let ignores = ctx.mutant == Some(Mutant::IgnoreBase);
+        let ignores = ctx.mutant.is(Mutant::IgnoreBase);
         let mut of_keys = write.keys().zip(write.bases());
         ignores || of_keys.all(|(key, base)| self.knows(base) || on_record(key, base))
     }
@@ -239,7 +239,7 @@ impl Replica {
             self.note_first_answer(ctx.now, version);
         }
         let dependents = self.held_up_by(version);
-        let ignores = ctx.mutant == Some(Mutant::IgnoreBase);
+        let ignores = ctx.mutant.is(Mutant::IgnoreBase);
         let (mut line, mut at) = (BTreeSet::from([version]), Some(version));
         while let Some(next) = at.filter(|_| !ignores) {
             let write = self.pending.get(&next).map(Pending::write);
@@ -299,13 +299,13 @@ impl Replica {
         let value = if tombstone { &[] } else { write.value };
         let record = Record { version, expiry_ms: write.fixed.expiry_ms, tombstone, value };
         self.write_state(ctx, &at, &record);
-        if tombstone && ctx.mutant == Some(Mutant::CollectAtOnce) {
+        if tombstone && ctx.mutant.is(Mutant::CollectAtOnce) {
             ctx.engine.remove(&at);
         } else {
             self.see_part(ctx, &at, &record);
         }
         self.propagate_state(ctx, write.key, version);
-        if ctx.mutant == Some(Mutant::ForgetSuperseded) {
+        if ctx.mutant.is(Mutant::ForgetSuperseded) {
             let older: Vec<u64> = self.versions_pending(write.key).to_vec();
             for version in older.into_iter().filter(|it| *it < version) {
                 self.unpend(ctx, version);

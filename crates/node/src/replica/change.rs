@@ -110,11 +110,11 @@ impl Replica {
         self.kept_back.clear();
         let versions: Vec<u64> = self.pending.keys().copied().collect();
         for version in versions {
-            if self.is_last() && self.is_head() && ctx.mutant != Some(Mutant::DropPending) {
+            if self.is_last() && self.is_head() && !ctx.mutant.is(Mutant::DropPending) {
                 self.commit_ready(ctx);
                 break;
             }
-            if ctx.mutant == Some(Mutant::DropPending) {
+            if ctx.mutant.is(Mutant::DropPending) {
                 self.unpend(ctx, version);
             } else if self.is_last() {
                 self.commit_pending(ctx, version);
@@ -155,7 +155,7 @@ impl Replica {
         // Who has never seen that version came back with less than it had, and must not say that it
         // has it: it is compared with the others before the chain opens. A learner is told by the
         // end of its copy.
-        let believes = ctx.mutant == Some(Mutant::BelieveNumbers);
+        let believes = ctx.mutant.is(Mutant::BelieveNumbers);
         let known = if believes { stable } else { stable.min(self.last_version) };
         self.raise_stable(known);
         if !self.partition.open && self.pending.is_empty() {

@@ -15,7 +15,7 @@ use crate::replica::Replica;
 use crate::replica::big::place;
 use crate::replica::sessions::table::Outcome;
 use crate::shard::context::Context;
-use cluster::{CopyProgress, Epoch, Match, Mutant};
+use cluster::{CopyProgress, Epoch, Match, MaybeMutant, Mutant};
 use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -277,12 +277,12 @@ impl<C> Copy<C> {
 
 /// Adds the sessions that come next to a piece; says whether they were the last.
 fn push_sessions(
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
     replica: &Replica,
     after: &mut (u64, u64),
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = mutant == Some(Mutant::DropSessions);
+    let drops = mutant.is(Mutant::DropSessions);
     let left = replica.sessions.after(*after).take_while(|_| !drops);
     for (client, seq, floor, outcome) in left {
         if !CopyEntry::Session(outcome.to_copy(client, seq, floor)).push(payload) {
@@ -295,12 +295,12 @@ fn push_sessions(
 
 /// The same for clients that have said goodbye.
 fn push_ended(
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
     replica: &Replica,
     after: &mut u64,
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = mutant == Some(Mutant::DropSessions);
+    let drops = mutant.is(Mutant::DropSessions);
     for (client, newest) in replica.sessions.ended.after(*after).take_while(|_| !drops) {
         if !CopyEntry::Ended(CopyEndedBody { kind: 0, client, newest }).push(payload) {
             return false;
@@ -312,12 +312,12 @@ fn push_ended(
 
 /// The same for registrations.
 fn push_registrations(
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
     replica: &Replica,
     after: &mut Option<Box<[u8]>>,
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = mutant == Some(Mutant::DropRegistrations);
+    let drops = mutant.is(Mutant::DropRegistrations);
     let from = after.take();
     for (key, registration) in replica.registrations.after(from.as_deref()).take_while(|_| !drops) {
         if !(CopyEntry::Registration { key, generation: registration.generation }).push(payload) {
@@ -330,12 +330,12 @@ fn push_registrations(
 
 /// The same for delegations.
 fn push_delegations(
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
     replica: &Replica,
     after: &mut Option<Box<[u8]>>,
     payload: &mut Vec<u8>,
 ) -> bool {
-    let drops = mutant == Some(Mutant::DropDelegationsFromCopies);
+    let drops = mutant.is(Mutant::DropDelegationsFromCopies);
     let from = after.take();
     for (key, delegations) in replica.delegations.after(from.as_deref()).take_while(|_| !drops) {
         if !(CopyEntry::Delegations { key, delegations: &delegations.to_bytes() }).push(payload) {
@@ -382,7 +382,7 @@ impl Replica {
                 self.take_copied(ctx, &entry)?;
             }
             self.note_counters(ctx.engine);
-            if ctx.mutant == Some(Mutant::CaughtUpTooSoon) {
+            if ctx.mutant.is(Mutant::CaughtUpTooSoon) {
                 self.caught_up = true;
             }
         }
@@ -448,7 +448,7 @@ impl Replica {
         let at = self.place_copied(ctx, key)?;
         let at = self.key_ref(&at, key);
         let have = ctx.engine.version_written(&at);
-        let overwrites = ctx.mutant == Some(Mutant::CopyOverwrites);
+        let overwrites = ctx.mutant.is(Mutant::CopyOverwrites);
         if overwrites || have.is_none_or(|have| have < record.version) {
             self.write_state(ctx, &at, record);
         }

@@ -5,15 +5,15 @@ use crate::node::Node;
 use crate::replica::Replica;
 use crate::replica::write::PENDING_MAX;
 use crate::shard::context::Context;
-use cluster::{ClockAhead, ClockOrder, Mutant};
+use cluster::{ClockAhead, ClockOrder, MaybeMutant, Mutant};
 use machine::{Instant, UnixMs};
 use wire::big::time_of;
 use wire::{ChainWriteBody, Effect, Header, Op, PartKey};
 
 /// What time it is in the cluster, of whose clock the node was told how far it is ahead. Nobody has
 /// a lease who was not told.
-pub(crate) fn time(told: Option<ClockAhead>, mutant: Option<Mutant>, now: Instant) -> UnixMs {
-    let own = mutant == Some(Mutant::OwnClock);
+pub(crate) fn time(told: Option<ClockAhead>, mutant: MaybeMutant, now: Instant) -> UnixMs {
+    let own = mutant.is(Mutant::OwnClock);
     told.filter(|_| !own).unwrap_or_default().time(now)
 }
 

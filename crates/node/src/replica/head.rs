@@ -8,7 +8,7 @@ use crate::replica::sessions::table::{Outcome, Standing};
 use crate::replica::write::{PENDING_MAX, Write};
 use crate::shard::context::Context;
 use crate::shard::reply::{answer_write, refuse, refuse_delegated};
-use cluster::Mutant;
+use cluster::{MaybeMutant, Mutant};
 use machine::UnixMs;
 use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
@@ -57,7 +57,7 @@ impl Replica {
             refuse(ctx, request, op, Code::NotHere);
             return Ok(());
         }
-        let extends = ctx.mutant == Some(Mutant::ExtendSpans)
+        let extends = ctx.mutant.is(Mutant::ExtendSpans)
             && matches!(*body, Body::Put { expiry_ms, .. } if is_span(expiry_ms));
         if !extends && !self.is_news(ctx, request, key)? {
             return Ok(());
@@ -86,7 +86,7 @@ impl Replica {
             refuse(ctx, request, op, Code::TooLarge);
             return Ok(());
         }
-        if decision.code == Code::Full && ctx.mutant == Some(Mutant::FullUnrecorded) {
+        if decision.code == Code::Full && ctx.mutant.is(Mutant::FullUnrecorded) {
             let outcome = Outcome { origin: op, code: Code::Full, version: 0, result: 0 };
             answer_write(ctx, request, &outcome);
             return Ok(());
@@ -114,7 +114,7 @@ impl Replica {
         state: Option<&State>,
         decision: Decision<'a>,
     ) -> Decision<'a> {
-        let reserves = ctx.mutant != Some(Mutant::NoReserve);
+        let reserves = !ctx.mutant.is(Mutant::NoReserve);
         if decision.effect == Effect::Delete && !reserves && self.room(ctx) >= Room::Full {
             return Decision::none(Code::Full, 0);
         }
@@ -139,7 +139,7 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) -> Result<bool, DropReason> {
-        if ctx.mutant == Some(Mutant::ForgetRequests) {
+        if ctx.mutant.is(Mutant::ForgetRequests) {
             return Ok(true);
         }
         match self.sessions.standing(request.client, request.seq) {
@@ -243,7 +243,7 @@ impl Replica {
             self.pend(ctx, &write);
             self.send_on(ctx, write.version());
             if let Some(outcome) = write.outcome().filter(|_| header.client != 0)
-                && ctx.mutant == Some(Mutant::AnswerAtHead)
+                && ctx.mutant.is(Mutant::AnswerAtHead)
             {
                 answer_write(ctx, &header, &outcome);
             }
@@ -277,7 +277,7 @@ impl Replica {
             }
         });
         let pending = self.newest_pending(key);
-        match pending.filter(|_| ctx.mutant != Some(Mutant::CheckCommitted)) {
+        match pending.filter(|_| !ctx.mutant.is(Mutant::CheckCommitted)) {
             Some(write) if write.version() > committed.version => State {
                 version: write.version(),
                 expiry_ms: write.fixed.expiry_ms,
@@ -294,7 +294,7 @@ fn decide<'a>(
     body: &Body<'a>,
     keeps_expiry: bool,
     state: Option<&State>,
-    mutant: Option<Mutant>,
+    mutant: MaybeMutant,
 ) -> Decision<'a> {
     let absent = State { version: 0, expiry_ms: 0, value: None };
     let state = state.unwrap_or(&absent);
@@ -321,7 +321,7 @@ fn decide<'a>(
                     Decision { value, ..Decision::put(&[], kept(expiry_ms) | big) }
                 }
                 (true, New::Nothing) => Decision::delete(),
-                (false, New::Nothing) if found != 0 && mutant == Some(Mutant::DeleteAnyway) => {
+                (false, New::Nothing) if found != 0 && mutant.is(Mutant::DeleteAnyway) => {
                     Decision::delete()
                 }
                 (false, _) => Decision::none(Code::CasMismatch, found),

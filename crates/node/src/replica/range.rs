@@ -186,7 +186,7 @@ impl Replica {
         if let Some(totals) = self.totals_of::<E>(&interval).filter(|_| shows == Shows::Count) {
             piece.counted = totals;
         } else if interval.first <= interval.last {
-            piece.skips = ctx.mutant == Some(Mutant::SkipBehindParts);
+            piece.skips = ctx.mutant.is(Mutant::SkipBehindParts);
             piece.fill(&*ctx.engine, ctx.time, interval);
         }
         ctx.turn.spend(piece.examined);

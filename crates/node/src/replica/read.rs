@@ -55,7 +55,7 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) {
-        if ctx.mutant == Some(Mutant::ReadPending) && self.answer_pending(ctx, request, key) {
+        if ctx.mutant.is(Mutant::ReadPending) && self.answer_pending(ctx, request, key) {
             return;
         }
         if self.delegations.present(key).is_some() && self.answer_delegated(ctx, request, key) {
@@ -70,11 +70,11 @@ impl Replica {
                 refuse(ctx, request, Op::Get, Code::NotHere);
                 return;
             }
-            let delegated = self.delegations.present(key).is_some()
-                && ctx.mutant != Some(Mutant::ProveDelegated);
+            let delegated =
+                self.delegations.present(key).is_some() && !ctx.mutant.is(Mutant::ProveDelegated);
             let vouches = registration.is_some_and(|registration| {
                 registration.generation == request.generation() && !delegated
-            }) || ctx.mutant == Some(Mutant::ProveUnregistered);
+            }) || ctx.mutant.is(Mutant::ProveUnregistered);
             if request.hop_flags & hot != 0 {
                 header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };
                 self.remind_readers(ctx, key);
@@ -229,7 +229,7 @@ pub(crate) fn handle_mget<E: Engine>(
         }
         let Some(replica) = lookup.tail_of(keyspace.id, Match(key.match_value)) else {
             let grouped = request.flags & flag::GROUPED != 0;
-            let trusts = ctx.mutant == Some(Mutant::TrustHints) && grouped;
+            let trusts = ctx.mutant.is(Mutant::TrustHints) && grouped;
             let code = if trusts { Code::NotFound } else { Code::NotOwner };
             answer.push(ctx, request, index, code, &Entry::default());
             continue;

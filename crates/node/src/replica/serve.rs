@@ -5,21 +5,21 @@ use crate::heat::Use;
 use crate::replica::Replica;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header, send};
-use cluster::{Keyspace, KeyspaceKind, Match, Mutant};
+use cluster::{Keyspace, KeyspaceKind, Match, MaybeMutant, Mutant};
 use wire::{Body, Change, Code, DescribeReplyBody, DropReason, Header, Op, Packet, hop_flag};
 
 impl Replica {
     /// Whether this replica may serve a request at all: the epoch, and its role.
     fn admit(
         &self,
-        mutant: Option<Mutant>,
+        mutant: MaybeMutant,
         op: Op,
         packet: &Packet<'_>,
         header: &Header,
     ) -> Result<(), Code> {
-        let anybody = op.is_write() && mutant == Some(Mutant::RetryElsewhere);
+        let anybody = op.is_write() && mutant.is(Mutant::RetryElsewhere);
         let role = anybody || if op.is_for_head() { self.is_head() } else { self.is_tail() };
-        if header.epoch != self.epoch().0 && mutant != Some(Mutant::IgnoreEpoch) {
+        if header.epoch != self.epoch().0 && !mutant.is(Mutant::IgnoreEpoch) {
             return Err(Code::StaleEpoch);
         }
         if !self.partition.open {
@@ -59,7 +59,7 @@ pub(crate) fn serve<E: Engine>(
         refuse(ctx, &Header { epoch, ..*header }, op, code);
         return Ok(());
     }
-    let right = replica.stamped_rightly(op, packet) || ctx.mutant == Some(Mutant::IgnoreEpoch);
+    let right = replica.stamped_rightly(op, packet) || ctx.mutant.is(Mutant::IgnoreEpoch);
     if !right {
         return Err(DropReason::BadChain);
     }

@@ -7,7 +7,7 @@ use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
-use cluster::Mutant;
+use cluster::MaybeMutant;
 use machine::{Instant, Outbox, UnixMs};
 use wire::Room;
 
@@ -32,7 +32,7 @@ pub(crate) struct Context<'a, E> {
     /// Clients that a partition remembers.
     pub(crate) sessions_max: usize,
     pub(crate) turn: &'a mut Turn,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) mutant: MaybeMutant,
     /// Whether the node has a lease: without one it sends nothing and orders nothing.
     pub(crate) leased: bool,
     /// This node's own room.

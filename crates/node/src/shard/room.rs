@@ -288,7 +288,7 @@ impl<E> Context<'_, E> {
 
     /// Whether a member that has no room refuses what comes down the chain, which it must not.
     pub(crate) fn refuses_writes(&self) -> bool {
-        self.mutant == Some(Mutant::MembersRefuse) && self.room >= Room::Full
+        self.mutant.is(Mutant::MembersRefuse) && self.room >= Room::Full
     }
 }
 

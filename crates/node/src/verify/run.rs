@@ -221,8 +221,8 @@ impl Run {
         tries: Tries,
     ) {
         let broken = Broken {
-            ignores_deletes: ctx.mutant == Some(Mutant::VerifyIgnoresDeletes),
-            mends_minority: ctx.mutant == Some(Mutant::VerifyMendsMinority),
+            ignores_deletes: ctx.mutant.is(Mutant::VerifyIgnoresDeletes),
+            mends_minority: ctx.mutant.is(Mutant::VerifyMendsMinority),
         };
         let verdict = judge(views, self.stable, broken);
         let Tries { looks, mut given, mut listed } = tries;

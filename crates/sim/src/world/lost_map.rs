@@ -7,7 +7,7 @@ use super::faults::{Harm, Relief};
 use super::process::State;
 use crate::queue::Event;
 use crate::role::Role;
-use cluster::{Incarnation, NodeId, NodeRecord, ShardRecord};
+use cluster::{Incarnation, MaybeMutant, NodeId, NodeRecord, ShardRecord};
 use controller::{Basis, Saved, rebuild};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl World {
         let records: Vec<NodeRecord> = (0..self.cast.nodes).map(|node| self.record(node)).collect();
         let config = self.controller_config();
         let without = BTreeSet::new();
-        let mutant = self.options.mutant;
+        let mutant = self.options.mutant.map(MaybeMutant::of).unwrap_or_default();
         let basis = Basis {
             config: &config,
             records: &records,

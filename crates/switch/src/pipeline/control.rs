@@ -22,7 +22,7 @@ impl SwitchControl for Pipeline {
     }
 
     fn renew(&mut self, now: Instant, lease: &Lease) {
-        let keeps = self.mutant == Some(Mutant::KeepDirectory);
+        let keeps = self.mutant.is(Mutant::KeepDirectory);
         let revision = self.revision();
         self.hot.directory().renew(now, revision, lease, keeps);
         self.follow_directory();

@@ -76,6 +76,20 @@ pub(super) fn argue_for_themselves(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// What people run has no mutants: a crate asks for them in its tests, or in a feature of its own.
+pub(super) fn leave_mutants_to_tests(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in manifests(tree) {
+        for section in ["dependencies", "features"] {
+            if manifest.turns_mutants_on(section) {
+                let what = format!("[{section}] turns mutants on: leave them to dev-dependencies");
+                findings.push(Finding::new(&manifest.file.path, 0, what));
+            }
+        }
+    }
+    findings
+}
+
 /// Every crate is held to the lints of the workspace that it belongs to.
 pub(super) fn share_the_lints(tree: &Tree) -> Vec<Finding> {
     let shares = |manifest: &Manifest<'_>| {
@@ -98,6 +112,19 @@ impl Manifest<'_> {
     fn section(&self, name: &str) -> Vec<String> {
         let section = self.table.get(name).and_then(Value::as_table);
         section.into_iter().flat_map(Table::keys).cloned().collect()
+    }
+
+    /// Whether a dependency is used with its mutants, or a feature that is on by itself has them.
+    fn turns_mutants_on(&self, section: &str) -> bool {
+        let asked = |value: &Value, name: &str| {
+            let features = value.as_array().into_iter().flatten();
+            features.filter_map(Value::as_str).any(|it| it.ends_with(name))
+        };
+        let Some(table) = self.table.get(section).and_then(Value::as_table) else { return false };
+        match section {
+            "features" => table.get("default").is_some_and(|it| asked(it, "mutants")),
+            _ => table.values().any(|it| it.get("features").is_some_and(|it| asked(it, "mutants"))),
+        }
     }
 }
 
@@ -132,6 +159,16 @@ mod tests {
         assert_eq!(ways("switch", "[dev-dependencies]\nnode.workspace = true"), 0);
         assert_eq!(ways("switch", "[dev-dependencies]\nsim.workspace = true"), 1);
         assert_eq!(ways("attic", ""), 1);
+    }
+
+    #[test]
+    fn mutants_outside_tests_are_found() {
+        let found = |text: &str| leave_mutants_to_tests(&tree("cli", text)).len();
+        let asks = "cluster = { workspace = true, features = [\"mutants\"] }";
+        assert_eq!(found(&format!("[dependencies]\n{asks}")), 1);
+        assert_eq!(found(&format!("[dev-dependencies]\n{asks}")), 0);
+        assert_eq!(found("[features]\nmutants = [\"cluster/mutants\"]"), 0);
+        assert_eq!(found("[features]\ndefault = [\"cluster/mutants\"]"), 1);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Args {
             records: &found.records,
             without: &without,
             older: found.store.older(),
-            mutant: None,
+            mutant: cluster::MaybeMutant::default(),
         };
         let rebuilt = controller::rebuild(&basis, Clock::new().now())
             .map_err(|error| Failure::Refused(explain(&error, &found.silent)))?;

@@ -18,7 +18,7 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) -> bool {
-        if ctx.mutant == Some(Mutant::ProveDelegated) {
+        if ctx.mutant.is(Mutant::ProveDelegated) {
             return false;
         }
         let at = (self.partition.keyspace, request.keyhash);

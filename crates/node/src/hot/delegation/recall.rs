@@ -6,7 +6,7 @@ use crate::hot::delegation::records::{OVER_MAX, Present, bits_of, spans};
 use crate::replica::Replica;
 use crate::replica::write::PENDING_MAX;
 use crate::shard::context::Context;
-use cluster::{Delegation, HotEntry, Keyspace, Mutant, NodeId};
+use cluster::{Delegation, HotEntry, Keyspace, MaybeMutant, Mutant, NodeId};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -37,7 +37,7 @@ struct Recall {
 
 impl Recall {
     /// Whether so many nodes have told that nothing of the delegation can be unknown.
-    fn is_told(&self, present: &Present, mutant: Option<Mutant>) -> bool {
+    fn is_told(&self, present: &Present, mutant: MaybeMutant) -> bool {
         self.told.len() + present.may_be_silent(mutant) >= present.nodes.len()
     }
 }
@@ -245,7 +245,7 @@ impl Replica {
                     it.newest = Some((version, value.into()));
                 }
             }
-            Found::Young if ctx.mutant != Some(Mutant::TrustTheYoung) => return Ok(()),
+            Found::Young if !ctx.mutant.is(Mutant::TrustTheYoung) => return Ok(()),
             Found::Young | Found::Nothing => {}
         }
         it.told.insert(node);
@@ -298,8 +298,8 @@ impl Replica {
 
 impl Present {
     /// How many of its nodes need not answer: of each chain one has.
-    fn may_be_silent(&self, mutant: Option<Mutant>) -> usize {
-        if mutant == Some(Mutant::RecallEarly) {
+    fn may_be_silent(&self, mutant: MaybeMutant) -> usize {
+        if mutant.is(Mutant::RecallEarly) {
             return self.nodes.len().saturating_sub(1);
         }
         usize::from(self.replicas).saturating_sub(1)

@@ -12,7 +12,7 @@ use crate::replica::notes::delegations_name;
 use crate::replica::sessions::table::IDLE_MAX;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
-use cluster::{Incarnation, Mutant, NodeId};
+use cluster::{Incarnation, MaybeMutant, Mutant, NodeId};
 use std::collections::BTreeMap;
 use wire::{
     CLOCK_DELEGATIONS_BITS, Code, DELEGATION_VERSIONS, DelegateBody, DelegationOverBody,
@@ -162,8 +162,8 @@ impl Delegations {
 }
 
 /// How many versions home leaves to a delegation: all of it, but in a mutant.
-pub(crate) fn span_left(mutant: Option<Mutant>) -> u64 {
-    if mutant == Some(Mutant::ResetVersions) { 0 } else { SPAN }
+pub(crate) fn span_left(mutant: MaybeMutant) -> u64 {
+    if mutant.is(Mutant::ResetVersions) { 0 } else { SPAN }
 }
 
 /// Whether a version is one of the delegation that began with this DELEGATE.
@@ -249,7 +249,7 @@ impl Replica {
 
     /// Whether its home takes a write of a key that is about to return, as a mutant does.
     pub(crate) fn serves_too_soon<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> bool {
-        ctx.mutant == Some(Mutant::ServeBeforeRecall) && self.recalls.knows(key)
+        ctx.mutant.is(Mutant::ServeBeforeRecall) && self.recalls.knows(key)
     }
 
     /// How many keys are under delegations, or about to leave for one, that the order does not
@@ -286,10 +286,10 @@ impl Replica {
             None => Arrival::Forgotten,
             Some(delegations) => delegations.arrival(request, ctx.hot.revision(), ctx.hot.switch()),
         };
-        match (ctx.mutant, arrival) {
-            (Some(Mutant::RunAgain), Arrival::Applied(_)) => Arrival::New,
-            (Some(Mutant::TakeLatecomers), Arrival::Refused(_)) => Arrival::New,
-            _ => arrival,
+        match arrival {
+            Arrival::Applied(_) if ctx.mutant.is(Mutant::RunAgain) => Arrival::New,
+            Arrival::Refused(_) if ctx.mutant.is(Mutant::TakeLatecomers) => Arrival::New,
+            arrival => arrival,
         }
     }
 

@@ -287,7 +287,7 @@ pub(crate) fn handle_delegated<E: Engine>(
         return Ok(());
     }
     let next = member(place + 1);
-    let commits = next.is_none() || ctx.mutant == Some(Mutant::CopyUncommitted);
+    let commits = next.is_none() || ctx.mutant.is(Mutant::CopyUncommitted);
     let news = keep(ctx, keyspace.id, header, (key, value), commits);
     let version = header.object_version;
     if news && commits {
@@ -312,7 +312,7 @@ fn takes<E>(ctx: &Context<'_, E>, number: u64, named: Option<Delegation>) -> boo
     // A younger store cannot know what was closed before; without an order nothing is known at all.
     let old_enough = installed != 0 && since < number;
     let open = installed < number || named.is_some_and(|delegation| delegation.number == number);
-    old_enough && open || ctx.mutant == Some(Mutant::KeepDelegations)
+    old_enough && open || ctx.mutant.is(Mutant::KeepDelegations)
 }
 
 /// Keeps a write unless a newer one of the key is held. Says whether its value is news as a copy.
@@ -455,7 +455,7 @@ pub(crate) fn handle_fetch<E: Engine>(
     }
     let held = ctx.hot.delegated.get(KeyspaceId(header.keyspace), key);
     let held = held.filter(|held| held.delegation == fixed.delegation);
-    let held = held.filter(|it| it.committed || ctx.mutant != Some(Mutant::FetchCommittedOnly));
+    let held = held.filter(|it| it.committed || !ctx.mutant.is(Mutant::FetchCommittedOnly));
     let (version, found) = match held {
         Some(held) => (held.version, Found::Value(&held.value)),
         None if ctx.hot.delegated.since >= fixed.delegation => (0, Found::Young),

@@ -24,14 +24,14 @@ impl Replica {
         let name = name(write.key, upload);
         let at = place(keyspace, &name);
         let at = self.key_ref(&at, &name);
-        if ctx.mutant == Some(Mutant::AbandonUnrecorded) {
+        if ctx.mutant.is(Mutant::AbandonUnrecorded) {
             ctx.engine.remove(&at);
         } else if !self.is_superseded(ctx, &at, write.version()) {
             let (version, expiry_ms) = (write.version(), write.fixed.expiry_ms);
             ctx.engine.write(&at, &Record { version, expiry_ms, tombstone: true, value: &[] });
         }
         self.uploads.open.remove(&name);
-        if ctx.mutant != Some(Mutant::KeepParts) {
+        if !ctx.mutant.is(Mutant::KeepParts) {
             self.uploads.given_up(name);
         }
     }
@@ -87,7 +87,7 @@ impl Replica {
         for name in due {
             let part = PartKey::parse(&name).expect("uploads are named by keys of parts");
             let at = place(keyspace, part.key);
-            let sealed = ctx.mutant != Some(Mutant::AbandonSealed);
+            let sealed = !ctx.mutant.is(Mutant::AbandonSealed);
             if sealed && self.holds_upload(ctx, &at, part.key, part.upload) {
                 self.uploads.open.remove(&name);
                 continue;

@@ -13,7 +13,7 @@ use crate::replica::sessions::ended::ENDED_PER_SESSION_MAX;
 use crate::replica::sessions::table::{Outcome, Standing};
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, refuse_session};
-use cluster::Mutant;
+use cluster::{MaybeMutant, Mutant};
 use wire::{Code, CopyEndBody, CopyEndedBody, CopySessionBody, DropReason, Header, Op, SinceBody};
 
 impl Replica {
@@ -74,7 +74,7 @@ impl Replica {
         let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
         let gone = self.sessions.forget(ctx.now, self.history.stable(), busy, ctx.mutant);
         let forgotten = before - self.sessions.len();
-        if forgotten == 0 && ctx.mutant != Some(Mutant::ForgetUnrecorded) {
+        if forgotten == 0 && !ctx.mutant.is(Mutant::ForgetUnrecorded) {
             self.sessions.expect_to_forget();
         }
         if forgotten == 0 && self.sessions.forgotten() == marked {
@@ -88,7 +88,7 @@ impl Replica {
     }
 
     fn note_forgotten<E: Engine>(&self, ctx: &mut Context<'_, E>) {
-        if ctx.mutant != Some(Mutant::ForgetUnrecorded) {
+        if !ctx.mutant.is(Mutant::ForgetUnrecorded) {
             let note = self.sessions.forgotten().to_be_bytes();
             ctx.engine.note(self.id(), FORGOTTEN_NAME, Some(&note));
         }
@@ -192,7 +192,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         ended: &CopyEndedBody,
     ) {
-        let gone = self.sessions.end(ctx.now, ended.client, None);
+        let gone = self.sessions.end(ctx.now, ended.client, MaybeMutant::default());
         for (client, seq) in gone.map(|(_, gone)| gone).unwrap_or_default() {
             ctx.engine.note(self.id(), &session_name(client, seq), None);
         }

@@ -6,7 +6,7 @@
 //! mark, so a node that restarts knows the mark again.
 
 use crate::replica::sessions::ended::Ended;
-use cluster::{CLOCK_RATE_MAX_PERCENT, Mutant};
+use cluster::{CLOCK_RATE_MAX_PERCENT, MaybeMutant, Mutant};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -198,12 +198,12 @@ impl Sessions {
         &mut self,
         now: Instant,
         client: u64,
-        mutant: Option<Mutant>,
+        mutant: MaybeMutant,
     ) -> Option<(u64, Vec<(u64, u64)>)> {
         let newest = self.clients.get(&client)?.newest;
         let mut gone = Vec::new();
         self.remove(client, &mut gone);
-        if mutant != Some(Mutant::GoodbyeForgetsFloor) {
+        if !mutant.is(Mutant::GoodbyeForgetsFloor) {
             self.ended.note(now, client, newest);
         }
         Some((newest, gone))
@@ -215,14 +215,14 @@ impl Sessions {
         &mut self,
         stable: u64,
         busy: impl Fn(u64) -> bool,
-        mutant: Option<Mutant>,
+        mutant: MaybeMutant,
     ) -> Option<u64> {
         let (_, client, newest) = self.ended.first()?;
         if newest > stable || busy(client) {
             return None;
         }
         self.ended.remove_first();
-        if mutant != Some(Mutant::ForgetUnrecorded) {
+        if !mutant.is(Mutant::ForgetUnrecorded) {
             self.forgotten = self.forgotten.max(newest).max(1);
         }
         Some(client)
@@ -273,7 +273,7 @@ impl Sessions {
         now: Instant,
         stable: u64,
         busy: impl Fn(u64) -> bool,
-        mutant: Option<Mutant>,
+        mutant: MaybeMutant,
     ) -> Vec<(u64, u64)> {
         let mut gone = Vec::new();
         let left = self.clients.len() - self.clients.len().div_ceil(8);
@@ -282,7 +282,7 @@ impl Sessions {
                 break;
             }
             let Some((heard_at, client)) = self.by_heard.first().copied() else { break };
-            if now.since(heard_at) < KEPT + HEARD_STEP && mutant != Some(Mutant::ForgetYoung) {
+            if now.since(heard_at) < KEPT + HEARD_STEP && !mutant.is(Mutant::ForgetYoung) {
                 break;
             }
             let newest = self.clients.get(&client).map_or(0, |session| session.newest);
@@ -291,7 +291,7 @@ impl Sessions {
                 continue;
             }
             self.remove(client, &mut gone);
-            if mutant != Some(Mutant::ForgetUnrecorded) {
+            if !mutant.is(Mutant::ForgetUnrecorded) {
                 // Also if it has no outcomes: its low-water mark goes.
                 self.forgotten = self.forgotten.max(newest).max(1);
             }
@@ -445,11 +445,14 @@ mod tests {
         record(&mut sessions, at(0), 7, 1, 1);
         record(&mut sessions, at(200), 8, 1, 1);
         record(&mut sessions, at(400), 7, 2, 1);
-        assert!(sessions.forget(at(200) + KEPT, 9, |_| false, None).is_empty());
+        assert!(sessions.forget(at(200) + KEPT, 9, |_| false, MaybeMutant::default()).is_empty());
         let later = at(300) + KEPT;
-        assert!(sessions.forget(later, 8, |_| false, None).is_empty(), "not stable");
+        assert!(
+            sessions.forget(later, 8, |_| false, MaybeMutant::default()).is_empty(),
+            "not stable"
+        );
         let later = later + KEPT + HEARD_STEP;
-        let gone = sessions.forget(later, 9, |client| client == 7, None);
+        let gone = sessions.forget(later, 9, |client| client == 7, MaybeMutant::default());
         assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], 9));
         assert!(sessions.would_know(7, 3), "it was never forgotten");
         assert!(!sessions.would_know(8, 1));
