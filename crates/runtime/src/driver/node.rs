@@ -400,6 +400,8 @@ impl<E: ShardEngine> Shard<E> {
         self.disk = self.node.engine_mut().disk_room(now);
         if let Some(DiskRoom { room, frozen, .. }) = self.disk {
             self.node.set_store_room(room, frozen);
+        } else if let Some(room) = self.node.engine_mut().backend_room(now) {
+            self.node.set_store_room(room, false);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::store::{Backend, BackendEngine, FjallEngine};
 use machine::Instant;
 use node::engine::memory::MemoryEngine;
 use node::engine::{Engine, EngineError};
+use wire::Room;
 
 /// An engine as a shard's thread needs it.
 pub trait ShardEngine: Engine + Send + 'static {
@@ -35,6 +36,11 @@ pub trait ShardEngine: Engine + Send + 'static {
         None
     }
 
+    /// What there is room for in a store of others, if it writes to one; asked before every batch.
+    fn backend_room(&mut self, _now: Instant) -> Option<Room> {
+        None
+    }
+
     /// Bytes of its files, if it has any.
     fn disk_used(&self) -> Option<u64> {
         None
@@ -58,6 +64,10 @@ impl<B: Backend> ShardEngine for BackendEngine<B> {
 
     fn end_reads(&mut self) -> Result<(), EngineError> {
         Self::end_reads(self)
+    }
+
+    fn backend_room(&mut self, now: Instant) -> Option<Room> {
+        Some(self.room(now))
     }
 }
 

@@ -6,6 +6,7 @@ use node::engine::Engine;
 use node::engine::memory::MemoryEngine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use wire::Room;
 
 /// A store that others made, as the engine uses it.
 pub trait Backend: Send + 'static {
@@ -41,6 +42,16 @@ pub trait Backend: Send + 'static {
     ///
     /// If that did not happen, or it is not known whether it did.
     fn apply(&mut self, changes: &Changes) -> Result<(), Trouble>;
+
+    /// What there is room for, as far as it is known.
+    fn room(&self) -> Room;
+
+    /// Sees how much room there is, and whether what was given is kept.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be asked.
+    fn look(&mut self) -> Result<(), Trouble>;
 
     /// What time it is: how far the cluster's clock is ahead of the node's.
     fn set_clock(&mut self, _ahead: ClockAhead) {}
@@ -95,6 +106,16 @@ pub enum Trouble {
     Refuses(String),
     /// It never will, or what it does cannot be relied on.
     Lost(String),
+}
+
+impl Trouble {
+    /// What the backend, or the system, said.
+    #[must_use]
+    pub fn words(self) -> String {
+        let (Self::Gone(words) | Self::Busy(words) | Self::Refuses(words) | Self::Lost(words)) =
+            self;
+        words
+    }
 }
 
 /// What a backend has kept of an earlier incarnation.

@@ -3,16 +3,24 @@
 //! Names that memcached does not take (empty, above 250 bytes, with blanks or control characters)
 //! are replaced by a hash; the value is then preceded by the name itself, so that two names with
 //! one hash are never taken for each other.
+//!
+//! A memcached that throws nothing away (`-M`) has no room for some value sooner or later, and has
+//! thrown away the one before it when it says so. Such values stay here, where reads see them, and
+//! the node says that it is full until memcached has taken them.
+
+mod held;
 
 use super::names::OWN;
 use super::{Backend, BackendEngine, BackendUrl, Changes, Found, Kept, Listed, Trouble, Wanted};
 use crate::store::StoreError;
 use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, MetaProtocol, Status};
 use cluster::StoreId;
+use held::Held;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use wire::Room;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The values of a shard in memcached.
@@ -21,8 +29,8 @@ pub struct MemcachedBackend {
     client: Client,
     /// Whether it has the meta commands, which leave values out.
     has_meta: bool,
-    /// Whether it did not take some value of the last changes.
-    drops: bool,
+    /// What it has no room for.
+    held: Held,
     address: String,
 }
 
@@ -44,14 +52,16 @@ impl MemcachedBackend {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|why| fail(why.to_string()))?;
         let address = format!("tcp://{}", url.memcached_address());
-        let connected = within(&runtime, connect(&address)).map_err(|trouble| match trouble {
-            Trouble::Gone(why)
-            | Trouble::Busy(why)
-            | Trouble::Refuses(why)
-            | Trouble::Lost(why) => fail(why),
-        });
-        let (client, has_meta) = connected?;
-        let backend = Self { runtime, client, has_meta, drops: false, address };
+        let failed = |trouble: Trouble| fail(trouble.words());
+        let (mut client, has_meta) = within(&runtime, connect(&address)).map_err(failed)?;
+        let largest = within(&runtime, takes_largest(&mut client)).map_err(failed)?;
+        if let Some(said) = largest {
+            return Err(fail(format!(
+                "it does not take values as long as they may be ({said}): start it without -I, or \
+                 with -I 4k and more"
+            )));
+        }
+        let backend = Self { runtime, client, has_meta, held: Held::default(), address };
         Ok(BackendEngine::new(backend, Kept::nothing(fresh_id)))
     }
 }
@@ -61,6 +71,15 @@ async fn connect(address: &str) -> Result<(Client, bool), Error> {
     let mut client = Client::new(address).await?;
     let version = client.version().await?;
     Ok((client, has_meta(&version)))
+}
+
+/// What memcached says to the longest value that there can be, unless it takes it or has no room
+/// for it now.
+async fn takes_largest(client: &mut Client) -> Result<Option<String>, Error> {
+    let (name, value) = (format!("{OWN}largest"), vec![b'.'; 4 + wire::ENTRY_MAX]);
+    let untaken = set(client, vec![(name.as_bytes(), &value)]).await?;
+    client.delete_no_reply(&name).await?;
+    Ok(untaken.into_iter().map(|(_, said)| said).find(|said| said.contains("too large")))
 }
 
 /// Whether a memcached of this version has meta commands: those from 1.6 on have.
@@ -123,33 +142,57 @@ fn value_in(name: &[u8], content: Vec<u8>) -> Option<Vec<u8>> {
     (said == name).then(|| value.to_vec())
 }
 
-/// Says what memcached said of a value that it did not take, if there was one.
-async fn apply(client: &mut Client, changes: &Changes) -> Result<Option<String>, Error> {
+/// Sets values, and says which memcached did not take, with what it said.
+async fn set<'a>(client: &mut Client, values: Vec<Pair<'a>>) -> Result<Vec<Untaken<'a>>, Error> {
+    let items = values.iter().map(|(name, value)| (item(name).0, content(name, value)));
+    let items: Vec<Item<'_>> = items.collect();
+    let set: Vec<(&[u8], &[u8])> = items.iter().map(|(name, value)| (&**name, &**value)).collect();
+    if set.is_empty() {
+        return Ok(Vec::new());
+    }
+    let outcomes = client.set_multi(&set, None, None).await?;
+    let refused = outcomes.into_iter().filter_map(|(name, outcome)| Some((*name, outcome.err()?)));
+    let refused: BTreeMap<&[u8], Error> = refused.collect();
+    let said = |(item, _): &Item<'_>| refused.get(&**item).map(ToString::to_string);
+    let said: Vec<Option<String>> = items.iter().map(said).collect();
+    let untaken = values.into_iter().zip(said);
+    Ok(untaken.filter_map(|(pair, said)| Some((pair, said?))).collect())
+}
+
+/// What memcached is given for those.
+type Item<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// A name and a value.
+type Pair<'a> = (&'a [u8], &'a [u8]);
+
+/// With what memcached said.
+type Untaken<'a> = (Pair<'a>, String);
+
+/// Deletes and sets, and says which values memcached has no room for.
+async fn apply<'a>(client: &mut Client, changes: &'a Changes) -> Result<Vec<Untaken<'a>>, Error> {
     let gone = changes.values.iter().filter(|(_, value)| value.is_none());
     let gone: Vec<Cow<'_, [u8]>> = gone.map(|(name, _)| item(name).0).collect();
     if !gone.is_empty() {
         client.delete_multi_no_reply(&gone).await?;
     }
-    let set = changes.values.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-    let set: Vec<_> = set.map(|(name, value)| (item(name).0, content(name, value))).collect();
-    let set: Vec<(&[u8], &[u8])> = set.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let values =
+        changes.values.iter().filter_map(|(name, value)| Some((&**name, &**value.as_ref()?)));
+    let values: Vec<Pair<'_>> = values.collect();
     // An answer to anything says that all deletes before it were carried out.
-    if set.is_empty() {
-        return client.version().await.map(|_| None);
+    if values.is_empty() {
+        return client.version().await.map(|_| Vec::new());
     }
-    let outcomes = client.set_multi(&set, None, None).await?;
-    let refused = outcomes.into_iter().filter_map(|(name, outcome)| Some((name, outcome.err()?)));
-    let mut words = None;
-    for (name, why) in refused.collect::<Vec<_>>() {
-        // There was no room. What was under its name must go, or it would be taken for the value:
-        // so it is as if it had been taken and dropped.
-        words.get_or_insert_with(|| why.to_string());
-        match client.delete(name).await {
+    let untaken = set(client, values).await?;
+    // A value that is refused takes the one before it along, and that has left room for this one.
+    let untaken = set(client, untaken.into_iter().map(|(pair, _)| pair).collect()).await?;
+    for ((name, _), _) in &untaken {
+        // If not, it would be taken for the value.
+        match client.delete(item(name).0).await {
             Ok(()) | Err(Error::Protocol(Status::NotFound)) => {}
             Err(why) => return Err(why),
         }
     }
-    Ok(words)
+    Ok(untaken)
 }
 
 impl Backend for MemcachedBackend {
@@ -169,6 +212,7 @@ impl Backend for MemcachedBackend {
         let found = wanted.iter().zip(&items).map(|(it, item)| {
             let content = values.get(item.as_ref()).cloned();
             let value = content.and_then(|content| value_in(&it.name, content));
+            let value = self.held.value(&it.name).map(<[u8]>::to_vec).or(value);
             Found { value, expiry_ms: 0 }
         });
         Ok(found.collect())
@@ -184,7 +228,8 @@ impl Backend for MemcachedBackend {
         }
         let there = within(&self.runtime, self.client.meta_get_multi(names, None))?;
         let there: BTreeSet<Vec<u8>> = there.into_iter().filter_map(|it| it.key).collect();
-        Ok(names.iter().map(|name| there.contains(name)).collect())
+        let is_there = |name: &Vec<u8>| there.contains(name) || self.held.value(name).is_some();
+        Ok(names.iter().map(is_there).collect())
     }
 
     /// Its names cannot be listed reliably.
@@ -197,14 +242,26 @@ impl Backend for MemcachedBackend {
         if changes.values.is_empty() {
             return Ok(());
         }
-        let words = within(&self.runtime, apply(&mut self.client, changes))?;
-        if let Some(why) = words.as_ref().filter(|_| !self.drops) {
-            tracing::warn!(
-                why,
-                "memcached takes no values, which is as if it dropped them at once: give it memory"
-            );
+        let untaken = within(&self.runtime, apply(&mut self.client, changes))?;
+        self.held.forget(changes.values.keys());
+        for ((name, value), why) in untaken {
+            self.held.keep(name, value, &why);
         }
-        self.drops = words.is_some();
+        Ok(())
+    }
+
+    fn room(&self) -> Room {
+        self.held.room()
+    }
+
+    /// Tries some of what it had no room for once more.
+    fn look(&mut self) -> Result<(), Trouble> {
+        let some = self.held.some();
+        let values = some.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let untaken = within(&self.runtime, set(&mut self.client, values))?;
+        let untaken: BTreeSet<&[u8]> = untaken.into_iter().map(|((name, _), _)| name).collect();
+        let taken = some.iter().map(|(name, _)| name).filter(|name| !untaken.contains(&***name));
+        self.held.forget(taken);
         Ok(())
     }
 

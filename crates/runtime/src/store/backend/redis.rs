@@ -15,6 +15,7 @@
 //! Of two processes for one shard the later one wins: it writes down that it is the owner, and cuts
 //! the other's connection; who connects anew and is not the owner has failed.
 
+mod full;
 mod open;
 
 use super::names::OWN;
@@ -22,12 +23,11 @@ use super::{Backend, Changes, Found, Listed, Trouble, Wanted};
 use crate::clock::Clock;
 use crate::store::ShardIdentity;
 use cluster::ClockAhead;
+use full::{Failed, Stock, overrun, transact};
 use machine::UnixMs;
-use redis::{
-    Client, Connection, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value, cmd,
-    from_redis_value,
-};
+use redis::{Client, Connection, RedisError, RedisResult, Value, cmd, from_redis_value};
 use std::time::Duration;
+use wire::Room;
 
 /// The values of a shard in Redis, and all that is kept about them.
 pub struct RedisBackend {
@@ -41,6 +41,7 @@ pub struct RedisBackend {
     clock: Clock,
     /// How far the cluster's clock is ahead of that.
     ahead: ClockAhead,
+    stock: Stock,
 }
 
 /// What is in `about` besides names.
@@ -160,26 +161,25 @@ impl RedisBackend {
         }
     }
 
-    fn transaction(&self, changes: &Changes) -> Pipeline {
-        let Hashes { about, records, notes } = self.hashes();
-        let mut pipe = redis::pipe();
-        pipe.atomic();
+    /// What a sync carries out, in this order. That which says how many there were is the first.
+    fn steps<'a>(&self, names: &'a Hashes, syncs: &'a str, changes: &'a Changes) -> Vec<Step<'a>> {
+        let Hashes { about, records, notes } = names;
+        let known = changes.about.iter().flat_map(|(field, content)| [field, content]);
+        let mut all = vec![SYNCS.as_bytes(), syncs.as_bytes()];
+        all.extend(known.map(String::as_bytes));
+        let mut steps = Vec::new();
+        add(&mut steps, "HSET", Some(about), &all);
         let (set, gone) = split(&changes.values);
-        add(&mut pipe, "MSET", None, set);
-        add(&mut pipe, "DEL", None, gone);
+        add(&mut steps, "MSET", None, &set);
+        add(&mut steps, "DEL", None, &gone);
         let marks = changes.records.iter().map(|(at, mark)| (at, mark.as_ref().map(|m| &m.0)));
         let (set, gone) = split_each(marks);
-        add(&mut pipe, "HSET", Some(&records), set);
-        add(&mut pipe, "HDEL", Some(&records), gone);
+        add(&mut steps, "HSET", Some(records), &set);
+        add(&mut steps, "HDEL", Some(records), &gone);
         let (set, gone) = split(&changes.notes);
-        add(&mut pipe, "HSET", Some(&notes), set);
-        add(&mut pipe, "HDEL", Some(&notes), gone);
-        let known = changes.about.iter().flat_map(|(field, content)| [field, content]);
-        pipe.cmd("HSET").arg(about).arg(SYNCS).arg(self.syncs + 1);
-        known.for_each(|part| {
-            pipe.arg(part);
-        });
-        pipe
+        add(&mut steps, "HSET", Some(notes), &set);
+        add(&mut steps, "HDEL", Some(notes), &gone);
+        steps
     }
 }
 
@@ -219,11 +219,21 @@ fn split_each<'a, C: AsRef<[u8]> + 'a + ?Sized>(
     (set, gone)
 }
 
-/// Adds a command, unless there is nothing to do.
-fn add(pipe: &mut Pipeline, name: &str, hash: Option<&str>, arguments: Vec<&[u8]>) {
-    if !arguments.is_empty() {
-        pipe.cmd(name).arg(hash).arg(arguments);
-    }
+/// A command of a sync, with the hash that it is about if it is about one.
+type Step<'a> = (&'static str, Option<&'a str>, Vec<&'a [u8]>);
+
+/// Arguments of one command, names and contents in turn: the stack of a script takes some thousand.
+const ARGUMENTS_MAX: usize = 2_000;
+
+/// Adds a command, or several; none if there is nothing to do.
+fn add<'a>(
+    steps: &mut Vec<Step<'a>>,
+    name: &'static str,
+    hash: Option<&'a String>,
+    arguments: &[&'a [u8]],
+) {
+    let pieces = arguments.chunks(ARGUMENTS_MAX);
+    steps.extend(pieces.map(|piece| (name, hash.map(String::as_str), piece.to_vec())));
 }
 
 impl Backend for RedisBackend {
@@ -293,18 +303,27 @@ impl Backend for RedisBackend {
     }
 
     fn apply(&mut self, changes: &Changes) -> Result<(), Trouble> {
-        let transaction = self.transaction(changes);
-        transaction.exec(&mut self.connection).map_err(|error| {
-            let refused = error.kind() == ErrorKind::Server(ServerErrorKind::ExecAbort);
-            // Of a transaction that was refused nothing was carried out. Of one that was not, some
-            // commands have failed, which none of ours does.
-            match trouble(error) {
-                Trouble::Refuses(why) if !refused => Trouble::Lost(why),
-                trouble => trouble,
+        self.stock.check(&mut self.connection)?;
+        let (names, syncs) = (self.hashes(), (self.syncs + 1).to_string());
+        let steps = self.steps(&names, &syncs, changes);
+        match transact(&mut self.connection, &steps) {
+            Err(Failed::Full(why)) => {
+                self.stock.is_full();
+                overrun(&mut self.connection, &names.about, &steps, why)?;
             }
-        })?;
+            Err(Failed::Otherwise(trouble)) => return Err(trouble),
+            Ok(()) => {}
+        }
         self.syncs += 1;
         Ok(())
+    }
+
+    fn room(&self) -> Room {
+        self.stock.room()
+    }
+
+    fn look(&mut self) -> Result<(), Trouble> {
+        self.stock.look(&mut self.connection)
     }
 
     fn set_clock(&mut self, ahead: ClockAhead) {

@@ -2,9 +2,11 @@
 //! away is waited for.
 
 use super::{Backend, Found, Trouble, Wanted};
+use machine::Instant;
 use node::engine::EngineError;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::Room;
 
 /// The backend, and what was fetched from it since the last sync.
 pub(super) struct Sight<B> {
@@ -14,7 +16,13 @@ pub(super) struct Sight<B> {
     known: BTreeMap<Vec<u8>, bool>,
     /// The first error for good.
     failed: Option<EngineError>,
+    /// When to see how much room there is.
+    look_at: Instant,
 }
+
+/// From one look to the next: one round trip, and what comes in meanwhile is the backend's to
+/// refuse.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Times that a backend that is gone is tried again before the engine has failed: with
 /// [`TRY_EVERY`] a minute, in which a Redis of some gigabytes is up again.
@@ -25,7 +33,8 @@ pub const TRY_EVERY: Duration = Duration::from_millis(200);
 
 impl<B: Backend> Sight<B> {
     pub(super) fn new(backend: B) -> Self {
-        Self { backend, fetched: BTreeMap::new(), known: BTreeMap::new(), failed: None }
+        let look_at = Instant(0);
+        Self { backend, fetched: BTreeMap::new(), known: BTreeMap::new(), failed: None, look_at }
     }
 
     pub(super) fn backend_mut(&mut self) -> &mut B {
@@ -58,6 +67,17 @@ impl<B: Backend> Sight<B> {
         what: impl Fn(&mut B) -> Result<(), Trouble>,
     ) -> Result<Option<()>, String> {
         self.insist(what, true)
+    }
+
+    /// What there is room for. If the backend is gone, whoever asks for something finds out.
+    pub(super) fn room(&mut self, now: Instant) -> Room {
+        if self.look_at <= now && self.failed.is_none() {
+            self.look_at = now + LOOK_EVERY;
+            if let Err(Trouble::Lost(why)) = self.backend.look() {
+                self.failed = Some(EngineError(why));
+            }
+        }
+        self.backend.room()
     }
 
     fn insist<T>(

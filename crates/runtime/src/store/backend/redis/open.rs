@@ -1,5 +1,6 @@
 //! How a Redis becomes the backend of a shard, and is found again.
 
+use super::full::{Stock, carry_out, evicts};
 use super::{
     FORMAT, FORMAT_FIELD, Hashes, NODE, OWNER, RUN, RedisBackend, SCANNED_AT_ONCE, SHARDS, STORE,
     SYNCS, connect, cut_others,
@@ -7,7 +8,7 @@ use super::{
 use crate::clock::Clock;
 use crate::entropy;
 use crate::store::backend::changes::value_name;
-use crate::store::backend::{BackendEngine, BackendUrl, Kept};
+use crate::store::backend::{BackendEngine, BackendUrl, Kept, Trouble};
 use crate::store::{ShardIdentity, StoreError, SyncPolicy};
 use cluster::{ClockAhead, StoreId};
 use redis::{Client, Connection, RedisError, RedisResult, cmd};
@@ -35,13 +36,15 @@ impl RedisBackend {
         let io = |why: RedisError| failed(url, &why);
         let client = Client::open(url.secret()).map_err(io)?;
         let mut connection = connect(&client, shard).map_err(io)?;
+        refuse_cluster(&mut connection, url)?;
         refuse_eviction(&mut connection, url)?;
         let hashes = Hashes::of(shard.shard);
         for hashes in [&Hashes::of(0), &hashes] {
             check(&read_about(&mut connection, hashes).map_err(io)?, shard, url)?;
         }
         let owner = entropy::draw().map_err(|why| StoreError::io(&path(url), why))?.to_string();
-        cmd("HSET").arg(&hashes.about).arg(OWNER).arg(&owner).exec(&mut connection).map_err(io)?;
+        let owned = BTreeMap::from([(OWNER.to_owned(), owner.clone())]);
+        write_down(&mut connection, &hashes, &owned).map_err(|trouble| refused(url, trouble))?;
         cut_others(&mut connection, shard).map_err(io)?;
         // Nobody else writes from here on.
         let mut about = read_about(&mut connection, &hashes).map_err(io)?;
@@ -61,12 +64,12 @@ impl RedisBackend {
         about.insert(SHARDS.into(), shard.shards.to_string());
         about.insert(OWNER.into(), owner.clone());
         about.insert(RUN.into(), run);
-        let fields: Vec<(&String, &String)> = about.iter().collect();
-        cmd("HSET").arg(&hashes.about).arg(fields).exec(&mut connection).map_err(io)?;
+        write_down(&mut connection, &hashes, &about).map_err(|trouble| refused(url, trouble))?;
         let kept = load(&mut connection, &hashes, &about, url)?;
         let syncs = number(&about, SYNCS, url)?;
         let (clock, ahead) = (Clock::new(), ClockAhead::default());
-        let backend = Self { client, connection, shard, owner, syncs, clock, ahead };
+        let stock = Stock::default();
+        let backend = Self { client, connection, shard, owner, syncs, clock, ahead, stock };
         Ok(BackendEngine::new(backend, kept))
     }
 }
@@ -75,12 +78,22 @@ fn failed(url: &BackendUrl, why: &RedisError) -> StoreError {
     StoreError::Backend { url: url.clone(), why: why.to_string() }
 }
 
+fn refused(url: &BackendUrl, trouble: Trouble) -> StoreError {
+    StoreError::Backend { url: url.clone(), why: trouble.words() }
+}
+
 fn path(url: &BackendUrl) -> PathBuf {
     url.to_string().into()
 }
 
 fn read_about(connection: &mut Connection, hashes: &Hashes) -> RedisResult<About> {
     cmd("HGETALL").arg(&hashes.about).query(connection)
+}
+
+/// A node can be started before a full Redis.
+fn write_down(connection: &mut Connection, to: &Hashes, about: &About) -> Result<(), Trouble> {
+    let fields = about.iter().flat_map(|(field, content)| [field.as_bytes(), content.as_bytes()]);
+    carry_out(connection, ("HSET", Some(&to.about), fields.collect()))
 }
 
 /// Whose it is, if it is anybody's.
@@ -102,12 +115,23 @@ fn check(about: &About, shard: ShardIdentity, url: &BackendUrl) -> Result<(), St
     })
 }
 
+/// Keys of one sync lie in several slots, which no member of a Redis Cluster takes together.
+fn refuse_cluster(connection: &mut Connection, url: &BackendUrl) -> Result<(), StoreError> {
+    let info: String = cmd("INFO").arg("server").query(connection).map_err(|e| failed(url, &e))?;
+    if !info.lines().any(|line| line.trim_end() == "redis_mode:cluster") {
+        return Ok(());
+    }
+    let why = "it is a member of a Redis Cluster; each node wants a Redis of its own (without \
+               cluster-enabled), for Keyway distributes the keys";
+    Err(StoreError::Backend { url: url.clone(), why: why.to_owned() })
+}
+
 /// A Redis that may throw away anything would throw away what makes values records.
 fn refuse_eviction(connection: &mut Connection, url: &BackendUrl) -> Result<(), StoreError> {
     let limit = setting(connection, "maxmemory");
     let policy = setting(connection, "maxmemory-policy");
     match (limit, policy) {
-        (Some(limit), Some(policy)) if limit != "0" && policy.starts_with("allkeys") => {
+        (Some(limit), Some(policy)) if limit != "0" && evicts(&policy) => {
             Err(StoreError::Evicting { url: url.clone(), policy })
         }
         (Some(_), Some(_)) => Ok(()),
