@@ -52,7 +52,8 @@
 //!
 //! Expiry, ranges, several keys (versions are per partition, but one key uses all of them),
 //! sessions that end because time has passed, overload, how long anything takes, and writes to a
-//! disk that are lost in a crash. The simulator has all of these.
+//! disk that are lost in a crash. The simulator has all of these. Older copies of stores that are
+//! put back, and the comparison that finds them, have a model of their own ([`Returning`]).
 
 mod bug;
 mod check;
@@ -61,6 +62,7 @@ mod history;
 mod live;
 mod node;
 mod protocol;
+mod returns;
 mod scope;
 mod state;
 mod steps;
@@ -71,6 +73,10 @@ pub use check::{Verdict, exhaust, hunt};
 pub use history::{Kind, Possible, Request};
 pub use live::stuck;
 pub use protocol::{Action, Protocol};
+pub use returns::{
+    Cluster, Map, Member, ReturnAction, ReturnBug, ReturnScope, Returning, Store, exhaust_returns,
+    hunt_return,
+};
 pub use scope::Scope;
 pub use state::{
     Bits, Breach, Chain, Effect, Faults, Message, NODES, Node, Outcome, Piece, REQUESTS_MAX,

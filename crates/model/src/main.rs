@@ -1,7 +1,7 @@
 //! Runs the model checker on chosen bounds, or tells the stories of bugs.
 
 use clap::Parser;
-use model::{Bug, Scope, Verdict, exhaust, hunt, stuck};
+use model::{Bug, ReturnBug, Scope, Verdict, exhaust, hunt, hunt_return, stuck};
 use std::process::ExitCode;
 
 /// Visits every state of the model within the named bounds.
@@ -26,6 +26,7 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     let holds = if options.bugs {
+        ReturnBug::ALL.into_iter().for_each(tell_return);
         Bug::all().into_iter().filter(|bug| tell(&bug.name(), &hunt(*bug))).count() == 0
     } else {
         let scopes = if options.long { Scope::long() } else { Scope::everyday() };
@@ -55,6 +56,15 @@ fn tell(name: &str, verdict: &Verdict) -> bool {
         println!("  never: {what}");
     }
     unreached.is_empty()
+}
+
+/// Tells what a broken rule of comparing members that came back does.
+fn tell_return(bug: ReturnBug) {
+    let Some((scope, story)) = hunt_return(bug) else { return println!("{bug:?}: not found") };
+    println!("{bug:?}, in {scope}: broken after {} steps", story.len());
+    for (number, action) in (1..).zip(story) {
+        println!("{number:>5}. {action:?}");
+    }
 }
 
 /// Tells whether every request can be answered from every state.

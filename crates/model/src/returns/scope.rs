@@ -1,0 +1,85 @@
+//! What is in the model, how often what may happen, and which rule may be broken.
+
+use cluster::Mutant;
+
+/// A rule that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReturnBug {
+    /// One that the machines can be told to break as well.
+    Mutant(Mutant),
+    /// Who comes back from before the last open epoch keeps what it has pending.
+    KeepOldPending,
+    /// Who is behind is sent what is above the newest version that it has.
+    ResumeAboveNewest,
+    /// Of members that all came back the first is right.
+    FirstIsRight,
+}
+
+/// What is in the model, and how often what may happen.
+#[derive(Clone, Copy, Debug)]
+pub struct ReturnScope {
+    /// Its name.
+    pub name: &'static str,
+    /// Nodes, all in the first chain.
+    pub nodes: u8,
+    /// Writes.
+    pub writes: u8,
+    /// How often nodes stop.
+    pub stops: u8,
+    /// How often a node's store is put back.
+    pub restores: u8,
+    /// Whether the controller's is.
+    pub old_map: bool,
+    /// Whether silent members are taken out of the chain. A store of the incarnation that was the
+    /// last is then not put back: there may be no other member.
+    pub drops: bool,
+}
+
+impl From<Mutant> for ReturnBug {
+    fn from(mutant: Mutant) -> Self {
+        Self::Mutant(mutant)
+    }
+}
+
+const DISK: ReturnScope = ReturnScope {
+    name: "a disk put back",
+    nodes: 2,
+    writes: 2,
+    stops: 2,
+    restores: 1,
+    old_map: false,
+    drops: false,
+};
+
+impl ReturnScope {
+    /// The bounds that tests exhaust.
+    #[must_use]
+    pub fn everyday() -> Vec<Self> {
+        vec![
+            DISK,
+            Self { name: "one disk of three put back", nodes: 3, writes: 1, ..DISK },
+            Self { name: "one disk put back twice", restores: 2, ..DISK },
+            Self { name: "a member alone put back", stops: 3, writes: 1, drops: true, ..DISK },
+            Self {
+                name: "a map put back",
+                writes: 1,
+                restores: 0,
+                old_map: true,
+                drops: true,
+                ..DISK
+            },
+        ]
+    }
+}
+
+impl ReturnBug {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Mutant(Mutant::OpenUncompared),
+        Self::Mutant(Mutant::BelieveAnyPast),
+        Self::Mutant(Mutant::BelieveAnyMap),
+        Self::KeepOldPending,
+        Self::ResumeAboveNewest,
+        Self::FirstIsRight,
+    ];
+}

@@ -1,0 +1,22 @@
+//! What a member holds is compared before it is believed: every state within the bounds keeps what
+//! was acknowledged, and every broken rule loses some of it.
+
+use model::{ReturnBug, ReturnScope, exhaust_returns, hunt_return};
+
+#[test]
+fn whatever_is_put_back_nothing_older_is_shown() {
+    for scope in ReturnScope::everyday() {
+        let (states, broken, unreached) = exhaust_returns(scope, None);
+        println!("{}: {states} states", scope.name);
+        assert_eq!(broken, None, "{}", scope.name);
+        assert_eq!(unreached, Vec::<&str>::new(), "never within {}", scope.name);
+    }
+}
+
+#[test]
+fn every_rule_of_comparing_that_is_broken_shows_something_older() {
+    for bug in ReturnBug::ALL {
+        let (scope, story) = hunt_return(bug).unwrap_or_else(|| panic!("{bug:?} is not found"));
+        println!("{bug:?} in {scope}, {} steps: {story:?}", story.len());
+    }
+}
