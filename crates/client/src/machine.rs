@@ -20,7 +20,7 @@ use machine::{Datagram, Instant, Outbox, Retransmissions, Rng};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Endpoint, Fields as _, HEADER_LEN, Op};
+use wire::{DirectoryClock, Endpoint, Fields as _, HEADER_LEN, Op};
 
 /// The client machine. It follows the contract of all [`machine`]s.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct Client {
     next_ticket: u64,
     pub(crate) homes: Homes,
     /// The latest clock of a switch that any reply has told.
-    pub(crate) told: u64,
+    pub(crate) told: DirectoryClock,
     /// Requests whose outcome has not been polled.
     open: usize,
     /// Buffers of datagrams that were answered, for those to come.
@@ -82,7 +82,7 @@ impl Client {
             mutant: MaybeMutant::default(),
             next_ticket: 0,
             homes: Homes::default(),
-            told: 0,
+            told: DirectoryClock::NONE,
             open: 0,
             buffers: Vec::new(),
             config,

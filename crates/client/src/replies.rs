@@ -8,10 +8,7 @@ use crate::{NotDone, Outcome, Refusal, Reply, StoreWords, Ticket, UnknownReason,
 use cluster::{Mutant, is_plausible_revision};
 use machine::Instant;
 use std::time::Duration;
-use wire::{
-    Body, CLOCK_DELEGATIONS_BITS, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet,
-    RangeEntries,
-};
+use wire::{Body, Code, DropReason, Fields as _, HEADER_LEN, Op, Packet, RangeEntries};
 
 /// Copies of a request that a store has refused after which it ends: a store that was only being
 /// started, or switched to another, takes one of the first.
@@ -37,7 +34,7 @@ impl Client {
             return Err(DropReason::UnknownRequest);
         }
         let body = packet.body()?;
-        if is_plausible_revision(now, header.reply_directory_clock() >> CLOCK_DELEGATIONS_BITS) {
+        if is_plausible_revision(now, header.reply_directory_clock().order()) {
             self.told = self.told.max(header.reply_directory_clock());
         }
         if let Some(pending) = self.window.get(seq) {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{Cluster, Whims, range_keyspace};
-use wire::{Body, Code, Endpoint, Fields as _, Header, Op, Packet, hop_flag};
+use wire::{Body, Code, Endpoint, Fields as _, Header, Op, Packet, Revision, hop_flag};
 
 const CLIENT: Endpoint = Endpoint { addr: [1; 16], port: 5000 };
 const COORDINATOR: Endpoint = Endpoint { addr: [1; 16], port: 6000 };
@@ -40,7 +40,7 @@ fn map(keyspace: &Keyspace, first: u16) -> Map {
         ..Partition::default()
     });
     Map {
-        revision: 1,
+        revision: Revision::new(1),
         nodes: nodes.collect(),
         keyspaces: vec![keyspace.clone()],
         partitions: partitions.collect(),

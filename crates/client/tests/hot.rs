@@ -5,7 +5,9 @@ use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind};
 use machine::{Instant, Rng};
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{Code, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet, flag};
+use wire::{
+    Code, DirectoryClock, Endpoint, Entry, Fields as _, HEADER_LEN, Header, Op, Packet, flag,
+};
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
 const START: Instant = Instant(1_000_000_000_000);
@@ -100,12 +102,12 @@ fn reply(request: &[u8], code: Code, directory_clock: u64) -> Vec<u8> {
     wire::emit(&mut out, &Header { op, flags, key_len, code, object_version: 5, ..asked }, &[]);
     out.first_chunk_mut::<HEADER_LEN>()
         .expect("a header")
-        .set_reply_directory_clock(directory_clock);
+        .set_reply_directory_clock(DirectoryClock::new(directory_clock));
     out
 }
 
 fn directory_clock(request: &[u8]) -> u64 {
-    request.first_chunk::<HEADER_LEN>().expect("a header").directory_clock()
+    (request.first_chunk::<HEADER_LEN>().expect("a header").directory_clock()).get()
 }
 
 /// The next datagram that the client sends, and how long it waits for that.
@@ -153,7 +155,10 @@ fn a_write_says_what_was_told_when_it_was_first_sent_and_so_do_its_copies() {
     let forged = Header { client: 78, ..header(&last) };
     let mut stranger = Vec::new();
     wire::emit(&mut stranger, &Header { op: Op::PutReply as u8, key_len: 0, ..forged }, &[]);
-    stranger.first_chunk_mut::<HEADER_LEN>().expect("a header").set_reply_directory_clock(99);
+    stranger
+        .first_chunk_mut::<HEADER_LEN>()
+        .expect("a header")
+        .set_reply_directory_clock(DirectoryClock::new(99));
     client.handle_packet(now, SERVICE, &stranger);
     assert_eq!(directory_clock(&start(&mut client, now, PUT)), 9, "that was for somebody else");
 }

@@ -8,6 +8,7 @@ use crate::{ClusterId, Incarnation, InstallError, KeyspaceId, Match, NodeId, tex
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use wire::{DelegationId, Generation, Revision};
 
 /// What becomes of a keyspace's hot keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +44,7 @@ pub enum Selection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotOrder {
     /// Grows with every change, over all controllers, in the manner of the map's revision.
-    pub revision: u64,
+    pub revision: Revision,
     /// Whose keys these are. Who belongs to another cluster must not install this.
     #[serde(default)]
     pub cluster: ClusterId,
@@ -76,7 +77,7 @@ pub struct HotEntry {
     /// Number of its present generation in the directory of that incarnation of the switch: the
     /// revision of the order that took it in. The switch drops what it knows of a key whose number
     /// changes.
-    pub generation: u64,
+    pub generation: Generation,
     /// Place of the first node that is to hold a copy.
     pub first: u16,
     /// How many are to: the nodes in so many places from `first` on, round the end. At most as many
@@ -92,7 +93,7 @@ pub struct HotEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegation {
     /// Its number: the revision of the order that began it. Not below that of the key's generation.
-    pub number: u64,
+    pub number: DelegationId,
     /// Nodes in the chain of a write: the replicas of the keyspace.
     pub replicas: u8,
     /// Nodes beside the last of its chain that each write is copied to, for reads: the others of
@@ -119,7 +120,7 @@ impl HotOrder {
     pub fn check(&self) -> Result<(), InstallError> {
         let places = self.places.len();
         // Clocks are made of it.
-        unsound_unless(self.revision <= u64::MAX >> wire::CLOCK_DELEGATIONS_BITS, || {
+        unsound_unless(self.revision <= Revision::MAX, || {
             format!("revision {} is too large", self.revision)
         })?;
         if places > wire::NODES_MAX {
@@ -209,19 +210,19 @@ pub struct KeyName {
 }
 
 impl HotEntry {
-    fn check(&self, revision: u64, places: usize) -> Result<(), InstallError> {
+    fn check(&self, revision: Revision, places: usize) -> Result<(), InstallError> {
         let Self { key, generation, first, readers, .. } = self;
         let count = usize::from(*readers);
         unsound_unless(count <= places, || format!("{} has {readers} readers", self.name()))?;
         unsound_unless(usize::from(*first) < places, || {
             format!("{} begins at place {first}", self.name())
         })?;
-        unsound_unless((1..=revision).contains(generation), || {
-            format!("{} has the generation {generation}", self.name())
-        })?;
+        let order = generation.order();
+        let ordered = !generation.is_none() && order <= revision;
+        unsound_unless(ordered, || format!("{} has the generation {generation}", self.name()))?;
         let delegation_holds = self.delegation.is_none_or(|delegation| {
             let chain = 1..=count.min(wire::CHAIN_MAX);
-            (*generation..=revision).contains(&delegation.number)
+            (order..=revision).contains(&delegation.number.order())
                 && chain.contains(&delegation.replicas.into())
         });
         unsound_unless(delegation_holds, || {
@@ -356,14 +357,15 @@ mod tests {
             key: b"key".into(),
             keyhash: 1,
             match_value: Match(0),
-            generation: 1,
+            generation: Generation::new(1),
             first: 90,
             readers: 100,
             delegation: None,
         };
         let mut places: Vec<_> = (0..100).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
         places[5] = None;
-        let order = HotOrder { revision: 1, places, keys: vec![], ..HotOrder::default() };
+        let order =
+            HotOrder { revision: Revision::new(1), places, keys: vec![], ..HotOrder::default() };
         let mates = |node| order.mates(&key, NodeId(node)).map(|node| node.0).collect::<Vec<u16>>();
         let first: Vec<u16> = (90..100).chain(0..5).chain(6..40).collect();
         assert_eq!((mates(90), mates(39), mates(5)), (first.clone(), first.clone(), first));

@@ -15,6 +15,7 @@ use crate::{ClusterId, Incarnation, text};
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use wire::Revision;
 
 /// While one clock of the cluster counts 100 seconds, no other counts more than this. Quartz is
 /// within 0.01 %; drivers slew their clocks by at most 0.5 % either way to follow the wall clock.
@@ -30,7 +31,7 @@ pub struct Lease {
     pub cluster: ClusterId,
     /// It holds for a member that has installed this revision or a newer one: a member that came
     /// back with an old assignment must not serve by it.
-    pub revision: u64,
+    pub revision: Revision,
     /// When the report was made that it rests on, by the member's clock.
     #[serde(with = "text::instant")]
     pub from: Instant,
@@ -68,7 +69,7 @@ impl Tenure {
 
     /// Takes a lease, if it is for this incarnation and for what is installed, which is of this
     /// cluster if it is anything.
-    pub fn renew(&mut self, cluster: Option<ClusterId>, installed: u64, lease: &Lease) {
+    pub fn renew(&mut self, cluster: Option<ClusterId>, installed: Revision, lease: &Lease) {
         let ours = cluster.is_none_or(|cluster| cluster == lease.cluster);
         if ours && lease.incarnation == self.incarnation && lease.revision <= installed {
             self.until = self.until.max(lease.from + Duration::from_millis(lease.duration_ms));
@@ -96,7 +97,7 @@ mod tests {
     const LEASE: Lease = Lease {
         incarnation: Incarnation(7),
         cluster: OURS,
-        revision: 5,
+        revision: Revision::new(5),
         from: Instant::from_unix_ms(1_000),
         duration_ms: 500,
     };
@@ -105,27 +106,31 @@ mod tests {
     fn a_lease_runs_from_the_report_it_rests_on() {
         let mut tenure = Tenure::new(Incarnation(7));
         assert!(!tenure.holds(Instant::from_unix_ms(1_000)));
-        tenure.renew(Some(OURS), 5, &LEASE);
+        tenure.renew(Some(OURS), Revision::new(5), &LEASE);
         assert!(tenure.holds(Instant::from_unix_ms(1_499)));
         assert!(!tenure.holds(Instant::from_unix_ms(1_500)));
-        tenure.renew(Some(OURS), 5, &Lease { from: Instant::from_unix_ms(900), ..LEASE });
+        tenure.renew(
+            Some(OURS),
+            Revision::new(5),
+            &Lease { from: Instant::from_unix_ms(900), ..LEASE },
+        );
         assert!(tenure.holds(Instant::from_unix_ms(1_499)), "an older one takes nothing away");
     }
 
     #[test]
     fn a_lease_for_another_incarnation_or_a_newer_revision_is_void() {
         let mut tenure = Tenure::new(Incarnation(7));
-        tenure.renew(Some(OURS), 5, &Lease { incarnation: Incarnation(8), ..LEASE });
-        tenure.renew(Some(OURS), 4, &LEASE);
+        tenure.renew(Some(OURS), Revision::new(5), &Lease { incarnation: Incarnation(8), ..LEASE });
+        tenure.renew(Some(OURS), Revision::new(4), &LEASE);
         assert!(!tenure.holds(LEASE.from));
     }
 
     #[test]
     fn a_lease_of_another_cluster_is_void() {
         let mut tenure = Tenure::new(Incarnation(7));
-        tenure.renew(Some(ClusterId(4)), 5, &LEASE);
+        tenure.renew(Some(ClusterId(4)), Revision::new(5), &LEASE);
         assert!(!tenure.holds(LEASE.from));
-        tenure.renew(None, 5, &LEASE);
+        tenure.renew(None, Revision::new(5), &LEASE);
         assert!(tenure.holds(LEASE.from));
     }
 

@@ -7,13 +7,13 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// Everything the controller decides, as of one revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Map {
     /// Grows with every change; members acknowledge it.
-    pub revision: u64,
+    pub revision: Revision,
     /// Whose map this is.
     pub cluster: ClusterId,
     /// Which switch forwards, by its position in the configuration; the others stand by.
@@ -80,7 +80,7 @@ pub struct Partition {
     /// For each node of the chain, the revision of the map that took it in. A node that holds data
     /// of the partition from an earlier generation must forget it. Of no use to a switch.
     #[serde(default)]
-    pub since: Vec<u64>,
+    pub since: Vec<Revision>,
     /// Whether the last of the chain is a learner: it records and commits every write, but does not
     /// hold yet what was written before it came. The tail, before it, copies that to it.
     #[serde(default)]
@@ -138,7 +138,7 @@ impl Partition {
 
     /// When this node came to the chain: the revision of the map.
     #[must_use]
-    pub fn since(&self, node: NodeId) -> Option<u64> {
+    pub fn since(&self, node: NodeId) -> Option<Revision> {
         let replica_records = self.chain.iter().zip(&self.since);
         replica_records.into_iter().find(|(id, _)| **id == node).map(|(_, since)| *since)
     }
@@ -296,7 +296,7 @@ impl Map {
             node,
             store,
             incarnation: None,
-            aged: 0,
+            aged: Revision::NONE,
             switch,
             copy_bytes_per_s: self.copy_bytes_per_s,
             nodes: self.nodes.clone(),

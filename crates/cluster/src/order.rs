@@ -12,13 +12,13 @@ use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// Everything a switch forwards by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchTables {
     /// Revision of the map this was made from.
-    pub revision: u64,
+    pub revision: Revision,
     /// Whose map that is. A switch that follows another cluster must not install this.
     #[serde(default)]
     pub cluster: ClusterId,
@@ -40,7 +40,7 @@ fn forwards() -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Revision of the map this was made from.
-    pub revision: u64,
+    pub revision: Revision,
     /// Whose map that is. A node that holds data of another cluster must not install this.
     pub cluster: ClusterId,
     /// Whom this is for.
@@ -57,7 +57,7 @@ pub struct Assignment {
     /// for never. What it took under delegations of hot keys before is not all that it
     /// acknowledged.
     #[serde(default)]
-    pub aged: u64,
+    pub aged: Revision,
     /// The active switch: where replies go, and the only one that requests are taken from.
     #[serde(with = "text::endpoint")]
     pub switch: Endpoint,
@@ -123,7 +123,7 @@ pub enum Install {
 impl Install {
     /// Revision of the map that it was made from.
     #[must_use]
-    pub fn revision(&self) -> u64 {
+    pub fn revision(&self) -> Revision {
         match self {
             Self::Tables(tables) => tables.revision,
             Self::Assignment(assignment) => assignment.revision,
@@ -156,7 +156,7 @@ pub enum MemberReport {
 impl Report {
     /// Revision of what the member has installed; 0 for nothing yet.
     #[must_use]
-    pub fn revision(&self) -> u64 {
+    pub fn revision(&self) -> Revision {
         match &self.state {
             MemberReport::Switch(counters) => counters.revision,
             MemberReport::Node(report) => report.revision,
@@ -168,7 +168,7 @@ impl Report {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
     /// Revision of the installed assignment; 0 for none.
-    pub revision: u64,
+    pub revision: Revision,
     /// Identity of its memory.
     pub store: StoreId,
     /// The cluster whose data it holds, if it was ever given an assignment.
@@ -181,7 +181,7 @@ pub struct NodeReport {
     /// Revision of the newest assignment on record, installed in this incarnation or an earlier
     /// one.
     #[serde(default)]
-    pub recorded: u64,
+    pub recorded: Revision,
     /// Closed partitions of the installed assignment in which nothing is pending any more, and
     /// what is held of them.
     pub settled: Vec<Settled>,
@@ -203,11 +203,11 @@ pub struct NodeReport {
     pub hot: Vec<HotKey>,
     /// Revision of the installed order of hot keys; 0 for none.
     #[serde(default)]
-    pub hot_revision: u64,
+    pub hot_revision: Revision,
     /// The highest revision of such an order that it has on record, that one or one from an earlier
     /// incarnation or from another node; 0 for none.
     #[serde(default)]
-    pub hot_known: u64,
+    pub hot_known: Revision,
     /// Keys of its partitions that are delegated under delegations which the installed order does
     /// not name (any more), or may be: other nodes may hold their newest writes.
     #[serde(default)]
@@ -250,7 +250,7 @@ impl NodeReport {
     ) -> Self {
         let all = || shards.clone();
         Self {
-            revision: all().map(|it| it.revision).min().unwrap_or(0),
+            revision: all().map(|it| it.revision).min().unwrap_or_default(),
             store,
             cluster: all().find_map(|it| it.cluster),
             // A copy of one shard's store is as old as one of all.
@@ -259,7 +259,7 @@ impl NodeReport {
                     |incarnation: &&Incarnation| all().all(|it| it.past.contains(incarnation));
                 first.past.iter().filter(known).copied().collect()
             }),
-            recorded: all().map(|it| it.recorded).max().unwrap_or(0),
+            recorded: all().map(|it| it.recorded).max().unwrap_or_default(),
             settled: all().flat_map(|it| it.settled.iter().copied()).collect(),
             caught_up: all().flat_map(|it| it.caught_up.iter().copied()).collect(),
             copies: all().flat_map(|it| it.copies.iter().copied()).collect(),
@@ -267,8 +267,8 @@ impl NodeReport {
             verify: all().map(|it| it.verify).min().unwrap_or(0),
             verified: all().flat_map(|it| it.verified.iter().cloned()).collect(),
             hot: HotKey::join(all().flat_map(|it| &it.hot), hot_max),
-            hot_revision: all().map(|it| it.hot_revision).min().unwrap_or(0),
-            hot_known: all().map(|it| it.hot_known).max().unwrap_or(0),
+            hot_revision: all().map(|it| it.hot_revision).min().unwrap_or_default(),
+            hot_known: all().map(|it| it.hot_known).max().unwrap_or_default(),
             recall: all().map(|it| it.recall).sum(),
             requests: all().map(|it| it.requests).sum(),
             rate: all().map(|it| it.rate).max().unwrap_or(0),
@@ -330,7 +330,7 @@ pub struct CopyProgress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchCounters {
     /// Revision of the installed tables; 0 for none.
-    pub revision: u64,
+    pub revision: Revision,
     /// The cluster that it follows: that of the first tables it was given. It takes no orders of
     /// another one before it is started anew.
     #[serde(default)]
@@ -346,7 +346,7 @@ pub struct SwitchCounters {
     /// Revision of the installed order of hot keys; 0 for none, also after the switch had to
     /// forget it.
     #[serde(default)]
-    pub hot_revision: u64,
+    pub hot_revision: Revision,
     /// Load of each hot key.
     #[serde(default)]
     pub hot: Vec<HotCount>,

@@ -5,6 +5,7 @@ use crate::{Assignment, ClusterId, Incarnation, NodeId, PartitionId, StoreId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use wire::Revision;
 
 /// What one shard has on record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub struct ShardRecord {
     /// Incarnations before the present one, as in [`crate::NodeReport::past`].
     pub past: Vec<Incarnation>,
     /// Revision of the newest assignment that was installed in any incarnation; 0 for none.
-    pub revision: u64,
+    pub revision: Revision,
     /// That assignment, with the partitions of this shard alone. None if an earlier version of
     /// Keyway installed it, which kept its revision only.
     pub assignment: Option<Arc<Assignment>>,
@@ -35,7 +36,7 @@ pub struct NodeRecord {
     /// Whether a controller leads it now.
     pub leased: bool,
     /// Revision of the newest assignment that any shard of it has installed; 0 for none.
-    pub revision: u64,
+    pub revision: Revision,
     /// The newest assignment, of each partition as the shard that holds it has it on record. None
     /// if there is none, or none of some shard.
     pub assignment: Option<Assignment>,
@@ -45,7 +46,7 @@ impl NodeRecord {
     /// Whether it has never followed any map: its memory is new.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.revision == 0
+        self.revision.is_none()
     }
 
     /// What shards say together. Where one has nothing to say of a map that another one follows,
@@ -68,7 +69,7 @@ impl NodeRecord {
             incarnation,
             past: first.iter().filter(known).copied().collect(),
             leased,
-            revision: shards.iter().map(|shard| shard.revision).max().unwrap_or(0),
+            revision: shards.iter().map(|shard| shard.revision).max().unwrap_or_default(),
             assignment: assignments.and_then(|all| join(&all)),
         }
     }
@@ -109,12 +110,12 @@ mod tests {
             ..Partition::default()
         };
         let assignment = Assignment {
-            revision,
+            revision: Revision::new(revision),
             cluster: ClusterId(u64::MAX),
             node: NodeId(3),
             store: StoreId(5),
             incarnation: Some(Incarnation(9)),
-            aged: 0,
+            aged: Revision::NONE,
             switch: "127.0.0.1:7700".parse::<std::net::SocketAddr>().map(Endpoint::from).unwrap(),
             copy_bytes_per_s: 7,
             nodes: Vec::new(),
@@ -123,7 +124,12 @@ mod tests {
         };
         let (cluster, past) =
             (Some(ClusterId(u64::MAX)), vec![Incarnation(revision), Incarnation(8)]);
-        ShardRecord { cluster, past, revision, assignment: Some(Arc::new(assignment)) }
+        ShardRecord {
+            cluster,
+            past,
+            revision: Revision::new(revision),
+            assignment: Some(Arc::new(assignment)),
+        }
     }
 
     fn record(shards: &[ShardRecord]) -> NodeRecord {
@@ -133,11 +139,17 @@ mod tests {
     #[test]
     fn a_node_has_on_record_of_each_partition_what_its_shard_has() {
         let found = record(&[shard(7, &[(2, 6)]), shard(6, &[(1, 4), (3, 5)])]);
-        assert_eq!((found.revision, found.past.as_slice()), (7, &[Incarnation(8)][..]));
+        assert_eq!(
+            (found.revision, found.past.as_slice()),
+            (Revision::new(7), &[Incarnation(8)][..])
+        );
         let assignment = found.assignment.unwrap();
         let partitions: Vec<_> =
             assignment.partitions.iter().map(|p| (p.id.0, p.epoch.0)).collect();
-        assert_eq!((assignment.revision, partitions), (7, vec![(1, 4), (2, 6), (3, 5)]));
+        assert_eq!(
+            (assignment.revision, partitions),
+            (Revision::new(7), vec![(1, 4), (2, 6), (3, 5)])
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ use cluster::{
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::Revision;
 
 /// How often the nodes of a closed partition are asked whether they have settled: a few times what
 /// a round trip takes, for all that time clients wait.
@@ -29,7 +30,7 @@ const COPY_POLL: Duration = Duration::from_millis(25);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plans {
     /// Learners that were heard to hold everything, and since when they are in the chain.
-    caught_up: BTreeMap<PartitionId, (NodeId, u64)>,
+    caught_up: BTreeMap<PartitionId, (NodeId, Revision)>,
     intents: Intents,
     pub(crate) leftovers: Leftovers,
     /// What the last step went by.
@@ -40,7 +41,7 @@ pub(crate) struct Plans {
 
 impl Plans {
     /// For a controller that begins with this revision.
-    pub(crate) fn new(begun: u64) -> Self {
+    pub(crate) fn new(begun: Revision) -> Self {
         Self { leftovers: Leftovers::new(begun), ..Self::default() }
     }
 

@@ -77,6 +77,7 @@ fn trust(partition: &Partition, node: NodeId) -> Trust {
 mod tests {
     use super::*;
     use cluster::Epoch;
+    use wire::Revision;
 
     /// A chain of nodes 1 to 3, who has returned of them (and whether that remembers), and what
     /// each holds: newest version, digest, base.
@@ -90,7 +91,7 @@ mod tests {
         let partition = Partition {
             epoch: Epoch(5),
             chain: [1, 2, 3].map(NodeId).to_vec(),
-            since: vec![1; 3],
+            since: vec![Revision::new(1); 3],
             returned: returned.collect(),
             ..Partition::default()
         };

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Revision;
 
 /// Poll intervals after which an order without any answer counts as undelivered. The driver
 /// should say so itself much sooner; this keeps a lost answer from ending a member's orders. Less
@@ -37,9 +38,9 @@ pub struct Controller {
     pub(crate) config: ControllerConfig,
     pub(crate) state: Saved,
     /// Revision of the newest state handed to the driver for saving.
-    saving: u64,
+    saving: Revision,
     /// Revision of the newest state known to be durable.
-    pub(crate) durable: u64,
+    pub(crate) durable: Revision,
     /// Until then switches wait for the nodes to install the present revision.
     pub(crate) hold_switches_until: Instant,
     /// When every lease that a predecessor may have granted has ended.
@@ -72,7 +73,7 @@ impl Controller {
     ) -> Result<Self, ConfigError> {
         let restored = saved.is_some();
         let (state, changed) = config.begin(saved, now)?;
-        let durable = if changed { 0 } else { state.map.revision };
+        let durable = if changed { Revision::NONE } else { state.map.revision };
         let granted = Duration::from_millis(state.lease_ms);
         let switches = (0..).zip(&config.switches).map(|(index, _)| Member::Switch(index));
         let nodes = state.map.nodes.iter().map(|n| Member::Node(n.id));
@@ -170,7 +171,7 @@ impl Controller {
     /// # Panics
     ///
     /// If no state of that revision was handed out.
-    pub fn handle_saved(&mut self, now: Instant, revision: u64) {
+    pub fn handle_saved(&mut self, now: Instant, revision: Revision) {
         assert!(revision <= self.saving, "only what was handed out can be durable");
         self.awake(now);
         if revision <= self.durable {
@@ -202,13 +203,16 @@ impl Controller {
         let member = *member;
         let install = self.install_for(member);
         let given = install.as_ref().map(Install::revision);
-        assert!(given.unwrap_or(0) <= self.durable, "no order leaves before its map is durable");
+        assert!(
+            given.unwrap_or_default() <= self.durable,
+            "no order leaves before its map is durable"
+        );
         let lease = self.lease_for(member, given);
         let clock = self.clock_for(member);
         let hot = self.hot_for(member, given).map(Arc::clone);
         let pace = hot::pace(&self.state, self.config.poll_interval);
         let peer = self.peers.get_mut(&member)?;
-        peer.offered = peer.offered.max(given.unwrap_or(0));
+        peer.offered = peer.offered.max(given.unwrap_or_default());
         if let Some(Install::Assignment(assignment)) = &install {
             peer.may_hold |= !assignment.partitions.is_empty();
         }
@@ -337,7 +341,7 @@ impl Controller {
 
     /// Revision of the newest map that is durable; 0 for none yet.
     #[must_use]
-    pub fn durable_revision(&self) -> u64 {
+    pub fn durable_revision(&self) -> Revision {
         self.durable
     }
 
@@ -420,10 +424,10 @@ impl Controller {
             peer.contact != Contact::Answering || reborn || report.revision() < peer.revision();
         if returns {
             // It has no lease, or not for long, until the next order brings it one.
-            (peer.offered, peer.hot_offered, peer.due) = (0, 0, now);
+            (peer.offered, peer.hot_offered, peer.due) = (Revision::NONE, Revision::NONE, now);
         }
         if peer.heard.is_none() || peer.is_gone(now) {
-            let grace = if report.revision() == 0 { RETURN_GRACE } else { patience };
+            let grace = if report.revision().is_none() { RETURN_GRACE } else { patience };
             peer.steady_at = peer.steady_at.max(now + grace);
         }
         peer.stuck = match peer.given.take() {

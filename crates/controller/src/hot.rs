@@ -35,6 +35,7 @@ use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::{Generation, Revision};
 
 /// Between two orders of hot keys at least. Every order is as long as the list.
 const ORDER_EVERY: Duration = Duration::from_millis(20);
@@ -84,7 +85,7 @@ pub(crate) struct Hot {
     /// may be given the next before it is heard of the one before.
     given: VecDeque<Arc<HotOrder>>,
     /// Revision that this directory last said it has, whoever gave it that.
-    said: u64,
+    said: Revision,
     /// The order that it said it has, if that is one of this controller's.
     confirmed: Option<Arc<HotOrder>>,
     /// The directory knows nothing of the generations of before.
@@ -118,7 +119,7 @@ impl Hot {
         counters: &SwitchCounters,
         decisions: &mut Decisions,
     ) {
-        self.news |= self.order.revision > 0;
+        self.news |= !self.order.revision.is_none();
         let (directory, says) = (DirectoryId { switch, incarnation }, counters.hot_revision);
         self.delegates = counters.delegates;
         let member = Member::Switch(switch);
@@ -180,7 +181,7 @@ impl Hot {
         pins: &BTreeSet<KeyName>,
     ) {
         let foreign = believed(now, report.hot_known) > self.order.revision;
-        self.news |= self.order.revision > 0 || foreign;
+        self.news |= !self.order.revision.is_none() || foreign;
         self.news |= !report.hot.is_empty() || !pins.is_empty();
         self.load.note(now, node, incarnation, report);
     }
@@ -235,7 +236,7 @@ impl Hot {
         };
         // Who has never heard of a hot key need not hear that there is none. But of keys that were
         // under delegations homes take no writes from a switch whose moment is not of the present.
-        let idle = order.keys.is_empty() && self.order.revision == 0 && !foreign;
+        let idle = order.keys.is_empty() && self.order.revision.is_none() && !foreign;
         if !idle && (self.forgotten || order != *self.order) {
             self.order = Arc::new(HotOrder { revision, ..order });
             self.next_look = sight.now + ORDER_EVERY;
@@ -252,11 +253,11 @@ impl Hot {
     pub(crate) fn for_switch(&self, switch: u16) -> Option<&Arc<HotOrder>> {
         let HotOrder { revision, switch: incarnation, .. } = *self.order;
         let its = self.directory == Some(DirectoryId { switch, incarnation });
-        (its && revision > 0 && revision != self.said).then_some(&self.order)
+        (its && !revision.is_none() && revision != self.said).then_some(&self.order)
     }
 
     /// What a node is to be told that says it has this revision; too soon in a mutant.
-    pub(crate) fn for_node(&self, says: u64, too_soon: bool) -> Option<&Arc<HotOrder>> {
+    pub(crate) fn for_node(&self, says: Revision, too_soon: bool) -> Option<&Arc<HotOrder>> {
         let order = if too_soon { Some(&self.order) } else { self.confirmed.as_ref() };
         order.filter(|order| says < order.revision)
     }
@@ -280,10 +281,10 @@ impl Hot {
         };
         let Some(order) = &self.confirmed else {
             let heard_of_none = |(id, report): (NodeId, Option<&NodeReport>)| match report {
-                Some(report) => report.hot_known == 0,
+                Some(report) => report.hot_known.is_none(),
                 None => state.partitions_of(id) == 0,
             };
-            return self.order.revision == 0 && reports().all(heard_of_none);
+            return self.order.revision.is_none() && reports().all(heard_of_none);
         };
         let home = |it: &NodeReport| it.hot_revision >= order.revision && it.recall == 0;
         let named = order.places.iter().flatten().any(|(place, _)| *place == node);
@@ -307,9 +308,9 @@ impl Hot {
 
     /// Above all that anybody says it has, and above what a controller of before may have given out
     /// that is still on its way.
-    fn next_revision(&self, sight: &Sight<'_>) -> u64 {
+    fn next_revision(&self, sight: &Sight<'_>) -> Revision {
         let known = self.order.revision.max(sight.reported());
-        known.saturating_add(1).max(sight.now.unix_ms())
+        known.next(sight.now.unix_ms())
     }
 
     /// An operator wants a key to be hot, or no longer.
@@ -333,8 +334,8 @@ impl Hot {
     }
 
     /// Revision of the newest order that the active switch has; 0 for none.
-    pub(crate) fn revision(&self) -> u64 {
-        self.confirmed.as_ref().map_or(0, |order| order.revision)
+    pub(crate) fn revision(&self) -> Revision {
+        self.confirmed.as_ref().map_or(Revision::NONE, |order| order.revision)
     }
 }
 
@@ -359,36 +360,37 @@ impl Sight<'_> {
     /// Nodes that have an order of hot keys.
     fn informed(&self) -> BTreeSet<NodeId> {
         let informed = |(member, peer): (&Member, &Peer)| match *member {
-            Member::Node(id) => (node_report(peer)?.hot_revision > 0).then_some(id),
+            Member::Node(id) => (!node_report(peer)?.hot_revision.is_none()).then_some(id),
             Member::Switch(_) => None,
         };
         self.peers.iter().filter_map(informed).collect()
     }
 
     /// The highest revision that a switch says to have, or a node to have on record.
-    fn reported(&self) -> u64 {
+    fn reported(&self) -> Revision {
         let says = |peer: &Peer| believed(self.now, Self::says(peer));
-        self.peers.values().map(says).max().unwrap_or(0)
+        self.peers.values().map(says).max().unwrap_or_default()
     }
 
-    fn says(peer: &Peer) -> u64 {
+    fn says(peer: &Peer) -> Revision {
         match peer.report.as_ref().map(|report| &report.state) {
             Some(MemberReport::Switch(counters)) => counters.hot_revision,
             Some(MemberReport::Node(report)) => report.hot_known,
-            None => 0,
+            None => Revision::NONE,
         }
     }
 }
 
 /// What a member says of the revision of an order; nothing, if that cannot be: a number that was
 /// forged, or damaged in its store, would be the least of all orders to come.
-fn believed(now: Instant, revision: u64) -> u64 {
-    if is_plausible_revision(now, revision) { revision } else { 0 }
+fn believed(now: Instant, revision: Revision) -> Revision {
+    if is_plausible_revision(now, revision) { revision } else { Revision::NONE }
 }
 
 /// Number of the generation that an order of this revision begins: a new one, but in a mutant.
-fn generation(revision: u64, mutant: MaybeMutant) -> u64 {
-    if mutant.is(Mutant::RepeatGenerations) { 1 } else { revision }
+fn generation(revision: Revision, mutant: MaybeMutant) -> Generation {
+    let repeats = mutant.is(Mutant::RepeatGenerations);
+    if repeats { Generation::new(1) } else { Generation::begun_by(revision) }
 }
 
 /// What the nodes that answer say of their keys, put together, the hottest first.

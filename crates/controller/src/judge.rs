@@ -4,6 +4,7 @@ use crate::peer::Standing;
 use crate::saved::Saved;
 use cluster::{NodeId, NodeReport, SwitchCounters, is_plausible_revision};
 use machine::Instant;
+use wire::Revision;
 
 /// What to do about a node's report.
 pub(crate) enum Verdict {
@@ -24,7 +25,7 @@ pub(crate) fn judge_switch(now: Instant, state: &Saved, report: &SwitchCounters)
             theirs.0, ours.0
         ));
     }
-    if installed == 0 || !state.is_strange(installed) {
+    if installed.is_none() || !state.is_strange(installed) {
         return Standing::Accepted;
     }
     if !is_plausible_revision(now, installed) {
@@ -58,7 +59,7 @@ pub(crate) fn judge_node(
     if !is_plausible_revision(now, recorded) {
         return foreign(lie(recorded));
     }
-    if recorded > 0 && state.is_strange(recorded) && report.cluster.is_some() && !blind {
+    if !recorded.is_none() && state.is_strange(recorded) && report.cluster.is_some() && !blind {
         return Verdict::Stands(Standing::Ahead(format!(
             "it follows revision {recorded}, which this controller knows nothing of: {ADVICE}"
         )));
@@ -69,7 +70,7 @@ pub(crate) fn judge_node(
             "it has the memory of node {other}: two nodes were given one data directory, or a copy"
         )),
         Some(_) => Verdict::Stands(Standing::Accepted),
-        None if report.revision > 0 && report.cluster.is_none() => foreign(format!(
+        None if !report.revision.is_none() && report.cluster.is_none() => foreign(format!(
             "it serves revision {} of a controller that this one knows nothing of: {STRANGE}",
             report.revision
         )),
@@ -91,7 +92,7 @@ const STRANGE: &str = "if this controller has lost its store, stop it and make t
 
 /// Nobody has given such a revision out, so that it says nothing of how old the store is: the
 /// others are led on.
-fn lie(revision: u64) -> String {
+fn lie(revision: Revision) -> String {
     format!(
         "it says that it follows revision {revision}, which cannot be: its store is damaged, or \
          its clock and this one's are years apart; set the clocks, or take its data directory away \

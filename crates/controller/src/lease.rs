@@ -3,6 +3,7 @@
 use cluster::{ClusterId, Lease, Report};
 use machine::Instant;
 use std::time::Duration;
+use wire::Revision;
 
 /// What a member may have been granted, in any of its incarnations.
 ///
@@ -25,7 +26,7 @@ impl Granted {
         cluster: ClusterId,
         report: &Report,
         heard: Instant,
-        revision: u64,
+        revision: Revision,
         duration: Duration,
     ) -> Lease {
         self.over_at = self.over_at.max(Lease::over_by(heard, duration));

@@ -6,23 +6,24 @@
 
 use cluster::{NodeId, NodeReport, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::Revision;
 
 /// What is known of that. Nothing of it is durable: nodes say it again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leftovers {
     /// Revision that this controller began with. Who lost which replica before it has not seen.
-    begun: u64,
+    begun: Revision,
     /// Nodes that have followed that revision or a later one, and so have said all that they still
     /// had to forget.
     known: BTreeSet<NodeId>,
     /// Partitions that a node has not said to be free of, though it may have lost its replica, and
     /// the revision with which it did.
-    lost: BTreeMap<(NodeId, PartitionId), u64>,
+    lost: BTreeMap<(NodeId, PartitionId), Revision>,
 }
 
 impl Leftovers {
     /// For a controller that begins with this revision.
-    pub(crate) fn new(begun: u64) -> Self {
+    pub(crate) fn new(begun: Revision) -> Self {
         Self { begun, ..Self::default() }
     }
 
@@ -32,7 +33,7 @@ impl Leftovers {
     }
 
     /// A node has lost its replica with this revision.
-    pub(crate) fn note_lost(&mut self, node: NodeId, partition: PartitionId, revision: u64) {
+    pub(crate) fn note_lost(&mut self, node: NodeId, partition: PartitionId, revision: Revision) {
         self.lost.insert((node, partition), revision);
     }
 
@@ -64,7 +65,10 @@ mod tests {
 
     fn says(leftovers: &mut Leftovers, revision: u64, vacating: &[u32]) -> bool {
         let vacating = vacating.iter().copied().map(PartitionId).collect();
-        leftovers.note_report(NODE, &NodeReport { revision, vacating, ..NodeReport::default() })
+        leftovers.note_report(
+            NODE,
+            &NodeReport { revision: Revision::new(revision), vacating, ..NodeReport::default() },
+        )
     }
 
     fn held(leftovers: &Leftovers) -> Vec<u32> {
@@ -73,10 +77,10 @@ mod tests {
 
     #[test]
     fn a_node_that_has_lost_a_seat_holds_it_until_it_knows_and_says_that_it_does_not() {
-        let mut leftovers = Leftovers::new(5);
+        let mut leftovers = Leftovers::new(Revision::new(5));
         assert!(says(&mut leftovers, 5, &[]));
         assert!(held(&leftovers).is_empty());
-        leftovers.note_lost(NODE, PartitionId(2), 7);
+        leftovers.note_lost(NODE, PartitionId(2), Revision::new(7));
         for (revision, vacating, news) in [
             (6, &[][..], false),
             (0, &[], false),
@@ -95,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_before_the_controller_began_the_node_has_to_say() {
-        let mut leftovers = Leftovers::new(5);
+        let mut leftovers = Leftovers::new(Revision::new(5));
         assert_eq!(held(&leftovers), [1, 2, 3]);
         assert!(!says(&mut leftovers, 4, &[]), "it may not have heard of it yet");
         assert_eq!(held(&leftovers), [1, 2, 3]);

@@ -5,7 +5,7 @@ use crate::hot::Sight;
 use crate::peer::{Contact, Standing};
 use cluster::{Assignment, HotOrder, Install, Lease, Member, MemberReport, Mutant};
 use std::sync::Arc;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 impl Controller {
     /// The full order for a member that needs one and may have it.
@@ -20,7 +20,7 @@ impl Controller {
             Member::Switch(index) => Some(Install::Tables(map.switch_tables(index))),
             Member::Node(id) => {
                 let store = *self.state.stores.get(&id).expect("accepted: its memory is known");
-                let aged = self.state.aged.get(&id).copied().unwrap_or(0);
+                let aged = self.state.aged.get(&id).copied().unwrap_or_default();
                 let assignment = map.assignment(id, store, self.service());
                 let incarnation = self.state.incarnations.get(&id).copied();
                 Some(Install::Assignment(Assignment { incarnation, aged, ..assignment }))
@@ -35,7 +35,7 @@ impl Controller {
     /// newest that is, and only for a member whose lease has not ended: others may have been
     /// replaced by that very decision. The active switch may go on with old tables, for nodes
     /// refuse what is wrong with them.
-    pub(crate) fn lease_for(&mut self, member: Member, given: Option<u64>) -> Option<Lease> {
+    pub(crate) fn lease_for(&mut self, member: Member, given: Option<Revision>) -> Option<Lease> {
         if self.is_overtaken() {
             return None;
         }
@@ -50,10 +50,10 @@ impl Controller {
             return None;
         }
         let installed = peer.revision();
-        let revision = if member == active && installed > 0 {
+        let revision = if member == active && !installed.is_none() {
             installed
         } else {
-            let current = |it: &u64| *it == durable && *it > 0 && !peer.stuck;
+            let current = |it: &Revision| *it == durable && !it.is_none() && !peer.stuck;
             Some(given.unwrap_or(installed)).filter(current)?
         };
         let (report, heard) = (peer.report.as_ref()?, peer.heard?);
@@ -64,7 +64,11 @@ impl Controller {
     /// The order of hot keys for a member that is behind with it and may have it, in an order that
     /// gives this revision, if any. A switch that has just become the active one cannot take it
     /// before it knows that, and one that stands by gets none.
-    pub(crate) fn hot_for(&self, member: Member, given: Option<u64>) -> Option<&Arc<HotOrder>> {
+    pub(crate) fn hot_for(
+        &self,
+        member: Member,
+        given: Option<Revision>,
+    ) -> Option<&Arc<HotOrder>> {
         let peer = self.peers.get(&member).filter(|peer| peer.follows())?;
         let revision = self.state.map.revision;
         let knows = given.is_some() || peer.is_ready(revision) || self.hot.is_confirmed();
@@ -86,7 +90,8 @@ impl Controller {
         let (now, selection) = (self.now, self.config.hot_selection);
         let (state, peers, mutant) = (&self.state, &self.peers, self.mutant);
         self.hot.look(&Sight { now, state, peers, selection, mutant });
-        let newest = |member| self.hot_for(member, None).map_or(0, |order| order.revision);
+        let newest =
+            |member| self.hot_for(member, None).map_or(Revision::NONE, |order| order.revision);
         let late = self.peers.iter().filter(|(member, peer)| peer.hot_offered < newest(**member));
         let late: Vec<Member> = late.map(|(member, _)| *member).collect();
         for (_, peer) in self.peers.iter_mut().filter(|(member, _)| late.contains(member)) {

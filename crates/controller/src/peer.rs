@@ -6,6 +6,7 @@ use cluster::{Incarnation, Member, Report};
 use machine::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use wire::Revision;
 
 /// One switch or node.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Peer {
     /// When the order was sent that it has not answered yet.
     pub(crate) in_flight: Option<Instant>,
     /// Revision that the order gave it, if it was a full one.
-    pub(crate) given: Option<u64>,
+    pub(crate) given: Option<Revision>,
     /// When it was last heard.
     pub(crate) heard: Option<Instant>,
     /// From when on nobody is taken to be silent only because this member answers and they do not.
@@ -33,9 +34,9 @@ pub(crate) struct Peer {
     /// Its last report.
     pub(crate) report: Option<Report>,
     /// Revision of the newest full order sent to it, since it last came back from somewhere.
-    pub(crate) offered: u64,
+    pub(crate) offered: Revision,
     /// Revision of the newest order of hot keys sent to it, likewise.
-    pub(crate) hot_offered: u64,
+    pub(crate) hot_offered: Revision,
     /// It answered a full order without having installed it.
     pub(crate) stuck: bool,
     /// Incarnations of it that are certainly over: a word of theirs that is late counts for
@@ -89,7 +90,7 @@ impl Standing {
     }
 
     /// What is seen in a member that says to have this revision, and what is done about it.
-    pub(crate) fn explain(self, member: Member, revision: u64) -> (String, String) {
+    pub(crate) fn explain(self, member: Member, revision: Revision) -> (String, String) {
         match self {
             Self::Unheard => (format!("{member} has not been heard of"), "ask again".into()),
             Self::Accepted => {
@@ -128,8 +129,8 @@ impl Peer {
             contact: Contact::Untried,
             standing: Standing::Unheard,
             report: None,
-            offered: 0,
-            hot_offered: 0,
+            offered: Revision::NONE,
+            hot_offered: Revision::NONE,
             stuck: false,
             over: BTreeSet::new(),
             may_hold: false,
@@ -138,17 +139,17 @@ impl Peer {
     }
 
     /// Revision of what it has installed, as last heard.
-    pub(crate) fn revision(&self) -> u64 {
-        self.report.as_ref().map_or(0, Report::revision)
+    pub(crate) fn revision(&self) -> Revision {
+        self.report.as_ref().map_or(Revision::NONE, Report::revision)
     }
 
     /// It does everything that this revision asks.
-    pub(crate) fn is_ready(&self, revision: u64) -> bool {
+    pub(crate) fn is_ready(&self, revision: Revision) -> bool {
         self.follows() && self.revision() == revision
     }
 
     /// A full order would help it, and it is there to take one.
-    pub(crate) fn is_behind(&self, revision: u64) -> bool {
+    pub(crate) fn is_behind(&self, revision: Revision) -> bool {
         self.follows() && self.revision() < revision
     }
 

@@ -10,6 +10,7 @@ use crate::replica_counts::{Intent, Tally};
 use cluster::{Epoch, NodeId, Partition};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use wire::Revision;
 
 /// What is seen of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub(crate) struct Case<'a> {
     /// The shares of all nodes, without this partition.
     pub(crate) tally: &'a Tally,
     /// Revision of the map that the change will come with.
-    pub(crate) revision: u64,
+    pub(crate) revision: Revision,
 }
 
 /// A partition's next configuration.

@@ -22,6 +22,7 @@ use cluster::{
 use machine::Instant;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wire::Revision;
 
 /// What a map is made anew from.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ pub struct NodePart {
     /// Which.
     pub node: NodeId,
     /// Revision of the map that it has on record; 0 for none.
-    pub revision: u64,
+    pub revision: Revision,
     /// Partitions that it is a member of, or joins.
     pub replicas_held: usize,
     /// Of these, those of which others have a newer epoch on record: it is sent what it lacks.
@@ -122,9 +123,9 @@ pub fn rebuild(basis: &Basis<'_>, now: Instant) -> Result<Rebuilt, RebuildError>
     let known = |id: &NodeId| map.nodes.iter().any(|it| it.id == *id);
     let members = || counted.iter().filter(|it| !it.is_blank() && known(&it.node));
     let aged = |it: &&NodeRecord| {
-        let before = it.assignment.as_ref().map_or(0, |assignment| assignment.aged);
+        let before = it.assignment.as_ref().map_or(Revision::NONE, |assignment| assignment.aged);
         let now = nodes.iter().any(|part| part.node == it.node && part.aged > 0);
-        Some((it.node, if now { revision } else { before })).filter(|(_, seen)| *seen > 0)
+        Some((it.node, if now { revision } else { before })).filter(|(_, seen)| !seen.is_none())
     };
     let controls = ours.iter().flat_map(|it| &it.controls).chain(&config.controls);
     let saved = Saved {
@@ -219,12 +220,12 @@ fn check_complete(
 }
 
 /// A revision above all that anybody can know of.
-fn next_revision(basis: &Basis<'_>, now: Instant) -> Result<u64, RebuildError> {
-    let plausible = |revision: &u64| is_plausible_revision(now, *revision);
+fn next_revision(basis: &Basis<'_>, now: Instant) -> Result<Revision, RebuildError> {
+    let plausible = |revision: &Revision| is_plausible_revision(now, *revision);
     let recorded = basis.records.iter().map(|it| it.revision).filter(plausible);
     let older = basis.older.map(|it| it.map.revision).filter(plausible);
-    let last = recorded.chain(older).max().unwrap_or(0).max(now.unix_ms());
-    last.checked_add(REVISIONS_SKIPPED).ok_or_else(error::exhausted)
+    let last = recorded.chain(older).max().unwrap_or_default().get().max(now.unix_ms());
+    last.checked_add(REVISIONS_SKIPPED).map(Revision::new).ok_or_else(error::exhausted)
 }
 
 /// The switch that was active, by its place in the configuration; the first if it is gone.
@@ -259,7 +260,7 @@ fn node_parts(basis: &Basis<'_>, partitions: &[PartitionPart]) -> Vec<NodePart> 
         };
         NodePart {
             node,
-            revision: record.map_or(0, |it| it.revision),
+            revision: record.map_or(Revision::NONE, |it| it.revision),
             replicas_held: count(|it| &it.chain),
             behind: count(|it| &it.behind),
             aged: count(|it| &it.aged),

@@ -5,6 +5,7 @@ use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use wire::Revision;
 
 /// Number of the form that [`Saved`] has now; a controller refuses any other.
 pub const FORMAT: u32 = 2;
@@ -34,11 +35,11 @@ pub struct Saved {
     /// Nodes whose store did not remember the incarnation before that, for an older copy was put
     /// back, and the revision of the map in which that was seen last.
     #[serde(default)]
-    pub aged: BTreeMap<NodeId, u64>,
+    pub aged: BTreeMap<NodeId, Revision>,
     /// The latest revisions of the map, the oldest first. A member that follows one between them
     /// has it from a map that this store knows nothing of.
     #[serde(default)]
-    pub issued: VecDeque<u64>,
+    pub issued: VecDeque<Revision>,
     /// Nodes that are to hold nothing in the end.
     pub departing: BTreeSet<NodeId>,
     /// Whether copying is paused; the map then has rate 0.
@@ -67,7 +68,7 @@ impl Saved {
 
     /// Whether this revision, which a member follows, is of a map that this store knows nothing of:
     /// newer than all of it, or decided after this store was copied and before it was put back.
-    pub(crate) fn is_strange(&self, revision: u64) -> bool {
+    pub(crate) fn is_strange(&self, revision: Revision) -> bool {
         let after_the_oldest = self.issued.front().is_some_and(|oldest| revision > *oldest);
         revision > self.map.revision
             || (after_the_oldest && self.issued.binary_search(&revision).is_err())
@@ -78,9 +79,8 @@ impl Saved {
     /// It is the Unix time in milliseconds unless that has been reached already. So a
     /// controller that lost its store, or was given an old copy of it, does not hand out a number
     /// that members know from its earlier incarnation with other contents.
-    pub(crate) fn next_revision(&self, now: Instant) -> u64 {
-        let next = self.map.revision.checked_add(1).expect("64 bits outlast every cluster");
-        next.max(now.unix_ms())
+    pub(crate) fn next_revision(&self, now: Instant) -> Revision {
+        self.map.revision.next(now.unix_ms())
     }
 
     /// How many partitions have this node in their chain.

@@ -15,6 +15,7 @@ use cluster::{
 use machine::Instant;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use wire::{DelegationId, Revision};
 
 pub(crate) use copies::Watches;
 pub(crate) use make::View;
@@ -35,12 +36,12 @@ pub struct Status {
     /// Identity of the cluster.
     pub cluster: ClusterId,
     /// Revision of the map.
-    pub revision: u64,
+    pub revision: Revision,
     /// What keeps the controller from deciding, if anything does: a full disk.
     #[serde(default)]
     pub trouble: Option<String>,
     /// Revision up to which the map is durable.
-    pub durable_revision: u64,
+    pub durable_revision: Revision,
     /// The active switch is ready, every partition is open, and every member of every chain is
     /// ready: all keys can be read and written.
     pub covered: bool,
@@ -80,7 +81,7 @@ pub struct Status {
     pub hot: Vec<HotStatus>,
     /// Revision of the hot keys that the active switch has; 0 for none.
     #[serde(default)]
-    pub hot_revision: u64,
+    pub hot_revision: Revision,
     /// What the controller did lately about hot keys, oldest first.
     #[serde(default)]
     pub hot_decisions: Vec<HotDecision>,
@@ -107,7 +108,7 @@ pub struct MemberStatus {
     /// In a sentence, with what to do if something is to be done.
     pub detail: String,
     /// Revision of what it has installed, as last heard; 0 for nothing.
-    pub revision: u64,
+    pub revision: Revision,
     /// Milliseconds since it was last heard; `None`: never since the controller started.
     pub heard_ms_ago: Option<u64>,
     /// Milliseconds until its lease has certainly ended; 0: it has.
@@ -233,7 +234,7 @@ pub struct GenerationStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegationStatus {
     /// Its number.
-    pub number: u64,
+    pub number: DelegationId,
     /// For how many milliseconds it has been ordered.
     pub age_ms: u64,
     /// Nodes that each write goes to.

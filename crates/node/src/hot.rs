@@ -30,6 +30,7 @@ use machine::{Instant, RttEstimator};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Revision;
 
 /// All that a shard knows of hot keys but their registrations.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl Hot {
     }
 
     /// Revision of the installed order; 0 for none.
-    pub(crate) fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> Revision {
         self.order.revision
     }
 

@@ -36,7 +36,7 @@ use cluster::{
 use machine::{Datagram, Instant, Outbox};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Body, Code, DropReason, Endpoint, Header, Op, Packet, hop_flag};
+use wire::{Body, Code, DropReason, Endpoint, Header, Op, Packet, Revision, hop_flag};
 
 /// What a shard needs to know before any assignment.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +188,7 @@ impl<E: Engine> Node<E> {
     /// Takes a lease, if it is for this incarnation and for what is installed, and of the cluster
     /// whose data this node holds.
     pub fn renew(&mut self, lease: &Lease) {
-        let installed = self.directory.as_ref().map_or(0, |d| d.revision);
+        let installed = self.directory.as_ref().map_or(Revision::NONE, |d| d.revision);
         self.tenure.renew(self.replica_records.cluster, installed, lease);
     }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::{
     Body, CasBody, Code, DropReason, Endpoint, Header, IncrBody, Op, Packet, PutBody, RangeBody,
-    flag,
+    Revision, flag,
 };
 
 const CLIENT: u64 = 77;
@@ -74,7 +74,7 @@ impl Chain {
             .map(|id| NodeSpec { id: NodeId(id), endpoint: port(100 + id), shards: 1 })
             .collect();
         let map = Map {
-            revision: 1,
+            revision: Revision::new(1),
             cluster: ClusterId(1),
             active_switch: 0,
             copy_bytes_per_s: 1 << 30,
@@ -93,7 +93,7 @@ impl Chain {
                 last: Match::MAX,
                 epoch: Epoch(4),
                 chain: nodes.iter().map(|n| n.id).collect(),
-                since: nodes.iter().map(|_| 1).collect(),
+                since: nodes.iter().map(|_| Revision::new(1)).collect(),
                 open: true,
                 ..Partition::default()
             }],

@@ -82,7 +82,7 @@ impl Samples {
         self.add(&metric::SWITCH_PARTITION_READS, reads);
         let writes = partitions().map(|load| Sample::labelled(place(load), load.writes));
         self.add(&metric::SWITCH_PARTITION_WRITES, writes);
-        self.add(&metric::SWITCH_TABLE_REVISION, [Sample::plain(*revision)]);
+        self.add(&metric::SWITCH_TABLE_REVISION, [Sample::plain((*revision).get())]);
         self.add(&metric::SWITCH_LEASED, [Sample::plain((*leased).into())]);
     }
 
@@ -113,7 +113,7 @@ impl Samples {
             &metric::SWITCH_HOT_MULTIGET_KEYS,
             keys.map(|(to, value)| Sample::labelled([to], value)),
         );
-        self.add(&metric::SWITCH_HOT_REVISION, [Sample::plain(snapshot.hot_revision)]);
+        self.add(&metric::SWITCH_HOT_REVISION, [Sample::plain(snapshot.hot_revision.get())]);
     }
 
     fn add_nodes(&mut self, nodes: &[(NodeId, NodeSnapshot)]) {
@@ -247,7 +247,7 @@ impl Samples {
     }
 
     fn add_controller(&mut self, status: &Status) {
-        self.add(&metric::CONTROLLER_MAP_REVISION, [Sample::plain(status.revision)]);
+        self.add(&metric::CONTROLLER_MAP_REVISION, [Sample::plain(status.revision.get())]);
         let ready = |role: fn(&Member) -> bool| {
             let members = status.members.iter().filter(|member| role(&member.member));
             members.filter(|member| member.state == MemberState::Ready).count() as u64

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use switch::{Pipeline, Tables};
 use wire::{
-    Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody, hop_flag,
+    Endpoint, Fields as _, Generation, HEADER_LEN, Header, MgetKey, MgetSlotBody, Op, RangeBody,
+    Revision, hop_flag,
 };
 
 const NOW: machine::Instant = machine::Instant::from_unix_ms(1);
@@ -125,7 +126,7 @@ fn directory(json: bool) {
         let start = Instant::now();
         pipeline.install_hot(&order).expect("a sound order");
         let took = start.elapsed().as_secs_f64() * 1e3;
-        if order.revision == 1 {
+        if order.revision == Revision::new(1) {
             bytes = (resident_bytes() - before) as f64 / wire::HOT_KEYS_MAX as f64;
         }
         took
@@ -161,7 +162,7 @@ fn measure(partitions: usize, load: &Load) -> (Figure, Figure) {
         &Lease {
             cluster: cluster::ClusterId(0),
             incarnation: INCARNATION,
-            revision: 0,
+            revision: Revision::NONE,
             from: NOW,
             duration_ms: u64::MAX,
         },
@@ -211,14 +212,14 @@ fn hot_order(revision: u64, count: u64) -> HotOrder {
         key: KEY.to_vec(),
         keyhash: machine::mix(1 + keyhash),
         match_value: Match(0),
-        generation: 1,
+        generation: Generation::new(1),
         first: u16::try_from(keyhash % u64::from(NODES)).expect("below the number of nodes"),
         readers: READERS,
         delegation: None,
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Predicted,
         places: (0..NODES).map(|id| Some((NodeId(id), INCARNATION))).collect(),
@@ -383,7 +384,7 @@ fn tables(partitions: usize) -> SwitchTables {
     };
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision: 1,
+        revision: Revision::new(1),
         active: true,
         nodes: nodes.collect(),
         partitions: (0..partitions as u128).map(partition).collect(),

@@ -2,25 +2,16 @@
 //! first sent after a delegation had begun from one that may have been at home before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use wire::CLOCK_DELEGATIONS_BITS;
+use wire::{DirectoryClock, Revision};
 
 /// How far a switch is, as it tells clients and heads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockReading {
-    /// Revision of its order of hot keys times 2^[`CLOCK_DELEGATIONS_BITS`], plus how many
-    /// delegations have begun since.
-    pub present: u64,
+    /// Its directory clock now.
+    pub present: DirectoryClock,
     /// What that was at the order with which its directory began: what another switch has granted
     /// was first sent before.
-    pub beginning: u64,
-}
-
-impl ClockReading {
-    /// That in which an order comes.
-    #[must_use]
-    pub fn of_order(revision: u64) -> u64 {
-        revision << CLOCK_DELEGATIONS_BITS
-    }
+    pub beginning: DirectoryClock,
 }
 
 /// The clock of a switch, for all its threads, and for every kind of switch. It never
@@ -40,29 +31,27 @@ impl SharedClock {
     pub fn now(&self) -> ClockReading {
         // In this order: whoever sees the clock of an order sees the beginning that it
         // made.
-        let present = self.present.load(Ordering::Acquire);
-        ClockReading { present, beginning: self.beginning.load(Ordering::Acquire) }
+        let present = DirectoryClock::new(self.present.load(Ordering::Acquire));
+        let beginning = DirectoryClock::new(self.beginning.load(Ordering::Acquire));
+        ClockReading { present, beginning }
     }
 
     /// A directory that was empty begins with the order of this revision. Must come before
     /// [`order`](Self::order).
-    pub fn begin(&self, revision: u64) {
-        self.beginning.store(ClockReading::of_order(revision), Ordering::Release);
+    pub fn begin(&self, revision: Revision) {
+        self.beginning.store(DirectoryClock::of_order(revision).get(), Ordering::Release);
     }
 
     /// The order of this revision is what all threads see from here on.
-    pub fn order(&self, revision: u64) {
-        self.present.fetch_max(ClockReading::of_order(revision), Ordering::AcqRel);
+    pub fn order(&self, revision: Revision) {
+        self.present.fetch_max(DirectoryClock::of_order(revision).get(), Ordering::AcqRel);
     }
 
     /// A delegation begins: its clock, if there is one left before the next order.
-    pub(crate) fn delegation(&self) -> Option<u64> {
-        let next = |clock: u64| {
-            let next = clock + 1;
-            (next >> CLOCK_DELEGATIONS_BITS == clock >> CLOCK_DELEGATIONS_BITS).then_some(next)
-        };
+    pub(crate) fn delegation(&self) -> Option<DirectoryClock> {
+        let next = |clock| DirectoryClock::new(clock).next().map(DirectoryClock::get);
         let before = self.present.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()?;
-        Some(before + 1)
+        DirectoryClock::new(before).next()
     }
 }
 
@@ -73,18 +62,20 @@ mod tests {
     #[test]
     fn moments_never_fall_and_an_order_has_no_more_than_it_has_numbers_for() {
         let clock = SharedClock::default();
-        clock.begin(3);
-        clock.order(3);
-        assert_eq!(clock.now(), ClockReading { present: 3 << 16, beginning: 3 << 16 });
-        assert_eq!(clock.delegation(), Some((3 << 16) + 1));
-        clock.order(2);
-        assert_eq!(clock.now().present, (3 << 16) + 1);
+        let at = DirectoryClock::new;
+        clock.begin(Revision::new(3));
+        clock.order(Revision::new(3));
+        assert_eq!(clock.now(), ClockReading { present: at(3 << 16), beginning: at(3 << 16) });
+        assert_eq!(clock.delegation(), Some(at((3 << 16) + 1)));
+        clock.order(Revision::new(2));
+        assert_eq!(clock.now().present, at((3 << 16) + 1));
         for delegation in 2..1 << 16 {
-            assert_eq!(clock.delegation(), Some((3 << 16) + delegation));
+            assert_eq!(clock.delegation(), Some(at((3 << 16) + delegation)));
         }
         assert_eq!(clock.delegation(), None);
-        assert_eq!(clock.now().present, (4 << 16) - 1);
-        clock.order(4);
-        assert_eq!((clock.delegation(), clock.now().beginning), (Some((4 << 16) + 1), 3 << 16));
+        assert_eq!(clock.now().present, at((4 << 16) - 1));
+        clock.order(Revision::new(4));
+        let fourth = Some(at((4 << 16) + 1));
+        assert_eq!((clock.delegation(), clock.now().beginning), (fourth, at(3 << 16)));
     }
 }

@@ -1,50 +1,75 @@
-//! A coherence directory that somebody else keeps.
+//! What a pipeline asks of a coherence directory and its table of grants, wherever they are.
 
 use crate::ClockReading;
+use crate::pass::Pass;
 use cluster::{KeyspaceId, Match, NodeId};
 use std::fmt::Debug;
-use wire::{DropReason, HEADER_LEN};
+use wire::{DropReason, Endpoint, Generation, HEADER_LEN, Op};
 
-/// Who keeps the coherence directory and the table of grants in the place of a pipeline that deals
-/// with what is left to it, as the switch in the kernel does for the sockets behind it.
+/// The coherence directory of a switch, with the grants of delegated writes: either the one that
+/// its pipelines share, or that of a switch in the kernel, which leaves some packets to them. Each
+/// counts what it does with hot keys, in the pipeline's counters or in its own.
 pub trait CoherenceDirectory: Debug + Send + Sync {
-    /// Takes note of what a reply from the node that its header names says of a key (rules H4 to
-    /// H9 of `spec/protocol.md`), before it is sent on, and says whether it may be.
-    /// If the head says that a write is delegated, that is noted, too (D11).
-    fn note(&self, header: &[u8; HEADER_LEN]) -> bool;
-
-    /// The clock of the switch (section 9).
+    /// The clock of the switch (section 9 of `spec/protocol.md`).
     fn clock(&self) -> ClockReading;
 
-    /// How a read of this key is to be stamped, if it is hot (rules H1 to H3); it is counted
-    /// then. `at_home`: its client asks for the tail.
-    fn select_replica(&self, key: (KeyspaceId, u64), at: Match, at_home: bool) -> Option<HotRead>;
+    /// Takes note of what a reply of this operation, from this node, says of a key (rules H4 to H9,
+    /// D11 and D12), before it is sent on.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which it may not be sent on.
+    fn note(
+        &self,
+        pass: &mut Pass<'_>,
+        from: (Op, NodeId),
+        header: &[u8; HEADER_LEN],
+    ) -> Result<(), DropReason>;
+
+    /// How a read of this key, which lies there, is to be stamped, if it is hot (rules H1 to H3).
+    /// `at_home`: its client asks for the tail.
+    fn select_replica(
+        &self,
+        pass: &mut Pass<'_>,
+        key: (KeyspaceId, u64),
+        at: Match,
+        at_home: bool,
+    ) -> Option<HotRead>;
+
+    /// A write passes, of a key that may be hot.
+    fn count_write(&self, pass: &mut Pass<'_>, header: &[u8; HEADER_LEN]);
 
     /// Whether writes that may be delegated have to be looked at: a key may be delegated, or was.
     /// Must be asked after the clock was read.
     fn delegates(&self) -> bool;
 
     /// What becomes of a write that may be delegated, whose header still says when it was first
-    /// sent. If it is delegated, it is stamped with all but the partition, and counted.
+    /// sent. If it is delegated, it is stamped with all but the partition. `home` is where it goes
+    /// otherwise, if its head is known.
     ///
     /// # Errors
     ///
     /// The reason for which it is to be dropped.
-    fn delegate(&self, header: &mut [u8; HEADER_LEN]) -> Result<WriteRoute, DropReason>;
+    fn delegate(
+        &self,
+        pass: &mut Pass<'_>,
+        header: &mut [u8; HEADER_LEN],
+        home: Option<Endpoint>,
+    ) -> Result<WriteRoute, DropReason>;
 }
 
 /// How a read of a hot key is stamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotRead {
     /// Number of the key's generation.
-    pub generation: u64,
+    pub generation: Generation,
     /// No answer may be older than this version; `None`: only the tail may answer.
     pub floor: Option<u64>,
     /// Who is to be asked, if not the tail.
     pub reader: Option<NodeId>,
 }
 
-/// Which way another directory sends a write that may be delegated.
+/// Which way a write goes that may be delegated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteRoute {
     /// Home, with the version that it was stamped with, or 0.
@@ -69,7 +94,10 @@ mod tests {
     use machine::{Instant, Outbox};
     use std::net::SocketAddr;
     use std::sync::Arc;
-    use wire::{DropReason, Endpoint, Fields as _, Header, Op, hop_flag};
+    use wire::{
+        DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _, Header, Op, Revision,
+        hop_flag,
+    };
 
     const NOW: Instant = Instant::from_unix_ms(1_000);
 
@@ -78,24 +106,37 @@ mod tests {
     struct UpTo(u64);
 
     impl CoherenceDirectory for UpTo {
-        fn note(&self, header: &[u8; HEADER_LEN]) -> bool {
-            header.object_version() <= self.0
+        fn note(
+            &self,
+            _: &mut Pass<'_>,
+            _: (Op, NodeId),
+            header: &[u8; HEADER_LEN],
+        ) -> Result<(), DropReason> {
+            let may = header.object_version() <= self.0;
+            if may { Ok(()) } else { Err(DropReason::Contended) }
         }
 
         fn clock(&self) -> ClockReading {
-            ClockReading { present: 7, beginning: 5 }
+            ClockReading { present: DirectoryClock::new(7), beginning: DirectoryClock::new(5) }
         }
 
         /// Key 1 is hot.
         fn select_replica(
             &self,
+            _: &mut Pass<'_>,
             (_, keyhash): (KeyspaceId, u64),
             _: Match,
             at_home: bool,
         ) -> Option<HotRead> {
             let reader = (!at_home).then_some(NodeId(2));
-            (keyhash == 1).then_some(HotRead { generation: 3, floor: reader.map(|_| 9), reader })
+            (keyhash == 1).then_some(HotRead {
+                generation: Generation::new(3),
+                floor: reader.map(|_| 9),
+                reader,
+            })
         }
+
+        fn count_write(&self, _: &mut Pass<'_>, _: &[u8; HEADER_LEN]) {}
 
         fn delegates(&self) -> bool {
             true
@@ -103,11 +144,20 @@ mod tests {
 
         /// Request 1 is on delegation 3, request 2 was, request 3 has ended, request 4 finds no
         /// room.
-        fn delegate(&self, header: &mut [u8; HEADER_LEN]) -> Result<WriteRoute, DropReason> {
+        fn delegate(
+            &self,
+            _: &mut Pass<'_>,
+            header: &mut [u8; HEADER_LEN],
+            _: Option<Endpoint>,
+        ) -> Result<WriteRoute, DropReason> {
             match header.seq() {
                 1 => {
-                    assert_eq!(header.directory_clock(), 6, "when it was first sent");
-                    header.set_delegation(3 << 32);
+                    assert_eq!(
+                        header.directory_clock(),
+                        DirectoryClock::new(6),
+                        "when it was first sent"
+                    );
+                    header.set_delegation(DelegationId::new(3 << 32));
                     header.set_hop_flags(hop_flag::GRANTED);
                     let (chain, len) = wire::chain_bytes([1]);
                     header.set_chain(chain);
@@ -132,7 +182,7 @@ mod tests {
         let lease = Lease {
             cluster: cluster::ClusterId(0),
             incarnation: Incarnation(1),
-            revision: 0,
+            revision: Revision::NONE,
             from: NOW,
             duration_ms: 1,
         };
@@ -148,7 +198,7 @@ mod tests {
         };
         let tables = SwitchTables {
             cluster: cluster::ClusterId(0),
-            revision: 1,
+            revision: Revision::new(1),
             active: true,
             nodes,
             partitions: vec![whole],
@@ -167,7 +217,7 @@ mod tests {
         if op.is_reply() {
             header.set_node(1);
         } else {
-            header.set_directory_clock(first_sent);
+            header.set_directory_clock(DirectoryClock::new(first_sent));
         }
         let mut out = Outbox::default();
         behind().process(NOW, from, &mut header, &mut out).expect("nothing is dropped");
@@ -176,16 +226,22 @@ mod tests {
 
     #[test]
     fn the_clock_is_the_other_directorys() {
-        assert_eq!(header_of(Op::DelReply, at(9000), 0).reply_directory_clock(), 7);
+        assert_eq!(
+            header_of(Op::DelReply, at(9000), 0).reply_directory_clock(),
+            DirectoryClock::new(7)
+        );
         assert_eq!(
             header_of(Op::HotPublish, at(9000), 0).reply_directory_clock(),
-            0,
+            DirectoryClock::NONE,
             "that is for a node"
         );
         for (first_sent, old) in [(0, true), (4, true), (5, false), (9, false)] {
             let header = header_of(Op::Put, at(7), first_sent);
             let flags = if old { hop_flag::OLD } else { 0 };
-            assert_eq!((header.directory_clock(), header.hop_flags()), (7, flags));
+            assert_eq!(
+                (header.directory_clock(), header.hop_flags()),
+                (DirectoryClock::new(7), flags)
+            );
         }
         assert!(!behind().counters().delegates, "that is the other directory's to say");
     }
@@ -205,10 +261,13 @@ mod tests {
         assert_eq!((to, header.hop_flags(), header.object_version()), (at(9001), hop_flag::HOT, 9));
         assert_eq!(
             (header.generation(), header.chain_len(), header.chain()[..2] == [0, 2]),
-            (3, 1, true)
+            (Generation::new(3), 1, true)
         );
         let (to, header) = sent(1, wire::flag::AT_HOME);
-        assert_eq!((to, header.object_version(), header.generation()), (at(9000), u64::MAX, 3));
+        assert_eq!(
+            (to, header.object_version(), header.generation()),
+            (at(9000), u64::MAX, Generation::new(3))
+        );
         assert_eq!((sent(2, 0).0, sent(2, 0).1.hop_flags()), (at(9000), 0));
     }
 
@@ -235,7 +294,10 @@ mod tests {
             let header = Header { op: Op::Put as u8, flags, client: 8, seq, ..Header::default() };
             let mut bytes = Vec::new();
             wire::emit(&mut bytes, &header, &[&[0; 8]]);
-            bytes.first_chunk_mut::<HEADER_LEN>().expect("a header").set_directory_clock(6);
+            bytes
+                .first_chunk_mut::<HEADER_LEN>()
+                .expect("a header")
+                .set_directory_clock(DirectoryClock::new(6));
             let mut out = Outbox::default();
             let done = behind().process(NOW, at(7), &mut bytes, &mut out);
             let header = |it: machine::Datagram<'_>| *it.payload.first_chunk().expect("a header");
@@ -244,15 +306,18 @@ mod tests {
         let delegated: [u8; HEADER_LEN] = sent(1, false).expect("it is sent");
         assert_eq!(
             (delegated.delegation(), delegated.partition(), delegated.chain_len()),
-            (3 << 32, 1, 1)
+            (DelegationId::new(3 << 32), 1, 1)
         );
         assert_eq!(delegated.hop_flags(), hop_flag::GRANTED);
         let home = sent(2, false).expect("it is sent");
-        assert_eq!((home.object_version(), home.directory_clock(), home.hop_flags()), (9, 7, 0));
+        assert_eq!(
+            (home.object_version(), home.directory_clock(), home.hop_flags()),
+            (9, DirectoryClock::new(7), 0)
+        );
         assert_eq!(sent(3, false), Err(DropReason::StaleRequest));
         assert_eq!(sent(4, false).expect("it is sent").hop_flags(), hop_flag::CROWDED);
         let other = sent(3, true).expect("it may not delegate");
-        assert_eq!((other.object_version(), other.directory_clock()), (0, 7));
+        assert_eq!((other.object_version(), other.directory_clock()), (0, DirectoryClock::new(7)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::Tables;
 use crate::hot::HotTable;
 use cluster::{ClusterId, HotCount, KeyspaceId, PartitionCount, PartitionId, SwitchCounters};
 use std::cmp::Ordering;
-use wire::{DropReason, Op};
+use wire::{DropReason, Generation, Op, Revision};
 
 /// Counters since the pipeline was made. Those of a partition live as long as the partition is in
 /// the tables, those of a hot key for a generation.
@@ -33,7 +33,7 @@ pub struct Counters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotLoad {
     /// Which generation.
-    pub generation: u64,
+    pub generation: Generation,
     /// Which key, and how often it was asked for.
     pub count: HotCount,
 }
@@ -231,8 +231,8 @@ impl Counters {
     pub fn report(
         &self,
         cluster: Option<ClusterId>,
-        revision: u64,
-        hot_revision: u64,
+        revision: Revision,
+        hot_revision: Revision,
     ) -> SwitchCounters {
         let partitions = self.partitions.iter().map(|load| PartitionCount {
             partition: load.partition,
@@ -312,7 +312,7 @@ impl Counters {
             let place = before.binary_search_by_key(&(keyspace, keyhash), HotLoad::name).ok()?;
             before.get(place).filter(|load| load.generation == generation).copied()
         };
-        let row = |(keyspace, keyhash, generation): (KeyspaceId, u64, u64)| {
+        let row = |(keyspace, keyhash, generation): (KeyspaceId, u64, Generation)| {
             let count = HotCount { keyspace, keyhash, reads: 0, spread: 0, writes: 0 };
             kept(keyspace, keyhash, generation).unwrap_or(HotLoad { generation, count })
         };

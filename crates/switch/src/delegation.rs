@@ -1,18 +1,31 @@
 //! A delegation of a hot key, as the switch knows it: whether it has begun, and the versions it has
 //! left.
 
-use crate::DelegationExplanation;
 use crate::clock::SharedClock;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
+use wire::{DelegationId, DirectoryClock};
+
+/// What the switch knows of a hot key's delegation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelegationExplanation {
+    /// Its number.
+    pub number: DelegationId,
+    /// Nodes in the chain of each write.
+    pub replicas: u8,
+    /// The version that the next new write is stamped with; `None` if the delegation has not begun
+    /// here, or has no version left, so that writes go home.
+    pub next: Option<u64>,
+}
 
 /// One delegation, shared by all tables and threads in which the key is on it.
 #[derive(Debug)]
 pub(crate) struct Delegation {
     /// Its number.
-    pub(crate) number: u64,
+    pub(crate) number: DelegationId,
     /// Nodes in the chain of each write at least.
     pub(crate) replicas: u8,
-    /// ClockReading of its beginning; 0: it has not begun here.
+    /// Directory clock of its beginning; 0: it has not begun here.
     begun: AtomicU64,
     /// The version that is given next; 0: not known.
     next: AtomicU64,
@@ -30,9 +43,9 @@ impl Delegation {
 
     /// The clock of its beginning, if it has begun: what was first sent then or later was
     /// never at home before.
-    pub(crate) fn begun(&self) -> Option<u64> {
+    pub(crate) fn begun(&self) -> Option<DirectoryClock> {
         let begun = self.begun.load(Ordering::Acquire);
-        (begun != 0).then_some(begun)
+        DirectoryClock::new(begun).some()
     }
 
     /// The DELEGATE of this version is committed everywhere: it begins, unless it has.
@@ -47,7 +60,7 @@ impl Delegation {
         let _ =
             self.next.compare_exchange(0, delegated_at + 1, Ordering::AcqRel, Ordering::Acquire);
         let Some(begun) = clock.delegation() else { return };
-        let _ = self.begun.compare_exchange(0, begun, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.begun.compare_exchange(0, begun.get(), Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Whether there can be such a version while the key is under this delegation, as far as is
@@ -86,7 +99,11 @@ mod tests {
     use super::*;
 
     fn delegation() -> Delegation {
-        Delegation::new(cluster::Delegation { number: 3, replicas: 2, copies: 1 })
+        Delegation::new(cluster::Delegation {
+            number: DelegationId::new(3),
+            replicas: 2,
+            copies: 1,
+        })
     }
 
     #[test]
@@ -96,14 +113,20 @@ mod tests {
         assert!(delegation.may_have(u64::MAX), "nothing is known of it");
         assert_eq!(
             delegation.explain(),
-            DelegationExplanation { number: 3, replicas: 2, next: None }
+            DelegationExplanation { number: DelegationId::new(3), replicas: 2, next: None }
         );
         delegation.begin(40, &clock);
         assert_eq!(delegation.explain().next, Some(41), "whoever asks takes none");
-        assert_eq!((delegation.begun(), delegation.version()), (Some(1), Some(41)));
+        assert_eq!(
+            (delegation.begun(), delegation.version()),
+            (Some(DirectoryClock::new(1)), Some(41))
+        );
         delegation.begin(40, &clock);
-        assert_eq!((delegation.begun(), delegation.version()), (Some(1), Some(42)));
-        assert_eq!(clock.now().present, 1, "it is no other beginning");
+        assert_eq!(
+            (delegation.begun(), delegation.version()),
+            (Some(DirectoryClock::new(1)), Some(42))
+        );
+        assert_eq!(clock.now().present, DirectoryClock::new(1), "it is no other beginning");
         assert!(delegation.may_have(42) && delegation.may_have(7) && !delegation.may_have(43));
         let last = 40 + (1_u64 << 32);
         delegation.next.store(last, Ordering::Relaxed);

@@ -28,6 +28,7 @@ use cluster::{
 use machine::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wire::Revision;
 
 /// The hot keys of a switch, what passed it of them, and what the nodes say of themselves.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ impl Directory {
             }
             if Arc::ptr_eq(&present.table, &before) {
                 present.gate.took(order.revision);
-                if before.revision() == 0 {
+                if before.revision().is_none() {
                     self.clock.begin(order.revision);
                 }
                 self.publish(&mut present, table);
@@ -115,7 +116,7 @@ impl Directory {
 
     /// Revision of the order that is installed; 0 for none, also after it was forgotten.
     #[must_use]
-    pub fn revision(&self) -> u64 {
+    pub fn revision(&self) -> Revision {
         self.lock().gate.installed()
     }
 
@@ -148,7 +149,7 @@ impl Directory {
 
     /// A pipeline has tables of this revision now, by which the switch is active or stands by. One
     /// that stands by forgets its directory, unless it `keeps` it against the rules.
-    pub(crate) fn follow(&self, revision: u64, active: bool, keeps: bool) {
+    pub(crate) fn follow(&self, revision: Revision, active: bool, keeps: bool) {
         let mut present = self.lock();
         if present.gate.follow(revision, active) && !keeps {
             self.forget(&mut present);
@@ -157,7 +158,7 @@ impl Directory {
 
     /// A pipeline with tables of revision `installed` is given a lease at `now`. If the switch had
     /// none at that time the directory is forgotten first, unless it `keeps` it against the rules.
-    pub(crate) fn renew(&self, now: Instant, installed: u64, lease: &Lease, keeps: bool) {
+    pub(crate) fn renew(&self, now: Instant, installed: Revision, lease: &Lease, keeps: bool) {
         let mut present = self.lock();
         if present.gate.lapsed(now) && !keeps {
             self.forget(&mut present);
@@ -169,7 +170,7 @@ impl Directory {
 
     fn forget(&self, present: &mut Present) {
         present.gate.forgot();
-        if present.table.revision() != 0 {
+        if !present.table.revision().is_none() {
             self.publish(present, HotTable::default());
         }
     }
@@ -203,9 +204,11 @@ impl Present {
     fn revives_a_delegation(&self, order: &HotOrder) -> bool {
         let newest = self.gate.newest();
         order.keys.iter().any(|key| {
-            let number = key.delegation.map_or(u64::MAX, |delegation| delegation.number);
+            let Some(number) = key.delegation.map(|delegation| delegation.number) else {
+                return false;
+            };
             let row = || self.table.find(key.keyspace, key.keyhash);
-            number <= newest && row().is_none_or(|row| row.delegation(number).is_none())
+            number.order() <= newest && row().is_none_or(|row| row.delegation(number).is_none())
         })
     }
 }

@@ -1,10 +1,10 @@
 //! What the switch would do with a key, in words for people.
 
 use crate::tables::Action;
-use crate::{Directory, Tables};
+use crate::{DelegationExplanation, Directory, Tables};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
-use wire::Endpoint;
+use wire::{Endpoint, Generation};
 
 /// Where requests for one match value go, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn explain(tables: &Tables, keyspace: KeyspaceId, match_value: Match) -> Opt
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotExplanation {
     /// Number of its generation.
-    pub generation: u64,
+    pub generation: Generation,
     /// No answer may be older than this version.
     pub floor: u64,
     /// Whether that is certain, so that reads may go to copies.
@@ -56,18 +56,6 @@ pub struct HotExplanation {
     pub readers: Vec<(NodeId, bool)>,
     /// The delegation that its writes are to go on.
     pub delegation: Option<DelegationExplanation>,
-}
-
-/// What the switch knows of a hot key's delegation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DelegationExplanation {
-    /// Its number.
-    pub number: u64,
-    /// Nodes in the chain of each write.
-    pub replicas: u8,
-    /// The version that the next new write is stamped with; `None` if the delegation has not begun
-    /// here, or has no version left, so that writes go home.
-    pub next: Option<u64>,
 }
 
 impl HotExplanation {

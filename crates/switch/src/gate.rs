@@ -3,6 +3,7 @@
 
 use cluster::{ClusterId, HotOrder, Incarnation, KeyspaceId, Lease, Tenure};
 use machine::Instant;
+use wire::{Generation, Revision};
 
 /// What a switch's directory depends on besides packets.
 #[derive(Debug)]
@@ -12,21 +13,23 @@ pub struct OrderGate {
     /// Whose tables came first; nobody else's are taken in this incarnation.
     cluster: Option<ClusterId>,
     /// Revision of the newest tables that are installed.
-    tables: u64,
+    tables: Revision,
     /// Whether the switch forwards by those.
     active: bool,
     /// Revision of the installed order; 0 for none.
-    installed: u64,
+    installed: Revision,
     /// Revision of the newest order that was forgotten.
-    forgotten: u64,
+    forgotten: Revision,
 }
 
 impl OrderGate {
     /// For a switch in this incarnation, without tables, lease and hot keys.
     #[must_use]
     pub fn new(incarnation: Incarnation) -> Self {
-        let (tenure, cluster) = (Tenure::new(incarnation), None);
-        Self { tenure, cluster, tables: 0, active: false, installed: 0, forgotten: 0 }
+        let none = Revision::NONE;
+        let (tables, installed, forgotten) = (none, none, none);
+        let tenure = Tenure::new(incarnation);
+        Self { tenure, cluster: None, tables, active: false, installed, forgotten }
     }
 
     /// Whether tables of this cluster may be installed: those that come first say whom the switch
@@ -52,12 +55,12 @@ impl OrderGate {
     pub fn takes(
         &self,
         order: &HotOrder,
-        generation_of: impl Fn(KeyspaceId, u64) -> Option<u64>,
+        generation_of: impl Fn(KeyspaceId, u64) -> Option<Generation>,
     ) -> bool {
         let newest = self.newest();
         let was_here_before = |key: &cluster::HotEntry| {
             generation_of(key.keyspace, key.keyhash) != Some(key.generation)
-                && key.generation <= newest
+                && key.generation.order() <= newest
         };
         order.switch == self.tenure.incarnation()
             && self.cluster.is_none_or(|cluster| cluster == order.cluster)
@@ -69,25 +72,25 @@ impl OrderGate {
     /// Revision of the newest order that was installed in this incarnation, also if it was
     /// forgotten.
     #[must_use]
-    pub fn newest(&self) -> u64 {
+    pub fn newest(&self) -> Revision {
         self.installed.max(self.forgotten)
     }
 
     /// The order of this revision is installed now.
-    pub fn took(&mut self, revision: u64) {
+    pub fn took(&mut self, revision: Revision) {
         self.installed = revision;
     }
 
     /// Revision of the order that is installed; 0 for none, also after it was forgotten.
     #[must_use]
-    pub fn installed(&self) -> u64 {
+    pub fn installed(&self) -> Revision {
         self.installed
     }
 
     /// Tables of this revision are installed, by which the switch is active or stands by. Whether
     /// the directory is to be forgotten.
     #[must_use]
-    pub fn follow(&mut self, revision: u64, active: bool) -> bool {
+    pub fn follow(&mut self, revision: Revision, active: bool) -> bool {
         // Another thread may be ahead of the one that says so.
         if revision < self.tables {
             return false;
@@ -104,7 +107,7 @@ impl OrderGate {
     }
 
     /// A lease for whoever has installed tables of this revision.
-    pub fn renew(&mut self, installed: u64, lease: &Lease) {
+    pub fn renew(&mut self, installed: Revision, lease: &Lease) {
         self.tenure.renew(self.cluster, installed, lease);
     }
 
@@ -117,6 +120,6 @@ impl OrderGate {
     /// The directory holds nothing any more.
     pub fn forgot(&mut self) {
         self.forgotten = self.forgotten.max(self.installed);
-        self.installed = 0;
+        self.installed = Revision::NONE;
     }
 }

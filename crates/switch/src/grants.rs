@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wire::CHAIN_MAX;
+use wire::{CHAIN_MAX, DelegationId};
 
 /// Grants that are kept, over all clients: 64 MiB of them. A write that finds no room goes home
 /// with the word that it did.
@@ -34,7 +34,7 @@ const PARTS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// Number of the delegation.
-    pub(crate) delegation: u64,
+    pub(crate) delegation: DelegationId,
     /// Its version in that.
     pub(crate) version: u64,
     /// The nodes that keep it, as the header holds them.

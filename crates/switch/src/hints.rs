@@ -11,7 +11,7 @@
 //! does not have them, which says so, and the client asks for them again without hints. Hot keys
 //! go home: whoever does not look at each key cannot know them.
 
-use crate::pipeline::{Pass, split_header, stamp_chain_of_one};
+use crate::pass::{Pass, split_header, stamp_chain_of_one};
 use crate::split::asked_keys;
 use crate::tables::Exit;
 use cluster::{KeyspaceId, PartitionId};

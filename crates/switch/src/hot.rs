@@ -19,12 +19,13 @@ use hashbrown::HashTable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use wire::{DelegationId, Generation, Revision};
 
 /// What is known of one hot key, shared by all tables and threads in which it has this generation.
 #[derive(Debug)]
 pub(crate) struct Entry {
     keyhash: u64,
-    generation: u64,
+    generation: Generation,
     floor: AtomicU64,
     /// Marks of the readers after the first few: there once an order has given it so many.
     more: OnceLock<Box<More>>,
@@ -108,7 +109,7 @@ impl Entry {
     }
 
     /// Number of its generation.
-    pub(crate) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> Generation {
         self.generation
     }
 
@@ -178,12 +179,12 @@ impl Row {
     }
 
     /// The number of the delegation that the order names.
-    fn number(&self) -> Option<u64> {
+    fn number(&self) -> Option<DelegationId> {
         Some(self.delegation.as_ref()?.number)
     }
 
     /// The delegation of this number, if that is the one that the order names.
-    pub(crate) fn delegation(&self, number: u64) -> Option<&Delegation> {
+    pub(crate) fn delegation(&self, number: DelegationId) -> Option<&Delegation> {
         self.delegation.as_deref().filter(|delegation| delegation.number == number)
     }
 
@@ -250,7 +251,7 @@ impl Row {
 /// All hot keys.
 #[derive(Debug, Default)]
 pub(crate) struct HotTable {
-    revision: u64,
+    revision: Revision,
     selection: Selection,
     places: Vec<Option<(NodeId, Incarnation)>>,
     /// Place of each node, by node id.
@@ -346,7 +347,7 @@ impl HotTable {
     }
 
     /// Revision of the order that this was made from; 0 for none.
-    pub(crate) fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> Revision {
         self.revision
     }
 
@@ -374,7 +375,7 @@ impl HotTable {
     }
 
     /// Keyspace, keyhash and generation of each key, in the order of their counters.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (KeyspaceId, u64, u64)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (KeyspaceId, u64, Generation)> {
         self.rows.iter().map(|row| (row.entry.keyspace, row.entry.keyhash, row.entry.generation))
     }
 

@@ -1,13 +1,18 @@
 //! The way of a packet: parse, reply or request, partition, out.
 
 use crate::directory::View;
-use crate::hot::{HotTable, Row};
-use crate::tables::{Action, Exit};
-use crate::{ClockReading, CoherenceDirectory, Counters, Directory, Loads, Tables, observe};
+use crate::either::Coherence;
+use crate::pass::{Pass, split_header, stamp_hot, stamp_partition, stamp_read};
+use crate::tables::Action;
+use crate::{
+    ClockReading, CoherenceDirectory, Counters, Directory, Loads, Tables, WriteRoute, observe,
+};
 use cluster::{Incarnation, KeyspaceId, Match, MaybeMutant, Mutant, NodeId, Tenure};
 use machine::{Instant, Outbox, Rng};
 use std::sync::Arc;
-use wire::{DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, flag, hop_flag};
+use wire::{
+    DirectoryClock, DropReason, Endpoint, Fields, HEADER_LEN, Op, Packet, Revision, flag, hop_flag,
+};
 
 /// One thread's switch: shared tables and directory, and counters of its own.
 #[derive(Clone, Debug)]
@@ -22,7 +27,7 @@ pub struct Pipeline {
     blind: bool,
     /// Whether multigets with hints are split by these.
     by_hints: bool,
-    elsewhere: Option<Arc<dyn CoherenceDirectory>>,
+    behind: Option<Arc<dyn CoherenceDirectory>>,
     mutant: MaybeMutant,
 }
 
@@ -45,7 +50,7 @@ impl Pipeline {
             rng: Rng::new(incarnation.0).fork("readers"),
             blind: false,
             by_hints: false,
-            elsewhere: None,
+            behind: None,
             mutant: MaybeMutant::default(),
         };
         pipeline.counters.follow_hot(pipeline.hot.table());
@@ -55,8 +60,8 @@ impl Pipeline {
 
     /// For what is left to it by a switch that keeps the directory. It takes no hot keys itself.
     #[must_use]
-    pub fn behind(incarnation: Incarnation, elsewhere: Arc<dyn CoherenceDirectory>) -> Self {
-        Self { elsewhere: Some(elsewhere), counters: Counters::default(), ..Self::new(incarnation) }
+    pub fn behind(incarnation: Incarnation, behind: Arc<dyn CoherenceDirectory>) -> Self {
+        Self { behind: Some(behind), counters: Counters::default(), ..Self::new(incarnation) }
     }
 
     /// Breaks a rule on purpose, for the simulator to notice.
@@ -119,13 +124,13 @@ impl Pipeline {
 
     /// Revision of the installed tables; 0 for none.
     #[must_use]
-    pub fn revision(&self) -> u64 {
-        self.tables.as_ref().map_or(0, |tables| tables.revision())
+    pub fn revision(&self) -> Revision {
+        self.tables.as_ref().map_or(Revision::NONE, |tables| tables.revision())
     }
 
     /// Revision of the installed order of hot keys; 0 for none.
     #[must_use]
-    pub fn hot_revision(&self) -> u64 {
+    pub fn hot_revision(&self) -> Revision {
         self.hot.directory().revision()
     }
 
@@ -185,11 +190,15 @@ impl Pipeline {
             | Op::DelegationEnd
             | Op::DelegationCommit => Err(DropReason::BadOp),
             Op::Get | Op::Put | Op::Del | Op::Cas | Op::Incr | Op::Batch | Op::Goodbye => {
-                self.admit(leased, now, from, datagram, out)?.single(op, datagram)
+                let (pass, directory) = self.admit(leased, now, from, datagram, out)?;
+                pass.single(directory, op, datagram)
             }
-            Op::Mget => self.admit(leased, now, from, datagram, out)?.mget(datagram),
-            Op::Range => self.admit(leased, now, from, datagram, out)?.range(datagram),
-            Op::Describe => self.admit(leased, now, from, datagram, out)?.describe(datagram),
+            Op::Mget => {
+                let (pass, directory) = self.admit(leased, now, from, datagram, out)?;
+                pass.mget(directory, datagram)
+            }
+            Op::Range => self.admit(leased, now, from, datagram, out)?.0.range(datagram),
+            Op::Describe => self.admit(leased, now, from, datagram, out)?.0.describe(datagram),
         }
     }
 
@@ -202,7 +211,7 @@ impl Pipeline {
         from: Endpoint,
         datagram: &mut [u8],
         out: &'p mut Outbox,
-    ) -> Result<Pass<'p>, DropReason> {
+    ) -> Result<(Pass<'p>, Coherence<'p>), DropReason> {
         let tables = self.tables.as_deref().ok_or(DropReason::NotServing)?;
         if tables.sender(from).is_some() {
             return Err(DropReason::RequestFromNode);
@@ -220,26 +229,27 @@ impl Pipeline {
         header.set_hop_flags(0);
         header.set_node(0);
         header.set_load(0);
-        Ok(self.pass(now, first_sent, out).expect("there are tables"))
+        // Before anything is looked at.
+        let clock = self.directory().clock();
+        Ok(self.pass(now, (clock, first_sent), out).expect("there are tables"))
     }
 
     /// What a packet meets, if there are tables.
     fn pass<'p>(
         &'p mut self,
         now: Instant,
-        first_sent: u64,
+        (clock, first_sent): (ClockReading, DirectoryClock),
         out: &'p mut Outbox,
-    ) -> Option<Pass<'p>> {
-        let clock = self.clock();
+    ) -> Option<(Pass<'p>, Coherence<'p>)> {
         let Self { hot: view, counters, loads, rng, blind, by_hints, mutant, .. } = self;
         let (tables, hot) = (self.tables.as_deref()?, view.table());
         let (blind, by_hints, mutant) = (*blind, *by_hints, *mutant);
-        Some(Pass {
+        let directory = Coherence::of(view, self.behind.as_deref());
+        let pass = Pass {
             now,
             clock,
             first_sent,
             tables,
-            view,
             hot,
             counters,
             loads,
@@ -247,15 +257,15 @@ impl Pipeline {
             blind,
             by_hints,
             mutant,
-            elsewhere: self.elsewhere.as_deref(),
             out,
-        })
+        };
+        Some((pass, directory))
     }
 
-    /// The switch's clock.
+    /// The directory that it uses.
     #[inline]
-    fn clock(&self) -> ClockReading {
-        self.elsewhere.as_ref().map_or_else(|| self.hot.directory().clock(), |it| it.clock())
+    fn directory(&self) -> Coherence<'_> {
+        Coherence::of(&self.hot, self.behind.as_deref())
     }
 
     /// From a node to the client that it names. The order of the checks is that of the protocol.
@@ -287,20 +297,16 @@ impl Pipeline {
             return Err(DropReason::ReplyNotFromNode);
         }
         self.loads.answered(now, sender, observe::of_the_node(self.hot.table(), op, header));
-        if let Some(elsewhere) = self.elsewhere.as_ref().filter(|_| observe::is_about_one_key(op))
-            && !elsewhere.note(header)
-        {
-            return Err(DropReason::Contended);
+        if observe::is_about_one_key(op) {
+            let unasked = (ClockReading::default(), DirectoryClock::NONE);
+            if let Some((mut pass, directory)) = self.pass(now, unasked, out) {
+                directory.note(&mut pass, (op, sender), header)?;
+            }
         }
-        let known = observe::from_reply(self.hot.table(), op, sender, header, self.mutant);
         let can_be = observe::rate_of(header).is_some();
-        self.counters.count_doubted(u64::from(!known) + u64::from(!can_be));
-        if op == Op::PutReply && !self.hot.table().is_empty() {
-            let pass = self.pass(now, 0, out);
-            pass.into_iter().for_each(|mut pass| pass.observe_put(sender, header));
-        }
+        self.counters.count_doubted(u64::from(!can_be));
         if observe::answers_a_request(op) {
-            header.set_reply_directory_clock(self.clock().present);
+            header.set_reply_directory_clock(self.directory().clock().present);
         }
         out.push_copy(to, datagram);
         self.counters.count_emitted();
@@ -316,27 +322,7 @@ impl Pipeline {
     }
 }
 
-/// What one request meets on its way through.
-pub(crate) struct Pass<'p> {
-    pub(crate) now: Instant,
-    /// The switch's, before anything was looked at.
-    pub(crate) clock: ClockReading,
-    /// The clock at which a write was first sent.
-    pub(crate) first_sent: u64,
-    pub(crate) tables: &'p Tables,
-    pub(crate) view: &'p View,
-    pub(crate) hot: &'p HotTable,
-    pub(crate) counters: &'p mut Counters,
-    pub(crate) loads: &'p mut Loads,
-    pub(crate) rng: &'p mut Rng,
-    pub(crate) blind: bool,
-    pub(crate) by_hints: bool,
-    pub(crate) mutant: MaybeMutant,
-    pub(crate) elsewhere: Option<&'p dyn CoherenceDirectory>,
-    out: &'p mut Outbox,
-}
-
-impl<'p> Pass<'p> {
+impl Pass<'_> {
     /// Any node knows all keyspaces. The client id spreads the askers over them, the number sends
     /// one who asks again to another.
     fn describe(&mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
@@ -353,17 +339,23 @@ impl<'p> Pass<'p> {
 
     /// One key: a read to its tail, or to one who holds a copy, a write to its head with the chain
     /// it will walk.
-    fn single(mut self, op: Op, datagram: &mut [u8]) -> Result<(), DropReason> {
+    fn single(
+        mut self,
+        directory: Coherence<'_>,
+        op: Op,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
         let (header, payload) = split_header(datagram);
         let keyspace = KeyspaceId(header.keyspace());
         let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
         let action = table.find(Match(header.match_value())).ok_or(DropReason::NoPartition)?;
         let to = if !op.is_for_head() {
-            self.read(header, action)
+            self.read(directory, header, action)
         } else {
-            self.count_write(header, action);
-            if self.delegates() && wire::may_be_delegated(header, payload) {
-                self.delegate(header, action)?
+            self.counters.count_write(action.counter);
+            directory.count_write(&mut self, header);
+            if directory.delegates() && wire::may_be_delegated(header, payload) {
+                self.delegate(directory, header, action)?
             } else {
                 self.go_home(header, action, 0)
             }
@@ -372,64 +364,23 @@ impl<'p> Pass<'p> {
         Ok(())
     }
 
-    /// The row of a request's key, if that is hot.
-    pub(crate) fn row_of(&self, header: &[u8; HEADER_LEN]) -> Option<&'p Row> {
-        let keyspace = KeyspaceId(header.keyspace());
-        self.row((keyspace, header.keyhash()), Match(header.match_value()))
-    }
-
-    /// The row of the key with this hash that lies there.
-    pub(crate) fn row(&self, key: (KeyspaceId, u64), at: Match) -> Option<&'p Row> {
-        let trusts = self.mutant.is(Mutant::TrustKeyhashes);
-        self.hot.find(key.0, key.1).filter(|row| row.lies_at(at) || trusts)
-    }
-
-    fn count_write(&mut self, header: &[u8; HEADER_LEN], action: &Action) {
-        self.counters.count_write(action.counter);
-        if let Some(row) = self.row_of(header) {
-            self.counters.count_hot_write(row.counter.into());
-        }
-    }
-
-    /// A write to its partition's head, with the version that it was granted, or 0.
-    pub(crate) fn go_home(
+    /// A read to its tail, or to one who holds a copy.
+    fn read(
         &mut self,
+        directory: Coherence<'_>,
         header: &mut [u8; HEADER_LEN],
         action: &Action,
-        version: u64,
     ) -> Option<Endpoint> {
-        stamp_write(header, action);
-        header.set_object_version(version);
-        header.set_directory_clock(self.clock.present);
-        if self.first_sent < self.clock.beginning {
-            header.set_hop_flags(hop_flag::OLD);
-        }
-        if self.hot.predicts() && action.head.is_some() {
-            action.nodes().for_each(|node| self.loads.sent(self.now, node));
-        }
-        action.head
-    }
-
-    fn read(&mut self, header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Endpoint> {
         self.counters.count_read(action.counter);
         let at_home = header.flags() & flag::AT_HOME != 0;
-        let name = (KeyspaceId(header.keyspace()), header.keyhash());
+        let key = (KeyspaceId(header.keyspace()), header.keyhash());
         let at = Match(header.match_value());
-        if let Some(read) = self.elsewhere.and_then(|it| it.select_replica(name, at, at_home)) {
-            let exit = self.copy_of(&read, action.partition).or(action.tail)?;
-            stamp_partition(header, action);
-            stamp_hot(header, exit, read.floor, read.generation);
-            return Some(exit.to);
-        }
-        let exit = match self.row_of(header) {
+        let exit = match directory.select_replica(self, key, at, at_home) {
             None => stamp_read(header, action)?,
-            Some(row) => {
-                let spread = self.select_replica(row, action.partition, at_home);
-                self.counters.count_hot_read(row.counter.into(), spread.is_some());
+            Some(read) => {
+                let exit = self.copy_of(&read, action.partition).or(action.tail)?;
                 stamp_partition(header, action);
-                let floor = spread.as_ref().map(|it| it.floor).or_else(|| row.floor_at_home());
-                let exit = spread.map_or(action.tail, |it| Some(it.exit))?;
-                stamp_hot(header, exit, floor, row.entry.generation());
+                stamp_hot(header, exit, read.floor, read.generation);
                 exit
             }
         };
@@ -437,62 +388,31 @@ impl<'p> Pass<'p> {
         Some(exit.to)
     }
 
-    /// Remembers that a request goes to this node, if a choice may depend on it.
-    #[inline]
-    pub(crate) fn send_to(&mut self, node: NodeId) {
-        if self.hot.predicts() {
-            self.loads.sent(self.now, node);
+    /// A write that may be delegated: under its delegation if it has a grant of that or can be
+    /// given one, else home.
+    fn delegate(
+        &mut self,
+        directory: Coherence<'_>,
+        header: &mut [u8; HEADER_LEN],
+        action: &Action,
+    ) -> Result<Option<Endpoint>, DropReason> {
+        header.set_directory_clock(self.first_sent);
+        if let WriteRoute::Home { version, crowded } =
+            directory.delegate(self, header, action.head)?
+        {
+            let exit = self.go_home(header, action, version);
+            if crowded {
+                header.set_hop_flags(header.hop_flags() | hop_flag::CROWDED);
+            }
+            return Ok(exit);
         }
+        let delegation = header.delegation();
+        stamp_partition(header, action);
+        header.set_delegation(delegation);
+        let first = crate::tables::chain_nodes(header.chain(), header.chain_len()).next();
+        let first = first.and_then(|node| self.tables.node(node));
+        Ok(first.map(|node| node.endpoint_of(action.partition)))
     }
-
-    pub(crate) fn emit(&mut self, to: Endpoint, datagram: &[u8]) {
-        self.out.push_copy(to, datagram);
-        self.counters.count_emitted();
-    }
-}
-
-/// Floor of a read that only a tail may answer, which takes none: no copy is as new as that.
-const AT_TAIL: u64 = u64::MAX;
-
-/// What whoever answers a read of a hot key is to know.
-fn stamp_hot(header: &mut [u8; HEADER_LEN], exit: Exit, floor: Option<u64>, generation: u64) {
-    stamp_chain_of_one(header, exit);
-    header.set_hop_flags(hop_flag::HOT);
-    header.set_object_version(floor.unwrap_or(AT_TAIL));
-    header.set_generation(generation);
-}
-
-fn stamp_write(header: &mut [u8; HEADER_LEN], action: &Action) {
-    stamp_partition(header, action);
-    header.set_chain(action.chain);
-    header.set_chain_len(action.chain_len);
-}
-
-/// Stamps a read of one partition; also a piece of a RANGE is one.
-pub(crate) fn stamp_read(header: &mut [u8; HEADER_LEN], action: &Action) -> Option<Exit> {
-    stamp_partition(header, action);
-    let exit = action.tail?;
-    stamp_chain_of_one(header, exit);
-    Some(exit)
-}
-
-pub(crate) fn stamp_partition(header: &mut [u8; HEADER_LEN], action: &Action) {
-    header.set_partition(action.partition.0);
-    header.set_epoch(action.epoch.0);
-    header.set_chain_pos(0);
-    header.set_bitmap(0);
-}
-
-/// Stamps one node alone as chain, the unused places zero.
-pub(crate) fn stamp_chain_of_one(header: &mut [u8; HEADER_LEN], exit: Exit) {
-    let (chain, len) = wire::chain_bytes([exit.node.0]);
-    header.set_chain(chain);
-    header.set_chain_len(len);
-}
-
-/// The header of a datagram that passed the parser, and its payload.
-pub(crate) fn split_header(datagram: &mut [u8]) -> (&mut [u8; HEADER_LEN], &mut [u8]) {
-    datagram.split_first_chunk_mut().expect("parsed: it has a header")
 }
 
 mod control;

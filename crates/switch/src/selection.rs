@@ -3,7 +3,7 @@
 
 use crate::HotRead;
 use crate::hot::Row;
-use crate::pipeline::Pass;
+use crate::pass::Pass;
 use crate::tables::Exit;
 use cluster::{Mutant, NodeId, NodeSpec, PartitionId, Selection};
 use std::ops::Range;
@@ -25,14 +25,14 @@ const DRAWS: usize = 4;
 /// Readers that have a bit each: as many as are in any bank.
 const BITS: usize = wire::HOT_BANK_MAX;
 
-/// Where a read of a hot key goes, if not to its tail, and the floor that it is stamped with.
+/// Who answers a read of a hot key, if not its tail, and the floor that it is stamped with.
 pub(crate) struct Selected {
-    pub(crate) exit: Exit,
+    pub(crate) node: NodeId,
     pub(crate) floor: u64,
 }
 
 impl Pass<'_> {
-    /// The reader that another directory has chosen.
+    /// The reader that the directory has chosen.
     pub(crate) fn copy_of(&self, read: &HotRead, partition: PartitionId) -> Option<Exit> {
         let node = read.reader.and_then(|node| self.tables.node(node))?;
         Some(Exit::compile(node, partition))
@@ -41,21 +41,16 @@ impl Pass<'_> {
     /// A reader of this key that holds what the proven floor asks for. `None` if the entry is not
     /// proven, none was found, or the client asks for the home of a key that is not under a
     /// delegation.
-    pub(crate) fn select_replica(
-        &mut self,
-        row: &Row,
-        partition: PartitionId,
-        at_home: bool,
-    ) -> Option<Selected> {
+    pub(crate) fn select(&mut self, row: &Row, at_home: bool) -> Option<Selected> {
         if at_home && row.delegation.is_none() {
             return None;
         }
         let (floor, proven) = row.entry.floor();
         let trusted = self.mutant.is(Mutant::TrustHolders) && row.delegation.is_some();
         let proven = proven || self.mutant.is(Mutant::TrustUnproven);
-        let node = proven.then(|| self.choose(row, floor)).flatten()?;
+        let node = proven.then(|| self.choose(row, floor)).flatten()?.id;
         let floor = if trusted { 0 } else { floor };
-        Some(Selected { exit: Exit::compile(node, partition), floor })
+        Some(Selected { node, floor })
     }
 
     /// Looks at a few readers at random; of the first two that hold this version the one that has

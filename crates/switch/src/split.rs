@@ -1,6 +1,7 @@
 //! One request for many nodes: MGET by endpoint, RANGE by partition.
 
-use crate::pipeline::{Pass, split_header, stamp_chain_of_one, stamp_read};
+use crate::CoherenceDirectory;
+use crate::pass::{Pass, split_header, stamp_chain_of_one, stamp_read};
 use crate::tables::{Action, Exit};
 use arrayvec::ArrayVec;
 use cluster::{KeyspaceId, Match, RangeTable};
@@ -28,7 +29,11 @@ impl Pass<'_> {
     /// Sends each endpoint one copy with the bitmap of the keys that it is to answer. A switch that
     /// can look at every key needs no hints: it would have to, hints or not, for those that are hot
     /// and to count what each partition is asked for, and then it knows their groups.
-    pub(crate) fn mget(mut self, datagram: &mut [u8]) -> Result<(), DropReason> {
+    pub(crate) fn mget(
+        mut self,
+        directory: impl CoherenceDirectory,
+        datagram: &mut [u8],
+    ) -> Result<(), DropReason> {
         let (header, payload) = split_header(datagram);
         if self.by_hints && header.flags() & flag::GROUPED != 0 {
             return self.mget_by_hints(datagram);
@@ -38,7 +43,7 @@ impl Pass<'_> {
         let keyspace = KeyspaceId(header.keyspace());
         let table = self.tables.keyspace(keyspace).ok_or(DropReason::NoKeyspace)?;
         let at_home = header.flags() & flag::AT_HOME != 0;
-        let Split { groups, floors } = self.group(table, keyspace, at_home, slots);
+        let Split { groups, floors } = self.group(&directory, table, (keyspace, at_home), slots);
         header.set_partition(0);
         header.set_epoch(0);
         header.set_chain_pos(0);
@@ -58,9 +63,9 @@ impl Pass<'_> {
     /// without partition or node is counted and left out.
     fn group(
         &mut self,
+        directory: &impl CoherenceDirectory,
         table: &RangeTable<Action>,
-        keyspace: KeyspaceId,
-        at_home: bool,
+        (keyspace, at_home): (KeyspaceId, bool),
         slots: impl Iterator<Item = Slot>,
     ) -> Split {
         let mut split = Split::default();
@@ -70,20 +75,12 @@ impl Pass<'_> {
                 continue;
             };
             self.counters.count_read(action.counter);
-            let (mut to_copy, mut floor) = (None, None);
-            if let Some(read) =
-                self.elsewhere.and_then(|it| it.select_replica((keyspace, keyhash), at, at_home))
-            {
-                to_copy = self.copy_of(&read, action.partition);
-                floor = read.floor;
+            let read = directory.select_replica(self, (keyspace, keyhash), at, at_home);
+            let to_copy = read.and_then(|read| self.copy_of(&read, action.partition));
+            if read.is_some() {
                 self.counters.count_hot_key(to_copy.is_some());
-            } else if let Some(row) = self.row((keyspace, keyhash), at) {
-                let spread = self.select_replica(row, action.partition, at_home);
-                self.counters.count_hot_read(row.counter.into(), spread.is_some());
-                self.counters.count_hot_key(spread.is_some());
-                floor = spread.as_ref().map_or_else(|| row.floor_at_home(), |it| Some(it.floor));
-                to_copy = spread.map(|it| it.exit);
             }
+            let floor = read.and_then(|read| read.floor);
             let bit = 1 << number;
             let hot_bit = if floor.is_some() { bit } else { 0 };
             split.floors.extend(floor.map(|floor| (number, floor)));

@@ -6,12 +6,12 @@ use cluster::{
     RangeTable, SwitchTables,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// Everything a packet is matched against. Immutable: a new revision is a new value.
 #[derive(Clone, Debug)]
 pub struct Tables {
-    revision: u64,
+    revision: Revision,
     cluster: ClusterId,
     active: bool,
     /// The node table in the controller's order, which DESCRIBE counts through.
@@ -114,7 +114,7 @@ impl Tables {
 
     /// Revision of the map that these were made from.
     #[must_use]
-    pub fn revision(&self) -> u64 {
+    pub fn revision(&self) -> Revision {
         self.revision
     }
 

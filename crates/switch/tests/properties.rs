@@ -17,7 +17,7 @@ use oracle::compare::Both;
 use orders::{any_orders, done, order_for, warm};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, flag, hop_flag};
+use wire::{Code, Fields, HEADER_LEN, Header, Op, RangeBody, Revision, flag, hop_flag};
 
 /// A keyspace whole, one node.
 fn published(bounds: Vec<draw::Bound>) -> SwitchTables {
@@ -25,7 +25,7 @@ fn published(bounds: Vec<draw::Bound>) -> SwitchTables {
     let partitions = partitions(draw::RANGE, bounds, &[node.id]);
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision: 1,
+        revision: Revision::new(1),
         active: true,
         nodes: vec![node],
         partitions,

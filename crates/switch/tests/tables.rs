@@ -8,7 +8,7 @@ use machine::{Instant, Outbox};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use switch::{Counters, Directory, Explanation, Pipeline, Tables, explain};
-use wire::{DropReason, Endpoint, Header, Op};
+use wire::{DropReason, Endpoint, Header, Op, Revision};
 
 const HALF: u128 = 1 << 127;
 const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -21,7 +21,7 @@ fn leased() -> Pipeline {
         &Lease {
             cluster: cluster::ClusterId(0),
             incarnation: Incarnation(1),
-            revision: 0,
+            revision: Revision::NONE,
             from: NOW,
             duration_ms: 1,
         },
@@ -53,7 +53,7 @@ fn partition(id: u32, first: u128, last: u128, chain: &[u16]) -> Partition {
 fn sound() -> SwitchTables {
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision: 3,
+        revision: Revision::new(3),
         active: true,
         nodes: vec![node(1, 9000, 2), node(2, 9002, 2)],
         partitions: vec![
@@ -97,13 +97,13 @@ fn unsound_tables_are_refused_and_change_nothing() {
         }),
     ];
     for (why, spoil) in refused {
-        let mut tables = SwitchTables { revision: 4, ..sound() };
+        let mut tables = SwitchTables { revision: Revision::new(4), ..sound() };
         spoil(&mut tables);
         let Err(InstallError::Unsound(found)) = pipeline.install(&tables) else {
             panic!("{why}: taken, or refused otherwise");
         };
         assert!(found.contains(why), "{found:?} does not say {why:?}");
-        assert_eq!(pipeline.revision(), 3);
+        assert_eq!(pipeline.revision(), Revision::new(3));
     }
 }
 
@@ -148,7 +148,7 @@ fn counters_follow_the_partition_id_through_new_tables() {
     get(&mut pipeline, 0);
     get(&mut pipeline, HALF);
     get(&mut pipeline, HALF);
-    let mut split = SwitchTables { revision: 4, ..sound() };
+    let mut split = SwitchTables { revision: Revision::new(4), ..sound() };
     split.partitions = vec![
         partition(8, HALF, u128::MAX, &[1]),
         partition(6, 0, 9, &[1]),
@@ -183,7 +183,7 @@ fn merged_counters_are_those_of_one_switch_that_took_all_packets() {
         sum.merge(thread.counters_ref());
     }
     assert_eq!(&sum, alone.counters_ref());
-    assert_eq!(sum.report(Some(ClusterId(0)), 3, 0), alone.counters());
+    assert_eq!(sum.report(Some(ClusterId(0)), Revision::new(3), Revision::NONE), alone.counters());
     let count =
         |partition, reads| PartitionCount { partition: PartitionId(partition), reads, writes: 0 };
     assert_eq!(alone.counters().partitions, [count(7, 2), count(8, 1)]);
@@ -227,13 +227,15 @@ fn a_switch_falls_silent_when_its_lease_ends_and_while_it_stands_by() {
     let lease = Lease {
         cluster: cluster::ClusterId(0),
         incarnation: Incarnation(1),
-        revision: 4,
+        revision: Revision::new(4),
         from: end,
         duration_ms: 1,
     };
     pipeline.renew(end, &lease);
     assert_eq!(at(&mut pipeline, end), Err(DropReason::NoLease), "it is for a newer revision");
-    pipeline.install(&SwitchTables { revision: 4, active: false, ..sound() }).unwrap();
+    pipeline
+        .install(&SwitchTables { revision: Revision::new(4), active: false, ..sound() })
+        .unwrap();
     pipeline.renew(end, &lease);
     assert_eq!(at(&mut pipeline, end), Err(DropReason::Standby));
 }
@@ -245,25 +247,34 @@ fn a_switch_takes_no_orders_of_another_cluster_than_the_first() {
     let [one, other] = &mut threads;
     one.install(&sound()).unwrap();
     let rival = ClusterId(9);
-    let tables = SwitchTables { cluster: rival, revision: 4, partitions: vec![], ..sound() };
+    let tables =
+        SwitchTables { cluster: rival, revision: Revision::new(4), partitions: vec![], ..sound() };
     let lease = Lease {
         incarnation: Incarnation(1),
         cluster: rival,
-        revision: 3,
+        revision: Revision::new(3),
         from: NOW,
         duration_ms: 1,
     };
-    let hot =
-        HotOrder { revision: 5, cluster: rival, switch: Incarnation(1), ..HotOrder::default() };
+    let hot = HotOrder {
+        revision: Revision::new(5),
+        cluster: rival,
+        switch: Incarnation(1),
+        ..HotOrder::default()
+    };
     for thread in [&mut *one, &mut *other] {
         thread.install(&tables).unwrap();
         thread.renew(NOW, &lease);
         thread.install_hot(&hot).unwrap();
         assert!(!thread.is_leased(NOW));
         assert_eq!(thread.counters().cluster, Some(ClusterId(0)), "and it says so");
-        assert_eq!(thread.counters().hot_revision, 0);
+        assert_eq!(thread.counters().hot_revision, Revision::NONE);
     }
-    assert_eq!((one.revision(), other.revision()), (3, 0), "threads follow one cluster together");
+    assert_eq!(
+        (one.revision(), other.revision()),
+        (Revision::new(3), Revision::NONE),
+        "threads follow one cluster together"
+    );
     let ours = Lease { cluster: ClusterId(0), ..lease };
     other.install(&sound()).unwrap();
     for thread in [one, other] {

@@ -10,6 +10,7 @@ use crate::layout::{
     MgetEntryBody, MgetSlotBody, Op, PutBody, RangeBody, RangeCountBody, RangeEntryBody,
     RecallBody, STORE_WORDS_MAX, flag,
 };
+use crate::number::DelegationId;
 
 /// The payload of one packet. Everything in it has been checked against the payload's length;
 /// keys are 1 to [`KEY_MAX`] bytes, key and value together at most [`ENTRY_MAX`].
@@ -92,16 +93,16 @@ pub enum Body<'a> {
         key: &'a [u8],
     },
     DelegationFound {
-        delegation: u64,
+        delegation: DelegationId,
         found: Found<'a>,
         key: &'a [u8],
     },
     DelegationEnd {
-        delegation: u64,
+        delegation: DelegationId,
         key: &'a [u8],
     },
     DelegationCommit {
-        delegation: u64,
+        delegation: DelegationId,
         key: &'a [u8],
     },
     HotCopied,

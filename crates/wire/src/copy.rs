@@ -4,6 +4,7 @@ use crate::layout::{
     CopyDelegationsBody, CopyEndBody, CopyEndedBody, CopyRecordBody, CopyRegistrationBody,
     CopySessionBody, DATAGRAM_MAX, ENTRY_MAX, HEADER_LEN, KEY_MAX,
 };
+use crate::number::Generation;
 use alloc::vec::Vec;
 
 /// One entry of a CHAIN_COPY.
@@ -31,8 +32,8 @@ pub enum CopyEntry<'a> {
     Registration {
         /// The key.
         key: &'a [u8],
-        /// Number of its stay in the coherence directory.
-        generation: u64,
+        /// Its generation in the coherence directory.
+        generation: Generation,
     },
     /// The delegations of a key.
     Delegations {
@@ -205,7 +206,7 @@ mod tests {
             record(true, b""),
             CopyEntry::Session(session),
             CopyEntry::Ended(CopyEndedBody { kind: ENDED, client: 13, newest: 6 }),
-            CopyEntry::Registration { key: b"hot", generation: 6 },
+            CopyEntry::Registration { key: b"hot", generation: Generation::new(6) },
             CopyEntry::Delegations { key: b"hot", delegations: b"one and two" },
             CopyEntry::End(end),
         ];

@@ -1,5 +1,7 @@
 //! The layout of every packet. Generated from `spec/layout.toml` by `cargo xtask codegen`; do not edit.
 
+use crate::number::{DelegationId, DirectoryClock, Generation, Revision};
+
 /// First two bytes of every packet.
 pub const MAGIC: u16 = 0x4b57;
 /// Version of this layout.
@@ -1025,29 +1027,29 @@ pub trait Fields {
     fn set_hot_bitmap(&mut self, value: u32);
     /// GET with the hop flag HOT, and its reply, over the last places of `chain`: generation of the directory's entry, to which the reply proves something.
     #[must_use]
-    fn generation(&self) -> u64;
+    fn generation(&self) -> Generation;
     /// Overwrites `generation`.
-    fn set_generation(&mut self, value: u64);
+    fn set_generation(&mut self, value: Generation);
     /// Writes, over what only MGET and replies need. From a client: the highest `reply_directory_clock` of all replies when it first sent the request. From a switch to a head: the switch's directory clock when it passed.
     #[must_use]
-    fn directory_clock(&self) -> u64;
+    fn directory_clock(&self) -> DirectoryClock;
     /// Overwrites `directory_clock`.
-    fn set_directory_clock(&mut self, value: u64);
+    fn set_directory_clock(&mut self, value: DirectoryClock);
     /// PUT with the hop flag GRANTED, at the place of `directory_clock`: number of the delegation of its grant.
     #[must_use]
-    fn delegation(&self) -> u64;
+    fn delegation(&self) -> DelegationId;
     /// Overwrites `delegation`.
-    fn set_delegation(&mut self, value: u64);
+    fn set_delegation(&mut self, value: DelegationId);
     /// Reply to a write with the code DELEGATED, at the place of `generation`: number of the delegation that the key is under, or 0.
     #[must_use]
-    fn reply_delegation(&self) -> u64;
+    fn reply_delegation(&self) -> DelegationId;
     /// Overwrites `reply_delegation`.
-    fn set_reply_delegation(&mut self, value: u64);
+    fn set_reply_delegation(&mut self, value: DelegationId);
     /// Replies to clients, over `generation`, of which they need nothing: the switch's directory clock when the reply passed.
     #[must_use]
-    fn reply_directory_clock(&self) -> u64;
+    fn reply_directory_clock(&self) -> DirectoryClock;
     /// Overwrites `reply_directory_clock`.
-    fn set_reply_directory_clock(&mut self, value: u64);
+    fn set_reply_directory_clock(&mut self, value: DirectoryClock);
     /// MGET with GROUPED, from a client, over `partition`: bit i set means that key i is the last of its group (KEYIDX of NetMC).
     #[must_use]
     fn group_ends(&self) -> u32;
@@ -1282,44 +1284,44 @@ impl Fields for [u8; HEADER_LEN] {
         crate::bytes::put::<48, 4, HEADER_LEN>(self, value.to_be_bytes());
     }
     #[inline]
-    fn generation(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
+    fn generation(&self) -> Generation {
+        Generation::new(u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self)))
     }
     #[inline]
-    fn set_generation(&mut self, value: u64) {
-        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
+    fn set_generation(&mut self, value: Generation) {
+        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.get().to_be_bytes());
     }
     #[inline]
-    fn directory_clock(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self))
+    fn directory_clock(&self) -> DirectoryClock {
+        DirectoryClock::new(u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self)))
     }
     #[inline]
-    fn set_directory_clock(&mut self, value: u64) {
-        crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
+    fn set_directory_clock(&mut self, value: DirectoryClock) {
+        crate::bytes::put::<16, 8, HEADER_LEN>(self, value.get().to_be_bytes());
     }
     #[inline]
-    fn delegation(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self))
+    fn delegation(&self) -> DelegationId {
+        DelegationId::new(u64::from_be_bytes(crate::bytes::get::<16, 8, HEADER_LEN>(self)))
     }
     #[inline]
-    fn set_delegation(&mut self, value: u64) {
-        crate::bytes::put::<16, 8, HEADER_LEN>(self, value.to_be_bytes());
+    fn set_delegation(&mut self, value: DelegationId) {
+        crate::bytes::put::<16, 8, HEADER_LEN>(self, value.get().to_be_bytes());
     }
     #[inline]
-    fn reply_delegation(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
+    fn reply_delegation(&self) -> DelegationId {
+        DelegationId::new(u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self)))
     }
     #[inline]
-    fn set_reply_delegation(&mut self, value: u64) {
-        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
+    fn set_reply_delegation(&mut self, value: DelegationId) {
+        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.get().to_be_bytes());
     }
     #[inline]
-    fn reply_directory_clock(&self) -> u64 {
-        u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self))
+    fn reply_directory_clock(&self) -> DirectoryClock {
+        DirectoryClock::new(u64::from_be_bytes(crate::bytes::get::<52, 8, HEADER_LEN>(self)))
     }
     #[inline]
-    fn set_reply_directory_clock(&mut self, value: u64) {
-        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.to_be_bytes());
+    fn set_reply_directory_clock(&mut self, value: DirectoryClock) {
+        crate::bytes::put::<52, 8, HEADER_LEN>(self, value.get().to_be_bytes());
     }
     #[inline]
     fn group_ends(&self) -> u32 {
@@ -2019,7 +2021,7 @@ pub struct RecallBody {
     /// 8 bytes, big-endian on the wire.
     pub newest: u64,
     /// 8 bytes, big-endian on the wire.
-    pub ended: u64,
+    pub ended: Revision,
     /// 8 bytes, big-endian on the wire.
     pub delegated_at: u64,
     /// 8 bytes, big-endian on the wire.
@@ -2037,7 +2039,7 @@ impl RecallBody {
         Some((
             Self {
                 newest: u64::from_be_bytes(crate::bytes::get::<0, 8, 32>(fixed)),
-                ended: u64::from_be_bytes(crate::bytes::get::<8, 8, 32>(fixed)),
+                ended: Revision::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 32>(fixed))),
                 delegated_at: u64::from_be_bytes(crate::bytes::get::<16, 8, 32>(fixed)),
                 switch: u64::from_be_bytes(crate::bytes::get::<24, 8, 32>(fixed)),
             },
@@ -2050,7 +2052,7 @@ impl RecallBody {
     pub fn to_bytes(&self) -> [u8; 32] {
         let mut out = [0; 32];
         crate::bytes::put::<0, 8, 32>(&mut out, self.newest.to_be_bytes());
-        crate::bytes::put::<8, 8, 32>(&mut out, self.ended.to_be_bytes());
+        crate::bytes::put::<8, 8, 32>(&mut out, self.ended.get().to_be_bytes());
         crate::bytes::put::<16, 8, 32>(&mut out, self.delegated_at.to_be_bytes());
         crate::bytes::put::<24, 8, 32>(&mut out, self.switch.to_be_bytes());
         out
@@ -2061,9 +2063,9 @@ impl RecallBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationFetchBody {
     /// 8 bytes, big-endian on the wire.
-    pub delegation: u64,
+    pub delegation: DelegationId,
     /// 8 bytes, big-endian on the wire.
-    pub ended: u64,
+    pub ended: Revision,
 }
 
 impl DelegationFetchBody {
@@ -2076,8 +2078,10 @@ impl DelegationFetchBody {
         let (fixed, rest) = bytes.split_first_chunk::<16>()?;
         Some((
             Self {
-                delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(fixed)),
-                ended: u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed)),
+                delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 16>(
+                    fixed,
+                ))),
+                ended: Revision::new(u64::from_be_bytes(crate::bytes::get::<8, 8, 16>(fixed))),
             },
             rest,
         ))
@@ -2087,8 +2091,8 @@ impl DelegationFetchBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 16] {
         let mut out = [0; 16];
-        crate::bytes::put::<0, 8, 16>(&mut out, self.delegation.to_be_bytes());
-        crate::bytes::put::<8, 8, 16>(&mut out, self.ended.to_be_bytes());
+        crate::bytes::put::<0, 8, 16>(&mut out, self.delegation.get().to_be_bytes());
+        crate::bytes::put::<8, 8, 16>(&mut out, self.ended.get().to_be_bytes());
         out
     }
 }
@@ -2097,7 +2101,7 @@ impl DelegationFetchBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationFoundBody {
     /// 8 bytes, big-endian on the wire.
-    pub delegation: u64,
+    pub delegation: DelegationId,
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
 }
@@ -2112,7 +2116,9 @@ impl DelegationFoundBody {
         let (fixed, rest) = bytes.split_first_chunk::<9>()?;
         Some((
             Self {
-                delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 9>(fixed)),
+                delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 9>(
+                    fixed,
+                ))),
                 kind: u8::from_be_bytes(crate::bytes::get::<8, 1, 9>(fixed)),
             },
             rest,
@@ -2123,7 +2129,7 @@ impl DelegationFoundBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 9] {
         let mut out = [0; 9];
-        crate::bytes::put::<0, 8, 9>(&mut out, self.delegation.to_be_bytes());
+        crate::bytes::put::<0, 8, 9>(&mut out, self.delegation.get().to_be_bytes());
         crate::bytes::put::<8, 1, 9>(&mut out, self.kind.to_be_bytes());
         out
     }
@@ -2133,7 +2139,7 @@ impl DelegationFoundBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationEndBody {
     /// 8 bytes, big-endian on the wire.
-    pub delegation: u64,
+    pub delegation: DelegationId,
 }
 
 impl DelegationEndBody {
@@ -2144,14 +2150,21 @@ impl DelegationEndBody {
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (fixed, rest) = bytes.split_first_chunk::<8>()?;
-        Some((Self { delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+        Some((
+            Self {
+                delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(
+                    fixed,
+                ))),
+            },
+            rest,
+        ))
     }
 
     /// The fields as they stand on the wire.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 8] {
         let mut out = [0; 8];
-        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.to_be_bytes());
+        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.get().to_be_bytes());
         out
     }
 }
@@ -2160,7 +2173,7 @@ impl DelegationEndBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationCommitBody {
     /// 8 bytes, big-endian on the wire.
-    pub delegation: u64,
+    pub delegation: DelegationId,
 }
 
 impl DelegationCommitBody {
@@ -2171,14 +2184,21 @@ impl DelegationCommitBody {
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (fixed, rest) = bytes.split_first_chunk::<8>()?;
-        Some((Self { delegation: u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(fixed)) }, rest))
+        Some((
+            Self {
+                delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 8>(
+                    fixed,
+                ))),
+            },
+            rest,
+        ))
     }
 
     /// The fields as they stand on the wire.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 8] {
         let mut out = [0; 8];
-        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.to_be_bytes());
+        crate::bytes::put::<0, 8, 8>(&mut out, self.delegation.get().to_be_bytes());
         out
     }
 }
@@ -2189,7 +2209,7 @@ pub struct CopyRegistrationBody {
     /// 1 bytes, big-endian on the wire.
     pub kind: u8,
     /// 8 bytes, big-endian on the wire.
-    pub generation: u64,
+    pub generation: Generation,
     /// 2 bytes, big-endian on the wire.
     pub key_len: u16,
 }
@@ -2205,7 +2225,9 @@ impl CopyRegistrationBody {
         Some((
             Self {
                 kind: u8::from_be_bytes(crate::bytes::get::<0, 1, 11>(fixed)),
-                generation: u64::from_be_bytes(crate::bytes::get::<1, 8, 11>(fixed)),
+                generation: Generation::new(u64::from_be_bytes(crate::bytes::get::<1, 8, 11>(
+                    fixed,
+                ))),
                 key_len: u16::from_be_bytes(crate::bytes::get::<9, 2, 11>(fixed)),
             },
             rest,
@@ -2217,7 +2239,7 @@ impl CopyRegistrationBody {
     pub fn to_bytes(&self) -> [u8; 11] {
         let mut out = [0; 11];
         crate::bytes::put::<0, 1, 11>(&mut out, self.kind.to_be_bytes());
-        crate::bytes::put::<1, 8, 11>(&mut out, self.generation.to_be_bytes());
+        crate::bytes::put::<1, 8, 11>(&mut out, self.generation.get().to_be_bytes());
         crate::bytes::put::<9, 2, 11>(&mut out, self.key_len.to_be_bytes());
         out
     }
@@ -2303,13 +2325,13 @@ impl DelegationsBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationOverBody {
     /// 8 bytes, big-endian on the wire.
-    pub number: u64,
+    pub number: DelegationId,
     /// 8 bytes, big-endian on the wire.
     pub delegated_at: u64,
     /// 8 bytes, big-endian on the wire.
     pub newest: u64,
     /// 8 bytes, big-endian on the wire.
-    pub ended: u64,
+    pub ended: Revision,
     /// 8 bytes, big-endian on the wire.
     pub switch: u64,
     /// 8 bytes, big-endian on the wire.
@@ -2326,10 +2348,10 @@ impl DelegationOverBody {
         let (fixed, rest) = bytes.split_first_chunk::<48>()?;
         Some((
             Self {
-                number: u64::from_be_bytes(crate::bytes::get::<0, 8, 48>(fixed)),
+                number: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 48>(fixed))),
                 delegated_at: u64::from_be_bytes(crate::bytes::get::<8, 8, 48>(fixed)),
                 newest: u64::from_be_bytes(crate::bytes::get::<16, 8, 48>(fixed)),
-                ended: u64::from_be_bytes(crate::bytes::get::<24, 8, 48>(fixed)),
+                ended: Revision::new(u64::from_be_bytes(crate::bytes::get::<24, 8, 48>(fixed))),
                 switch: u64::from_be_bytes(crate::bytes::get::<32, 8, 48>(fixed)),
                 since_ms: u64::from_be_bytes(crate::bytes::get::<40, 8, 48>(fixed)),
             },
@@ -2341,10 +2363,10 @@ impl DelegationOverBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 48] {
         let mut out = [0; 48];
-        crate::bytes::put::<0, 8, 48>(&mut out, self.number.to_be_bytes());
+        crate::bytes::put::<0, 8, 48>(&mut out, self.number.get().to_be_bytes());
         crate::bytes::put::<8, 8, 48>(&mut out, self.delegated_at.to_be_bytes());
         crate::bytes::put::<16, 8, 48>(&mut out, self.newest.to_be_bytes());
-        crate::bytes::put::<24, 8, 48>(&mut out, self.ended.to_be_bytes());
+        crate::bytes::put::<24, 8, 48>(&mut out, self.ended.get().to_be_bytes());
         crate::bytes::put::<32, 8, 48>(&mut out, self.switch.to_be_bytes());
         crate::bytes::put::<40, 8, 48>(&mut out, self.since_ms.to_be_bytes());
         out
@@ -2355,7 +2377,7 @@ impl DelegationOverBody {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelegationPresentBody {
     /// 8 bytes, big-endian on the wire.
-    pub number: u64,
+    pub number: DelegationId,
     /// 8 bytes, big-endian on the wire.
     pub delegated_at: u64,
     /// 8 bytes, big-endian on the wire.
@@ -2374,7 +2396,7 @@ impl DelegationPresentBody {
         let (fixed, rest) = bytes.split_first_chunk::<25>()?;
         Some((
             Self {
-                number: u64::from_be_bytes(crate::bytes::get::<0, 8, 25>(fixed)),
+                number: DelegationId::new(u64::from_be_bytes(crate::bytes::get::<0, 8, 25>(fixed))),
                 delegated_at: u64::from_be_bytes(crate::bytes::get::<8, 8, 25>(fixed)),
                 switch: u64::from_be_bytes(crate::bytes::get::<16, 8, 25>(fixed)),
                 replicas: u8::from_be_bytes(crate::bytes::get::<24, 1, 25>(fixed)),
@@ -2387,7 +2409,7 @@ impl DelegationPresentBody {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 25] {
         let mut out = [0; 25];
-        crate::bytes::put::<0, 8, 25>(&mut out, self.number.to_be_bytes());
+        crate::bytes::put::<0, 8, 25>(&mut out, self.number.get().to_be_bytes());
         crate::bytes::put::<8, 8, 25>(&mut out, self.delegated_at.to_be_bytes());
         crate::bytes::put::<16, 8, 25>(&mut out, self.switch.to_be_bytes());
         crate::bytes::put::<24, 1, 25>(&mut out, self.replicas.to_be_bytes());

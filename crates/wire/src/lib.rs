@@ -23,6 +23,7 @@ mod endpoint;
 pub mod expiry;
 pub mod layout;
 pub mod metric;
+mod number;
 mod packet;
 mod since;
 mod tag;
@@ -38,6 +39,7 @@ pub use body::{
 pub use copy::{CopyEntries, CopyEntry};
 pub use endpoint::Endpoint;
 pub use layout::*;
+pub use number::{DelegationId, DirectoryClock, Generation, Revision, Version};
 pub use packet::{
     NOBODY, Packet, chain_bytes, delegated_chain, emit, emit_mget, mget_len, push_mget_entry,
     push_range_entry,

@@ -33,7 +33,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
         let delegation = delegation.map(|delegation| DelegationExplanation {
             number: delegation.number,
             replicas: hot.replicas,
-            next: (delegation.begun > 0 && delegation.next <= delegation.last)
+            next: (!delegation.begun.is_none() && delegation.next <= delegation.last)
                 .then_some(delegation.next),
         });
         let (generation, floor, proven) = (hot.generation, hot.floor, hot.proven > 0);

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use switch::{HotLoad, OrderGate, SharedClock};
+use wire::{DelegationId, DirectoryClock, Generation};
 
 /// What the kernel holds of hot keys.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Hot {
     /// What the programs compare to know that rows and delegations have not changed: odd while they
     /// do.
     number: u64,
-    counts: Places<(Name, u64), layout::HotLoad>,
+    counts: Places<(Name, Generation), layout::HotLoad>,
 }
 
 /// Keyspace and keyhash.
@@ -36,7 +37,7 @@ type Name = (KeyspaceId, u64);
 /// What there is of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KernelEntry {
-    generation: u64,
+    generation: Generation,
     at: Match,
     first: u16,
     readers: u16,
@@ -103,7 +104,7 @@ impl KernelEntry {
     }
 
     /// Number of the delegation that it is under.
-    fn delegation(&self) -> Option<u64> {
+    fn delegation(&self) -> Option<DelegationId> {
         self.delegation.map(|delegation| delegation.number)
     }
 
@@ -162,13 +163,13 @@ impl Hot {
     }
 
     /// The generation of a key in the directory.
-    pub(crate) fn generation_of(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<u64> {
+    pub(crate) fn generation_of(&self, keyspace: KeyspaceId, keyhash: u64) -> Option<Generation> {
         self.keys.get(&(keyspace, keyhash)).map(|held| held.generation)
     }
 
     /// Whether keys are still there that were to be forgotten, because the kernel refused.
     pub(crate) fn is_half_forgotten(&self) -> bool {
-        self.gate.installed() == 0 && !self.keys.is_empty()
+        self.gate.installed().is_none() && !self.keys.is_empty()
     }
 
     /// Whether any key is delegated, or is to go on one.
@@ -189,7 +190,7 @@ impl Hot {
         keys.any(|(name, next)| {
             let is_here =
                 || self.keys.get(&name).is_some_and(|held| held.delegation() == next.delegation());
-            next.delegation().is_some_and(|number| number <= newest && !is_here())
+            next.delegation().is_some_and(|number| number.order() <= newest && !is_here())
         })
     }
 
@@ -215,7 +216,7 @@ impl Hot {
     ///
     /// If the kernel does not do as it is told: then all is to be forgotten.
     pub(crate) fn clear_for(&mut self, order: &HotOrder) -> Result<(), Error> {
-        if self.gate.installed() == 0 {
+        if self.gate.installed().is_none() {
             self.clock.begin(order.revision);
         }
         // First: if only half of it is done its generations must not come again.
@@ -374,7 +375,7 @@ fn change(&(keyspace, keyhash): &Name, held: &KernelEntry, from: [u8; READERS]) 
 /// A delegation that has not begun.
 fn unbegun(held: &KernelEntry) -> [u8; Delegation::LEN] {
     let number = held.delegation().expect("the key is delegated");
-    Delegation { number, begun: 0, next: 0, last: 0 }.to_bytes()
+    Delegation { number, begun: DirectoryClock::NONE, next: 0, last: 0 }.to_bytes()
 }
 
 /// The places of an order, and where each node is among them.

@@ -9,8 +9,10 @@ use libbpf_rs::MapHandle;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use switch::{ClockReading, HotRead, SharedClock, WriteRoute};
-use wire::{DropReason, Fields as _, HEADER_LEN, Header, flag, hop_flag};
+use switch::{ClockReading, CoherenceDirectory, HotRead, Pass, SharedClock, WriteRoute};
+use wire::{
+    DirectoryClock, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, Op, flag, hop_flag,
+};
 
 /// Has the kernel take note of replies that come to a socket of the switch and not to the program,
 /// and grant writes of delegated keys. Every version that the switch lets through is counted, and
@@ -37,14 +39,14 @@ impl KernelDirectory {
     }
 
     /// The switch's clock: delegations that begin in the kernel raise it there.
-    fn present(&self) -> Result<u64, Error> {
+    fn present(&self) -> Result<DirectoryClock, Error> {
         let rule = Rule::from_bytes(&maps::one(&self.rule)?);
-        Ok(rule.map_or(0, |rule| rule.directory_clock))
+        Ok(rule.map_or(DirectoryClock::NONE, |rule| rule.directory_clock))
     }
-}
 
-impl switch::CoherenceDirectory for KernelDirectory {
-    fn note(&self, header: &[u8; HEADER_LEN]) -> bool {
+    /// Has the kernel take note of what a reply says of a key; says whether it may be sent on.
+    #[must_use]
+    pub fn note(&self, header: &[u8; HEADER_LEN]) -> bool {
         if !self.bits.has(header.keyhash()) {
             return true;
         }
@@ -57,18 +59,58 @@ impl switch::CoherenceDirectory for KernelDirectory {
         }
     }
 
+    /// What becomes of a write that may be delegated, whose header says when it was first sent: if
+    /// it is, it is stamped with all but the partition. It is counted.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which it is to be dropped.
+    pub fn delegate(&self, header: &mut [u8; HEADER_LEN]) -> Result<WriteRoute, DropReason> {
+        let verdict = match self.program.run("delegate", header, 0, 1) {
+            Ok(verdict) => verdict,
+            Err(why) => {
+                tracing::error!(%why, "a write was not looked for among the grants: dropped");
+                return Err(DropReason::Contended);
+            }
+        };
+        let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
+        match verdict.action {
+            PASS => Ok(WriteRoute::Home {
+                version: given.object_version(),
+                crowded: given.hop_flags() & hop_flag::CROWDED != 0,
+            }),
+            TX => {
+                *header = *given;
+                Ok(WriteRoute::Delegated)
+            }
+            _ => Err(DropReason::from_wire(given.code()).unwrap_or(DropReason::Contended)),
+        }
+    }
+}
+
+impl CoherenceDirectory for KernelDirectory {
     fn clock(&self) -> ClockReading {
         let present = self.present().unwrap_or_else(|why| {
             tracing::error!(%why, "the kernel does not say how far delegations are");
-            0
+            DirectoryClock::NONE
         });
         // In this order: whoever sees the clock of an order sees the beginning that it
         // made.
         ClockReading { present, beginning: self.clock.now().beginning }
     }
 
+    fn note(
+        &self,
+        _: &mut Pass<'_>,
+        _: (Op, NodeId),
+        header: &[u8; HEADER_LEN],
+    ) -> Result<(), DropReason> {
+        if Self::note(self, header) { Ok(()) } else { Err(DropReason::Contended) }
+    }
+
     fn select_replica(
         &self,
+        _: &mut Pass<'_>,
         (keyspace, keyhash): (KeyspaceId, u64),
         at: Match,
         at_home: bool,
@@ -92,29 +134,19 @@ impl switch::CoherenceDirectory for KernelDirectory {
         Some(HotRead { generation: given.generation(), floor, reader })
     }
 
+    /// The programs count writes of hot keys.
+    fn count_write(&self, _: &mut Pass<'_>, _: &[u8; HEADER_LEN]) {}
+
     fn delegates(&self) -> bool {
         self.delegates.load(Ordering::SeqCst)
     }
 
-    fn delegate(&self, header: &mut [u8; HEADER_LEN]) -> Result<WriteRoute, DropReason> {
-        let verdict = match self.program.run("delegate", header, 0, 1) {
-            Ok(verdict) => verdict,
-            Err(why) => {
-                tracing::error!(%why, "a write was not looked for among the grants: dropped");
-                return Err(DropReason::Contended);
-            }
-        };
-        let given = verdict.frame.first_chunk::<HEADER_LEN>().ok_or(DropReason::Contended)?;
-        match verdict.action {
-            PASS => Ok(WriteRoute::Home {
-                version: given.object_version(),
-                crowded: given.hop_flags() & hop_flag::CROWDED != 0,
-            }),
-            TX => {
-                *header = *given;
-                Ok(WriteRoute::Delegated)
-            }
-            _ => Err(DropReason::from_wire(given.code()).unwrap_or(DropReason::Contended)),
-        }
+    fn delegate(
+        &self,
+        _: &mut Pass<'_>,
+        header: &mut [u8; HEADER_LEN],
+        _: Option<Endpoint>,
+    ) -> Result<WriteRoute, DropReason> {
+        Self::delegate(self, header)
     }
 }

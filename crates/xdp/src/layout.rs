@@ -2,6 +2,8 @@
 //! `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has the
 //! compiler check that it agrees.
 
+use wire::{DelegationId, DirectoryClock, Generation};
+
 /// Element 0 of a keyspace's table: how to find a row. Bucket (hi(match) - first_hi) >> shift, at
 /// most the last of `buckets`, says in which rows to search; the rows begin at element `rows_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -523,9 +525,9 @@ pub struct Rule {
     /// 8 bytes, as the machine has it.
     pub leased_until: u64,
     /// 8 bytes, as the machine has it.
-    pub directory_clock: u64,
+    pub directory_clock: DirectoryClock,
     /// 8 bytes, as the machine has it.
-    pub beginning: u64,
+    pub beginning: DirectoryClock,
     /// 8 bytes, as the machine has it.
     pub order: u64,
     /// 8 bytes, as the machine has it.
@@ -555,9 +557,9 @@ impl Rule {
         let mut at = 0;
         crate::bytes::put(&mut out, at, &self.leased_until.to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.directory_clock.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.directory_clock.get().to_ne_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.beginning.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.beginning.get().to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.order.to_ne_bytes());
         at += 8;
@@ -585,8 +587,8 @@ impl Rule {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             leased_until: u64::from_ne_bytes(crate::bytes::get(bytes, 0)?),
-            directory_clock: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
-            beginning: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
+            directory_clock: DirectoryClock::new(u64::from_ne_bytes(crate::bytes::get(bytes, 8)?)),
+            beginning: DirectoryClock::new(u64::from_ne_bytes(crate::bytes::get(bytes, 16)?)),
             order: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
             pass: u64::from_ne_bytes(crate::bytes::get(bytes, 32)?),
             nodes: u32::from_ne_bytes(crate::bytes::get(bytes, 40)?),
@@ -644,7 +646,7 @@ impl HotKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// 8 bytes, big-endian in the map.
-    pub generation: u64,
+    pub generation: Generation,
     /// 8 bytes, big-endian in the map.
     pub match_low: u64,
     /// 8 bytes, as the machine has it.
@@ -674,7 +676,7 @@ impl Hot {
     pub fn to_bytes(&self) -> [u8; 104] {
         let mut out = [0; 104];
         let mut at = 0;
-        crate::bytes::put(&mut out, at, &self.generation.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.generation.get().to_be_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.match_low.to_be_bytes());
         at += 8;
@@ -703,7 +705,7 @@ impl Hot {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            generation: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            generation: Generation::new(u64::from_be_bytes(crate::bytes::get(bytes, 0)?)),
             match_low: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
             floor: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
             proven: u32::from_ne_bytes(crate::bytes::get(bytes, 24)?),
@@ -722,9 +724,9 @@ impl Hot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delegation {
     /// 8 bytes, big-endian in the map.
-    pub number: u64,
+    pub number: DelegationId,
     /// 8 bytes, as the machine has it.
-    pub begun: u64,
+    pub begun: DirectoryClock,
     /// 8 bytes, as the machine has it.
     pub next: u64,
     /// 8 bytes, as the machine has it.
@@ -740,9 +742,9 @@ impl Delegation {
     pub fn to_bytes(&self) -> [u8; 32] {
         let mut out = [0; 32];
         let mut at = 0;
-        crate::bytes::put(&mut out, at, &self.number.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.number.get().to_be_bytes());
         at += 8;
-        crate::bytes::put(&mut out, at, &self.begun.to_ne_bytes());
+        crate::bytes::put(&mut out, at, &self.begun.get().to_ne_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.next.to_ne_bytes());
         at += 8;
@@ -756,8 +758,8 @@ impl Delegation {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            number: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
-            begun: u64::from_ne_bytes(crate::bytes::get(bytes, 8)?),
+            number: DelegationId::new(u64::from_be_bytes(crate::bytes::get(bytes, 0)?)),
+            begun: DirectoryClock::new(u64::from_ne_bytes(crate::bytes::get(bytes, 8)?)),
             next: u64::from_ne_bytes(crate::bytes::get(bytes, 16)?),
             last: u64::from_ne_bytes(crate::bytes::get(bytes, 24)?),
         })
@@ -806,7 +808,7 @@ impl Request {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     /// 8 bytes, big-endian in the map.
-    pub delegation: u64,
+    pub delegation: DelegationId,
     /// 8 bytes, big-endian in the map.
     pub version: u64,
     /// 16 times 1 bytes, as the machine has it.
@@ -826,7 +828,7 @@ impl Grant {
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut out = [0; 40];
         let mut at = 0;
-        crate::bytes::put(&mut out, at, &self.delegation.to_be_bytes());
+        crate::bytes::put(&mut out, at, &self.delegation.get().to_be_bytes());
         at += 8;
         crate::bytes::put(&mut out, at, &self.version.to_be_bytes());
         at += 8;
@@ -845,7 +847,7 @@ impl Grant {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self {
-            delegation: u64::from_be_bytes(crate::bytes::get(bytes, 0)?),
+            delegation: DelegationId::new(u64::from_be_bytes(crate::bytes::get(bytes, 0)?)),
             version: u64::from_be_bytes(crate::bytes::get(bytes, 8)?),
             chain: crate::bytes::get(bytes, 16)?,
             guard: u32::from_ne_bytes(crate::bytes::get(bytes, 32)?),

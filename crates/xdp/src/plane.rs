@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use switch::{ClockReading, Counters, Loads};
+use wire::Revision;
 
 /// A loaded switch program, its interfaces, and what is in its maps. Dropping it detaches it; if
 /// the process ends in any other way, the kernel does.
@@ -122,7 +123,7 @@ impl Maps {
 /// What the kernel has been given.
 #[derive(Debug, Default)]
 struct Installed {
-    revision: u64,
+    revision: Revision,
     active: bool,
     compiled: Compiled,
 }
@@ -261,13 +262,13 @@ impl<C: FnMut() -> Instant> Plane<C> {
 
     /// Revision of the installed order of hot keys; 0 for none.
     #[must_use]
-    pub fn hot_revision(&self) -> u64 {
+    pub fn hot_revision(&self) -> Revision {
         self.hot.gate.installed()
     }
 
     /// Revision of the installed tables; 0 for none.
     #[must_use]
-    pub fn revision(&self) -> u64 {
+    pub fn revision(&self) -> Revision {
         self.installed.revision
     }
 
@@ -350,7 +351,7 @@ impl<C: FnMut() -> Instant> Plane<C> {
             order: self.hot.number(),
             pass: self.grants.pass(),
             nodes: u32::try_from(self.installed.compiled.order.len()).expect("NODES_MAX at most"),
-            installed: u8::from(self.installed.revision != 0),
+            installed: u8::from(!self.installed.revision.is_none()),
             active: u8::from(self.installed.active),
             hot: self.hot.rule(),
             delegates: u8::from(self.hot.delegates()),

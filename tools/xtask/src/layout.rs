@@ -58,6 +58,9 @@ pub(crate) struct Field {
     /// What its bits are called.
     pub(crate) bits: Option<String>,
     pub(crate) shown: Option<Shown>,
+    /// The counter that it is one of, instead of just a number.
+    #[serde(rename = "type")]
+    pub(crate) type_name: Option<Counter>,
     /// Of ids: the field that says how many they are.
     pub(crate) count: Option<String>,
     /// Of ids: what those after them are, sometimes.
@@ -129,6 +132,29 @@ pub(crate) struct BodyField {
     pub(crate) size: usize,
     pub(crate) family: Option<String>,
     pub(crate) shown: Option<Shown>,
+    /// The counter that it is one of, instead of just a number.
+    #[serde(rename = "type")]
+    pub(crate) type_name: Option<Counter>,
+}
+
+/// What numbers of 8 bytes count that have a type of their own (`crates/wire/src/number.rs`).
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) enum Counter {
+    Version,
+    Revision,
+    Generation,
+    DelegationId,
+    DirectoryClock,
+}
+
+impl Counter {
+    /// The Rust type of a number of so many bytes.
+    pub(crate) fn type_of(counter: Option<Self>, size: usize) -> String {
+        match counter {
+            Some(counter) => format!("{counter:?}"),
+            None => format!("u{}", size * 8),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -212,6 +238,9 @@ pub(crate) struct RecordField {
     /// Big-endian, as in packets.
     #[serde(default)]
     pub(crate) wire: bool,
+    /// The counter that it is one of, instead of just a number.
+    #[serde(rename = "type")]
+    pub(crate) type_name: Option<Counter>,
 }
 
 fn one() -> usize {
@@ -252,6 +281,8 @@ impl Layout {
             ensure!(!straddles, "field {} is on both sides of end_to_end_at", field.name);
             let sized = field.bytes || matches!(field.size, 1 | 2 | 4 | 8 | 16);
             ensure!(sized, "field {} has an odd size", field.name);
+            let counts = field.type_name.is_none() || (field.size == 8 && !field.bytes);
+            ensure!(counts, "field {} is no counter of 8 bytes", field.name);
         }
         for family in &self.families {
             let distinct: BTreeSet<u8> = family.values.iter().map(|v| v.value).collect();

@@ -111,7 +111,7 @@ fn list(status: &Status, shared: &Shared) -> Result<Verdict, Failure> {
         return Ok(Verdict::No);
     }
     let hot = status.hot.iter().any(|it| it.generation.is_some());
-    if hot && status.hot_revision == 0 && !shared.json {
+    if hot && status.hot_revision.is_none() && !shared.json {
         note!("keyway: the switch has no hot keys yet, or does not spread reads at all");
     }
     Ok(Verdict::Yes)

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::layout::metric::SWITCH_IN_KERNEL;
+use wire::{Revision, layout::metric::SWITCH_IN_KERNEL};
 
 /// What a cluster consists of, besides its two switches and two controllers.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +174,7 @@ impl Cluster {
         give_up_after: Duration,
     ) -> Result<Instant, String> {
         let watch = Arc::clone(&self.watch);
-        let mut held: Option<(Instant, u64)> = None;
+        let mut held: Option<(Instant, Revision)> = None;
         let check = || {
             self.all_run()?;
             let status = self.status()?;

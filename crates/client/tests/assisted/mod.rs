@@ -7,7 +7,8 @@ use machine::{Instant, Rng};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::{
-    Body, Code, Endpoint, Fields as _, HEADER_LEN, Header, MGET_GROUPS_MAX, Op, Packet, flag,
+    Body, Code, Endpoint, Fields as _, HEADER_LEN, Header, MGET_GROUPS_MAX, Op, Packet, Revision,
+    flag,
 };
 
 const SERVICE: Endpoint = Endpoint { addr: [1; 16], port: 7700 };
@@ -34,7 +35,7 @@ fn map(keyspace: &Keyspace, nodes: u16, first_id: u32) -> Map {
         ..Partition::default()
     });
     Map {
-        revision: 1,
+        revision: Revision::new(1),
         nodes: (0..nodes).map(spec).collect(),
         keyspaces: vec![keyspace.clone()],
         partitions: partitions.collect(),

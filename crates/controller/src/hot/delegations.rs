@@ -12,6 +12,7 @@ use cluster::{Delegation, NodeId};
 use machine::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use wire::{DelegationId, Revision};
 
 /// For how long a key stays at home after its first delegation that had to end because of requests
 /// that only its home can answer. Each such end makes those wait for about a tenth of a second.
@@ -47,7 +48,7 @@ pub(crate) struct Delegated {
 pub(crate) struct Outlook<'a> {
     pub(crate) now: Instant,
     /// Revision of the order that begins what begins now.
-    pub(crate) revision: u64,
+    pub(crate) revision: Revision,
     /// Nodes in the chain of a write; `None`: no key of this keyspace is delegated.
     pub(crate) replicas: Option<u8>,
     pub(crate) places: &'a Places,
@@ -152,7 +153,8 @@ impl Delegations {
         if kept || !room || !informed || it.home_only > 0 {
             return false;
         }
-        let delegation = Delegation { number: it.revision, replicas, copies: 0 };
+        let delegation =
+            Delegation { number: DelegationId::begun_by(it.revision), replicas, copies: 0 };
         let (fit, losses) = (Fit::default(), Losses::default());
         let changes = it.places.changes();
         self.delegated =

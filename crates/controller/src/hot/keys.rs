@@ -11,6 +11,7 @@ use cluster::{HotCount, HotEntry, HotKey, KeyName, KeyspaceId, Match, Mutant};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::{Generation, Revision};
 
 /// For how long a key must have been cold to go.
 pub(crate) const COLD_AFTER: Duration = Duration::from_secs(2);
@@ -33,7 +34,7 @@ pub(crate) struct Key {
     /// Where it lies.
     at: Match,
     /// Number of its present generation.
-    generation: u64,
+    generation: Generation,
     /// ReaderPlace of the first of its readers.
     first: u16,
     /// How many nodes are to hold copies.
@@ -220,7 +221,7 @@ impl Keys {
     pub(crate) fn renew(
         &mut self,
         now: Instant,
-        generation: u64,
+        generation: Generation,
         places: &Places,
         log: &mut HotLog,
     ) {
@@ -240,13 +241,15 @@ impl Keys {
     pub(crate) fn count(
         &mut self,
         now: Instant,
-        revision: u64,
+        revision: Revision,
         counts: &[HotCount],
         log: &mut HotLog,
     ) {
         let counts: BTreeMap<(KeyspaceId, u64), &HotCount> =
             counts.iter().map(|it| ((it.keyspace, it.keyhash), it)).collect();
-        for (name, key) in self.keys.iter_mut().filter(|(_, key)| key.generation <= revision) {
+        for (name, key) in
+            self.keys.iter_mut().filter(|(_, key)| key.generation.order() <= revision)
+        {
             let Some(count) = counts.get(&(name.keyspace, key.keyhash)) else { continue };
             let written = count.writes.saturating_add(key.steps.counted(now));
             let Some(counted) = &mut key.counted else {

@@ -7,6 +7,7 @@ use cluster::{
 };
 use machine::Instant;
 use std::collections::BTreeSet;
+use wire::Revision;
 
 /// What choosing goes by.
 pub(crate) struct Seen<'a> {
@@ -22,7 +23,7 @@ pub(crate) struct Seen<'a> {
     /// Nodes that have an order of hot keys.
     pub(crate) informed: BTreeSet<NodeId>,
     /// Revision of the order that takes in what comes in now.
-    pub(crate) revision: u64,
+    pub(crate) revision: Revision,
     /// The rule that is broken on purpose.
     pub(crate) mutant: MaybeMutant,
 }

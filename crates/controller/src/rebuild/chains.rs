@@ -5,6 +5,7 @@ use super::error::exhausted;
 use cluster::{Epoch, Keyspace, Match, NodeId, NodeRecord, Partition, PartitionId, Returned};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use wire::Revision;
 
 /// Where a partition comes from, and what becomes of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,7 +36,7 @@ const EPOCHS_SKIPPED: u32 = 1_000;
 /// The chains in the making.
 pub(super) struct Chains<'a> {
     records: &'a [&'a NodeRecord],
-    revision: u64,
+    revision: Revision,
     last_id: u32,
     partitions: Vec<Partition>,
     parts: BTreeMap<PartitionId, PartitionPart>,
@@ -44,7 +45,7 @@ pub(super) struct Chains<'a> {
 }
 
 impl<'a> Chains<'a> {
-    pub(super) fn new(records: &'a [&'a NodeRecord], revision: u64, last_id: u32) -> Self {
+    pub(super) fn new(records: &'a [&'a NodeRecord], revision: Revision, last_id: u32) -> Self {
         let (partitions, parts) = (Vec::new(), BTreeMap::new());
         let (lost, gaps) = (Vec::new(), Vec::new());
         Self { records, revision, last_id, partitions, parts, lost, gaps }
@@ -52,7 +53,7 @@ impl<'a> Chains<'a> {
 
     /// Each partition by the newest epoch on record.
     pub(super) fn take_newest(&mut self) -> Result<(), RebuildError> {
-        let mut all: BTreeMap<PartitionId, Vec<(NodeId, u64, &Partition)>> = BTreeMap::new();
+        let mut all: BTreeMap<PartitionId, Vec<(NodeId, Revision, &Partition)>> = BTreeMap::new();
         for record in self.records {
             let Some(assignment) = &record.assignment else { continue };
             for partition in &assignment.partitions {
@@ -80,7 +81,7 @@ impl<'a> Chains<'a> {
     fn take(
         &mut self,
         newest: &Partition,
-        said: &[(NodeId, u64, &Partition)],
+        said: &[(NodeId, Revision, &Partition)],
         sources: Vec<NodeId>,
     ) -> Result<(), RebuildError> {
         let epoch_of = |node: NodeId| {
@@ -92,7 +93,7 @@ impl<'a> Chains<'a> {
         // Who has a newer map than the one that took it in, without the partition, was let go again
         // and has forgotten it.
         let has_left = |record: &NodeRecord| {
-            let since = newest.since(record.node).unwrap_or(0);
+            let since = newest.since(record.node).unwrap_or_default();
             epoch_of(record.node) == Epoch(0) && record.revision >= since
         };
         let holds = |node: NodeId| {
@@ -103,7 +104,7 @@ impl<'a> Chains<'a> {
             |node: NodeId| holds(node) && (newest.learner() != Some(node) || !is_aged(node));
         let replicas_held =
             newest.chain.iter().zip(&newest.since).filter(|(node, _)| stays(**node));
-        let (chain, since): (Vec<NodeId>, Vec<u64>) =
+        let (chain, since): (Vec<NodeId>, Vec<Revision>) =
             replicas_held.map(|(node, since)| (*node, *since)).unzip();
         let has_learner = newest.learner().is_some_and(stays);
         let is_in = |node: &NodeId| chain.contains(node);

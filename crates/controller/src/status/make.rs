@@ -17,12 +17,13 @@ use crate::verify::Verifying;
 use cluster::{Keyspace, Member, MemberReport, NodeId, NodeReport, Partition, PartitionId, Volume};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
+use wire::Revision;
 
 /// What a status is made from.
 pub(crate) struct View<'a> {
     pub(crate) now: Instant,
     pub(crate) state: &'a Saved,
-    pub(crate) durable: u64,
+    pub(crate) durable: Revision,
     pub(crate) peers: &'a BTreeMap<Member, Peer>,
     pub(crate) watches: &'a Watches,
     pub(crate) verifying: &'a Verifying,
@@ -165,7 +166,7 @@ fn partition_status(
     counts: &Counts,
 ) -> PartitionStatus {
     let (reads, writes) = counts.get(&partition.id).copied().unwrap_or_default();
-    let changed = partition.since.iter().copied().max().unwrap_or(0);
+    let changed = partition.since.iter().copied().max().unwrap_or_default();
     let has = |id: &NodeId| {
         let peer = view.peers.get(&Member::Node(*id));
         peer.is_some_and(|peer| peer.follows() && peer.revision() >= changed)

@@ -10,6 +10,7 @@ use cluster::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::Revision;
 
 /// Storage nodes; there are two switches beside them.
 pub(super) const NODES: u16 = 5;
@@ -79,7 +80,7 @@ pub(super) struct Chaos {
     /// Which closed epochs nodes have settled in.
     settled: BTreeSet<(NodeId, PartitionId, Epoch)>,
     /// Which memories hold which partitions, since which revision.
-    holds: BTreeSet<(NodeId, StoreId, PartitionId, u64)>,
+    holds: BTreeSet<(NodeId, StoreId, PartitionId, Revision)>,
 }
 
 fn member(index: u16) -> Member {
@@ -322,7 +323,7 @@ impl Chaos {
                 let switch = self.world.config.switches[usize::from(map.active_switch)];
                 let plain = map.assignment(id, saved.stores[&id], switch);
                 let incarnation = saved.incarnations.get(&id).copied();
-                let aged = saved.aged.get(&id).copied().unwrap_or(0);
+                let aged = saved.aged.get(&id).copied().unwrap_or_default();
                 assert_eq!(*assignment, Assignment { incarnation, aged, ..plain });
             }
             (to, Some(install)) => panic!("{install:?} for {to}"),

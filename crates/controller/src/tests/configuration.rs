@@ -6,6 +6,7 @@ use cluster::{NodeId, NodeSpec, PartitionId, StoreId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::Revision;
 
 fn with_keyspace() -> World {
     // Two partitions, each with one node: node 2 holds none.
@@ -174,7 +175,7 @@ fn a_saved_state_that_contradicts_itself_is_refused() {
         |s| s.stores.retain(|id, _| *id != NodeId(0)),
         |s| s.departing.extend([NodeId(50)]),
         |s| s.map.active_switch = 1,
-        |s| s.map.partitions[0].since[0] = s.map.revision + 1,
+        |s| s.map.partitions[0].since[0] = Revision::new(s.map.revision.get() + 1),
     ];
     for spoil in damaged {
         assert!(matches!(spoiled(spoil), ConfigError::Damaged(_)));

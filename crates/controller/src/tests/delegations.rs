@@ -11,6 +11,7 @@ use cluster::{
 use machine::{Instant, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::{DelegationId, Generation, Revision};
 
 const SWITCH: Member = Member::Switch(0);
 const SPACE: KeyspaceId = KeyspaceId(1);
@@ -127,7 +128,10 @@ fn a_key_that_is_written_much_is_delegated() {
     asked.live_until(|world| delegation(world).is_some());
     let world = &asked.world;
     let (order, it) = (order(world), entry(world).unwrap());
-    assert_eq!(it.delegation, Some(Delegation { number: order.revision, replicas: 2, copies: 0 }));
+    assert_eq!(
+        it.delegation,
+        Some(Delegation { number: DelegationId::begun_by(order.revision), replicas: 2, copies: 0 })
+    );
     assert_eq!(order.readers(it).count(), 5, "writes may go to all");
     order.check().unwrap();
     asked.live_for(SECOND);
@@ -156,7 +160,7 @@ fn a_key_is_left_at_home_where_delegations_cannot_be_or_do_not_pay() {
     let mut asked = Asked::new([100, 1_000, 0]);
     asked.world.member(SWITCH).delegates = false;
     asked.live_for(3 * SECOND);
-    assert_eq!(order(&asked.world).revision, 0, "and it is not taken in for one");
+    assert_eq!(order(&asked.world).revision, Revision::NONE, "and it is not taken in for one");
 }
 
 #[test]
@@ -384,7 +388,7 @@ fn requests_that_only_the_home_can_answer_end_a_delegation_at_once_and_for_longe
     let given = asked.world.delivered.iter().filter(|(member, _)| *member == SWITCH);
     let orders = given.filter_map(|(_, order)| order.hot.as_ref());
     let delegations = orders.filter_map(|order| order.keys.first()?.delegation);
-    let mut numbers: Vec<u64> = delegations.map(|delegation| delegation.number).collect();
+    let mut numbers: Vec<DelegationId> = delegations.map(|delegation| delegation.number).collect();
     assert!(numbers.is_sorted());
     numbers.dedup();
     assert_eq!(numbers.len(), 12);
@@ -400,8 +404,8 @@ fn a_key_whose_candidates_changes_is_given_another_delegation() {
         let given = |(_, order): &(Member, cluster::Order)| order.hot.clone();
         let orders = asked.world.delivered.iter().filter_map(given);
         let number = delegation(&asked.world).unwrap().number;
-        let first = orders.into_iter().find(|order| order.revision >= number).unwrap();
-        assert_eq!(first.revision, number, "{what}");
+        let first = orders.into_iter().find(|order| order.revision >= number.order()).unwrap();
+        assert_eq!(first.revision, number.order(), "{what}");
         assert_eq!(first.keys[0].delegation.unwrap().number, number, "{what}");
         numbers.push(number);
         asked.live_for(SECOND);
@@ -418,7 +422,7 @@ fn a_key_whose_candidates_changes_is_given_another_delegation() {
     let mut given = asked.world.delivered.iter().filter(|(member, _)| *member == node(5));
     let first = given.find_map(|(_, order)| order.hot.as_ref()).unwrap();
     let began = delegation(&asked.world).unwrap().number;
-    assert!(first.revision < began, "it has had an order before it may be in a delegation");
+    assert!(first.revision < began.order(), "it has had an order before it may be in a delegation");
     asked.world.controller.drain_node(asked.world.now, NodeId(0)).unwrap();
     next(&mut asked, "a node is to go");
     assert!(numbers.is_sorted() && numbers.windows(2).all(|pair| pair[0] != pair[1]));
@@ -444,7 +448,7 @@ fn all_delegations_end_when_generations_are_renewed() {
         let before = asked.world.members[&node(0)].hot.revision;
         asked.live_until(|world| order(world).revision > before);
         let it = entry(&asked.world).unwrap();
-        assert!(it.generation > before);
+        assert!(it.generation > Generation::begun_by(before));
         assert!(did(&asked.world).contains(&HotAction::DelegationEnded));
         asked.live_until(|world| delegation(world).is_some());
         assert!(delegation(&asked.world).unwrap().number > first.number);
@@ -463,18 +467,18 @@ fn a_controller_that_comes_back_begins_no_delegation_under_a_number_of_before() 
 }
 
 /// A key, and the number of its delegation.
-type Name = (Vec<u8>, u64);
+type Name = (Vec<u8>, DelegationId);
 
 /// The generation of a key, its candidates, the incarnation of the switch, and the nodes in a
 /// chain.
-type Same = (u64, Vec<(NodeId, Incarnation)>, Incarnation, u8);
+type Same = (Generation, Vec<(NodeId, Incarnation)>, Incarnation, u8);
 
 /// What is the same in all orders that name one delegation, and what no later one may name.
 #[derive(Default)]
 struct Named {
     delegations: BTreeMap<Name, Same>,
     over: BTreeSet<Name>,
-    revision: u64,
+    revision: Revision,
 }
 
 impl Named {
@@ -495,7 +499,7 @@ impl Named {
             assert!(!self.over.contains(&name), "it is over: {it:?}");
             let same = (it.generation, row, order.switch, delegation.replicas);
             let known = self.delegations.entry(name.clone()).or_insert_with(|| {
-                assert_eq!(delegation.number, order.revision, "a new one");
+                assert_eq!(delegation.number, DelegationId::begun_by(order.revision), "a new one");
                 same.clone()
             });
             assert_eq!(*known, same);
@@ -533,7 +537,10 @@ fn whatever_happens_a_delegation_is_of_one_key_and_one_candidates_and_comes_but_
                     let home_only = u64::from(rng.chance(1, 4));
                     world.member(victim).told = vec![told(SPACE, "k", [0, 0, home_only])];
                 }
-                9 => world.member(victim).hot.revision += rng.below(1_000),
+                9 => {
+                    let hot = &mut world.member(victim).hot;
+                    hot.revision = Revision::new(hot.revision.get() + rng.below(1_000));
+                }
                 _ => {}
             }
             let keyspace = world.map().keyspaces[0].clone();

@@ -10,6 +10,7 @@ use cluster::{
 };
 use machine::Instant;
 use std::time::Duration;
+use wire::{Generation, Revision};
 
 const SWITCH: Member = Member::Switch(0);
 /// Between two orders of hot keys at least.
@@ -56,8 +57,8 @@ fn a_key_becomes_hot_on_the_switch_first_and_then_on_all_nodes_within_a_poll() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("k", 1_000, 0), asked("cold", 24, 0)];
     let begin = world.now;
-    world.live_until(|world| world.members[&SWITCH].hot.revision > 0);
-    assert!((0..4).all(|id| has(&world, node(id)).revision == 0), "nodes come second");
+    world.live_until(|world| world.members[&SWITCH].hot.revision > Revision::NONE);
+    assert!((0..4).all(|id| has(&world, node(id)).revision.is_none()), "nodes come second");
     world.live_until(agreed);
     let took = world.now.since(begin);
     assert!(took <= POLL + LOOK, "{took:?}");
@@ -66,7 +67,10 @@ fn a_key_becomes_hot_on_the_switch_first_and_then_on_all_nodes_within_a_poll() {
     assert_eq!(order.places.len(), 4);
     let [it] = &order.keys[..] else { panic!("{order:?}") };
     let keyspace = &world.map().keyspaces[0];
-    assert_eq!((it.keyhash, it.generation), (keyspace.keyhash(b"k"), order.revision));
+    assert_eq!(
+        (it.keyhash, it.generation),
+        (keyspace.keyhash(b"k"), Generation::begun_by(order.revision))
+    );
     assert_eq!(order.readers(it).count(), 4, "nobody writes it");
     let status = listed(&world, "k");
     assert!(
@@ -90,7 +94,8 @@ fn an_alert_is_followed_by_a_question_and_an_order_within_five_milliseconds() {
         world.live_for(Duration::from_millis(offset));
         world.member(node(2)).told = vec![asked("k", 50_000, 0)];
         world.controller.handle_alert(world.now, NodeId(2));
-        let took = world.live_until(|world| has(world, SWITCH).revision > 0 && agreed(world));
+        let took =
+            world.live_until(|world| has(world, SWITCH).revision > Revision::NONE && agreed(world));
         assert!(took <= LOOK, "{took:?} after {offset} ms");
     }
     world.kill(node(2));
@@ -424,7 +429,7 @@ fn one_node_has_nobody_to_share_with() {
     world.member(node(0)).told = vec![asked("k", 9_000, 0)];
     world.controller.pin(world.now, "a", b"p").unwrap();
     world.live();
-    assert_eq!(has(&world, SWITCH).revision, 0);
+    assert_eq!(has(&world, SWITCH).revision, Revision::NONE);
     let mut two = World::with_keyspace(2, 1, 2, 1);
     two.member(node(0)).told = vec![asked("k", 9_000, 0)];
     two.live();
@@ -440,9 +445,13 @@ fn the_status_with_hot_keys_survives_its_json() {
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.live();
     let status = world.status();
-    assert!(!status.hot.is_empty() && !status.hot_decisions.is_empty() && status.hot_revision > 0);
+    assert!(
+        !status.hot.is_empty()
+            && !status.hot_decisions.is_empty()
+            && status.hot_revision > Revision::NONE
+    );
     let text = serde_json::to_string(&status).unwrap();
     assert_eq!(serde_json::from_str::<crate::Status>(&text).unwrap(), status);
     let alone = Controller::new(config(1, 1), None, Instant(0)).unwrap().status(Instant(0));
-    assert!(alone.hot.is_empty() && alone.hot_revision == 0);
+    assert!(alone.hot.is_empty() && alone.hot_revision.is_none());
 }

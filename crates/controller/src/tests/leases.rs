@@ -5,6 +5,7 @@ use crate::{ControllerConfig, LEASE};
 use cluster::{Incarnation, Install, Lease, Map, Member, NodeId, Order};
 use machine::Instant;
 use std::time::Duration;
+use wire::Revision;
 
 /// A lease as long as the controller has to wait for it.
 fn lease_bound() -> Duration {
@@ -66,7 +67,7 @@ fn who_has_not_reported_and_who_is_not_accepted_has_no_lease() {
     let mut world = World::new(2, 1);
     let order = next_order(&mut world, node(0));
     assert_eq!((order.install, order.lease), (None, None));
-    world.member(node(1)).claims = Some(9_000_000);
+    world.member(node(1)).claims = Some(Revision::new(9_000_000));
     world.live();
     assert_eq!(next_order(&mut world, node(1)).lease, None);
 }
@@ -146,7 +147,7 @@ fn a_node_that_comes_back_with_its_memory_in_time_stays_a_member() {
 
 /// Whether the same nodes are in the chains, and since the same revisions.
 fn same_chains(one: &Map, other: &Map) -> bool {
-    let chain = |map: &Map| -> Vec<(Vec<NodeId>, Vec<u64>)> {
+    let chain = |map: &Map| -> Vec<(Vec<NodeId>, Vec<Revision>)> {
         map.partitions.iter().map(|p| (p.chain.clone(), p.since.clone())).collect()
     };
     chain(one) == chain(other)

@@ -4,6 +4,7 @@ use super::world::{World, ids, node};
 use cluster::{Mutant, NodeId, Partition};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use wire::Revision;
 
 fn one_chain_of_three(nodes: u16) -> World {
     let world = World::with_keyspace(nodes, 1, 1, 3);
@@ -71,7 +72,7 @@ fn another_node_takes_the_place_of_a_lost_one() {
     let whole = until(&mut world, |p| p.open && !p.has_learner);
     assert_eq!(set(&whole.chain), BTreeSet::from([0, 2, 3]));
     assert_eq!(whole.epoch.0, joining.epoch.0 + 2);
-    let mut kept: Vec<u64> = whole.since.clone();
+    let mut kept: Vec<Revision> = whole.since.clone();
     kept.sort_unstable();
     let mut expected = since;
     expected.sort_unstable();

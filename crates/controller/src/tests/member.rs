@@ -9,6 +9,7 @@ use cluster::{
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::{Generation, Revision};
 
 /// One process with its memory.
 #[derive(Clone, Debug)]
@@ -33,14 +34,14 @@ pub(super) struct Obedient {
     pub(super) holds: u64,
     pub(super) installed: Option<Install>,
     /// Revision that it says it has installed, whatever that may be.
-    pub(super) claims: Option<u64>,
+    pub(super) claims: Option<Revision>,
     pub(super) counts: Vec<PartitionCount>,
     /// What a node says that it holds.
     pub(super) stored: Vec<Stored>,
     /// The hot keys that it has installed.
     pub(super) hot: HotOrder,
     /// The newest order of hot keys that it has on record, if it is a node.
-    pub(super) hot_known: u64,
+    pub(super) hot_known: Revision,
     /// It takes no order with stays up to this one.
     pub(super) hot_floor: u64,
     /// It is of a kind that has no copies.
@@ -57,10 +58,10 @@ pub(super) struct Obedient {
     /// When it came to the epoch that each of its partitions has.
     entered: BTreeMap<PartitionId, (Epoch, Instant)>,
     /// Copies that have come to their end; as durable as its store.
-    caught_up: BTreeSet<(PartitionId, u64)>,
+    caught_up: BTreeSet<(PartitionId, Revision)>,
     /// Partitions that it has been given and has not forgotten: its replica, and when it lost that.
     /// As durable as its store.
-    held: BTreeMap<PartitionId, (u64, Option<Instant>)>,
+    held: BTreeMap<PartitionId, (Revision, Option<Instant>)>,
 }
 
 impl Obedient {
@@ -82,7 +83,7 @@ impl Obedient {
             counts: Vec::new(),
             stored: Vec::new(),
             hot: HotOrder::default(),
-            hot_known: 0,
+            hot_known: Revision::NONE,
             hot_floor: 0,
             takes_no_hot: false,
             told: Vec::new(),
@@ -124,8 +125,8 @@ impl Obedient {
         self.past.clear();
     }
 
-    pub(super) fn revision(&self) -> u64 {
-        self.claims.or(self.installed.as_ref().map(Install::revision)).unwrap_or(0)
+    pub(super) fn revision(&self) -> Revision {
+        self.claims.or(self.installed.as_ref().map(Install::revision)).unwrap_or_default()
     }
 
     pub(super) fn obey(&mut self, now: Instant, order: &Order) {
@@ -154,7 +155,7 @@ impl Obedient {
             Some(Install::Assignment(_)) => true,
             None => false,
         };
-        let had = new.keys.iter().any(|it| it.generation <= self.hot_floor);
+        let had = new.keys.iter().any(|it| it.generation <= Generation::new(self.hot_floor));
         may && !had && !self.takes_no_hot && new.revision > self.hot.revision
     }
 
@@ -176,9 +177,9 @@ impl Obedient {
             }
         }
         let since = |id: PartitionId| partitions.iter().find(|p| p.id == id)?.since(me);
-        self.caught_up.retain(|(id, at)| since(*id) == Some(*at));
+        self.caught_up.retain(|(id, at)| since(*id) == Some(Revision::new((*at).get())));
         for (id, (replica, lost)) in &mut self.held {
-            if since(*id) != Some(*replica) {
+            if since(*id) != Some(Revision::new((*replica).get())) {
                 lost.get_or_insert(now);
             }
         }
@@ -284,7 +285,7 @@ impl Obedient {
             hot: self.told.clone(),
             recall: self.recall,
             hot_revision: self.hot.revision,
-            hot_known: self.hot_known.max(self.hot.revision),
+            hot_known: Revision::new((self.hot_known.max(self.hot.revision)).get()),
             requests: self.requests,
             rate: 0,
             pending: 1,

@@ -4,6 +4,7 @@ use super::world::{World, hash, node};
 use crate::{CreateError, MemberState};
 use cluster::{ClusterId, Install, Map, Member, NodeId, StoreId};
 use std::time::Duration;
+use wire::Revision;
 
 fn with_keyspace(nodes: u16) -> World {
     World::with_keyspace(nodes, 1, 6, 2)
@@ -180,7 +181,7 @@ fn two_nodes_with_one_memory_are_not_both_believed() {
 #[test]
 fn a_node_of_another_controller_is_left_alone() {
     let mut world = World::new(3, 1);
-    world.member(node(1)).claims = Some(5);
+    world.member(node(1)).claims = Some(Revision::new(5));
     world.settle();
     assert_eq!(world.state_of(node(1)), MemberState::Foreign);
     assert!(!world.full_orders().contains(&node(1)));
@@ -214,7 +215,7 @@ fn a_node_of_another_cluster_is_foreign_and_hinders_no_repair() {
 #[test]
 fn a_member_ahead_of_its_controller_stops_every_change() {
     let mut world = World::new(3, 1);
-    world.member(Member::Switch(0)).claims = Some(9_000_000);
+    world.member(Member::Switch(0)).claims = Some(Revision::new(9_000_000));
     world.member(node(0)).alive = false;
     world.member(node(2)).alive = false;
     world.settle();
@@ -235,7 +236,7 @@ fn a_member_ahead_of_its_controller_stops_every_change() {
 fn a_controller_ahead_of_which_somebody_is_changes_no_chain() {
     let mut world = with_keyspace(3);
     let map = world.map();
-    world.member(node(0)).claims = Some(map.revision + 10);
+    world.member(node(0)).claims = Some(Revision::new(map.revision.get() + 10));
     world.kill(node(1));
     world.live_for(Duration::from_secs(3));
     assert_eq!(world.map(), map);
@@ -249,7 +250,7 @@ fn a_controller_ahead_of_which_somebody_is_changes_no_chain() {
 fn a_revision_that_cannot_be_is_a_lie_and_not_an_older_store() {
     let mut world = with_keyspace(3);
     let map = world.map();
-    world.member(node(0)).claims = Some(u64::MAX);
+    world.member(node(0)).claims = Some(Revision::new(u64::MAX));
     world.kill(node(1));
     world.live_for(Duration::from_secs(3));
     assert!(world.map().revision > map.revision, "chains go on without the lost");

@@ -5,6 +5,7 @@ use crate::{CommandError, CreateError};
 use cluster::{Member, NodeId, NodeSpec};
 use std::net::SocketAddr;
 use std::time::Duration;
+use wire::Revision;
 
 const CONTROL: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9_000);
@@ -180,7 +181,7 @@ fn commands_that_cannot_be_are_refused_and_change_nothing() {
     assert_eq!(world.map(), before);
     assert_eq!(world.controller.poll_save(), None);
 
-    world.member(Member::Switch(0)).claims = Some(u64::MAX);
+    world.member(Member::Switch(0)).claims = Some(Revision::new(u64::MAX));
     world.live();
     let now = world.now;
     let refused = world.controller.add_node(now, spec_of_node(9), CONTROL);

@@ -4,6 +4,7 @@ use super::world::{POLL, World, config, hash, node};
 use crate::{Controller, DECISIONS_MAX, MemberState, Status};
 use cluster::{KeyspaceId, Member, PartitionCount, PartitionId, Stored, Volume};
 use machine::Instant;
+use wire::Revision;
 
 #[test]
 fn nothing_but_questions_leaves_before_a_decision_is_durable() {
@@ -46,7 +47,7 @@ fn a_save_that_was_overtaken_lets_nothing_out() {
 #[should_panic(expected = "only what was handed out")]
 fn a_save_that_nobody_asked_for_is_a_bug_of_the_driver() {
     let mut controller = Controller::new(config(1, 1), None, Instant(0)).unwrap();
-    controller.handle_saved(Instant(0), 1);
+    controller.handle_saved(Instant(0), Revision::new(1));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 const NOW: Instant = Instant::from_unix_ms(1_800_000_000_000);
 const SEED: u64 = 7;
@@ -52,7 +52,7 @@ fn partition(id: u32, epoch: u32, chain: &[u16]) -> Partition {
         last: Match(last),
         epoch: Epoch(epoch),
         chain: chain.iter().copied().map(NodeId).collect(),
-        since: vec![500; chain.len()],
+        since: vec![Revision::new(500); chain.len()],
         open: true,
         opened: Epoch(epoch),
         ..Partition::default()
@@ -74,7 +74,7 @@ fn record(id: u16, revision: u64, partitions: &[Partition]) -> NodeRecord {
         hot: cluster::HotPolicy::default(),
     };
     let map = Map {
-        revision,
+        revision: Revision::new(revision),
         cluster: ClusterId(1),
         copy_bytes_per_s: 1 << 20,
         nodes: (1..=3).map(node).collect(),
@@ -89,13 +89,13 @@ fn record(id: u16, revision: u64, partitions: &[Partition]) -> NodeRecord {
         incarnation: Incarnation(200 + u64::from(id)),
         past: Vec::new(),
         leased: false,
-        revision,
+        revision: Revision::new(revision),
         assignment: Some(map.assignment(NodeId(id), store, endpoint(7_701))),
     }
 }
 
 fn blank(id: u16) -> NodeRecord {
-    NodeRecord { revision: 0, assignment: None, ..record(id, 1, &[]) }
+    NodeRecord { revision: Revision::NONE, assignment: None, ..record(id, 1, &[]) }
 }
 
 fn records() -> Vec<NodeRecord> {
@@ -157,7 +157,7 @@ fn the_map_comes_back_closed_and_everybody_is_to_be_compared() {
         assert_eq!(compared, new.chain);
         assert!(new.returned.iter().all(|it| it.remembers));
     }
-    assert!(map.revision > NOW.unix_ms() && *issued == [map.revision]);
+    assert!(map.revision > Revision::new(NOW.unix_ms()) && *issued == [map.revision]);
     assert_eq!(stores[&NodeId(2)], StoreId(102));
     assert_eq!(incarnations[&NodeId(2)], Incarnation(202));
     assert_eq!((*next_keyspace, *next_partition, map.active_switch), (2, 3, 1));
@@ -240,7 +240,8 @@ fn who_was_found_to_have_an_older_store_is_not_better_for_a_new_map() {
             (it.open, it.epoch) = (false, Epoch(6));
             it.returned = vec![Returned { node: NodeId(3), remembers: false }];
         });
-        record.assignment.as_mut().unwrap().aged = u64::from(record.node.0 == 3) * 800;
+        record.assignment.as_mut().unwrap().aged =
+            Revision::new(u64::from(record.node.0 == 3) * 800);
     }
     let found = with(&all, &[]);
     let forgot: Vec<u16> = found.saved.map.partitions[0]
@@ -250,10 +251,10 @@ fn who_was_found_to_have_an_older_store_is_not_better_for_a_new_map() {
         .map(|it| it.node.0)
         .collect();
     assert_eq!(forgot, [3]);
-    assert_eq!(found.saved.aged, BTreeMap::from([(NodeId(3), 800)]));
+    assert_eq!(found.saved.aged, BTreeMap::from([(NodeId(3), Revision::new(800))]));
     // An operator's word since then changes no epoch.
-    all[1].revision = REVISION + 1;
-    all[1].assignment.as_mut().unwrap().revision = REVISION + 1;
+    all[1].revision = Revision::new(REVISION + 1);
+    all[1].assignment.as_mut().unwrap().revision = Revision::new(REVISION + 1);
     change(&mut all[1], 1, |it| it.returned[0].remembers = true);
     assert!(with(&all, &[]).saved.map.partitions[0].returned.iter().all(|it| it.remembers));
 }
@@ -340,14 +341,14 @@ fn records_that_contradict_each_other_or_cannot_be_are_refused() {
     };
     contradict(|it| it.chain.reverse());
     contradict(|it| it.open = false);
-    contradict(|it| it.since[0] += 1);
+    contradict(|it| it.since[0] = it.since[0].next(0));
     contradict(|it| it.last.0 -= 1);
     let unsound = |what: fn(&mut NodeRecord), words: &[&str]| {
         let mut all = records();
         what(&mut all[1]);
         refused(&all, &[], words);
     };
-    unsound(|it| it.revision = u64::MAX, &["node 2 has revision"]);
+    unsound(|it| it.revision = Revision::new(u64::MAX), &["node 2 has revision"]);
     unsound(|it| it.assignment.as_mut().unwrap().node = NodeId(3), &["said to node 3"]);
     unsound(|it| it.node = NodeId(1), &["two nodes say"]);
     unsound(|it| change(it, 1, |p| p.epoch = Epoch(u32::MAX)), &["the last that there is"]);
@@ -362,7 +363,7 @@ fn what_an_older_store_knows_and_no_node_does_is_kept() {
     let (config, without) = (config(), BTreeSet::new());
     let mut records = records();
     let mut older = with(&records, &[]).saved;
-    older.map.revision += 5_000;
+    older.map.revision = Revision::new(older.map.revision.get() + 5_000);
     (older.next_keyspace, older.next_partition, older.lease_ms) = (9, 90, 4_000);
     older.departing.insert(NodeId(2));
     older.pins.insert(cluster::KeyName { keyspace: KeyspaceId(1), key: b"k".to_vec() });
@@ -397,5 +398,5 @@ fn an_assignment_is_for_the_incarnation_that_is_on_record() {
     assert_eq!(assignment.partitions.len(), 2);
     let recorded = records()[1].revision;
     assert!(!found.saved.is_strange(recorded), "nobody follows a map from the future");
-    assert!(found.saved.is_strange(found.saved.map.revision + 1));
+    assert!(found.saved.is_strange(Revision::new(found.saved.map.revision.get() + 1)));
 }

@@ -16,7 +16,7 @@ use cluster::{Incarnation, Mutant, NodeId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::{Endpoint, Header, Op};
+use wire::{Endpoint, Generation, Header, Op};
 
 /// The hot keys of a partition that this node is the tail of.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ struct Propagation {
     newest: u64,
     /// The incarnation of the switch, and the generation of the key there, that the readers have
     /// spoken for.
-    told_for: (Incarnation, u64),
+    told_for: (Incarnation, Generation),
     readers: Vec<Reader>,
     /// The version that was sent last, and when.
     sent: u64,
@@ -124,7 +124,7 @@ impl Replica {
             let known = ctx.engine.read(&at, |record| record.map(|r| r.version));
             let propagation = Propagation {
                 newest: known.unwrap_or_else(|| self.absent_version(key)),
-                told_for: (ctx.hot.switch(), 0),
+                told_for: (ctx.hot.switch(), Generation::NONE),
                 readers: Vec::new(),
                 sent: 0,
                 sent_at: ctx.now,
@@ -169,7 +169,8 @@ impl Replica {
     fn follow_readers<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
         let Some(propagation) = self.propagations.table.get_mut(key) else { return };
         let space = self.partition.keyspace;
-        let generation = ctx.hot.entry(space, key).map_or(0, |entry| entry.generation);
+        let generation =
+            ctx.hot.entry(space, key).map_or(Generation::NONE, |entry| entry.generation);
         let told_for = (ctx.hot.switch(), generation);
         let before = std::mem::take(&mut propagation.readers);
         let before = if propagation.told_for == told_for { before } else { Vec::new() };

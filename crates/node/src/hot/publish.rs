@@ -14,7 +14,7 @@ use crate::shard::context::Context;
 use cluster::{KeyspaceId, Mutant, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
-use wire::{Code, Header, MgetKey, Op, hop_flag};
+use wire::{Code, Generation, Header, MgetKey, Op, hop_flag};
 
 /// Which key of a shard: its partition, keyhash and match value. The directory knows keys by no
 /// more, and keeps those apart that have only the keyhash in common.
@@ -47,7 +47,7 @@ struct Publication {
     /// The newest that somebody waits for.
     wanted: u64,
     /// The generation in which this tail vouches for `wanted`; 0 for none.
-    generation: u64,
+    generation: Generation,
     /// Whether the switch has heard that.
     proven: bool,
     asked: Option<Asked>,
@@ -64,7 +64,7 @@ struct Asked {
 
 impl Publication {
     fn is_wanted(&self) -> bool {
-        self.wanted > self.version || self.generation != 0 && !self.proven
+        self.wanted > self.version || !self.generation.is_none() && !self.proven
     }
 }
 
@@ -141,7 +141,7 @@ impl Replica {
             (publish.wanted, publish.generation, publish.asked.is_some());
         publish.asked = Some(Asked { version, since: ctx.now, again });
         let mut header = Header { object_version: version, ..self.hot_header(ctx, at) };
-        if generation != 0 {
+        if !generation.is_none() {
             header.hop_flags = hop_flag::NEWEST;
             header.set_generation(generation);
         }

@@ -118,13 +118,14 @@ impl Replica {
         let registered = self.registrations.get(key).map(|registration| registration.generation);
         // A registration with a later number than the order's was made by a newer order than is
         // installed here: this node has restarted, and what it was sent is late.
-        let overtaken = registered.is_some_and(|generation| generation > ctx.hot.revision());
+        let overtaken =
+            registered.is_some_and(|generation| generation.order() > ctx.hot.revision());
         if wanted == registered || overtaken {
             return true;
         }
         let effect = if wanted.is_some() { Effect::Register } else { Effect::Unregister };
         let generation = wanted.or(registered).unwrap_or_default();
-        self.order_change(ctx, key, effect, generation, &[]);
+        self.order_change(ctx, key, effect, generation.get(), &[]);
         !goes
     }
 }

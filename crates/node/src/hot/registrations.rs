@@ -14,14 +14,14 @@ use crate::shard::context::Context;
 use cluster::Match;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use wire::{Effect, Header};
+use wire::{Effect, Generation, Header};
 
 /// The last change of a key's registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     /// Number of its generation in the coherence directory; 0 if the key is not registered any
     /// more.
-    pub(crate) generation: u64,
+    pub(crate) generation: Generation,
     /// Version of the write that changed it; 0 if it came with the copy of the partition, which
     /// every live change is newer than.
     pub(crate) version: u64,
@@ -48,7 +48,7 @@ impl Registrations {
         if self.table.is_empty() {
             return None;
         }
-        self.table.get(key).filter(|registration| registration.generation != 0)
+        self.table.get(key).filter(|registration| !registration.generation.is_none())
     }
 
     /// How many keys are hot.
@@ -70,7 +70,7 @@ impl Registrations {
         let range = self.table.range::<[u8], _>((start, end));
         range
             .map(|(key, registration)| (&**key, registration))
-            .filter(|(_, registration)| registration.generation != 0)
+            .filter(|(_, registration)| !registration.generation.is_none())
     }
 
     /// Those after a key, or all.
@@ -90,8 +90,8 @@ impl Registrations {
         let known = self.table.get(key);
         let news = known.is_none_or(|known| known.version < registration.version);
         if news {
-            self.unregistered -= usize::from(known.is_some_and(|known| known.generation == 0));
-            self.unregistered += usize::from(registration.generation == 0);
+            self.unregistered -= usize::from(known.is_some_and(|known| known.generation.is_none()));
+            self.unregistered += usize::from(registration.generation.is_none());
             self.by_hash.insert((registration.keyhash, key.into()));
             self.table.insert(key.into(), registration);
         }
@@ -109,7 +109,7 @@ impl Registrations {
             return Vec::new();
         }
         let over = |registration: &Registration| {
-            registration.generation == 0 && registration.version <= up_to
+            registration.generation.is_none() && registration.version <= up_to
         };
         let gone = self.table.extract_if(.., |_, registration| over(registration));
         let gone: Vec<_> = gone.map(|(key, registration)| (registration.keyhash, key)).collect();
@@ -130,9 +130,10 @@ impl Registration {
     pub(crate) fn to_note(self) -> [u8; NOTE_LEN] {
         let mut note = [0; NOTE_LEN];
         let (words, at) = note.split_at_mut(24);
-        let numbers = [self.generation, self.version, self.keyhash];
+        let numbers =
+            [self.generation, Generation::new(self.version), Generation::new(self.keyhash)];
         for (to, number) in words.chunks_exact_mut(8).zip(numbers) {
-            to.copy_from_slice(&number.to_be_bytes());
+            to.copy_from_slice(&number.get().to_be_bytes());
         }
         at.copy_from_slice(&self.match_value.0.to_be_bytes());
         note
@@ -142,7 +143,7 @@ impl Registration {
         let (words, at) = note.split_first_chunk::<24>()?;
         let [generation, version, keyhash] = words.as_chunks::<8>().0 else { return None };
         Some(Self {
-            generation: u64::from_be_bytes(*generation),
+            generation: Generation::new(u64::from_be_bytes(*generation)),
             version: u64::from_be_bytes(*version),
             keyhash: u64::from_be_bytes(*keyhash),
             match_value: Match(u128::from_be_bytes(at.try_into().ok()?)),
@@ -163,7 +164,7 @@ impl Replica {
     ) {
         let hot = write.effect() == Some(Effect::Register);
         let registration = Registration {
-            generation: if hot { write.fixed.result } else { 0 },
+            generation: if hot { Generation::new(write.fixed.result) } else { Generation::NONE },
             version: write.version(),
             keyhash: write.header.keyhash,
             match_value: Match(write.header.match_value),
@@ -178,7 +179,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         at: &Header,
         key: &[u8],
-        generation: u64,
+        generation: Generation,
     ) {
         if !self.registrations.knows(key) {
             let (keyhash, match_value) = (at.keyhash, Match(at.match_value));
@@ -198,7 +199,7 @@ impl Replica {
     ) {
         if self.registrations.change(key, registration) {
             ctx.engine.note(self.id(), &registration_name(key), Some(&registration.to_note()));
-            if registration.generation == 0 {
+            if registration.generation.is_none() {
                 ctx.hot.publications.forget(DirectoryKey::new(self.id(), &registration.header()));
             }
             self.propagate_or_stop(ctx, key);
@@ -227,7 +228,12 @@ mod tests {
     use super::*;
 
     const fn registration(generation: u64, version: u64) -> Registration {
-        Registration { generation, version, keyhash: 5, match_value: Match(6) }
+        Registration {
+            generation: Generation::new(generation),
+            version,
+            keyhash: 5,
+            match_value: Match(6),
+        }
     }
 
     #[test]

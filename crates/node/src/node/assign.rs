@@ -13,7 +13,7 @@ use machine::Instant;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::{Header, Room};
+use wire::{Header, Revision, Room};
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
@@ -26,7 +26,7 @@ impl<E: Engine> Node<E> {
     pub fn install(&mut self, now: Instant, assignment: &Assignment) {
         let foreign =
             self.replica_records.cluster.is_some_and(|cluster| cluster != assignment.cluster);
-        let newest = self.directory.as_ref().map_or(0, |d| d.revision);
+        let newest = self.directory.as_ref().map_or(Revision::NONE, |d| d.revision);
         let overtaken =
             newest >= assignment.revision || self.replica_records.revision > assignment.revision;
         let for_another = assignment

@@ -7,6 +7,7 @@ use crate::replica::copy::Copy;
 use crate::shard::counters::Counters;
 use cluster::{NodeReport, PartitionId, ShardRecord, Stored, Volume};
 use machine::Instant;
+use wire::Revision;
 
 impl<E: Engine> Node<E> {
     /// How the node is, for the controller. What is not yet durable is not said to be settled,
@@ -18,7 +19,7 @@ impl<E: Engine> Node<E> {
             Some(copy.progress(&self.engine, self.replicas.get(id)?))
         };
         NodeReport {
-            revision: self.directory.as_ref().map_or(0, |d| d.revision),
+            revision: self.directory.as_ref().map_or(Revision::NONE, |d| d.revision),
             store: self.engine.store_id(),
             cluster: self.replica_records.cluster,
             past: self.replica_records.past().to_vec(),
@@ -31,7 +32,7 @@ impl<E: Engine> Node<E> {
             verified: self.verifier.report(),
             hot: self.heat.hot(now),
             hot_revision: self.hot.revision(),
-            hot_known: self.hot_known(),
+            hot_known: Revision::new(self.hot_known()),
             recall: self.recall(),
             requests: self.counters.work_total(),
             rate: self.config.rate,
@@ -63,7 +64,7 @@ impl<E: Engine> Node<E> {
     fn hot_known(&self) -> u64 {
         let of_delegations =
             self.replicas.values().map(|replica| replica.delegations.newest_order());
-        of_delegations.max().unwrap_or(0).max(self.hot.delegated.newest())
+        (of_delegations.max().unwrap_or_default().max(self.hot.delegated.newest())).get()
     }
 
     /// What is held of each keyspace, if this engine holds values.

@@ -16,8 +16,8 @@ use cluster::{Match, Mutant};
 use wire::big::is_big;
 use wire::expiry::fixed_at;
 use wire::{
-    BATCH_STEPS_MAX, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition, DropReason,
-    Effect, Header, Op, PartKey, Step, Steps, hop_flag,
+    BATCH_STEPS_MAX, ChainStep, ChainSteps, ChainWriteBody, Change, Code, Condition, DelegationId,
+    DropReason, Effect, Header, Op, PartKey, Step, Steps, hop_flag,
 };
 
 impl<'a> Write<'a> {
@@ -90,7 +90,7 @@ impl Replica {
         let strays =
             delegated.map(|step| ctx.heat.see_home_only(self.partition.keyspace, step.key)).count();
         if strays > 0 {
-            refuse_delegated(ctx, request, Op::Batch, (0, 0));
+            refuse_delegated(ctx, request, Op::Batch, (DelegationId::NONE, 0));
             return Ok(());
         }
         // Each expired value may need a tombstone first.

@@ -14,8 +14,8 @@ use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big, time_of};
 use wire::expiry::{fixed_at, is_span};
 use wire::{
-    Body, ChainWriteBody, Code, DropReason, ENTRY_MAX, Effect, Expect, Header, New, Op, Room, flag,
-    hop_flag,
+    Body, ChainWriteBody, Code, DelegationId, DropReason, ENTRY_MAX, Effect, Expect, Header, New,
+    Op, Room, flag, hop_flag,
 };
 
 /// The newest state of a key that the head knows, committed or pending.
@@ -187,7 +187,7 @@ impl Replica {
                     ctx,
                     request,
                     op,
-                    delegation.map_or((0, 0), |it| (it.number, it.delegated_at)),
+                    delegation.map_or((DelegationId::NONE, 0), |it| (it.number, it.delegated_at)),
                 );
                 if !delegates {
                     ctx.heat.see_home_only(self.partition.keyspace, key);
@@ -198,7 +198,9 @@ impl Replica {
                 let outcome = Outcome { origin: op, code: Code::Ok, version, result: 0 };
                 answer_write(ctx, request, &outcome);
             }
-            Arrival::Refused(Code::Delegated) => refuse_delegated(ctx, request, op, (0, 0)),
+            Arrival::Refused(Code::Delegated) => {
+                refuse_delegated(ctx, request, op, (DelegationId::NONE, 0))
+            }
             Arrival::Refused(code) => refuse(ctx, request, op, code),
             Arrival::Forgotten => return Err(DropReason::StaleRequest),
         }

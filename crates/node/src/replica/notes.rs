@@ -70,7 +70,7 @@ impl Replica {
             }
             Some((b'm', key)) => {
                 let can_be = |registration: &Registration| {
-                    is_plausible_revision(now, registration.generation)
+                    is_plausible_revision(now, registration.generation.order())
                         && is_plausible_version(registration.version)
                 };
                 if let Some(registration) = Registration::from_note(note).filter(can_be) {

@@ -8,7 +8,7 @@ use crate::replica::write::{PENDING_MAX, Write};
 use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;
 use wire::{
-    Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, RecallBody,
+    Body, ChainWriteBody, CopyEndBody, CopyEntry, DropReason, Effect, Header, RecallBody, Revision,
     VERSION_MAX,
 };
 
@@ -79,7 +79,7 @@ impl Replica {
 
 /// What a change of a registration or of delegations says.
 fn marks_can_be(now: Instant, fixed: &ChainWriteBody, value: &[u8]) -> bool {
-    let number = is_plausible_revision(now, fixed.result);
+    let number = is_plausible_revision(now, Revision::new(fixed.result));
     match Effect::from_wire(fixed.effect) {
         Some(Effect::Register | Effect::Delegate) => number,
         Some(Effect::Recall) => {
@@ -114,7 +114,9 @@ fn is_plausible(now: Instant, entry: &CopyEntry<'_>) -> bool {
         CopyEntry::Record { version, .. } => is_plausible_version(*version),
         CopyEntry::Session(it) => is_plausible_version(it.version),
         CopyEntry::Ended(it) => is_plausible_version(it.newest),
-        CopyEntry::Registration { generation, .. } => is_plausible_revision(now, *generation),
+        CopyEntry::Registration { generation, .. } => {
+            is_plausible_revision(now, generation.order())
+        }
         CopyEntry::Delegations { delegations, .. } => {
             crate::hot::delegation::records::Delegations::from_bytes(0, delegations)
                 .is_some_and(|it| it.are_plausible(now))
@@ -130,13 +132,13 @@ impl crate::hot::delegation::records::Delegations {
     /// Whether the orders that began and ended them can have been, and their versions.
     pub(crate) fn are_plausible(&self, now: Instant) -> bool {
         let over = self.over.iter().all(|it| {
-            let orders = [it.number, it.ended];
+            let orders = [it.number.order(), it.ended];
             let orders = orders.into_iter().all(|it| is_plausible_revision(now, it));
             orders && can_be_of_delegation(it.delegated_at, it.newest)
         });
         let present = self.present.as_ref();
         over && present.is_none_or(|it| {
-            is_plausible_revision(now, it.number) && is_plausible_version(it.delegated_at)
+            is_plausible_revision(now, it.number.order()) && is_plausible_version(it.delegated_at)
         })
     }
 }

@@ -2,12 +2,12 @@
 
 use cluster::{Assignment, Keyspace, KeyspaceId, NodeId, NodeSpec, PartitionId};
 use std::collections::BTreeMap;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// The assignment without its partitions, which became replicas.
 #[derive(Debug)]
 pub(crate) struct ClusterView {
-    pub(crate) revision: u64,
+    pub(crate) revision: Revision,
     pub(crate) me: NodeId,
     /// Where this shard takes packets.
     pub(crate) here: Endpoint,

@@ -14,13 +14,14 @@ use cluster::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use wire::Revision;
 
 /// What the engine holds of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplicaRecord {
     pub(crate) area: Area,
     /// The revision of the map that took this node into the chain.
-    pub(crate) since: u64,
+    pub(crate) since: Revision,
     /// Whether everything has been copied here that was written before.
     pub(crate) caught_up: bool,
     /// The newest epoch of the partition that was installed here.
@@ -36,7 +37,7 @@ pub(crate) struct ReplicaRecords {
     pub(crate) cluster: Option<ClusterId>,
     /// Revision of the newest assignment that was installed here, in any incarnation. An older one
     /// that arrives after a restart must not be followed: what it says was changed since.
-    pub(crate) revision: u64,
+    pub(crate) revision: Revision,
     /// The incarnations of the node since the last one that the controller has certainly heard of,
     /// the present one not among them. A copy that was taken of the store before lacks the later
     /// ones.
@@ -78,7 +79,8 @@ impl ReplicaRecords {
                 found.cluster = note.try_into().ok().map(|id| ClusterId(u64::from_be_bytes(id)));
             }
             _ if name == REVISION => {
-                found.revision = note.try_into().map_or(0, u64::from_be_bytes);
+                let bits = note.try_into().map_or(0, u64::from_be_bytes);
+                found.revision = Revision::new(bits);
             }
             _ if name == LIVES => {
                 let (incarnations, _) = note.as_chunks::<8>();
@@ -129,7 +131,7 @@ impl ReplicaRecords {
     ) {
         let revision = assignment.revision;
         self.revision = revision;
-        engine.note(SHARD, REVISION, Some(&revision.to_be_bytes()));
+        engine.note(SHARD, REVISION, Some(&revision.get().to_be_bytes()));
         note_lives(engine, [incarnation].into_iter());
         let Assignment { nodes, keyspaces, .. } = assignment;
         let on_record = Assignment {
@@ -262,7 +264,7 @@ impl ReplicaRecord {
             &[high, low, u8::from(ordered), flags],
             &first.0.to_be_bytes(),
             &last.0.to_be_bytes(),
-            &self.since.to_be_bytes(),
+            &self.since.get().to_be_bytes(),
             &self.base.unwrap_or(0).to_be_bytes(),
             &self.epoch.0.to_be_bytes(),
         ];
@@ -288,7 +290,7 @@ impl ReplicaRecord {
         };
         Some(Self {
             area,
-            since: u64::from_be_bytes(*since),
+            since: Revision::new(u64::from_be_bytes(*since)),
             caught_up: flags & 1 != 0,
             epoch: Epoch(u32::from_be_bytes(epoch.try_into().ok()?)),
             base: (flags & 2 != 0).then_some(u64::from_be_bytes(*base)),
@@ -321,7 +323,7 @@ mod tests {
         for (caught_up, base) in [(false, None), (true, Some(0)), (true, Some(9)), (false, Some(8))]
         {
             let replica_record =
-                ReplicaRecord { area, since: 77, caught_up, epoch: Epoch(5), base };
+                ReplicaRecord { area, since: Revision::new(77), caught_up, epoch: Epoch(5), base };
             assert_eq!(
                 ReplicaRecord::from_note(PartitionId(9), &replica_record.to_note()),
                 Some(replica_record)

@@ -4,7 +4,9 @@ use crate::engine::Engine;
 use crate::replica::sessions::table::Outcome;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
-use wire::{BatchReplyBody, Code, DropReason, Endpoint, Header, IncrReplyBody, Op, hop_flag};
+use wire::{
+    BatchReplyBody, Code, DelegationId, DropReason, Endpoint, Header, IncrReplyBody, Op, hop_flag,
+};
 
 /// The header of an answer to `request`: what the protocol says is echoed, and the load report.
 pub(crate) fn reply_header<E>(
@@ -98,7 +100,7 @@ pub(crate) fn refuse_delegated<E: Engine>(
     ctx: &mut Context<'_, E>,
     request: &Header,
     op: Op,
-    (delegation, left): (u64, u64),
+    (delegation, left): (DelegationId, u64),
 ) {
     let mut header =
         Header { object_version: left, ..reply_header(ctx, request, op, Code::Delegated) };

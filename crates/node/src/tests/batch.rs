@@ -2,7 +2,7 @@
 
 use super::hot::HOT;
 use super::*;
-use wire::{BatchReplyBody, Change, Condition, Step};
+use wire::{BatchReplyBody, Change, Condition, Revision, Step};
 
 /// A step that writes whatever is there.
 fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Step<'a> {
@@ -231,7 +231,7 @@ fn keys_that_are_not_together_are_refused() {
     let first = Partition { last: at, epoch: Epoch(5), ..whole.clone() };
     let second = Partition { id: PartitionId(2), first: Match(at.0 + 1), ..whole };
     chain.map.partitions = vec![first, second];
-    chain.map.revision = 2;
+    chain.map.revision = Revision::new(2);
     let beyond = (0..).map(|n| format!("k{n}").into_bytes());
     let beyond = beyond.into_iter().find(|key| chain.map.keyspaces[0].match_value(key) > at);
     chain.install();

@@ -8,7 +8,7 @@ use super::*;
 use crate::hot::delegation::records::SPAN;
 use crate::hot::delegation::writes::DelegatedWrites;
 use cluster::{Delegation, HotEntry, HotOrder, Mutant};
-use wire::hop_flag;
+use wire::{DelegationId, DirectoryClock, Generation, Revision, hop_flag};
 
 const GENERATION: u64 = 10;
 const DELEGATION: u64 = 20;
@@ -18,7 +18,7 @@ const OVER: u64 = 30;
 fn delegated(reply: &Reply) -> Option<(u64, u64)> {
     assert_eq!(reply.code, Code::Delegated);
     let delegation = reply.header.reply_delegation();
-    (delegation != 0).then_some((delegation, reply.version))
+    (delegation != DelegationId::NONE).then_some((delegation.get(), reply.version))
 }
 
 impl Chain {
@@ -26,7 +26,7 @@ impl Chain {
     fn with_hot_key() -> Self {
         let mut chain = Self::new(3);
         chain.map.keyspaces[0].kind = KeyspaceKind::Hash;
-        chain.map.revision += 1;
+        chain.map.revision = chain.map.revision.next(0);
         chain.install();
         chain.put(HOT, b"1");
         chain.run();
@@ -50,7 +50,7 @@ impl Chain {
             key: HOT.to_vec(),
             keyhash: keyspace.keyhash(HOT),
             match_value: keyspace.match_value(HOT),
-            generation: GENERATION,
+            generation: Generation::new(GENERATION),
             first: 0,
             readers: 3,
             delegation,
@@ -58,7 +58,7 @@ impl Chain {
         let (switch, places, keys) = (Incarnation(99), incarnations.collect(), vec![entry]);
         let order = Arc::new(HotOrder {
             cluster: cluster::ClusterId(1),
-            revision,
+            revision: Revision::new(revision),
             switch,
             places,
             keys,
@@ -77,7 +77,7 @@ impl Chain {
         let mut chain = Self::with_hot_key();
         chain.order_delegation(
             DELEGATION,
-            Some(Delegation { number: DELEGATION, replicas, copies }),
+            Some(Delegation { number: DelegationId::new(DELEGATION), replicas, copies }),
         );
         chain.put(HOT, b"delegated");
         let (delegation, delegated_at) =
@@ -103,7 +103,7 @@ impl Chain {
     fn delegate_by(&mut self, seq: u64, version: u64, (nodes, of): (&[u16], usize), value: &[u8]) {
         let mut header = self.stamped(Op::Put, HOT, seq);
         header.hop_flags = hop_flag::GRANTED;
-        header.set_delegation(DELEGATION);
+        header.set_delegation(DelegationId::new(DELEGATION));
         header.object_version = version;
         header.chain = wire::delegated_chain(nodes.iter().copied());
         header.chain_len = u8::try_from(of).unwrap();
@@ -125,7 +125,7 @@ impl Chain {
         let mut header = self.stamped(Op::Put, HOT, seq);
         header.hop_flags = hop_flags;
         header.object_version = version;
-        header.set_directory_clock(revision << wire::CLOCK_DELEGATIONS_BITS);
+        header.set_directory_clock(DirectoryClock::new(revision << wire::CLOCK_DELEGATIONS_BITS));
         self.send(&header, &[&PutBody { expiry_ms: 0 }.to_bytes(), HOT, b"home"]);
     }
 
@@ -135,7 +135,7 @@ impl Chain {
         header.hop_flags = hop_flag::HOT;
         header.object_version = floor;
         header.set_chain([at]);
-        header.set_generation(GENERATION);
+        header.set_generation(Generation::new(GENERATION));
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[HOT]);
         self.deliver(usize::from(at), port(SWITCH), &datagram);
@@ -153,7 +153,7 @@ fn a_key_is_away_from_when_it_leaves_and_the_switch_is_told_once_all_members_kno
     let mut chain = Chain::with_hot_key();
     chain.give(
         DELEGATION,
-        Some(Delegation { number: DELEGATION, replicas: 1, copies: 0 }),
+        Some(Delegation { number: DelegationId::new(DELEGATION), replicas: 1, copies: 0 }),
         &[0, 1, 2],
     );
     chain.put(HOT, b"2");
@@ -177,7 +177,11 @@ fn home_vouches_to_the_switch_for_a_delegated_key_that_only_multigets_ask_for() 
     assert_eq!(chain.mget(2, None).0, Code::NotHere);
     let [publish] = chain.publishes()[..] else { panic!("it is said once") };
     let says = (publish.hop_flags, publish.generation(), publish.object_version, publish.code);
-    assert_eq!(says, (hop_flag::NEWEST, GENERATION, 1, Code::Ok as u8), "what was left behind");
+    assert_eq!(
+        says,
+        (hop_flag::NEWEST, Generation::new(GENERATION), 1, Code::Ok as u8),
+        "what was left behind"
+    );
     chain.settle();
     assert_eq!((chain.mget(2, None).0, chain.publishes().len()), (Code::NotHere, 0));
     chain.order_delegation(OVER, None);
@@ -209,7 +213,7 @@ fn a_value_that_time_will_end_does_not_leave() {
     chain.replies.clear();
     chain.order_delegation(
         DELEGATION,
-        Some(Delegation { number: DELEGATION, replicas: 1, copies: 0 }),
+        Some(Delegation { number: DelegationId::new(DELEGATION), replicas: 1, copies: 0 }),
     );
     chain.put(HOT, b"2");
     chain.run();
@@ -252,7 +256,7 @@ fn what_home_says_of_a_key_without_a_record_is_older_than_all_of_its_delegation(
     assert_eq!(collect(&mut chain, HOT), 1);
     chain.order_delegation(
         DELEGATION,
-        Some(Delegation { number: DELEGATION, replicas: 1, copies: 0 }),
+        Some(Delegation { number: DelegationId::new(DELEGATION), replicas: 1, copies: 0 }),
     );
     chain.put(HOT, b"delegated");
     let (_, delegated_at) = delegated(&chain.only_reply()).expect("DELEGATE is committed");
@@ -453,11 +457,13 @@ fn which_orders_it_was_given_a_store_keeps_on_record() {
     let order =
         |revision| HotOrder { cluster: cluster::ClusterId(1), revision, ..HotOrder::default() };
     let mut delegated = DelegatedWrites::restore(Instant::from_unix_ms(1_000_000), &engine);
-    assert!(delegated.admits(&order(DELEGATION)));
-    delegated.follow(&mut engine, &order(DELEGATION));
-    delegated.follow(&mut engine, &order(OVER));
+    assert!(delegated.admits(&order(Revision::new(DELEGATION))));
+    delegated.follow(&mut engine, &order(Revision::new(DELEGATION)));
+    delegated.follow(&mut engine, &order(Revision::new(OVER)));
     let again = DelegatedWrites::restore(Instant::from_unix_ms(1_000_000), &engine);
-    assert!(again.admits(&order(OVER)) && !again.admits(&order(OVER - 1)));
+    assert!(
+        again.admits(&order(Revision::new(OVER))) && !again.admits(&order(Revision::new(OVER - 1)))
+    );
 }
 
 #[test]

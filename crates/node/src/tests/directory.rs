@@ -6,7 +6,7 @@ use super::*;
 use cluster::{HotEntry, HotOrder, Mutant, NodeReport, Settled};
 use machine::Rng;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Effect, MgetEntryBody, MgetKey, hop_flag};
+use wire::{Effect, Generation, MgetEntryBody, MgetKey, Revision, hop_flag};
 
 const HOT: &[u8] = b"hot";
 const STEPS: u32 = 4_000;
@@ -115,14 +115,14 @@ impl World {
             key: HOT.to_vec(),
             keyhash: map.keyspaces[0].keyhash(HOT),
             match_value: map.keyspaces[0].match_value(HOT),
-            generation: entry.generation,
+            generation: Generation::new(entry.generation),
             first: 0,
             readers: 3,
             delegation: None,
         };
         let order = Arc::new(HotOrder {
             cluster: cluster::ClusterId(1),
-            revision: self.revision,
+            revision: Revision::new(self.revision),
             switch: Incarnation(1),
             places: map.nodes.iter().map(|n| Some((n.id, Incarnation(n.id.0.into())))).collect(),
             keys: self.entry.iter().map(entry).collect(),
@@ -247,7 +247,7 @@ impl World {
             let unproven = if self.careless { entry.floor } else { u64::MAX };
             header.object_version = reader.map_or(unproven, |(_, floor)| floor);
             header.set_chain([reader.map_or(tail, |(node, _)| node)]);
-            header.set_generation(entry.generation);
+            header.set_generation(Generation::new(entry.generation));
         }
         let mut datagram = Vec::new();
         wire::emit(&mut datagram, &header, &[HOT]);
@@ -314,8 +314,8 @@ impl World {
         let reply = self.to_switch.swap_remove(at);
         let flags = reply.header.hop_flags;
         if let Some(entry) = self.entry.as_mut().filter(|_| reply.op != Op::MgetReply) {
-            let of_generation =
-                flags & hop_flag::HOT != 0 && reply.header.generation() == entry.generation;
+            let of_generation = flags & hop_flag::HOT != 0
+                && reply.header.generation() == Generation::new(entry.generation);
             if reply.code.is_decided() {
                 entry.floor = entry.floor.max(reply.version);
                 entry.proven |= of_generation && flags & hop_flag::NEWEST != 0;

@@ -6,7 +6,7 @@ mod registrations;
 use super::vacating::Noted;
 use super::*;
 use cluster::{HotEntry, HotOrder, Mutant};
-use wire::{MgetKey, hop_flag};
+use wire::{Generation, MgetKey, Revision, hop_flag};
 
 pub(super) const HOT: &[u8] = b"hot";
 /// The generation of the hot key, and the revision of the order that took it in.
@@ -24,7 +24,7 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
         key: key.to_vec(),
         keyhash: map.keyspaces[0].keyhash(key),
         match_value: map.keyspaces[0].match_value(key),
-        generation: *generation,
+        generation: Generation::new(*generation),
         first: 0,
         readers,
         delegation: None,
@@ -33,7 +33,7 @@ fn order(map: &Map, revision: u64, keys: &[(&[u8], u64)]) -> HotOrder {
     keys.sort_by(|a, b| a.key.cmp(&b.key));
     let order = HotOrder {
         cluster: cluster::ClusterId(1),
-        revision,
+        revision: Revision::new(revision),
         switch: Incarnation(99),
         places: incarnations.collect(),
         keys,
@@ -95,7 +95,7 @@ impl Chain {
         header.hop_flags = hop_flag::HOT;
         header.object_version = floor;
         header.set_chain([u16::try_from(to).unwrap()]);
-        header.set_generation(generation);
+        header.set_generation(Generation::new(generation));
         self.ask(to, &header, &[HOT])
     }
 
@@ -103,7 +103,11 @@ impl Chain {
     fn vouches(&mut self, generation: u64) -> bool {
         let tail = self.map.partitions[0].tail().unwrap();
         let reply = self.get_hot(tail.0.into(), 0, generation);
-        assert_eq!(reply.header.generation(), generation, "it is told which stay this is about");
+        assert_eq!(
+            reply.header.generation(),
+            Generation::new(generation),
+            "it is told which stay this is about"
+        );
         reply.header.hop_flags & hop_flag::NEWEST != 0
     }
 
@@ -201,7 +205,10 @@ fn a_reader_answers_from_its_copy_no_older_than_the_switch_asks_for() {
         assert_eq!(reply.payload[wire::GetReplyBody::LEN..], *b"2");
         assert_eq!(reply.header.hop_flags & hop_flag::NEWEST, 0, "it vouches for nothing");
         let reply = chain.get_hot(reader, version + 1, GENERATION);
-        assert_eq!((reply.code, reply.header.generation()), (Code::NotHere, GENERATION));
+        assert_eq!(
+            (reply.code, reply.header.generation()),
+            (Code::NotHere, Generation::new(GENERATION))
+        );
     }
     assert_eq!(chain.nodes[READER].counters().hot_reads, 1);
     assert_eq!(chain.nodes[TAIL].hot_copies(), 0, "the tail has the key itself");
@@ -389,7 +396,7 @@ fn a_changed_order_has_the_copies_announced_anew() {
     chain.drain(TAIL);
     chain.run();
     assert_eq!(sent(&chain), before + 1, "one reader was started anew");
-    (other.revision, other.switch) = (GENERATION + 3, Incarnation(98));
+    (other.revision, other.switch) = (Revision::new(GENERATION + 3), Incarnation(98));
     let now = chain.now;
     chain.nodes[TAIL].install_hot(now, Arc::new(other));
     chain.drain(TAIL);

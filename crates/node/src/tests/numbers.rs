@@ -5,7 +5,8 @@ use super::vacating::Noted;
 use super::*;
 use machine::Rng;
 use wire::{
-    ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, VERSION_MAX, hop_flag,
+    ChainWriteBody, CopyEndBody, CopyEntry, DelegateBody, Effect, HEADER_LEN, Revision,
+    VERSION_MAX, hop_flag,
 };
 
 const MAX: u64 = u64::MAX;
@@ -102,7 +103,7 @@ fn no_delegation_and_no_generation_has_a_number_that_no_clock_comes_to() {
             let leave = DelegateBody { switch: 1, replicas: 1 }.to_bytes();
             chain.forge_write((1, 2), 1, fixed, &[&leave[..], &[7]].concat());
             assert_eq!(chain.implausible(2), 1, "{effect:?} {result}");
-            assert_eq!(chain.nodes[2].report(chain.now).hot_known, 0);
+            assert_eq!(chain.nodes[2].report(chain.now).hot_known, Revision::NONE);
             chain.works();
         }
     }
@@ -215,7 +216,7 @@ fn a_store_that_was_poisoned_does_not_end_the_node() {
     node.renew(&Lease {
         cluster: ClusterId(1),
         incarnation: Incarnation(0),
-        revision: 1,
+        revision: Revision::new(1),
         from: now,
         duration_ms: 1 << 40,
     });
@@ -228,7 +229,7 @@ fn a_store_that_was_poisoned_does_not_end_the_node() {
     node.flush().unwrap();
     let reply = Packet::parse(node.poll_transmit().unwrap().payload).unwrap().header()[118];
     assert_eq!(Code::from_wire(reply), Some(Code::Overloaded), "it can number no more");
-    assert_eq!(node.report(now).hot_known, 0);
+    assert_eq!(node.report(now).hot_known, Revision::NONE);
 }
 
 #[test]

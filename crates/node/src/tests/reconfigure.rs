@@ -3,11 +3,12 @@
 use super::vacating::Noted;
 use super::*;
 use crate::engine::Engine as _;
+use wire::Revision;
 
 impl Chain {
     /// Another epoch with this chain; the last of it is a learner if so.
     pub(super) fn change(&mut self, chain: &[u16], has_learner: bool, open: bool) {
-        self.map.revision += 1;
+        self.map.revision = self.map.revision.next(0);
         let revision = self.map.revision;
         let partition = &mut self.map.partitions[0];
         let before = partition.clone();
@@ -173,7 +174,7 @@ fn the_copy_goes_no_faster_than_it_may() {
     chain.run();
     assert_eq!(chain.nodes[0].report(chain.now).copies[0].permille, 0, "it is paused");
     chain.map.copy_bytes_per_s = 200_000;
-    chain.map.revision += 1;
+    chain.map.revision = chain.map.revision.next(0);
     chain.install();
     let started = chain.now;
     while !chain.caught_up(1) {
@@ -224,7 +225,7 @@ fn a_node_without_a_lease_is_silent() {
     let lease = Lease {
         cluster: cluster::ClusterId(1),
         incarnation: Incarnation(0),
-        revision: 9,
+        revision: Revision::new(9),
         from: now,
         duration_ms: 1_000_000,
     };
@@ -240,7 +241,7 @@ fn a_node_without_a_lease_is_silent() {
     chain.send(&header, &[b"a"]);
     assert!(chain.replies.is_empty());
     assert_eq!(chain.nodes[0].counters().dropped(DropReason::NoLease), 1);
-    chain.nodes[0].renew(&Lease { revision: 1, duration_ms: 5, ..lease });
+    chain.nodes[0].renew(&Lease { revision: Revision::new(1), duration_ms: 5, ..lease });
     chain.send(&header, &[b"a"]);
     assert_eq!(chain.replies.len(), 1);
     chain.now = now + 5 * MS;
@@ -263,11 +264,11 @@ fn data_of_another_cluster_is_left_alone() {
     let mut chain = Chain::new(1);
     chain.put(b"a", b"1");
     chain.replies.clear();
-    chain.map.revision += 1;
+    chain.map.revision = chain.map.revision.next(0);
     chain.map.cluster = ClusterId(2);
     chain.install();
     let report = chain.nodes[0].report(chain.now);
-    assert_eq!((report.revision, report.cluster), (1, Some(ClusterId(1))));
+    assert_eq!((report.revision, report.cluster), (Revision::new(1), Some(ClusterId(1))));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::vacating::Noted;
 use super::*;
 use crate::replica::sessions::table::KEPT;
-use wire::{Fields as _, SinceBody};
+use wire::{Fields as _, Revision, SinceBody};
 
 const ROOM: usize = 8;
 const LONG: Duration = Duration::from_millis(KEPT.as_millis() as u64 + 1_000);
@@ -159,7 +159,7 @@ fn a_node_that_restarts_knows_that_clients_were_forgotten() {
         let lease = Lease {
             cluster: ClusterId(1),
             incarnation: Incarnation(0),
-            revision: 1,
+            revision: Revision::new(1),
             from: *now,
             duration_ms: 1 << 40,
         };

@@ -6,6 +6,7 @@ use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use cluster::NodeReport;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use wire::Revision;
 
 const LOST: PartitionId = PartitionId(1);
 const KEPT: PartitionId = PartitionId(2);
@@ -178,7 +179,7 @@ impl World {
 
     /// ReplicaRecords somebody in the partition that was lost or is to be.
     fn replica_record(&mut self, id: u16) {
-        self.map.revision += 1;
+        self.map.revision = self.map.revision.next(0);
         let lost = &mut self.map.partitions[0];
         lost.epoch.0 += 1;
         (lost.chain, lost.since) = (vec![NodeId(id)], vec![self.map.revision]);
@@ -337,7 +338,7 @@ fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
     };
     engine.write(&at, &Record { version: 1, expiry_ms: 0, tombstone: false, value: b"" });
     world.restart();
-    assert_eq!((world.report().revision, world.vacating()), (0, vec![]));
+    assert_eq!((world.report().revision, world.vacating()), (Revision::NONE, vec![]));
     world.follow();
     assert_eq!(world.vacating(), [LOST], "its replica_record was still on record");
     while world.vacating() == [LOST] {

@@ -215,7 +215,7 @@ fn a_new_epoch_begins_the_comparison_anew_at_the_new_tail() {
     }
     let said = chain.nodes[TAIL].report(chain.now).verified;
     assert!(said.len() == 1 && !said[0].done && said[0].keys > 0, "{said:?}");
-    chain.map.revision += 1;
+    chain.map.revision = chain.map.revision.next(0);
     chain.map.partitions[0].epoch.0 += 1;
     chain.map.partitions[0].chain.swap(1, 2);
     chain.install();

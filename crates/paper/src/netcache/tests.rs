@@ -8,7 +8,7 @@ use cluster::{
     PartitionId, SwitchControl as _, SwitchTables,
 };
 use std::collections::BTreeSet;
-use wire::flag;
+use wire::{Revision, flag};
 
 const INCARNATION: Incarnation = Incarnation(1);
 const KEY: &[u8] = b"key";
@@ -52,7 +52,7 @@ impl Rig {
         };
         let tables = SwitchTables {
             cluster: cluster::ClusterId(0),
-            revision: 1,
+            revision: Revision::new(1),
             active: true,
             nodes: vec![node],
             partitions: vec![whole],
@@ -63,7 +63,7 @@ impl Rig {
             &Lease {
                 cluster: cluster::ClusterId(0),
                 incarnation: INCARNATION,
-                revision: 1,
+                revision: Revision::new(1),
                 from: now,
                 duration_ms: 60_000,
             },

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io, thread};
 use switch::HotExplanation;
-use wire::Op;
+use wire::{Op, Revision};
 use xdp::{Fate, Mode, Plane};
 
 /// A handle to a switch program that is attached to interfaces. The last one to go detaches it; if
@@ -49,7 +49,7 @@ pub enum FastPathError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InKernel {
     /// Revision of the tables.
-    pub revision: u64,
+    pub revision: Revision,
     /// With a GET.
     pub read: Fate,
     /// With a PUT; DEL, CAS and INCR go the same way.

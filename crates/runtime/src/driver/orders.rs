@@ -62,7 +62,7 @@ fn may_be(order: &HotOrder) -> bool {
     let can_be = is_plausible_revision(Clock::new().now(), order.revision);
     if !can_be {
         let revision = order.revision;
-        tracing::warn!(revision, "hot keys from far ahead are not taken: is a clock wrong?");
+        tracing::warn!(%revision, "hot keys from far ahead are not taken: is a clock wrong?");
     }
     can_be
 }

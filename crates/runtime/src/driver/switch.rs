@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use switch::{Counters, Directory, HotExplanation, Pipeline, Tables};
+use wire::Revision;
 
 /// A running switch. Dropping it ends its threads.
 #[derive(Debug)]
@@ -59,9 +60,9 @@ pub struct SwitchSnapshot {
     /// The cluster that it follows, if it was given tables.
     pub cluster: Option<ClusterId>,
     /// Revision of the tables that all threads, and the kernel, have installed; 0 for none.
-    pub revision: u64,
+    pub revision: Revision,
     /// Revision of the hot keys that all threads have installed; 0 for none.
-    pub hot_revision: u64,
+    pub hot_revision: Revision,
     /// Sum over the threads and the kernel.
     pub counters: Counters,
     /// Whether all threads have a lease.

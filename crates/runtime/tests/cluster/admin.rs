@@ -8,8 +8,8 @@ use runtime::roles::Roles;
 use runtime::up::Embedded;
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use wire::layout::metric;
 use wire::metric::{Kind, Metric};
+use wire::{Revision, layout::metric};
 
 const SWITCH_METRICS: [Metric; 15] = [
     metric::SWITCH_PACKETS,
@@ -332,7 +332,7 @@ fn status_and_map_are_shown() {
     let map: cluster::Map =
         serde_json::from_str(&get(cluster.admin(), "/v1/map").body).expect("a map");
     map.check().unwrap();
-    assert_eq!(status["revision"], map.revision);
+    assert_eq!(status["revision"], map.revision.get());
     let names: Vec<&str> = map.keyspaces.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["default", "ordered"]);
 }
@@ -383,14 +383,14 @@ fn a_switch_takes_orders_over_http() {
         serde_json::from_str(&body).unwrap()
     };
     let install = |tables| Order { install: Some(Install::Tables(tables)), ..Order::default() };
-    assert_eq!(report(&Order::default()).revision(), 0);
+    assert_eq!(report(&Order::default()).revision(), Revision::NONE);
     let tables = map.switch_tables(0);
     let answer = report(&install(tables.clone()));
     assert_eq!((answer.incarnation, answer.revision()), (Incarnation(1), map.revision));
-    let older = SwitchTables { revision: 1, ..tables.clone() };
+    let older = SwitchTables { revision: Revision::new(1), ..tables.clone() };
     assert_eq!(report(&install(older)).revision(), map.revision, "an old order changes nothing");
     let twice = [tables.partitions.clone(), tables.partitions.clone()].concat();
-    let unsound = SwitchTables { revision: u64::MAX, partitions: twice, ..tables };
+    let unsound = SwitchTables { revision: Revision::new(u64::MAX), partitions: twice, ..tables };
     assert_eq!(order(&install(unsound)).0, 422);
     let answer = put(admin.local(), "/v1/order", r#"{"install":7}"#);
     assert_eq!(answer.status, 400);

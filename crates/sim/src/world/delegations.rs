@@ -12,10 +12,10 @@
 
 use cluster::{HotOrder, KeyspaceId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Body, Effect, Fields as _, Op, Packet};
+use wire::{Body, DelegationId, Effect, Fields as _, Op, Packet, Revision};
 
 /// Keyspace and keyhash of a key, and the number of its delegation.
-type Name = (KeyspaceId, u64, u64);
+type Name = (KeyspaceId, u64, DelegationId);
 
 /// The delegations that last.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Delegation {
     /// Whether a head has begun it.
     begun: bool,
     /// Revision of the first order without it.
-    ended: Option<u64>,
+    ended: Option<Revision>,
 }
 
 impl Delegations {
@@ -50,7 +50,7 @@ impl Delegations {
             });
         }
         for (name, delegation) in &mut self.0 {
-            let is_over = !named.contains(name) && name.2 < order.revision;
+            let is_over = !named.contains(name) && name.2.order() < order.revision;
             delegation.ended = delegation.ended.or(is_over.then_some(order.revision));
         }
     }
@@ -68,7 +68,7 @@ impl Delegations {
         let name = |delegation| (KeyspaceId(header.keyspace()), header.keyhash(), delegation);
         match packet.body() {
             Ok(Body::ChainWrite { fixed, .. }) if fixed.effect == Effect::Delegate as u8 => {
-                self.begin(name(fixed.result));
+                self.begin(name(DelegationId::new(fixed.result)));
             }
             Ok(Body::DelegationFetch { fixed, .. }) => self.begin(name(fixed.delegation)),
             Ok(Body::DelegationEnd { delegation, .. }) => {
@@ -90,7 +90,7 @@ impl Delegations {
     }
 
     /// Every node has an order of at least this revision.
-    pub(super) fn all_have(&mut self, revision: u64) {
+    pub(super) fn all_have(&mut self, revision: Revision) {
         self.0.retain(|_, delegation| {
             delegation.begun || delegation.ended.is_none_or(|ended| ended > revision)
         });
@@ -117,26 +117,34 @@ impl Delegations {
 mod tests {
     use super::*;
     use cluster::{HotEntry, Incarnation};
-    use wire::{DelegationEndBody, Header};
+    use wire::{DelegationEndBody, Generation, Header};
 
     const KEY: &[u8] = b"k";
 
     /// An order that names a delegation of one key, if it does, with two replicas on nodes 0 to 3.
     fn order(revision: u64, delegation: Option<u64>) -> HotOrder {
-        let delegation =
-            delegation.map(|number| cluster::Delegation { number, replicas: 2, copies: 0 });
+        let delegation = delegation.map(|number| cluster::Delegation {
+            number: DelegationId::new(number),
+            replicas: 2,
+            copies: 0,
+        });
         let entry = HotEntry {
             keyspace: KeyspaceId(1),
             key: KEY.to_vec(),
             keyhash: 7,
             match_value: cluster::Match(0),
-            generation: 1,
+            generation: Generation::new(1),
             first: 0,
             readers: 4,
             delegation,
         };
         let places = (0..5).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
-        HotOrder { revision, places, keys: vec![entry], ..HotOrder::default() }
+        HotOrder {
+            revision: Revision::new(revision),
+            places,
+            keys: vec![entry],
+            ..HotOrder::default()
+        }
     }
 
     fn datagram(op: Op, payload: &[u8]) -> Vec<u8> {
@@ -164,7 +172,7 @@ mod tests {
         // Another delegation of the key has lost nobody yet, but the first one lasts.
         delegations.order(&order(3, Some(3)), &BTreeSet::new());
         assert_eq!(may(&delegations), [false, true, false, false, true]);
-        let body = DelegationEndBody { delegation: 2 }.to_bytes();
+        let body = DelegationEndBody { delegation: DelegationId::new(2) }.to_bytes();
         delegations.see(&datagram(Op::DelegationEnd, &body));
         assert!((0..5).all(|id| delegations.may_forget(NodeId(id))));
     }
@@ -184,13 +192,17 @@ mod tests {
             delegations.order(&order(2, Some(2)), &BTreeSet::new());
             delegations.forget(NodeId(1));
             if begun {
-                let body = wire::DelegationFetchBody { delegation: 2, ended: 3 }.to_bytes();
+                let body = wire::DelegationFetchBody {
+                    delegation: DelegationId::new(2),
+                    ended: Revision::new(3),
+                }
+                .to_bytes();
                 delegations.see(&datagram(Op::DelegationFetch, &body));
             }
             delegations.order(&order(5, None), &BTreeSet::new());
-            delegations.all_have(4);
+            delegations.all_have(Revision::new(4));
             assert!(!delegations.may_forget(NodeId(0)));
-            delegations.all_have(5);
+            delegations.all_have(Revision::new(5));
             assert_eq!(delegations.may_forget(NodeId(0)), !begun);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use cluster::{HotEntry, KeyspaceId, Match, NodeId, Selection};
+use wire::{Generation, Revision};
 
 const INCARNATION: Incarnation = Incarnation(5);
 const KEY: (KeyspaceId, u64) = (KeyspaceId(1), 0xfeed);
@@ -16,7 +17,7 @@ fn key(keyhash: u64, generation: u64, first: u16, readers: u16) -> HotEntry {
         key: b"key".to_vec(),
         keyhash,
         match_value: Match(0),
-        generation,
+        generation: Generation::new(generation),
         first,
         readers,
         delegation: None,
@@ -31,7 +32,7 @@ fn places(nodes: &[u16]) -> Vec<Option<(NodeId, Incarnation)>> {
 fn order(revision: u64, generation: u64) -> HotOrder {
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Random,
         places: places(&[1, 2, 3, 4]),
@@ -43,7 +44,7 @@ fn lease(from: u64, duration_ms: u64) -> Lease {
     Lease {
         cluster: cluster::ClusterId(0),
         incarnation: INCARNATION,
-        revision: 0,
+        revision: Revision::NONE,
         from: now(from),
         duration_ms,
     }
@@ -52,8 +53,8 @@ fn lease(from: u64, duration_ms: u64) -> Lease {
 /// An active switch's, with a lease for 100 ms.
 fn active() -> Directory {
     let directory = Directory::new(INCARNATION);
-    directory.follow(1, true, false);
-    directory.renew(now(0), 1, &lease(0, 100), false);
+    directory.follow(Revision::new(1), true, false);
+    directory.renew(now(0), Revision::new(1), &lease(0, 100), false);
     directory
 }
 
@@ -80,9 +81,12 @@ fn fill(directory: &Directory, version: u64, nodes: &[u16]) {
 fn orders_for_others_and_old_ones_are_ignored() {
     let directory = active();
     directory.install(&HotOrder { switch: Incarnation(6), ..order(4, 4) }).unwrap();
-    assert_eq!((directory.revision(), entry(&directory)), (0, None));
+    assert_eq!((directory.revision(), entry(&directory)), (Revision::NONE, None));
     directory.install(&order(4, 4)).unwrap();
-    assert_eq!((directory.revision(), entry(&directory)), (4, Some((0, false, vec![]))));
+    assert_eq!(
+        (directory.revision(), entry(&directory)),
+        (Revision::new(4), Some((0, false, vec![])))
+    );
     fill(&directory, 9, &[2]);
     for revision in [3, 4] {
         let late = HotOrder { keys: vec![], ..order(revision, 3) };
@@ -143,74 +147,78 @@ fn an_instant_without_a_lease_makes_it_forget() {
     let directory = active();
     directory.install(&order(4, 4)).unwrap();
     fill(&directory, 9, &[2]);
-    directory.renew(now(99), 1, &lease(50, 100), false);
+    directory.renew(now(99), Revision::new(1), &lease(50, 100), false);
     assert_eq!(entry(&directory), Some((9, true, vec![0])), "one lease followed the other");
-    directory.renew(now(150), 1, &lease(140, 100), false);
-    assert_eq!((directory.revision(), entry(&directory)), (0, None));
+    directory.renew(now(150), Revision::new(1), &lease(140, 100), false);
+    assert_eq!((directory.revision(), entry(&directory)), (Revision::NONE, None));
 }
 
 #[test]
 fn the_lease_of_any_thread_keeps_it() {
     let directory = active();
     directory.install(&order(4, 4)).unwrap();
-    directory.renew(now(90), 1, &lease(90, 100), false);
+    directory.renew(now(90), Revision::new(1), &lease(90, 100), false);
     // A thread that comes late, after its own lease has ended, but not that of the switch.
-    directory.renew(now(120), 1, &lease(90, 100), false);
-    assert_eq!(directory.revision(), 4);
-    directory.renew(now(190), 1, &lease(190, 100), false);
-    assert_eq!(directory.revision(), 0);
+    directory.renew(now(120), Revision::new(1), &lease(90, 100), false);
+    assert_eq!(directory.revision(), Revision::new(4));
+    directory.renew(now(190), Revision::new(1), &lease(190, 100), false);
+    assert_eq!(directory.revision(), Revision::NONE);
     directory.install(&order(5, 5)).unwrap();
-    directory.renew(now(191), 1, &lease(190, 100), false);
-    assert_eq!(directory.revision(), 5, "the second thread forgets nothing again");
+    directory.renew(now(191), Revision::new(1), &lease(190, 100), false);
+    assert_eq!(directory.revision(), Revision::new(5), "the second thread forgets nothing again");
 }
 
 #[test]
 fn standing_by_makes_it_forget_and_take_no_order() {
     let directory = active();
     directory.install(&order(4, 4)).unwrap();
-    directory.follow(2, false, false);
-    assert_eq!((directory.revision(), entry(&directory)), (0, None));
+    directory.follow(Revision::new(2), false, false);
+    assert_eq!((directory.revision(), entry(&directory)), (Revision::NONE, None));
     directory.install(&order(5, 5)).unwrap();
-    assert_eq!(directory.revision(), 0);
-    directory.follow(3, true, false);
+    assert_eq!(directory.revision(), Revision::NONE);
+    directory.follow(Revision::new(3), true, false);
     directory.install(&order(6, 6)).unwrap();
-    assert_eq!(directory.revision(), 6);
-    directory.follow(2, false, false);
-    assert_eq!(directory.revision(), 6, "a thread that is behind says nothing of now");
+    assert_eq!(directory.revision(), Revision::new(6));
+    directory.follow(Revision::new(2), false, false);
+    assert_eq!(
+        directory.revision(),
+        Revision::new(6),
+        "a thread that is behind says nothing of now"
+    );
     let unserved = Directory::new(INCARNATION);
     unserved.install(&order(6, 6)).unwrap();
-    assert_eq!(unserved.revision(), 0, "there are no tables yet");
+    assert_eq!(unserved.revision(), Revision::NONE, "there are no tables yet");
 }
 
 #[test]
 fn a_generation_does_not_come_back() {
     let directory = active();
     directory.install(&order(4, 4)).unwrap();
-    directory.renew(now(200), 1, &lease(200, 100), false);
+    directory.renew(now(200), Revision::new(1), &lease(200, 100), false);
     for (revision, generation) in [(4, 4), (5, 4), (5, 2)] {
         directory.install(&order(revision, generation)).unwrap();
         assert_eq!(
             directory.revision(),
-            0,
+            Revision::NONE,
             "a reply of before could prove the generation {generation}"
         );
     }
     directory.install(&order(5, 5)).unwrap();
     directory.install(&HotOrder { keys: vec![], ..order(6, 5) }).unwrap();
     directory.install(&order(7, 5)).unwrap();
-    assert_eq!((directory.revision(), entry(&directory)), (6, None));
+    assert_eq!((directory.revision(), entry(&directory)), (Revision::new(6), None));
     directory.install(&order(7, 7)).unwrap();
-    assert_eq!(directory.revision(), 7);
+    assert_eq!(directory.revision(), Revision::new(7));
 }
 
 #[test]
 fn against_the_rules_it_is_kept() {
     let directory = active();
     directory.install(&order(4, 4)).unwrap();
-    directory.renew(now(200), 1, &lease(200, 100), true);
-    directory.follow(2, false, true);
-    directory.follow(3, true, true);
-    assert_eq!(directory.revision(), 4);
+    directory.renew(now(200), Revision::new(1), &lease(200, 100), true);
+    directory.follow(Revision::new(2), false, true);
+    directory.follow(Revision::new(3), true, true);
+    assert_eq!(directory.revision(), Revision::new(4));
 }
 
 type Spoil = fn(&mut HotOrder);

@@ -2,6 +2,7 @@
 
 use super::*;
 use cluster::HotEntry;
+use wire::{DelegationId, Generation, Revision};
 
 /// As many hot keys as there may be, with so many readers of 64 nodes.
 fn full(readers: u16, delegation: Option<cluster::Delegation>) -> HotOrder {
@@ -10,14 +11,14 @@ fn full(readers: u16, delegation: Option<cluster::Delegation>) -> HotOrder {
         key: number.to_be_bytes().into(),
         keyhash: machine::mix(1 + number),
         match_value: Match(0),
-        generation: 1,
+        generation: Generation::new(1),
         first: 0,
         readers,
         delegation,
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision: 1,
+        revision: Revision::new(1),
         switch: Incarnation(1),
         selection: Selection::Predicted,
         places: (0..64).map(|id| Some((NodeId(id), Incarnation(1)))).collect(),
@@ -42,7 +43,7 @@ fn bytes_per_key(table: &HotTable) -> usize {
 
 #[test]
 fn a_key_of_a_full_table_takes_less_than_128_bytes() {
-    let delegation = cluster::Delegation { number: 1, replicas: 3, copies: 0 };
+    let delegation = cluster::Delegation { number: DelegationId::new(1), replicas: 3, copies: 0 };
     for (readers, delegation, most) in
         [(8, None, 115), (13, None, 115), (64, None, 187), (8, Some(delegation), 171)]
     {
@@ -81,7 +82,7 @@ fn a_key_that_gets_more_readers_than_few_has_a_holder_for_each() {
     let row = &before.rows[0];
     (0..2).for_each(|node| before.holder(row, NodeId(node), Some(9)));
     for (revision, readers) in [(2, 64), (3, 14), (4, 512), (5, 100), (6, 300), (7, 2)] {
-        (order.revision, order.keys[0].readers) = (revision, readers);
+        (order.revision, order.keys[0].readers) = (Revision::new(revision), readers);
         let table = HotTable::compile(&order, &before).unwrap();
         let row = &table.rows[0];
         let held = || (0..512).filter(|reader| row.holds(*reader, 9)).count();

@@ -13,7 +13,7 @@ impl SwitchControl for Pipeline {
     }
 
     fn install_hot(&mut self, order: &HotOrder) -> Result<(), InstallError> {
-        if self.elsewhere.is_some() {
+        if self.behind.is_some() {
             return Ok(());
         }
         let outcome = self.hot.directory().take(order, self.mutant);

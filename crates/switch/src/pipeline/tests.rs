@@ -6,7 +6,7 @@ use cluster::{
     SwitchControl, SwitchTables,
 };
 use std::net::SocketAddr;
-use wire::{Code, Header};
+use wire::{Code, DelegationId, DirectoryClock, Generation, Header, Revision};
 
 const INCARNATION: Incarnation = Incarnation(5);
 const NOW: Instant = Instant::from_unix_ms(1_000);
@@ -26,14 +26,14 @@ fn order(revision: u64, delegation: Option<Delegation>) -> HotOrder {
         key,
         keyhash: 0,
         match_value: Match(0),
-        generation: 1,
+        generation: Generation::new(1),
         first: 0,
         readers: 2,
         delegation,
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Random,
         places,
@@ -55,7 +55,7 @@ fn threads() -> [Pipeline; 2] {
     let nodes = [1, 2].map(spec).into();
     let tables = SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision: 1,
+        revision: Revision::new(1),
         active: true,
         nodes,
         partitions: vec![whole],
@@ -68,13 +68,13 @@ fn threads() -> [Pipeline; 2] {
             &Lease {
                 cluster: cluster::ClusterId(0),
                 incarnation: INCARNATION,
-                revision: 0,
+                revision: Revision::NONE,
                 from: NOW,
                 duration_ms: 1_000_000_000,
             },
         );
     }
-    let delegation = Delegation { number: 1, replicas: 2, copies: 0 };
+    let delegation = Delegation { number: DelegationId::new(1), replicas: 2, copies: 0 };
     threads[0].install_hot(&order(1, Some(delegation))).expect("a sound order");
     for pipeline in &mut threads {
         let mut bytes = delegated(9);
@@ -90,7 +90,7 @@ fn delegated(seq: u64) -> [u8; HEADER_LEN] {
     let header =
         Header { op, code, client: CLIENT, seq, node: 1, reply_port: 1, ..Header::default() };
     Header { object_version: 40, ..header }.write(&mut bytes);
-    bytes.set_reply_delegation(1);
+    bytes.set_reply_delegation(DelegationId::new(1));
     bytes
 }
 
@@ -98,7 +98,7 @@ fn put(seq: u64) -> Vec<u8> {
     let mut header = [0; HEADER_LEN];
     let (op, lag) = (Op::Put as u8, u16::MAX);
     Header { op, client: CLIENT, seq, lag, key_len: 3, ..Header::default() }.write(&mut header);
-    header.set_directory_clock(BEGUN);
+    header.set_directory_clock(DirectoryClock::new(BEGUN));
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &Header::read(&header), &[&[0; 8], b"key"]);
     bytes
@@ -111,7 +111,7 @@ fn late(pipeline: &mut Pipeline, op: Op, mut bytes: Vec<u8>) -> Result<(u8, u64,
     pipeline.forward(op, NOW, from, &mut bytes, &mut out)?;
     let sent = out.pop().expect("it was not dropped");
     let header: &[u8; HEADER_LEN] = sent.payload.first_chunk().expect("a header");
-    Ok((header.hop_flags(), header.object_version(), header.directory_clock()))
+    Ok((header.hop_flags(), header.object_version(), header.directory_clock().get()))
 }
 
 #[test]

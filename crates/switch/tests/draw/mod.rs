@@ -4,7 +4,7 @@ use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, RangeBody};
+use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision};
 
 /// An IPv4 endpoint.
 pub(crate) fn endpoint(host: u8, port: u16) -> Endpoint {
@@ -89,7 +89,7 @@ pub(crate) fn any_tables() -> impl Strategy<Value = SwitchTables> {
             }
             SwitchTables {
                 cluster: cluster::ClusterId(0),
-                revision,
+                revision: Revision::new(revision),
                 active: true,
                 nodes,
                 partitions,

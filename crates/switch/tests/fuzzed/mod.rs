@@ -15,8 +15,8 @@ use cluster::{
 use form::{HOLE, IN_RANGE, KEYSPACES, MEND, NODE_IDS, NODE_SOURCE, OLDER, ORDER, STANDBY};
 use std::net::SocketAddr;
 use wire::{
-    Body, CopyEntry, Effect, Endpoint, Fields as _, Found, HEADER_LEN, MAGIC, New, Op, Packet,
-    RecallBody, VERSION,
+    Body, CopyEntry, DelegationId, Effect, Endpoint, Fields as _, Found, Generation, HEADER_LEN,
+    MAGIC, New, Op, Packet, RecallBody, Revision, VERSION,
 };
 
 /// The packet parser and all bodies, on the bytes as they are and as [`mended`].
@@ -120,12 +120,12 @@ pub(crate) fn pipeline(bytes: &[u8]) -> Counts {
             ORDER => {
                 let mut order = order(item, revision);
                 numbers.give(&mut order);
-                revision = order.revision.max(revision);
+                revision = (order.revision.max(Revision::new(revision))).get();
                 both.install_hot(&order);
             }
             STANDBY => {
                 for active in [false, true] {
-                    tables.revision += 1;
+                    tables.revision = tables.revision.next(0);
                     tables.active = active;
                     both.install(&tables);
                 }
@@ -199,7 +199,8 @@ const DEFAULT_TABLES: &[u8] = b"\x04\x00\x01\x02\x02\x01\
 /// first match value; start and length of the chain, bit 7: this partition is missing).
 fn tables(bytes: &[u8]) -> SwitchTables {
     let mut bytes = Bytes(if bytes.is_empty() { DEFAULT_TABLES } else { bytes });
-    let mut tables = SwitchTables { revision: 1, active: true, ..SwitchTables::default() };
+    let mut tables =
+        SwitchTables { revision: Revision::new(1), active: true, ..SwitchTables::default() };
     let count = 1 + bytes.byte() % 8;
     for (id, place) in NODE_IDS.into_iter().zip(0..count) {
         let byte = bytes.byte();
@@ -267,7 +268,7 @@ fn order(bytes: &[u8], before: u64) -> HotOrder {
     keys.sort_by_key(|key| key.keyspace);
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         switch: INCARNATION,
         selection,
         places,
@@ -278,15 +279,18 @@ fn order(bytes: &[u8], before: u64) -> HotOrder {
 fn key(bytes: &mut Bytes<'_>, places: usize) -> HotEntry {
     let (row, numbers, on) = (bytes.byte(), bytes.byte(), bytes.byte());
     let replicas = on % 4;
-    let delegation =
-        Delegation { number: u64::from(numbers / 16), replicas, copies: u16::from(on / 4 % 8) };
+    let delegation = Delegation {
+        number: DelegationId::new(u64::from(numbers / 16)),
+        replicas,
+        copies: u16::from(on / 4 % 8),
+    };
     let places = u8::try_from(places).expect("few places");
     HotEntry {
         keyspace: KeyspaceId(KEYSPACES[usize::from(row & IN_RANGE != 0)]),
         key: vec![],
         keyhash: bytes.long(),
         match_value: Match(bytes.long().into()),
-        generation: u64::from(numbers % 16),
+        generation: Generation::new(u64::from(numbers % 16)),
         first: (row % 8 % places).into(),
         readers: (row / 8 % 8).min(4).min(places).into(),
         delegation: Some(delegation).filter(|_| replicas > 0),

@@ -10,7 +10,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use switch::Pipeline;
-use wire::{Endpoint, Fields as _, HEADER_LEN, Header, MGET_GROUPS_MAX, MgetKey, Op, flag};
+use wire::{
+    Endpoint, Fields as _, HEADER_LEN, Header, MGET_GROUPS_MAX, MgetKey, Op, Revision, flag,
+};
 
 const NOW: Instant = Instant::from_unix_ms(1_000);
 
@@ -21,7 +23,13 @@ fn any_tables() -> impl Strategy<Value = SwitchTables> {
             (0u16..).zip(shards).map(|(id, shards)| node(id, shards)).collect();
         let ids: Vec<_> = nodes.iter().map(|node| node.id).collect();
         let partitions = partitions(HASH, bounds, &ids);
-        SwitchTables { cluster: cluster::ClusterId(0), revision, active: true, nodes, partitions }
+        SwitchTables {
+            cluster: cluster::ClusterId(0),
+            revision: Revision::new(revision),
+            active: true,
+            nodes,
+            partitions,
+        }
     })
 }
 
@@ -83,7 +91,7 @@ fn pipeline(tables: &SwitchTables, by_hints: bool) -> Pipeline {
         &Lease {
             cluster: cluster::ClusterId(0),
             incarnation: Incarnation(1),
-            revision: 0,
+            revision: Revision::NONE,
             from: NOW,
             duration_ms: 1,
         },
@@ -131,7 +139,7 @@ proptest! {
         let datagram = hinted(&tables, &keys, u32::MAX);
         // Since then every partition has been given to somebody.
         let mut now = tables.clone();
-        now.revision += 1;
+        now.revision = now.revision.next(0);
         for (partition, chain) in now.partitions.iter_mut().zip(&chains) {
             partition.has_learner = false;
             partition.chain = vec![chain.get(&now.nodes).id];
@@ -182,7 +190,7 @@ proptest! {
 fn hints_beyond_those_that_the_header_holds_name_nothing() {
     let tables = SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision: 1,
+        revision: Revision::new(1),
         active: true,
         nodes: vec![node(0, 1)],
         partitions: partitions(HASH, vec![(0, vec![], 1)], &[cluster::NodeId(0)])

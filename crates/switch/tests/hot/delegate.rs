@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread;
 use switch::{Directory, Pipeline};
-use wire::{Code, DropReason, Fields as _, HEADER_LEN, Header, Op, PutBody, flag, hop_flag};
+use wire::{
+    Code, DelegationId, DirectoryClock, DropReason, Fields as _, Generation, HEADER_LEN, Header,
+    Op, PutBody, Revision, flag, hop_flag,
+};
 
 const CLIENT: u64 = 77;
 /// Version of the DELEGATE in all these tests.
@@ -20,8 +23,11 @@ const DELEGATE: u64 = 40;
 /// chain.
 fn order_on(revision: u64, delegation: Option<u64>, readers: u16) -> HotOrder {
     let mut order = order(revision, 1, readers, Selection::Random);
-    order.keys[0].delegation =
-        delegation.map(|number| Delegation { number, replicas: 2, copies: 1 });
+    order.keys[0].delegation = delegation.map(|number| Delegation {
+        number: DelegationId::new(number),
+        replicas: 2,
+        copies: 1,
+    });
     order
 }
 
@@ -77,7 +83,7 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
         ..Header::default()
     };
     fields.write(&mut header);
-    header.set_directory_clock(directory_clock);
+    header.set_directory_clock(DirectoryClock::new(directory_clock));
     let mut bytes = Vec::new();
     let fixed = PutBody { expiry_ms }.to_bytes();
     wire::emit(&mut bytes, &Header::read(&header), &[&fixed, b"keyvalue"]);
@@ -95,14 +101,16 @@ fn ask(pipeline: &mut Pipeline, now: Instant, ask: Ask) -> Went {
     assert_eq!((header.partition(), header.epoch()), (1, 1));
     let version = header.object_version();
     match header.hop_flags() {
-        hop_flag::GRANTED => Went::Delegation { delegation: header.delegation(), version, chain },
+        hop_flag::GRANTED => {
+            Went::Delegation { delegation: header.delegation().get(), version, chain }
+        }
         hop_flag::CROWDED => {
             assert_eq!((version, chain[0]), (0, TAIL));
             Went::Crowded
         }
         flags => {
             assert_eq!((flags & !hop_flag::OLD, chain[0]), (0, TAIL));
-            Went::Home { version, directory_clock: header.directory_clock(), old: flags != 0 }
+            Went::Home { version, directory_clock: header.directory_clock().get(), old: flags != 0 }
         }
     }
 }
@@ -128,9 +136,9 @@ fn answer(pipeline: &mut Pipeline, seq: u64, says: Says) -> u64 {
         ..Header::default()
     };
     header.write(&mut bytes);
-    bytes.set_reply_delegation(says.delegation);
+    bytes.set_reply_delegation(DelegationId::new(says.delegation));
     let sent = one(pipeline, at(0), endpoint(says.node), bytes.to_vec());
-    sent.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock()
+    (sent.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock()).get()
 }
 
 /// The head says that this write is delegated.
@@ -238,7 +246,7 @@ fn after_the_delegation_copies_come_home_with_their_grants() {
         "late word is none"
     );
     pipeline.install_hot(&order_on(5, Some(2), 4)).unwrap();
-    assert_eq!(pipeline.hot_revision(), 4, "no delegation comes again");
+    assert_eq!(pipeline.hot_revision(), Revision::new(4), "no delegation comes again");
 }
 
 #[test]
@@ -259,12 +267,12 @@ fn stamps_outlive_the_directory_and_what_came_before_it_is_old() {
     put(&mut pipeline, 2, BEGUN);
     let end = at(3_600_000_000);
     pipeline.renew(end, &lease(end, 3_600_000));
-    assert_eq!(pipeline.hot_revision(), 0);
+    assert_eq!(pipeline.hot_revision(), Revision::NONE);
     let of = |seq| Ask { seq, lag: u16::try_from(seq - 1).unwrap(), directory_clock: BEGUN, ..PUT };
     let forgot = |version| Went::Home { version, directory_clock: BEGUN, old: false };
     assert_eq!(ask(&mut pipeline, end, of(3)), forgot(0), "heads know of no later order from here");
     let mut late = order_on(7, Some(7), 4);
-    late.keys[0].generation = 7;
+    late.keys[0].generation = Generation::new(7);
     pipeline.install_hot(&late).unwrap();
     let old = |version| Went::Home { version, directory_clock: 7 << 16, old: true };
     assert_eq!(ask(&mut pipeline, end, of(3)), old(0), "another switch may have stamped it");
@@ -306,7 +314,8 @@ fn of_two_nodes_the_less_busy_takes_the_write() {
     let mut pipeline = new(2, Selection::Reported);
     let mut order = order_on(2, Some(2), 2);
     order.selection = Selection::Reported;
-    order.keys[0].delegation = Some(Delegation { number: 2, replicas: 1, copies: 0 });
+    order.keys[0].delegation =
+        Some(Delegation { number: DelegationId::new(2), replicas: 1, copies: 0 });
     pipeline.install_hot(&order).unwrap();
     for (node, load) in [(1, 9), (2, 3)] {
         reply(&mut pipeline, at(0), Says { op: Op::RangeReply, node, load, ..NOTHING });
@@ -493,7 +502,8 @@ fn readers_are_chosen_with_the_chain_and_are_asked_when_the_write_is_acknowledge
     for (copies, asked) in [(0, 1), (1, 1), (2, 3), (3, 4), (9, 4)] {
         let mut pipeline = new(4, Selection::Random);
         let mut order = order_on(2, Some(2), 4);
-        order.keys[0].delegation = Some(Delegation { number: 2, replicas: 2, copies });
+        order.keys[0].delegation =
+            Some(Delegation { number: DelegationId::new(2), replicas: 2, copies });
         pipeline.install_hot(&order).unwrap();
         say_delegated(&mut pipeline, 1, 2);
         prove(&mut pipeline, 1, DELEGATE);
@@ -522,7 +532,8 @@ fn of_many_nodes_those_that_hold_a_version_are_in_one_window_and_are_found() {
     let readers = 500;
     let mut pipeline = new(readers, Selection::Random);
     let mut order = order_on(2, Some(2), readers);
-    order.keys[0].delegation = Some(Delegation { number: 2, replicas: 2, copies: 3 });
+    order.keys[0].delegation =
+        Some(Delegation { number: DelegationId::new(2), replicas: 2, copies: 3 });
     pipeline.install_hot(&order).unwrap();
     say_delegated(&mut pipeline, 1, 2);
     prove(&mut pipeline, 1, DELEGATE);

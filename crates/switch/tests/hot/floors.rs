@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switch::{Directory, HotExplanation, Pipeline, explain_hot};
-use wire::{Code, DropReason, Header, Op};
+use wire::{Code, DropReason, Generation, Header, Op, Revision};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -160,7 +160,7 @@ impl Play {
                 }
                 let order = order(self.revision, self.generation, self.readers, self.selection);
                 pipeline.install_hot(&order).unwrap();
-                assert_eq!(pipeline.hot_revision(), self.revision);
+                assert_eq!(pipeline.hot_revision(), Revision::new(self.revision));
             }
         }
     }
@@ -225,7 +225,7 @@ fn a_switch_without_a_lease_for_an_instant_forgets() {
         pipeline.renew(end, &lease(end, 1_000));
         assert_eq!(get(&mut pipeline, end).hot, kept);
         assert_eq!((pipeline.hot_revision(), pipeline.counters().hot_revision), {
-            let revision = u64::from(kept);
+            let revision = Revision::new(kept.into());
             (revision, revision)
         });
         assert_eq!(pipeline.counters().hot.len(), usize::from(kept));
@@ -250,7 +250,11 @@ fn a_switch_that_stands_by_forgets() {
         pipeline.install_hot(&order(2, 2, 2, Selection::Random)).unwrap();
         pipeline.install(&tables(3, 3, &[TAIL])).unwrap();
         assert_eq!(get(&mut pipeline, at(0)).hot, kept);
-        assert_eq!(pipeline.hot_revision(), u64::from(kept), "nor does it take an order");
+        assert_eq!(
+            pipeline.hot_revision(),
+            Revision::new(u64::from(kept)),
+            "nor does it take an order"
+        );
     }
 }
 
@@ -301,7 +305,7 @@ fn explain_says_what_the_directory_knows() {
     copied(&mut pipeline, 3, 6);
     let wanted = HotExplanation {
         delegation: None,
-        generation: 1,
+        generation: Generation::new(1),
         floor: 7,
         proven: true,
         readers: vec![(NodeId(1), false), (NodeId(2), true), (NodeId(3), false)],

@@ -8,7 +8,8 @@ use machine::{Instant, Outbox};
 use std::net::SocketAddr;
 use switch::Pipeline;
 use wire::{
-    Code, Endpoint, Fields as _, HEADER_LEN, Header, MgetKey, Op, RangeBody, flag, hop_flag,
+    Code, Endpoint, Fields as _, Generation, HEADER_LEN, Header, MgetKey, Op, RangeBody, Revision,
+    flag, hop_flag,
 };
 
 pub(crate) const INCARNATION: Incarnation = Incarnation(5);
@@ -42,7 +43,7 @@ pub(crate) fn tables(revision: u64, nodes: u16, chain: &[u16]) -> SwitchTables {
     let nodes = (0..nodes).map(spec).collect();
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         active: true,
         nodes,
         partitions: vec![partition],
@@ -61,7 +62,7 @@ pub(crate) fn order(
         key: b"key".to_vec(),
         keyhash: KEYHASH,
         match_value: Match(0),
-        generation,
+        generation: Generation::new(generation),
         first: 1,
         readers,
         delegation: None,
@@ -69,7 +70,7 @@ pub(crate) fn order(
     let places = (0..=readers).map(|id| Some((NodeId(id), Incarnation(1)))).collect();
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         switch: INCARNATION,
         selection,
         places,
@@ -81,7 +82,7 @@ pub(crate) fn lease(from: Instant, duration_ms: u64) -> Lease {
     Lease {
         cluster: cluster::ClusterId(0),
         incarnation: INCARNATION,
-        revision: 0,
+        revision: Revision::NONE,
         from,
         duration_ms,
     }
@@ -140,7 +141,7 @@ pub(crate) fn ask(pipeline: &mut Pipeline, now: Instant, op: Op, flags: u8) -> S
         node: u16::from_be_bytes([header.chain()[0], header.chain()[1]]),
         hot: header.hop_flags() & hop_flag::HOT != 0,
         floor: header.object_version(),
-        generation: header.generation(),
+        generation: header.generation().get(),
     }
 }
 
@@ -222,7 +223,7 @@ pub(crate) fn reply(pipeline: &mut Pipeline, now: Instant, says: Says) {
         ..Header::default()
     };
     header.write(&mut bytes);
-    bytes.set_generation(generation);
+    bytes.set_generation(Generation::new(generation));
     bytes.set_rate(rate);
     one(pipeline, now, endpoint(node), bytes.to_vec());
 }

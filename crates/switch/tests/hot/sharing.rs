@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use switch::{Directory, Pipeline};
-use wire::Op;
+use wire::{Op, Revision};
 
 fn threads<const N: usize>() -> [Pipeline; N] {
     choosing(Selection::Random)
@@ -109,14 +109,14 @@ fn what_one_thread_learns_or_forgets_the_others_do() {
     let stamped = get(&mut second, at(0));
     assert_eq!((stamped.floor, stamped.node == TAIL), (7, false));
     second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
-    assert_eq!(first.hot_revision(), 2);
+    assert_eq!(first.hot_revision(), Revision::new(2));
     let stamped = get(&mut first, at(0));
     assert_eq!((stamped.node, stamped.generation), (TAIL, 2));
     let end = at(3_600_000_000);
     first.renew(end, &lease(end, 1_000));
     first.install_hot(&order(3, 3, 3, Selection::Random)).unwrap();
     second.renew(end, &lease(end, 1_000));
-    assert_eq!(second.hot_revision(), 3, "the second thread forgets nothing again");
+    assert_eq!(second.hot_revision(), Revision::new(3), "the second thread forgets nothing again");
     let mut standby = tables(2, 4, &[TAIL]);
     standby.active = false;
     second.install(&standby).unwrap();
@@ -140,7 +140,7 @@ fn each_thread_counts_for_itself_and_the_sum_is_reported() {
         spread: 2,
         writes: 1,
     };
-    assert_eq!(sum.report(None, 1, 1).hot, [wanted]);
+    assert_eq!(sum.report(None, Revision::new(1), Revision::new(1)).hot, [wanted]);
     // One is in the next generation already.
     second.install_hot(&order(2, 2, 3, Selection::Random)).unwrap();
     get(&mut second, at(0));
@@ -148,7 +148,11 @@ fn each_thread_counts_for_itself_and_the_sum_is_reported() {
         let mut sum = one.counters_ref().clone();
         sum.merge(other.counters_ref());
         let wanted = HotCount { reads: 1, spread: 0, writes: 0, ..wanted };
-        assert_eq!(sum.report(None, 1, 2).hot, [wanted], "the newer generation is what counts");
+        assert_eq!(
+            sum.report(None, Revision::new(1), Revision::new(2)).hot,
+            [wanted],
+            "the newer generation is what counts"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use cluster::{HotOrder, Incarnation, Lease, SwitchControl as _, SwitchTables};
 use machine::{Instant, Outbox};
 use std::rc::Rc;
 use switch::Pipeline;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// A pipeline and the model of it, always with the same tables.
 pub(crate) struct Both {
@@ -34,7 +34,7 @@ impl Both {
             let lease = Lease {
                 cluster: cluster::ClusterId(0),
                 incarnation: INCARNATION,
-                revision: 0,
+                revision: Revision::NONE,
                 from: NOW,
                 duration_ms: 1,
             };

@@ -282,11 +282,12 @@ impl Entry {
     pub(crate) fn follow(&mut self, order: Option<cluster::Delegation>) {
         let before = self.delegation.take();
         self.delegation = order.map(|order| {
-            let kept = before.filter(|delegation| delegation.number == order.number);
+            let kept = before.filter(|delegation| delegation.number == order.number.get());
             let (number, replicas) = (order.number, order.replicas.into());
             let copies = order.copies.into();
             // Chains stay as long as they were when it began.
-            let kept = kept.unwrap_or(Delegation { number, replicas, copies, begun: None });
+            let kept =
+                kept.unwrap_or(Delegation { number: number.get(), replicas, copies, begun: None });
             Delegation { copies, ..kept }
         });
     }

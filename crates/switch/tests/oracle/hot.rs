@@ -4,7 +4,7 @@ use super::counts::{Counts, hot_name};
 use super::delegate::{Delegate, Delegation};
 use cluster::{HotOrder, Incarnation, NodeId, SwitchTables};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{HEADER_LEN, Header, hop_flag};
+use wire::{HEADER_LEN, Header, Revision, hop_flag};
 
 /// The naive directory.
 #[derive(Default)]
@@ -51,24 +51,29 @@ impl Hot {
         counts: &mut Counts,
     ) {
         let name = |key: &cluster::HotEntry| (key.keyspace.0, key.keyhash);
-        let stays =
-            |key| self.entries.get(&name(key)).is_some_and(|old| old.generation == key.generation);
-        let back = order.keys.iter().any(|key| !stays(key) && key.generation <= self.newest);
+        let stays = |key| {
+            self.entries.get(&name(key)).is_some_and(|old| old.generation == key.generation.get())
+        };
+        let back = order.keys.iter().any(|key| !stays(key) && key.generation.get() <= self.newest);
         let revived = order.keys.iter().any(|key| {
-            let number = key.delegation.map_or(u64::MAX, |delegation| delegation.number);
+            let number = key.delegation.map_or(u64::MAX, |delegation| delegation.number.get());
             let delegation = self.entries.get(&name(key)).and_then(|old| old.delegation.as_ref());
             number <= self.newest && delegation.is_none_or(|delegation| delegation.number != number)
         });
-        if order.switch != incarnation || order.revision <= self.newest || back || revived {
+        if order.switch != incarnation
+            || order.revision <= Revision::new(self.newest)
+            || back
+            || revived
+        {
             return;
         }
-        delegate.order(order.revision, self.order.revision == 0);
+        delegate.order(order.revision.get(), self.order.revision.is_none());
         let mut before = std::mem::take(&mut self.entries);
         let mut stayed = BTreeSet::new();
         for key in &order.keys {
             let (first, readers) = (key.first.into(), key.readers.into());
             let fresh = Entry {
-                generation: key.generation,
+                generation: key.generation.get(),
                 low: key.match_value.0 as u64,
                 floor: 0,
                 proven: false,
@@ -78,7 +83,8 @@ impl Hot {
                 delegation: None,
                 near: None,
             };
-            let old = before.remove(&name(key)).filter(|old| old.generation == key.generation);
+            let old =
+                before.remove(&name(key)).filter(|old| old.generation == key.generation.get());
             if old.is_some() {
                 stayed.insert(hot_name(key.keyspace.0, key.keyhash));
             }
@@ -89,7 +95,7 @@ impl Hot {
             entry.follow(key.delegation);
             self.entries.insert(name(key), entry);
         }
-        (self.order, self.newest) = (order.clone(), order.revision);
+        (self.order, self.newest) = (order.clone(), order.revision.get());
         counts.hot().into_iter().for_each(|group| group.retain(|name, _| stayed.contains(name)));
     }
 

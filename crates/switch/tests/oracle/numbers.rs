@@ -2,6 +2,7 @@
 
 use cluster::{HotOrder, KeyspaceId};
 use std::collections::BTreeMap;
+use wire::{DelegationId, Generation};
 
 /// The numbers in the newest order.
 #[derive(Default)]
@@ -19,19 +20,21 @@ impl Numbers {
         for key in &mut order.keys {
             let name = (key.keyspace, key.keyhash);
             let (generation, delegation) =
-                self.before.get(&name).copied().unwrap_or((revision, None));
+                self.before.get(&name).copied().unwrap_or((revision.get(), None));
             let drawn = |drawn: u64, usual: u64| {
                 let number = if drawn == 0 { usual } else { drawn };
-                number.min(revision)
+                number.min(revision.get())
             };
-            key.generation = drawn(key.generation, generation);
+            key.generation = Generation::new(drawn(key.generation.get(), generation));
             key.delegation =
                 key.delegation.filter(|delegation| u16::from(delegation.replicas) <= key.readers);
             if let Some(on) = &mut key.delegation {
-                on.number = drawn(on.number, delegation.unwrap_or(revision)).max(key.generation);
+                on.number = DelegationId::new(
+                    drawn(on.number.get(), delegation.unwrap_or(revision.get()))
+                        .max(key.generation.get()),
+                );
             }
-            numbers
-                .insert(name, (key.generation, key.delegation.map(|delegation| delegation.number)));
+            numbers.insert(name, (key.generation.get(), key.delegation.map(|it| it.number.get())));
         }
         self.before = numbers;
     }

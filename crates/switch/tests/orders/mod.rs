@@ -10,7 +10,7 @@ use cluster::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use wire::{Code, HEADER_LEN, Header, Op, hop_flag};
+use wire::{Code, DelegationId, Generation, HEADER_LEN, Header, Op, Revision, hop_flag};
 
 /// Orders of hot keys, each with a revision one above that of the one before. There are at most 4
 /// readers, all of which a switch looks at.
@@ -38,13 +38,17 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
             let is_new = order.places.iter().all(|it| it.map(|p| p.0) != place.map(|p| p.0));
             order.places.push(place.filter(|_| is_new));
         }
-        let delegation = |(number, replicas, copies)| Delegation { number, replicas, copies };
+        let delegation = |(number, replicas, copies)| Delegation {
+            number: DelegationId::new(number),
+            replicas,
+            copies,
+        };
         let key = |(place, generation, first, readers, on): KeyDraw| HotEntry {
             keyspace: KeyspaceId(if place % 2 == 0 { draw::HASH } else { draw::RANGE }),
             key: vec![],
             keyhash: place as u64 / 2,
             match_value: Match(draw::low_of(place as u64 / 2).into()),
-            generation,
+            generation: Generation::new(generation),
             first,
             readers,
             delegation: on.map(delegation),
@@ -56,7 +60,7 @@ pub(crate) fn any_orders() -> impl Strategy<Value = Vec<HotOrder>> {
     vec(order, 1..5).prop_map(|mut orders| {
         let mut numbers = Numbers::default();
         for (revision, order) in (1..).zip(&mut orders) {
-            order.revision = revision;
+            order.revision = Revision::new(revision);
             numbers.give(order);
         }
         orders
@@ -122,7 +126,9 @@ pub(crate) fn warm(
             }
             let delegation =
                 key.delegation.filter(|_| delegated).map(|delegation| delegation.number);
-            header.chain[8..].copy_from_slice(&delegation.unwrap_or(key.generation).to_be_bytes());
+            header.chain[8..].copy_from_slice(
+                &delegation.map_or(key.generation.get(), DelegationId::get).to_be_bytes(),
+            );
             let mut bytes = Vec::new();
             wire::emit(&mut bytes, &header, &[]);
             replies.push((node.endpoint, bytes));

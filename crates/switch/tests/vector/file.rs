@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// A file as it is written.
 #[derive(Deserialize)]
@@ -132,12 +132,13 @@ impl File {
         for packet in case.packets() {
             for active in [false, true] {
                 if let Some(tables) = tables.as_mut().filter(|_| packet.forgets) {
-                    tables.revision += 1;
+                    tables.revision = tables.revision.next(0);
                     next.push(Change::Tables(SwitchTables { active, ..tables.clone() }));
                 }
             }
             if let Some(revision) = packet.order {
-                let order = self.orders.iter().find(|order| order.revision == revision);
+                let order =
+                    self.orders.iter().find(|order| order.revision == Revision::new(revision));
                 let none = || format!("{}: there is no order {revision}", case.name);
                 next.push(Change::Hot(order.ok_or_else(none)?));
             }

@@ -9,6 +9,7 @@ use cluster::{Delegation, SwitchTables};
 use cluster::{HotEntry, HotOrder, Incarnation, KeyspaceId, Match, NodeId, NodeSpec, Selection};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use wire::{DelegationId, Generation, Revision};
 
 /// Nodes that copies may be on: as many as two to a host leave room for.
 const NODES_MAX: u16 = 300;
@@ -29,7 +30,7 @@ fn any_wide_tables() -> impl Strategy<Value = SwitchTables> {
         let partitions = partitions(draw::HASH, bounds, &ids[count.into()..]);
         SwitchTables {
             cluster: cluster::ClusterId(0),
-            revision: 1,
+            revision: Revision::new(1),
             active: true,
             nodes,
             partitions,
@@ -58,15 +59,19 @@ fn wide_order(nodes: usize, keys: &[KeyDraw], holes: &[u8], selection: u8) -> Ho
         key: vec![],
         keyhash,
         match_value: Match(draw::low_of(keyhash).into()),
-        generation: 0,
+        generation: Generation::NONE,
         first: first % nodes,
         readers: readers.min(nodes),
-        delegation: delegation.map(|(replicas, copies)| Delegation { number: 0, replicas, copies }),
+        delegation: delegation.map(|(replicas, copies)| Delegation {
+            number: DelegationId::NONE,
+            replicas,
+            copies,
+        }),
     };
     let keys = (0..).zip(keys).map(key).collect();
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision: 0,
+        revision: Revision::NONE,
         switch: INCARNATION,
         selection,
         places,
@@ -90,7 +95,7 @@ proptest! {
         for (number, draw) in draws.into_iter().enumerate() {
             if number % 100 == 0 && let Some((revision, keys)) = orders.next() {
                 let mut order = wide_order(tables.nodes.len(), keys, &holes, selection);
-                order.revision = revision;
+                order.revision = Revision::new(revision);
                 numbers.give(&mut order);
                 both.install_hot(&order);
                 for (from, bytes) in warm(&tables, &order, 3, dice ^ revision) {

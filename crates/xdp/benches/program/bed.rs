@@ -11,7 +11,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use wire::{Fields as _, HEADER_LEN, Op};
+use wire::{Fields as _, HEADER_LEN, Op, Revision};
 use xdp::{Plane, Program};
 
 const INCARNATION: Incarnation = Incarnation(1);
@@ -186,7 +186,7 @@ fn load(ifindex: u32) -> Result<Plane<fn() -> machine::Instant>, xdp::Error> {
         &Lease {
             cluster: cluster::ClusterId(0),
             incarnation: INCARNATION,
-            revision: 0,
+            revision: Revision::NONE,
             from: NOW,
             duration_ms: 86_400_000,
         },

@@ -6,7 +6,7 @@ use cluster::{
     Partition, PartitionId, Selection, SwitchTables,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use wire::{Code, Endpoint, Header, MgetKey, Op, hop_flag};
+use wire::{Code, DelegationId, Endpoint, Generation, Header, MgetKey, Op, Revision, hop_flag};
 
 /// The service address.
 pub(crate) const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 9, 9), 7700);
@@ -37,7 +37,7 @@ pub(crate) fn tables(revision: u64, partitions: u32, nodes: u16) -> SwitchTables
     };
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         active: true,
         nodes: (0..nodes).map(node).collect(),
         partitions: (0..partitions).map(partition).collect(),
@@ -64,20 +64,20 @@ const GENERATION: u64 = 1;
 /// delegations.
 pub(crate) fn hot_order(switch: Incarnation, nodes: u16, delegations: bool) -> HotOrder {
     let replicas = u8::try_from(REPLICAS).expect("a short chain");
-    let delegation = Delegation { number: GENERATION, replicas, copies: 0 };
+    let delegation = Delegation { number: DelegationId::new(GENERATION), replicas, copies: 0 };
     let key = |key: u16| HotEntry {
         keyspace: KeyspaceId(1),
         key: key.to_be_bytes().into(),
         keyhash: hash(key),
         match_value: Match(0), // What the program's packets have in its lower half.
-        generation: GENERATION,
+        generation: Generation::new(GENERATION),
         first: key % nodes,
         readers: READERS,
         delegation: delegations.then_some(delegation),
     };
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision: GENERATION,
+        revision: Revision::new(GENERATION),
         switch,
         selection: Selection::Predicted,
         places: (0..nodes).map(|node| Some((NodeId(node), Incarnation(1)))).collect(),

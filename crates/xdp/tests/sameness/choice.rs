@@ -12,7 +12,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use wire::{Endpoint, Header, Op, RangeBody};
+use wire::{DelegationId, Endpoint, Header, Op, RangeBody};
 use xdp::Program;
 
 #[test]
@@ -170,7 +170,7 @@ fn is_busy(node: u16) -> bool {
 }
 
 /// A delegation with chains of one.
-const DELEGATION: Delegation = Delegation { number: 2, replicas: 1, copies: 0 };
+const DELEGATION: Delegation = Delegation { number: DelegationId::new(2), replicas: 1, copies: 0 };
 
 /// A switch with a key that these nodes may hold.
 pub(crate) fn many_hold(

@@ -15,8 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use switch::{CoherenceDirectory as _, Pipeline, WriteRoute};
-use wire::{Code, DropReason, Endpoint, Fields as _, HEADER_LEN, Header, Op, hop_flag};
+use switch::{Pipeline, WriteRoute};
+use wire::{
+    Code, DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _, Generation, HEADER_LEN,
+    Header, Op, Revision, hop_flag,
+};
 
 /// A PUT of a delegated key, new or a copy of another, or what a node says of one.
 /// `directory_clock` is the switch's; requests are those from `from` on.
@@ -52,7 +55,10 @@ pub(crate) fn delegated(
         wire::emit(&mut bytes, &header, &[&[0; 8], b"v"]);
         let first_sent =
             [directory_clock, directory_clock, directory_clock.saturating_sub(1), 0][draw(4)];
-        bytes.first_chunk_mut::<HEADER_LEN>().unwrap().set_directory_clock(first_sent);
+        bytes
+            .first_chunk_mut::<HEADER_LEN>()
+            .unwrap()
+            .set_directory_clock(DirectoryClock::new(first_sent));
         let client = SocketAddr::from(([10, 1, 0, 1], 7));
         return Some((client.into(), bytes));
     }
@@ -62,7 +68,7 @@ pub(crate) fn delegated(
     header.object_version = draw(12) as u64;
     if kind == 0 {
         header.code = Code::Delegated as u8;
-        header.chain[8..].copy_from_slice(&delegation.number.to_be_bytes());
+        header.chain[8..].copy_from_slice(&delegation.number.get().to_be_bytes());
     } else {
         header.hop_flags = hop_flag::GRANTED;
     }
@@ -74,7 +80,11 @@ const NOW: Instant = Instant::from_unix_ms(1_000);
 /// The order with this delegation, or none, of the key.
 fn order_with(revision: u64, number: Option<u64>) -> HotOrder {
     let mut order = order(revision, 1);
-    order.keys[0].delegation = number.map(|number| Delegation { number, replicas: 2, copies: 0 });
+    order.keys[0].delegation = number.map(|number| Delegation {
+        number: DelegationId::new(number),
+        replicas: 2,
+        copies: 0,
+    });
     order
 }
 
@@ -89,7 +99,10 @@ fn put(client: u64, seq: u64, first_sent: u64, lag: u16) -> Vec<u8> {
         Header { op, keyspace: 1, keyhash: KEYHASH, client, seq, lag, ..Header::default() };
     let mut bytes = Vec::new();
     wire::emit(&mut bytes, &header, &[&[0; 8], b"k", b"v"]);
-    bytes.first_chunk_mut::<HEADER_LEN>().unwrap().set_directory_clock(first_sent);
+    bytes
+        .first_chunk_mut::<HEADER_LEN>()
+        .unwrap()
+        .set_directory_clock(DirectoryClock::new(first_sent));
     bytes
 }
 
@@ -104,7 +117,7 @@ fn say_delegated(seq: u64, delegation: u64, leave: u64) -> Vec<u8> {
 /// Hop flags, version, and what stands for the moment or the delegation.
 fn grants(datagram: &[u8]) -> (u8, u64, u64) {
     let header = datagram.first_chunk::<HEADER_LEN>().unwrap();
-    (header.hop_flags(), header.object_version(), header.directory_clock())
+    (header.hop_flags(), header.object_version(), header.directory_clock().get())
 }
 
 /// What is known of the key at the sockets and in the kernel.
@@ -122,7 +135,7 @@ impl<'s> Both<'s> {
             &Lease {
                 cluster: cluster::ClusterId(0),
                 incarnation: INCARNATION,
-                revision: 0,
+                revision: Revision::NONE,
                 from: NOW,
                 duration_ms: 1,
             },
@@ -149,9 +162,12 @@ impl<'s> Both<'s> {
         assert_eq!(plane.explain_hot(KeyspaceId(1), KEYHASH + 1).unwrap(), None, "another key");
         let hot = plane.explain_hot(KeyspaceId(1), KEYHASH).unwrap().unwrap();
         let readers = [2, 3].map(|node| (NodeId(node), false));
-        assert_eq!((hot.generation, hot.readers, hot.proven), (1, readers.to_vec(), false));
+        assert_eq!(
+            (hot.generation, hot.readers, hot.proven),
+            (Generation::new(1), readers.to_vec(), false)
+        );
         assert!(hot.delegation.is_none_or(|delegation| delegation.replicas == 2));
-        (hot.floor, hot.delegation.map(|delegation| (delegation.number, delegation.next)))
+        (hot.floor, hot.delegation.map(|delegation| (delegation.number.get(), delegation.next)))
     }
 
     /// What a PUT leaves with, which has to be the same at both.
@@ -181,7 +197,7 @@ fn program_and_sockets_give_stamps_from_one_table() {
     let told = both.socket(addr(HOME), &say_delegated(1, 2, 40)).unwrap();
     assert_eq!(
         told.first_chunk::<HEADER_LEN>().unwrap().reply_directory_clock(),
-        directory_clock(2, 1)
+        DirectoryClock::new(directory_clock(2, 1))
     );
     assert_eq!(both.puts(&put(7, 1, directory_clock(2, 0), 0)), Some((GRANTED, 41, 2)));
     assert_eq!(
@@ -232,7 +248,8 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
     let mut both = Both::new(hot_switch(&stand, program));
     let with_copies = |revision, copies| {
         let mut order = order_with(revision, Some(2));
-        order.keys[0].delegation = Some(Delegation { number: 2, replicas: 1, copies });
+        order.keys[0].delegation =
+            Some(Delegation { number: DelegationId::new(2), replicas: 1, copies });
         order
     };
     both.switch.plane.install_hot(&with_copies(2, 0)).unwrap();
@@ -267,7 +284,7 @@ fn whoever_a_write_was_stamped_for_is_asked_once_it_is_acknowledged() {
 #[test]
 fn the_nodes_of_a_write_are_in_one_window_of_many_candidates() {
     let Some((stand, program)) = ready("a delegation among 100 nodes") else { return };
-    let delegation = Delegation { number: 2, replicas: 2, copies: 3 };
+    let delegation = Delegation { number: DelegationId::new(2), replicas: 2, copies: 3 };
     let switch = many_hold(&stand, program, 2..=101, Selection::Random, Some(delegation));
     let home = Endpoint::from(addr(HOME));
     assert!(matches!(switch.process(home, &say_delegated(1, 2, 40)), Outcome::Dealt(_)));
@@ -293,7 +310,7 @@ fn a_delegation_that_was_here_before_does_not_come_again() {
     let mut both = Both::new(hot_switch(&stand, program));
     both.switch.plane.install_hot(&order_with(2, Some(2))).unwrap();
     both.switch.plane.install_hot(&order_with(3, Some(2))).unwrap();
-    assert_eq!(both.switch.plane.hot_revision(), 3, "it goes on");
+    assert_eq!(both.switch.plane.hot_revision(), Revision::new(3), "it goes on");
     both.socket(addr(HOME), &say_delegated(1, 2, 40)).unwrap();
     both.switch.plane.install_hot(&order_with(4, Some(2))).unwrap();
     assert_eq!(
@@ -303,7 +320,11 @@ fn a_delegation_that_was_here_before_does_not_come_again() {
     );
     both.switch.plane.install_hot(&order_with(5, None)).unwrap();
     both.switch.plane.install_hot(&order_with(6, Some(2))).unwrap();
-    assert_eq!(both.switch.plane.hot_revision(), 5, "its versions would be given once more");
+    assert_eq!(
+        both.switch.plane.hot_revision(),
+        Revision::new(5),
+        "its versions would be given once more"
+    );
 }
 
 #[test]

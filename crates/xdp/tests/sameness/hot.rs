@@ -19,7 +19,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use switch::Pipeline;
-use wire::{Endpoint, HEADER_LEN, Header, MgetKey, Op, hop_flag};
+use wire::{
+    DelegationId, Endpoint, Generation, HEADER_LEN, Header, MgetKey, Op, Revision, hop_flag,
+};
 use xdp::{Program, layout};
 
 pub(crate) const INCARNATION: Incarnation = Incarnation(1);
@@ -115,10 +117,12 @@ impl Readers {
 
 /// The order, with all that it numbers so much later.
 fn later(mut order: HotOrder, by: u64) -> HotOrder {
-    order.revision += by;
+    order.revision = Revision::new(order.revision.get() + by);
     for key in &mut order.keys {
-        key.generation += by;
-        key.delegation.iter_mut().for_each(|delegation| delegation.number += by);
+        key.generation = Generation::new(key.generation.get() + by);
+        if let Some(delegation) = &mut key.delegation {
+            delegation.number = DelegationId::new(delegation.number.get() + by);
+        }
     }
     order
 }
@@ -135,7 +139,7 @@ fn hot_keys_are_what_the_model_says() {
     let mut readers = Readers::default();
     for revision in 1..=TABLES {
         let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
-        tables.revision = revision;
+        tables.revision = Revision::new(revision);
         tables.active = revision % 20 != 0;
         switch.install(&tables);
         install(&mut model, &tables);
@@ -200,7 +204,7 @@ pub(crate) fn order(revision: u64, generation: u64) -> HotOrder {
         key: b"key".into(),
         keyhash: KEYHASH,
         match_value: Match(0),
-        generation,
+        generation: Generation::new(generation),
         first: 0,
         readers: 2,
         delegation: None,
@@ -208,7 +212,7 @@ pub(crate) fn order(revision: u64, generation: u64) -> HotOrder {
     let places = [2, 3].map(|node| Some((NodeId(node), Incarnation(1)))).into();
     HotOrder {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         switch: INCARNATION,
         selection: Selection::Reported,
         places,
@@ -231,7 +235,7 @@ pub(crate) fn rack(revision: u64) -> SwitchTables {
     let mut tables = tables(addr(HOME));
     tables.nodes.extend([2, 3].map(|id| NodeSpec { id: NodeId(id), ..tables.nodes[0] }));
     tables.nodes.iter_mut().for_each(|node| node.endpoint = Endpoint::from(addr(node.id.0)));
-    SwitchTables { revision, ..tables }
+    SwitchTables { revision: Revision::new(revision), ..tables }
 }
 
 pub(crate) fn addr(node: u16) -> SocketAddr {
@@ -299,7 +303,7 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     let lease = |ms| Lease {
         cluster: cluster::ClusterId(0),
         incarnation: INCARNATION,
-        revision: 0,
+        revision: Revision::NONE,
         from: Instant::from_unix_ms(ms),
         duration_ms: 1,
     };
@@ -309,7 +313,11 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     switch.plane.renew(at(1_000 + hour - 1), &lease(2_000 + hour));
     assert_eq!(asks(&switch), (2, Some((5, 1))), "there was a lease at that time");
     switch.plane.renew(at(2_001 + hour), &lease(2_001 + hour));
-    assert_eq!((asks(&switch), switch.plane.hot_revision()), ((HOME, None), 0), "there was none");
+    assert_eq!(
+        (asks(&switch), switch.plane.hot_revision()),
+        ((HOME, None), Revision::NONE),
+        "there was none"
+    );
     switch.plane.install_hot(&order(2, 1)).unwrap();
     assert_eq!(asks(&switch), (HOME, None), "that generation was here before");
     switch.plane.install_hot(&HotOrder { switch: Incarnation(9), ..order(3, 3) }).unwrap();
@@ -322,11 +330,11 @@ fn the_directory_is_forgotten_when_others_may_have_forwarded() {
     warm_up_at(&switch, 3, 9);
 
     switch.install(&SwitchTables { active: false, ..rack(2) });
-    assert_eq!((switch.plane.hot_revision(), switch.counts().hot_reads.len()), (0, 0));
+    assert_eq!((switch.plane.hot_revision(), switch.counts().hot_reads.len()), (Revision::NONE, 0));
     switch.install(&rack(3));
     assert_eq!(asks(&switch), (HOME, None), "it stood by");
     switch.plane.install_hot(&order(4, 3)).unwrap();
-    assert_eq!(switch.plane.hot_revision(), 0);
+    assert_eq!(switch.plane.hot_revision(), Revision::NONE);
     switch.plane.install_hot(&order(4, 4)).unwrap();
     warm_up(&switch, 4);
 }
@@ -379,14 +387,14 @@ fn what_passes_the_socket_raises_the_floor_in_the_kernel() {
         &Lease {
             cluster: cluster::ClusterId(0),
             incarnation: INCARNATION,
-            revision: 0,
+            revision: Revision::NONE,
             from: now,
             duration_ms: 1,
         },
     );
     behind.install(&rack(1)).unwrap();
     behind.install_hot(&order(1, 1)).unwrap();
-    assert_eq!(behind.hot_revision(), 0, "the kernel has them");
+    assert_eq!(behind.hot_revision(), Revision::NONE, "the kernel has them");
     let mut passes = |from: SocketAddr, header: &Header| {
         let mut out = Outbox::default();
         behind.process(now, from.into(), &mut bytes(header), &mut out).unwrap();
@@ -452,7 +460,7 @@ fn multigets_of_one_hot_key_reach_all_that_hold_it_and_are_counted() {
         &Lease {
             cluster: cluster::ClusterId(0),
             incarnation: INCARNATION,
-            revision: 0,
+            revision: Revision::NONE,
             from: now,
             duration_ms: 1,
         },
@@ -482,10 +490,7 @@ fn no_raise_is_lost_among_processors() {
             scope.spawn(move || {
                 for version in (first..=most).step_by(2) {
                     let header = bytes(&says(Op::PutReply, HOME, version, 1));
-                    assert!(switch::CoherenceDirectory::note(
-                        kernel_directory,
-                        header.first_chunk().unwrap()
-                    ));
+                    assert!(kernel_directory.note(header.first_chunk().unwrap()));
                 }
             });
         }
@@ -511,7 +516,7 @@ fn as_many_hot_keys_as_there_is_room_for() {
         let begin = std::time::Instant::now();
         switch.plane.install_hot(&order).unwrap();
         println!("{} keys, generation {generation}: {:?}", order.keys.len(), begin.elapsed());
-        assert_eq!(switch.plane.hot_revision(), revision);
+        assert_eq!(switch.plane.hot_revision(), Revision::new(revision));
         warm_up(&switch, generation);
         let last = KEYHASH + wire::HOT_KEYS_MAX as u64 - 1;
         reply(&switch, &Header { keyhash: last, ..says(Op::GetReply, HOME, 8, generation) });

@@ -3,7 +3,7 @@
 use crate::draw::{HASH, endpoint};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use machine::Rng;
-use wire::{Endpoint, Header, Op};
+use wire::{Endpoint, Header, Op, Revision};
 
 /// A keyspace of so many partitions, half of them in a corner of it.
 pub(crate) fn crowded(rng: &mut Rng, revision: u64, count: usize) -> SwitchTables {
@@ -29,7 +29,7 @@ pub(crate) fn crowded(rng: &mut Rng, revision: u64, count: usize) -> SwitchTable
     });
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision,
+        revision: Revision::new(revision),
         active: true,
         partitions: partitions.collect(),
         nodes,

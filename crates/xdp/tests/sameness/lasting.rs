@@ -13,7 +13,7 @@ use machine::Instant;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as WallInstant, SystemTime, UNIX_EPOCH};
-use wire::{DropReason, Fields as _, HEADER_LEN};
+use wire::{DropReason, Fields as _, HEADER_LEN, Revision};
 use xdp::{Mode, Plane};
 
 const INCARNATION: Incarnation = Incarnation(1);
@@ -28,7 +28,7 @@ fn lease(ms: u64) -> Lease {
     Lease {
         cluster: cluster::ClusterId(0),
         incarnation: INCARNATION,
-        revision: 0,
+        revision: Revision::NONE,
         from: now(),
         duration_ms: ms,
     }
@@ -90,14 +90,20 @@ fn the_kernel_takes_no_orders_of_another_cluster_than_the_first() {
     plane.renew(now(), &Lease { cluster: rival, ..lease(60_000) });
     assert_eq!(action(&plane), XDP_DROP, "it gives no lease");
     plane.renew(now(), &lease(60_000));
-    let theirs = SwitchTables { cluster: rival, revision: 9, partitions: vec![], ..ours };
+    let theirs =
+        SwitchTables { cluster: rival, revision: Revision::new(9), partitions: vec![], ..ours };
     plane.install(&theirs).unwrap();
-    let hot = HotOrder { revision: 9, cluster: rival, switch: INCARNATION, ..HotOrder::default() };
+    let hot = HotOrder {
+        revision: Revision::new(9),
+        cluster: rival,
+        switch: INCARNATION,
+        ..HotOrder::default()
+    };
     plane.install_hot(&hot).unwrap();
     assert_eq!(action(&plane), XDP_REDIRECT);
     let counters = plane.counters();
-    assert_eq!((counters.cluster, counters.revision), (Some(ClusterId(0)), 1));
-    assert_eq!(counters.hot_revision, 0);
+    assert_eq!((counters.cluster, counters.revision), (Some(ClusterId(0)), Revision::new(1)));
+    assert_eq!(counters.hot_revision, Revision::NONE);
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn a_keyspace_grows_and_shrinks() {
         let width = u128::MAX / u128::from(count);
         let first = |place: u32| u128::from(place) * width;
         let last = |place: u32| if place + 1 == count { u128::MAX } else { first(place + 1) - 1 };
-        one.revision = revision;
+        one.revision = Revision::new(revision);
         one.partitions = (0..count)
             .map(|place| Partition {
                 id: PartitionId(place + 1),
@@ -145,7 +151,7 @@ fn ways_are_found_when_the_kernel_knows_them() {
     let mut sent_to = |plane: &mut Plane<_>, addr: [u8; 4]| {
         revision += 1;
         let mut tables = tables(SocketAddr::from((addr, 9000)));
-        tables.revision = revision;
+        tables.revision = Revision::new(revision);
         plane.install(&tables).unwrap();
         plane.find_ways().unwrap();
         let one = plane.program().run("keyway_one", &frame, stand.ifindex, 1).unwrap();

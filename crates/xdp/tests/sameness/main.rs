@@ -132,7 +132,7 @@ mod tests {
         let (mut dealt, mut sent_in_all) = (0, 0);
         for revision in 1..=TABLES {
             let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
-            tables.revision = revision;
+            tables.revision = wire::Revision::new(revision);
             tables.active = revision % 50 != 0;
             switch.install(&tables);
             reference.pipeline.install(&tables).unwrap();
@@ -185,7 +185,7 @@ mod tests {
         let mut sent = 0;
         for revision in 1..=20 {
             let mut tables = any_tables().new_tree(&mut runner).unwrap().current();
-            (tables.revision, tables.active) = (revision, true);
+            (tables.revision, tables.active) = (wire::Revision::new(revision), true);
             switch.install(&tables);
             let compiled = switch::Tables::compile(&tables).unwrap();
             let shadow = switch.plane.loader().shadow().unwrap();

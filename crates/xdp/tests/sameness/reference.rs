@@ -5,7 +5,7 @@ use crate::oracle::model::Sent;
 use cluster::{Incarnation, Lease, SwitchControl as _};
 use machine::{Instant, Outbox};
 use switch::Pipeline;
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 
 /// A pipeline with a lease.
 pub(crate) struct Reference {
@@ -22,7 +22,7 @@ impl Reference {
             &Lease {
                 cluster: cluster::ClusterId(0),
                 incarnation: Incarnation(1),
-                revision: 0,
+                revision: Revision::NONE,
                 from: NOW,
                 duration_ms: 1,
             },

@@ -12,7 +12,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant as WallInstant};
-use wire::Endpoint;
+use wire::{Endpoint, Revision};
 use xdp::{Plane, Program};
 
 /// The service address.
@@ -70,7 +70,7 @@ impl Stand {
                 &Lease {
                     cluster: cluster::ClusterId(0),
                     incarnation: INCARNATION,
-                    revision: 0,
+                    revision: Revision::NONE,
                     from: NOW,
                     duration_ms: 3_600_000,
                 },

@@ -4,7 +4,7 @@ use crate::frame::{self, Addresses, HEADERS};
 use crate::stand::{GATEWAY, OWN, Outcome, SERVICE, XDP_PASS, ready};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use std::net::{Ipv4Addr, SocketAddr};
-use wire::{Endpoint, Header, MgetKey, Op};
+use wire::{Endpoint, Header, MgetKey, Op, Revision};
 
 pub(crate) const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 1, 0, 1), 40_000);
 
@@ -23,7 +23,7 @@ pub(crate) fn tables(node: SocketAddr) -> SwitchTables {
     let node = NodeSpec { id: NodeId(1), endpoint: Endpoint::from(node), shards: 1 };
     SwitchTables {
         cluster: cluster::ClusterId(0),
-        revision: 1,
+        revision: Revision::new(1),
         active: true,
         nodes: vec![node],
         partitions: vec![partition],

@@ -86,7 +86,7 @@ fn declaration(f: &Field) -> String {
 fn structure(out: &mut String, record: &Record) -> Result<()> {
     let Record { name, fields, doc } = record;
     writeln!(out, "\n/* {doc} */\nstruct kw_{name} {{")?;
-    for RecordField { name, size, count, wire } in fields {
+    for RecordField { name, size, count, wire, .. } in fields {
         let kind = match (*wire, *size) {
             (true, 2..) => format!("__be{}", 8 * size),
             _ => format!("__u{}", 8 * size),

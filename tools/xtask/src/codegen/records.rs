@@ -1,7 +1,7 @@
 //! The records of the kernel's maps as Rust.
 
 use super::rust::{camel, rustfmt, unsigned};
-use crate::layout::{Layout, Record, RecordField};
+use crate::layout::{Counter, Layout, Record, RecordField};
 use anyhow::Result;
 use std::fmt::Write;
 
@@ -13,6 +13,7 @@ pub(crate) fn generate(layout: &Layout) -> Result<String> {
          `spec/layout.toml` by `cargo xtask codegen`; do not edit. The generated C header has \
          the compiler check that it agrees.",
     );
+    out.push_str("\nuse wire::{DelegationId, DirectoryClock, Generation};\n");
     for record in &layout.records {
         structure(&mut out, record)?;
     }
@@ -57,7 +58,9 @@ fn encode(out: &mut String, record: &Record) -> Result<()> {
                 f.size
             )?,
             _ => {
-                writeln!(out, "crate::bytes::put(&mut out, at, &self.{name}.to_{order}_bytes());")?
+                let bits = if f.type_name.is_some() { ".get()" } else { "" };
+                let bytes = format!("self.{name}{bits}.to_{order}_bytes()");
+                writeln!(out, "crate::bytes::put(&mut out, at, &{bytes});")?
             }
         }
         writeln!(out, "at += {bytes};")?;
@@ -89,10 +92,14 @@ fn decode(out: &mut String, record: &Record) -> Result<()> {
                     f.count
                 )?;
             }
-            _ => writeln!(
-                out,
-                "{name}: {number}::from_{order}_bytes(crate::bytes::get(bytes, {at})?),"
-            )?,
+            _ => {
+                let bytes = format!("crate::bytes::get(bytes, {at})?");
+                let number = format!("{number}::from_{order}_bytes({bytes})");
+                let number = f
+                    .type_name
+                    .map_or(number.clone(), |counter| format!("{counter:?}::new({number})"));
+                writeln!(out, "{name}: {number},")?
+            }
         }
         at += f.len();
     }
@@ -121,6 +128,6 @@ fn wrapped(mark: &str, text: &str) -> String {
 }
 
 fn kind(f: &RecordField) -> String {
-    let number = unsigned(f.size);
+    let number = Counter::type_of(f.type_name, f.size);
     if f.count > 1 { format!("[{number}; {}]", f.count) } else { number }
 }

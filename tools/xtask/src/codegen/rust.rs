@@ -1,6 +1,6 @@
 //! The layout as Rust: constants, enums, header accessors, bodies, metric names.
 
-use crate::layout::{Body, Family, Field, Flags, Layout, MetricKind, Unit};
+use crate::layout::{Body, BodyField, Counter, Family, Field, Flags, Layout, MetricKind, Unit};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write;
 use std::process::{Command, Stdio};
@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 pub(crate) fn generate(layout: &Layout) -> Result<String> {
     let mut out = String::from(
         "//! The layout of every packet. Generated from `spec/layout.toml` by \
-         `cargo xtask codegen`; do not edit.\n\n",
+         `cargo xtask codegen`; do not edit.\n\n\
+         use crate::number::{DelegationId, DirectoryClock, Generation, Revision};\n\n",
     );
     constants(&mut out, layout)?;
     for family in &layout.families {
@@ -133,14 +134,14 @@ fn accessors(out: &mut String, fields: &[Field]) -> Result<()> {
         let (name, kind) = (ident(&f.name), rust_type(f));
         let (at, size) = (f.at, f.size);
         let read = format!("crate::bytes::get::<{at}, {size}, HEADER_LEN>(self)");
-        let (value, bytes) = if f.bytes {
+        let (value, bits) = if f.bytes {
             (read, "value".to_owned())
         } else {
-            (format!("{kind}::from_be_bytes({read})"), "value.to_be_bytes()".to_owned())
+            (number(f.type_name, f.size, &read), bytes(f.type_name, "value"))
         };
         writeln!(out, "#[inline]\nfn {name}(&self) -> {kind} {{ {value} }}")?;
         writeln!(out, "#[inline]\nfn set_{}(&mut self, value: {kind}) {{", ident(&f.name))?;
-        writeln!(out, "crate::bytes::put::<{at}, {size}, HEADER_LEN>(self, {bytes});\n}}")?;
+        writeln!(out, "crate::bytes::put::<{at}, {size}, HEADER_LEN>(self, {bits});\n}}")?;
     }
     writeln!(out, "}}")?;
     Ok(())
@@ -153,7 +154,7 @@ fn structure(out: &mut String, body: &Body) -> Result<()> {
     writeln!(out, "#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]\npub struct {name} {{")?;
     for f in &body.fields {
         let doc = format!("{} bytes, big-endian on the wire.", f.size);
-        writeln!(out, "/// {doc}\npub {}: {},", ident(&f.name), unsigned(f.size))?;
+        writeln!(out, "/// {doc}\npub {}: {},", ident(&f.name), body_type(f))?;
     }
     writeln!(out, "}}\n\nimpl {name} {{\n/// Bytes on the wire.\npub const LEN: usize = {len};")?;
     writeln!(out, "\n/// Takes the fields off the front; `None` if there are too few bytes.")?;
@@ -162,9 +163,9 @@ fn structure(out: &mut String, body: &Body) -> Result<()> {
     writeln!(out, "Some((Self {{")?;
     let mut at = 0;
     for f in &body.fields {
-        let (field, kind, size) = (ident(&f.name), unsigned(f.size), f.size);
+        let (field, size) = (ident(&f.name), f.size);
         let read = format!("crate::bytes::get::<{at}, {size}, {len}>(fixed)");
-        writeln!(out, "{field}: {kind}::from_be_bytes({read}),")?;
+        writeln!(out, "{field}: {},", number(f.type_name, size, &read))?;
         at += size;
     }
     writeln!(out, "}}, rest))\n}}\n\n/// The fields as they stand on the wire.\n#[must_use]")?;
@@ -172,7 +173,7 @@ fn structure(out: &mut String, body: &Body) -> Result<()> {
     let mut at = 0;
     for f in &body.fields {
         let (field, size) = (ident(&f.name), f.size);
-        let bytes = format!("self.{field}.to_be_bytes()");
+        let bytes = bytes(f.type_name, &format!("self.{field}"));
         writeln!(out, "crate::bytes::put::<{at}, {size}, {len}>(&mut out, {bytes});")?;
         at += size;
     }
@@ -221,7 +222,27 @@ pub(super) fn rustfmt(text: &str) -> Result<String> {
 }
 
 fn rust_type(field: &Field) -> String {
-    if field.bytes { format!("[u8; {}]", field.size) } else { unsigned(field.size) }
+    if field.bytes {
+        format!("[u8; {}]", field.size)
+    } else {
+        Counter::type_of(field.type_name, field.size)
+    }
+}
+
+fn body_type(field: &BodyField) -> String {
+    Counter::type_of(field.type_name, field.size)
+}
+
+/// The number that these bytes of a packet are.
+fn number(counter: Option<Counter>, size: usize, bytes: &str) -> String {
+    let number = format!("{}::from_be_bytes({bytes})", unsigned(size));
+    counter.map_or(number.clone(), |counter| format!("{counter:?}::new({number})"))
+}
+
+/// The bytes of a packet that this number is.
+fn bytes(counter: Option<Counter>, number: &str) -> String {
+    let bits = if counter.is_some() { ".get()" } else { "" };
+    format!("{number}{bits}.to_be_bytes()")
 }
 
 pub(super) fn unsigned(size: usize) -> String {

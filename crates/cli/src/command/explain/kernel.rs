@@ -5,7 +5,7 @@ use cluster::NodeId;
 use runtime::driver::InKernel;
 use std::net::SocketAddr;
 use switch::Explanation;
-use wire::{DropReason, Endpoint};
+use wire::{DropReason, Endpoint, Revision};
 use xdp::Fate;
 
 /// Both, for one match value.
@@ -14,11 +14,11 @@ pub(super) struct Comparison<'a> {
     model: &'a Explanation,
     said: &'a InKernel,
     /// Of the map that the model was made from.
-    revision: u64,
+    revision: Revision,
 }
 
 impl<'a> Comparison<'a> {
-    pub(super) fn new(model: &'a Explanation, said: &'a InKernel, revision: u64) -> Self {
+    pub(super) fn new(model: &'a Explanation, said: &'a InKernel, revision: Revision) -> Self {
         Self { model, said, revision }
     }
 
@@ -123,18 +123,18 @@ mod tests {
 
     fn said() -> InKernel {
         let read = sent("10.0.0.3:7801", 3, &[3]);
-        InKernel { revision: 9, read, write: sent("10.0.0.1:7801", 3, &[1, 2, 3]) }
+        InKernel { revision: Revision::new(9), read, write: sent("10.0.0.1:7801", 3, &[1, 2, 3]) }
     }
 
     fn agrees(model: &Explanation, said: &InKernel) -> bool {
-        Comparison::new(model, said, 9).agrees()
+        Comparison::new(model, said, Revision::new(9)).agrees()
     }
 
     #[test]
     fn the_same_way_agrees_and_one_left_to_the_socket_as_well() {
         assert!(agrees(&model(), &said()));
         assert!(agrees(&model(), &InKernel { read: Fate::Left, ..said() }));
-        let text = Comparison::new(&model(), &said(), 9).text();
+        let text = Comparison::new(&model(), &said(), Revision::new(9)).text();
         assert!(text.contains("to 10.0.0.1:7801 through p") && !text.contains("NOT"), "{text}");
         assert!(!text.contains("ask again"), "{text}");
     }
@@ -162,7 +162,7 @@ mod tests {
         for write in wrong {
             let said = InKernel { write, ..said() };
             assert!(!agrees(&model(), &said), "{said:?}");
-            let text = Comparison::new(&model(), &said, 10).text();
+            let text = Comparison::new(&model(), &said, Revision::new(10)).text();
             assert!(text.contains("NOT WHAT THE MAP SAYS") && text.contains("ask again"), "{text}");
         }
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::ControllerConfig;
 use cluster::Selection;
+use wire::{Generation, Revision};
 
 #[test]
 fn nodes_keep_their_places_and_a_node_that_is_gone_leaves_a_hole() {
@@ -64,7 +65,7 @@ fn a_switch_that_forgets_or_begins_another_incarnation_gets_new_generations_befo
         assert!((0..4).all(|id| *has(&world, node(id)) == before));
         let after = has(&world, SWITCH).clone();
         assert_eq!(after.switch == before.switch, !reborn);
-        assert_eq!(entry(&after, "k").unwrap().generation, after.revision);
+        assert_eq!(entry(&after, "k").unwrap().generation, Generation::begun_by(after.revision));
         world.live_until(agreed);
     }
 }
@@ -78,7 +79,7 @@ fn a_switch_that_forgets_is_told_so_when_no_key_is_hot_any_more() {
     world.member(node(2)).told.clear();
     world.live_for(Duration::from_secs(4));
     let before = has(&world, SWITCH).clone();
-    assert!(before.revision > 0 && before.keys.is_empty());
+    assert!(before.revision > Revision::NONE && before.keys.is_empty());
     world.member(SWITCH).hot = HotOrder::default();
     world.live();
     let after = has(&world, SWITCH).revision;
@@ -92,17 +93,23 @@ fn a_switch_with_an_order_that_nobody_here_gave_gets_new_generations() {
     let mut world = world();
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.live();
-    let foreign = HotOrder { revision: 9_999_999, ..has(&world, SWITCH).clone() };
+    let foreign = HotOrder { revision: Revision::new(9_999_999), ..has(&world, SWITCH).clone() };
     world.member(SWITCH).hot = foreign;
     world.live();
     let order = has(&world, SWITCH);
-    assert!(order.revision > 9_999_999 && entry(order, "k").unwrap().generation == order.revision);
+    assert!(
+        order.revision > Revision::new(9_999_999)
+            && entry(order, "k").unwrap().generation == Generation::begun_by(order.revision)
+    );
     assert!(agreed(&world));
     // The same of a node, which may have taken marks away by it.
-    world.member(node(0)).hot.revision = 99_999_999;
+    world.member(node(0)).hot.revision = Revision::new(99_999_999);
     world.live();
     let order = has(&world, SWITCH);
-    assert!(order.revision > 99_999_999 && entry(order, "k").unwrap().generation == order.revision);
+    assert!(
+        order.revision > Revision::new(99_999_999)
+            && entry(order, "k").unwrap().generation == Generation::begun_by(order.revision)
+    );
     assert!(agreed(&world));
 }
 
@@ -110,10 +117,10 @@ fn a_switch_with_an_order_that_nobody_here_gave_gets_new_generations() {
 fn an_order_that_nodes_have_on_record_alone_is_followed_by_a_newer_one() {
     let mut world = world();
     world.live();
-    assert_eq!(has(&world, SWITCH).revision, 0, "there is no hot key");
-    world.member(node(1)).hot_known = 9_999_999;
+    assert_eq!(has(&world, SWITCH).revision, Revision::NONE, "there is no hot key");
+    world.member(node(1)).hot_known = Revision::new(9_999_999);
     world.live();
-    assert!(has(&world, SWITCH).revision > 9_999_999, "homes take nothing below it");
+    assert!(has(&world, SWITCH).revision > Revision::new(9_999_999), "homes take nothing below it");
     assert!(has(&world, SWITCH).keys.is_empty() && agreed(&world));
 }
 
@@ -122,12 +129,12 @@ fn a_revision_that_no_clock_comes_to_is_taken_for_none() {
     for forged in [u64::MAX, u64::MAX - 1, 1 << 60] {
         let mut world = world();
         world.live();
-        world.member(node(1)).hot_known = forged;
+        world.member(node(1)).hot_known = Revision::new(forged);
         world.live();
         world.member(node(2)).told = vec![asked("k", 1_000, 0)];
         world.live();
         let order = has(&world, SWITCH);
-        assert!((1..1 << 50).contains(&order.revision), "{}", order.revision);
+        assert!((1..1 << 50).contains(&order.revision.get()), "{}", order.revision);
         assert_eq!(order.keys.len(), 1, "keys turn hot as ever");
     }
 }
@@ -139,16 +146,16 @@ fn the_standby_gets_no_hot_keys_until_it_takes_over() {
     world.live();
     let before = has(&world, SWITCH).clone();
     assert_eq!(before.keys.len(), 1);
-    assert_eq!(has(&world, Member::Switch(1)).revision, 0);
+    assert_eq!(has(&world, Member::Switch(1)).revision, Revision::NONE);
     world.member(SWITCH).cut_off = true;
     world.delivered.clear();
-    world.live_until(|world| has(world, Member::Switch(1)).revision > 0);
+    world.live_until(|world| has(world, Member::Switch(1)).revision > Revision::NONE);
     let to_standby = world.delivered.iter().filter(|(m, o)| *m == SWITCH && o.hot.is_some());
     assert_eq!(to_standby.count(), 0);
     assert!((0..4).all(|id| *has(&world, node(id)) == before));
     world.live();
     let after = has(&world, Member::Switch(1)).clone();
-    assert_eq!(entry(&after, "k").unwrap().generation, after.revision);
+    assert_eq!(entry(&after, "k").unwrap().generation, Generation::begun_by(after.revision));
     assert!((0..4).all(|id| *has(&world, node(id)) == after));
 }
 
@@ -164,7 +171,7 @@ fn a_controller_that_comes_back_tells_nodes_nothing_before_the_switch_has_its_or
     let after = has(&world, SWITCH).clone();
     assert_eq!(
         entry(&after, "k").map(|it| it.generation),
-        Some(after.revision),
+        Some(Generation::begun_by(after.revision)),
         "found again at once"
     );
     world.live_until(agreed);
@@ -183,10 +190,10 @@ fn a_switch_that_takes_no_hot_keys_is_lived_with_and_said_once() {
     world.member(SWITCH).takes_no_hot = true;
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
     world.live_for(Duration::from_secs(5));
-    assert!((0..4).all(|id| has(&world, node(id)).revision == 0));
+    assert!((0..4).all(|id| has(&world, node(id)).revision.is_none()));
     let said = |it: &&crate::Decision| it.saw.contains("does not take the hot keys");
     assert_eq!(world.status().decisions.iter().filter(said).count(), 1);
-    assert!(world.status().ready && world.status().hot_revision == 0);
+    assert!(world.status().ready && world.status().hot_revision.is_none());
     let pace = world.delivered.iter().filter(|(m, _)| *m == SWITCH).count();
     world.live_for(Duration::from_secs(5));
     let later = world.delivered.iter().filter(|(m, _)| *m == SWITCH).count();
@@ -203,10 +210,13 @@ fn a_switch_that_took_an_order_and_forgot_it_unheard_is_given_other_generations(
     });
     let given = world.delivered.iter().find_map(|(_, order)| order.hot.clone()).unwrap();
     world.member(SWITCH).takes_no_hot = false;
-    world.member(SWITCH).hot_floor = given.revision;
+    world.member(SWITCH).hot_floor = given.revision.get();
     world.live_for(Duration::from_secs(2));
     let order = has(&world, SWITCH);
-    assert!(order.keys.iter().all(|it| it.generation > given.revision), "{order:?}");
+    assert!(
+        order.keys.iter().all(|it| it.generation > Generation::begun_by(given.revision)),
+        "{order:?}"
+    );
     assert!(order.keys.len() == 1 && agreed(&world));
 }
 
@@ -215,6 +225,6 @@ fn the_mutant_haste_tells_nodes_first() {
     let mut world = world();
     world.controller.mutant(Mutant::NodesBeforeSwitch);
     world.member(node(2)).told = vec![asked("k", 1_000, 0)];
-    world.live_until(|world| (0..4).any(|id| has(world, node(id)).revision > 0));
-    assert_eq!(has(&world, SWITCH).revision, 0);
+    world.live_until(|world| (0..4).any(|id| has(world, node(id)).revision > Revision::NONE));
+    assert_eq!(has(&world, SWITCH).revision, Revision::NONE);
 }

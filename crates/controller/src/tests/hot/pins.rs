@@ -1,6 +1,7 @@
 //! Keys that an operator keeps hot.
 
 use super::*;
+use wire::Generation;
 
 #[test]
 fn pinned_keys_stay_in_and_outlive_the_controller() {
@@ -92,7 +93,11 @@ fn a_pinned_key_takes_the_place_of_another_with_its_keyhash_and_of_no_pinned_one
     assert_eq!(present(&world), [other]);
     assert!(agreed(&world));
     let order = has(&world, SWITCH);
-    assert_eq!(order.keys[0].generation, order.revision, "nothing is taken over from the other");
+    assert_eq!(
+        order.keys[0].generation,
+        Generation::begun_by(order.revision),
+        "nothing is taken over from the other"
+    );
     let decisions = world.status().hot_decisions;
     let removed = decisions.iter().find(|it| it.did == HotAction::Removed).unwrap();
     assert!(removed.name.key == one && removed.why.contains("same keyhash"), "{removed:?}");

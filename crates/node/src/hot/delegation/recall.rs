@@ -11,8 +11,8 @@ use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::{
-    ChainWriteBody, DelegateBody, DelegationEndBody, DelegationFetchBody, DelegationOverBody,
-    DropReason, Effect, Endpoint, Found, Header, Op, RecallBody,
+    ChainWriteBody, DelegateBody, DelegationEndBody, DelegationFetchBody, DelegationId,
+    DelegationOverBody, DropReason, Effect, Endpoint, Found, Header, Op, RecallBody, Revision,
 };
 
 /// The keys of a partition that are being brought home.
@@ -26,9 +26,9 @@ pub(crate) struct Recalls {
 /// A delegation that is over, as far as its nodes have told of it.
 #[derive(Debug)]
 struct Recall {
-    delegation: u64,
+    delegation: DelegationId,
     /// Revision of the order that ended it, as far as this head knows.
-    ended: u64,
+    ended: Revision,
     asked_at: Instant,
     /// Who takes no more writes of it and has said all.
     told: BTreeSet<NodeId>,
@@ -81,7 +81,7 @@ impl Replica {
         if let Some(present) = self.delegations.present(key) {
             // A delegation with a later number than the order's was begun by a newer one than is
             // installed here.
-            let late = present.number > ctx.hot.revision();
+            let late = present.number > DelegationId::begun_by(ctx.hot.revision());
             let goes_on = wanted.is_some_and(|delegation| delegation.number == present.number);
             return if late || goes_on { DelegationStep::None } else { DelegationStep::Fetch };
         }
@@ -135,7 +135,7 @@ impl Replica {
         let nodes: Vec<NodeId> = readers.map(|(node, _)| node).collect();
         let fixed = DelegateBody { switch: ctx.hot.switch().0, replicas: delegation.replicas };
         let value = [&fixed.to_bytes()[..], &bits_of(&nodes)].concat();
-        self.order_change(ctx, key, Effect::Delegate, delegation.number, &value);
+        self.order_change(ctx, key, Effect::Delegate, delegation.number.get(), &value);
     }
 
     /// Orders a change of what is known of a hot key: of its registration or its delegations.
@@ -217,7 +217,7 @@ impl Replica {
         ctx: &mut Context<'_, E>,
         from: Endpoint,
         header: &Header,
-        (delegation, key): (u64, &[u8]),
+        (delegation, key): (DelegationId, &[u8]),
         found: Found<'_>,
     ) -> Result<(), DropReason> {
         let node = NodeId(header.node);
@@ -269,7 +269,7 @@ impl Replica {
         let (newest, value) = it.newest.unwrap_or_default();
         let fixed = RecallBody { newest, ended: it.ended, delegated_at, switch: switch.0 };
         let value = [&fixed.to_bytes()[..], &value].concat();
-        self.order_change(ctx, key, Effect::Recall, it.delegation, &value);
+        self.order_change(ctx, key, Effect::Recall, it.delegation.get(), &value);
     }
 
     /// Tells the nodes of delegations that ended lately that they may forget them.
@@ -286,7 +286,8 @@ impl Replica {
             let last = delegations.over.last().filter(lately)?;
             Some((Box::<[u8]>::from(key), last.number))
         };
-        let ended: Vec<(Box<[u8]>, u64)> = self.delegations.iter().filter_map(ended).collect();
+        let ended: Vec<(Box<[u8]>, DelegationId)> =
+            self.delegations.iter().filter_map(ended).collect();
         for (key, delegation) in ended {
             let Some(at) = self.place_of(ctx, &key) else { continue };
             let to = ctx.directory.endpoints(self.id());

@@ -15,8 +15,8 @@ use crate::shard::context::Context;
 use cluster::{Incarnation, MaybeMutant, Mutant, NodeId};
 use std::collections::BTreeMap;
 use wire::{
-    CLOCK_DELEGATIONS_BITS, Code, DELEGATION_VERSIONS, DelegateBody, DelegationOverBody,
-    DelegationPresentBody, DelegationsBody, Effect, Header, RecallBody, hop_flag,
+    Code, DELEGATION_VERSIONS, DelegateBody, DelegationId, DelegationOverBody,
+    DelegationPresentBody, DelegationsBody, Effect, Header, RecallBody, Revision, hop_flag,
 };
 
 /// The delegations of one key.
@@ -33,7 +33,7 @@ pub(crate) struct Delegations {
 /// The delegation that a key is under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Present {
-    pub(crate) number: u64,
+    pub(crate) number: DelegationId,
     /// Version of its DELEGATE.
     pub(crate) delegated_at: u64,
     /// The incarnation of the switch that it is on.
@@ -66,7 +66,7 @@ pub(crate) const SPAN: u64 = DELEGATION_VERSIONS as u64;
 
 impl Delegations {
     /// Whether a delegation has this number, or had.
-    pub(crate) fn knows(&self, number: u64) -> bool {
+    pub(crate) fn knows(&self, number: DelegationId) -> bool {
         let is_present =
             self.present.as_ref().is_some_and(|delegation| delegation.number == number);
         is_present || self.over.iter().any(|delegation| delegation.number == number)
@@ -122,10 +122,10 @@ impl Delegations {
     }
 
     /// What a write is that was stamped with this version, or (0) with none.
-    fn arrival(&self, request: &Header, installed: u64, switch: Incarnation) -> Arrival {
+    fn arrival(&self, request: &Header, installed: Revision, switch: Incarnation) -> Arrival {
         let stamped = request.object_version;
-        let passed = request.directory_clock() >> CLOCK_DELEGATIONS_BITS;
-        let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or(0);
+        let passed = request.directory_clock().order();
+        let ended = self.over.iter().map(|delegation| delegation.ended).max().unwrap_or_default();
         if stamped != 0 {
             let delegation =
                 self.over.iter().find(|delegation| spans(delegation.delegated_at, stamped));
@@ -215,12 +215,12 @@ impl DelegationTable {
     }
 
     /// The highest revision of an order that began or ended one of them; 0 for none.
-    pub(crate) fn newest_order(&self) -> u64 {
+    pub(crate) fn newest_order(&self) -> Revision {
         let orders = |delegations: &Delegations| {
-            let begun = delegations.present.as_ref().map(|delegation| delegation.number);
+            let begun = delegations.present.as_ref().map(|delegation| delegation.number.order());
             delegations.over.iter().map(|delegation| delegation.ended).chain(begun).max()
         };
-        self.table.values().filter_map(orders).max().unwrap_or(0)
+        self.table.values().filter_map(orders).max().unwrap_or_default()
     }
 
     /// All keys with any, in order.
@@ -303,7 +303,8 @@ impl Replica {
         else {
             return;
         };
-        let (number, delegated_at, nodes) = (write.fixed.result, write.version(), nodes_of(bits));
+        let number = DelegationId::new(write.fixed.result);
+        let (delegated_at, nodes) = (write.version(), nodes_of(bits));
         let present =
             Present { number, delegated_at, switch: Incarnation(switch), replicas, nodes };
         self.last_version = self.last_version.max(delegated_at + span_left(ctx.mutant));
@@ -317,7 +318,7 @@ impl Replica {
     pub(crate) fn commit_recall<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
         let Some((fixed, value)) = RecallBody::split(write.value) else { return };
         let RecallBody { newest, ended, delegated_at, switch } = fixed;
-        let (number, since_ms) = (write.fixed.result, ctx.time.0);
+        let (number, since_ms) = (DelegationId::new(write.fixed.result), ctx.time.0);
         let over = DelegationOverBody { number, delegated_at, newest, ended, switch, since_ms };
         let news = self.change_delegations(ctx, write, |delegations| {
             delegations.present = None;
@@ -410,16 +411,29 @@ impl Replica {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::{CLOCK_DELEGATIONS_BITS, DirectoryClock};
 
     const fn over(number: u64, delegated_at: u64, newest: u64, ended: u64) -> DelegationOverBody {
-        DelegationOverBody { number, delegated_at, newest, ended, switch: 3, since_ms: 5 }
+        DelegationOverBody {
+            number: DelegationId::new(number),
+            delegated_at,
+            newest,
+            ended: Revision::new(ended),
+            switch: 3,
+            since_ms: 5,
+        }
     }
 
     fn delegations() -> Delegations {
         let nodes = vec![NodeId(2), NodeId(700)];
         let delegated_at = 20 + SPAN;
-        let present =
-            Present { number: 30, delegated_at, switch: Incarnation(3), replicas: 2, nodes };
+        let present = Present {
+            number: DelegationId::new(30),
+            delegated_at,
+            switch: Incarnation(3),
+            replicas: 2,
+            nodes,
+        };
         Delegations {
             version: delegated_at,
             present: Some(present),
@@ -429,8 +443,8 @@ mod tests {
 
     fn arrival(version: u64, directory_clock: u64, hop_flags: u8) -> Arrival {
         let mut header = Header { object_version: version, hop_flags, ..Header::default() };
-        header.set_directory_clock(directory_clock << CLOCK_DELEGATIONS_BITS);
-        delegations().arrival(&header, 25, Incarnation(3))
+        header.set_directory_clock(DirectoryClock::new(directory_clock << CLOCK_DELEGATIONS_BITS));
+        delegations().arrival(&header, Revision::new(25), Incarnation(3))
     }
 
     #[test]
@@ -469,8 +483,8 @@ mod tests {
         assert_eq!(arrival(0, 25, hop_flag::OLD), Arrival::New, "the switch is the same");
         assert_eq!(arrival(0, 26, hop_flag::OLD), Arrival::Refused(Code::Closed));
         let mut header = Header { hop_flags: hop_flag::OLD, ..Header::default() };
-        header.set_directory_clock(25 << CLOCK_DELEGATIONS_BITS);
-        let another = delegations().arrival(&header, 25, Incarnation(4));
+        header.set_directory_clock(DirectoryClock::of_order(Revision::new(25)));
+        let another = delegations().arrival(&header, Revision::new(25), Incarnation(4));
         assert_eq!(another, Arrival::Refused(Code::Uncertain));
     }
 }

@@ -14,8 +14,8 @@ use cluster::{is_plausible_revision, is_plausible_version};
 use machine::{Instant, Outbox};
 use std::collections::BTreeMap;
 use wire::{
-    CHAIN_MAX, Code, DelegationCommitBody, DelegationFetchBody, DelegationFoundBody, DropReason,
-    Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet, hop_flag,
+    CHAIN_MAX, Code, DelegationCommitBody, DelegationFetchBody, DelegationFoundBody, DelegationId,
+    DropReason, Endpoint, Fields, Found, HEADER_LEN, Header, Op, Packet, Revision, hop_flag,
 };
 
 /// What a shard holds of delegated keys, and which delegations it takes writes of.
@@ -23,17 +23,17 @@ use wire::{
 pub(crate) struct DelegatedWrites {
     table: BTreeMap<KeyspaceId, BTreeMap<Box<[u8]>, HeldWrite>>,
     /// Revision of the first order of hot keys that this store was given; 0 for none yet.
-    since: u64,
+    since: Revision,
     /// That of the newest.
-    newest: u64,
+    newest: Revision,
     /// The revision of the map in which this store was last seen to be an older copy.
-    aged: u64,
+    aged: Revision,
 }
 
 /// The newest write of a delegated key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HeldWrite {
-    delegation: u64,
+    delegation: DelegationId,
     version: u64,
     /// Whether this node committed it as the last of its chain, or has been told.
     committed: bool,
@@ -63,18 +63,16 @@ impl DelegatedWrites {
         engine.notes(DELEGATED, |name, note| match name.split_first() {
             _ if name == ORDERS => {
                 if let ([since, newest, aged], []) = note.as_chunks::<8>() {
-                    found.since = u64::from_be_bytes(*since);
-                    found.newest = u64::from_be_bytes(*newest);
-                    if !is_plausible_revision(now, found.newest) {
-                        found.newest = 0;
-                    }
-                    found.aged = u64::from_be_bytes(*aged);
+                    let order = |bits: &[u8; 8]| Revision::new(u64::from_be_bytes(*bits));
+                    (found.since, found.aged) = (order(since), order(aged));
+                    let newest = Some(order(newest)).filter(|it| is_plausible_revision(now, *it));
+                    found.newest = newest.unwrap_or_default();
                 }
             }
             Some((&KEY, place)) => {
                 if let Some((id, key)) = place.split_first_chunk::<2>()
                     && let Some(held) = HeldWrite::from_note(note)
-                    && is_plausible_revision(now, held.delegation)
+                    && is_plausible_revision(now, held.delegation.order())
                     && is_plausible_version(held.version)
                 {
                     let id = KeyspaceId(u16::from_be_bytes(*id));
@@ -93,7 +91,7 @@ impl DelegatedWrites {
 
     /// An order is installed.
     pub(crate) fn follow<E: Engine>(&mut self, engine: &mut E, order: &HotOrder) {
-        if self.since == 0 {
+        if self.since.is_none() {
             self.since = order.revision;
         }
         self.newest = self.newest.max(order.revision);
@@ -101,14 +99,15 @@ impl DelegatedWrites {
     }
 
     fn note_orders<E: Engine>(&self, engine: &mut E) {
-        let note = [self.since, self.newest, self.aged].map(u64::to_be_bytes).concat();
+        let note =
+            [self.since, self.newest, self.aged].map(|order| order.get().to_be_bytes()).concat();
         engine.note(DELEGATED, ORDERS, Some(&note));
     }
 
     /// The store is an older copy: it may have taken writes since that are not here. So it counts
     /// as one whose first order is the installed one, or, if none is, the next. This is so once for
     /// each time that it is seen.
-    pub(crate) fn age<E: Engine>(&mut self, engine: &mut E, seen: u64, installed: u64) {
+    pub(crate) fn age<E: Engine>(&mut self, engine: &mut E, seen: Revision, installed: Revision) {
         if seen > self.aged {
             (self.since, self.aged) = (installed, seen);
             self.note_orders(engine);
@@ -116,7 +115,7 @@ impl DelegatedWrites {
     }
 
     /// Revision of the newest order of hot keys that this store was given; 0 for none.
-    pub(crate) fn newest(&self) -> u64 {
+    pub(crate) fn newest(&self) -> Revision {
         self.newest
     }
 
@@ -170,7 +169,7 @@ impl DelegatedWrites {
     fn commit(
         &mut self,
         (keyspace, key): (KeyspaceId, &[u8]),
-        delegation: u64,
+        delegation: DelegationId,
         version: u64,
     ) -> Option<Box<[u8]>> {
         let keys = self.table.get_mut(&keyspace)?;
@@ -221,7 +220,7 @@ impl HeldWrite {
     }
 
     fn to_note(&self) -> Vec<u8> {
-        let words = [self.delegation.to_be_bytes(), self.version.to_be_bytes()].concat();
+        let words = [self.delegation.get().to_be_bytes(), self.version.to_be_bytes()].concat();
         [&words[..], &[u8::from(self.committed)], &self.value].concat()
     }
 
@@ -230,7 +229,7 @@ impl HeldWrite {
         let (version, rest) = rest.split_first_chunk::<8>()?;
         let (committed, value) = rest.split_first()?;
         Some(Self {
-            delegation: u64::from_be_bytes(*delegation),
+            delegation: DelegationId::new(u64::from_be_bytes(*delegation)),
             version: u64::from_be_bytes(*version),
             committed: *committed != 0,
             value: value.into(),
@@ -266,7 +265,7 @@ pub(crate) fn handle_delegated<E: Engine>(
     if before.is_some_and(|before| !ctx.directory.owns(before, from)) {
         return Err(DropReason::NotFromMember);
     }
-    let can_be = is_plausible_revision(ctx.now, header.delegation())
+    let can_be = is_plausible_revision(ctx.now, header.delegation().order())
         && is_plausible_version(header.object_version);
     if !can_be {
         return Err(DropReason::Implausible);
@@ -307,11 +306,12 @@ pub(crate) fn handle_delegated<E: Engine>(
 }
 
 /// Whether writes of this delegation are taken; `named` is what the installed order has.
-fn takes<E>(ctx: &Context<'_, E>, number: u64, named: Option<Delegation>) -> bool {
+fn takes<E>(ctx: &Context<'_, E>, number: DelegationId, named: Option<Delegation>) -> bool {
     let (installed, since) = (ctx.hot.revision(), ctx.hot.delegated.since);
     // A younger store cannot know what was closed before; without an order nothing is known at all.
-    let old_enough = installed != 0 && since < number;
-    let open = installed < number || named.is_some_and(|delegation| delegation.number == number);
+    let old_enough = !installed.is_none() && since < number.order();
+    let open =
+        installed < number.order() || named.is_some_and(|delegation| delegation.number == number);
     old_enough && open || ctx.mutant.is(Mutant::KeepDelegations)
 }
 
@@ -407,7 +407,7 @@ fn propagate<E>(
 }
 
 /// Tells nodes that a write that they have passed on, of the version in the header, is committed.
-fn push_commits(out: &mut Outbox, to: &[Endpoint], header: &Header, of: (u64, &[u8])) {
+fn push_commits(out: &mut Outbox, to: &[Endpoint], header: &Header, of: (DelegationId, &[u8])) {
     let (delegation, key) = of;
     let key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
     let header = Header { op: Op::DelegationCommit as u8, key_len, ..*header };
@@ -424,7 +424,7 @@ pub(crate) fn handle_commit<E: Engine>(
     ctx: &mut Context<'_, E>,
     from: Endpoint,
     header: &Header,
-    (delegation, key): (u64, &[u8]),
+    (delegation, key): (DelegationId, &[u8]),
 ) -> Result<(), DropReason> {
     if !ctx.directory.owns(NodeId(header.node), from) {
         return Err(DropReason::NotFromMember);
@@ -458,7 +458,7 @@ pub(crate) fn handle_fetch<E: Engine>(
     let held = held.filter(|it| it.committed || !ctx.mutant.is(Mutant::FetchCommittedOnly));
     let (version, found) = match held {
         Some(held) => (held.version, Found::Value(&held.value)),
-        None if ctx.hot.delegated.since >= fixed.delegation => (0, Found::Young),
+        None if ctx.hot.delegated.since >= fixed.delegation.order() => (0, Found::Young),
         None => (0, Found::Nothing),
     };
     let (kind, value) = found.parts();
@@ -483,12 +483,12 @@ pub(crate) fn handle_end<E: Engine>(
     ctx: &mut Context<'_, E>,
     from: Endpoint,
     header: &Header,
-    (delegation, key): (u64, &[u8]),
+    (delegation, key): (DelegationId, &[u8]),
 ) -> Result<(), DropReason> {
     if !ctx.directory.owns(NodeId(header.node), from) {
         return Err(DropReason::NotFromMember);
     }
-    if !is_plausible_revision(ctx.now, delegation) {
+    if !is_plausible_revision(ctx.now, delegation.order()) {
         return Err(DropReason::Implausible);
     }
     let keyspace = KeyspaceId(header.keyspace);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::replica::write::PENDING_MAX;
+use wire::DelegationId;
 
 #[test]
 fn a_key_returns_when_all_but_the_spare_members_of_a_chain_have_told() {
@@ -125,7 +126,7 @@ fn that_there_is_no_value_is_not_told_by_the_tail_of_a_key_that_has_left() {
     chain.del(HOT); // Both rest on the first, and the DELEGATE on the last.
     chain.give(
         DELEGATION,
-        Some(Delegation { number: DELEGATION, replicas: 1, copies: 0 }),
+        Some(Delegation { number: DelegationId::new(DELEGATION), replicas: 1, copies: 0 }),
         &[0, 1, 2],
     );
     chain.settle_but(Op::HotPublish);

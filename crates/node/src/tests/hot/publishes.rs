@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hot::deferred::DEFERRED_MAX;
+use wire::Generation;
 
 #[test]
 fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
@@ -42,7 +43,7 @@ fn what_the_switch_does_not_look_into_shows_only_what_is_covered() {
 fn with_what_is_shown_unseen_a_tail_vouches_for_the_key_once_in_each_generation() {
     let mut chain = Chain::hot();
     let vouched = |chain: &Chain| {
-        let says = |it: &Header| (it.hop_flags & hop_flag::NEWEST != 0, it.generation());
+        let says = |it: &Header| (it.hop_flags & hop_flag::NEWEST != 0, it.generation().get());
         chain.publishes().iter().map(says).collect::<Vec<_>>()
     };
     chain.ask_mget(TAIL, None);
@@ -82,7 +83,7 @@ fn a_reader_that_a_multiget_asks_in_vain_says_so_to_the_switch() {
     assert_eq!(says, (Code::NotHere as u8, 0, 1, 0));
     assert_eq!(
         (header.generation(), header.keyhash),
-        (GENERATION, chain.map.keyspaces[0].keyhash(HOT))
+        (Generation::new(GENERATION), chain.map.keyspaces[0].keyhash(HOT))
     );
     let dropped = |chain: &Chain| {
         let counters = chain.nodes[READER].counters();

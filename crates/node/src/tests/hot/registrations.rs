@@ -1,6 +1,7 @@
 //! Registrations of hot keys: who has them, and what a tail vouches for by them.
 
 use super::*;
+use wire::Revision;
 
 #[test]
 fn only_the_tail_of_a_key_that_is_marked_vouches_for_its_newest_version() {
@@ -13,7 +14,7 @@ fn only_the_tail_of_a_key_that_is_marked_vouches_for_its_newest_version() {
     assert!(chain.vouches(GENERATION));
     assert!(!chain.vouches(GENERATION + 1), "it is registered with another generation");
     assert_eq!(chain.get(HOT), None, "a registration is no state");
-    assert_eq!(chain.nodes[0].report(chain.now).hot_revision, GENERATION);
+    assert_eq!(chain.nodes[0].report(chain.now).hot_revision, Revision::new(GENERATION));
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn marks_agree_everywhere_whatever_is_lost_or_overtaken() {
             let registrations = &node.replicas[&PartitionId(1)].registrations;
             registrations
                 .iter()
-                .map(|(key, registration)| (key.to_vec(), registration.generation))
+                .map(|(key, registration)| (key.to_vec(), registration.generation.get()))
                 .collect()
         };
         named.sort_unstable();
@@ -163,7 +164,7 @@ fn marks_are_known_again_after_a_restart() {
         node.renew(&Lease {
             cluster: cluster::ClusterId(1),
             incarnation: Incarnation(0),
-            revision: 1,
+            revision: Revision::new(1),
             from: now,
             duration_ms: 1 << 40,
         });
@@ -179,7 +180,7 @@ fn marks_are_known_again_after_a_restart() {
     node.flush().unwrap();
     assert_eq!(node.hot_keys(), 1);
     let mut node = start(node.into_engine());
-    assert_eq!((node.hot_keys(), node.report(now).hot_revision), (1, 0));
+    assert_eq!((node.hot_keys(), node.report(now).hot_revision), (1, Revision::NONE));
     node.install_hot(now, Arc::new(order(&map, GENERATION + 2, &[])));
     assert_eq!(node.hot_keys(), 0);
 }

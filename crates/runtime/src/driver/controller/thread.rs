@@ -236,7 +236,7 @@ impl Thread {
                     ));
                 }
             }
-            tracing::debug!(revision, "saved the cluster map");
+            tracing::debug!(%revision, "saved the cluster map");
             (self.unsaved, self.trouble) = (None, None);
             self.controller.handle_saved(self.clock.now(), revision);
             self.parked.drain(..).for_each(|answer| answer());
@@ -255,7 +255,7 @@ impl Thread {
     fn send_orders(&mut self) {
         while let Some((member, order)) = self.controller.poll_order() {
             if let Some(install) = &order.install {
-                tracing::debug!(%member, revision = install.revision(), "sending an order");
+                tracing::debug!(%member, revision = %install.revision(), "sending an order");
             }
             let taken = self.couriers.get(&member).is_some_and(|courier| courier.take(order));
             if !taken {

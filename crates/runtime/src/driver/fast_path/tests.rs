@@ -3,6 +3,7 @@
 use super::*;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use wire::Revision;
 
 #[path = "../../../../cli/tests/chaos/skip.rs"]
 mod skip;
@@ -35,7 +36,7 @@ fn leases_are_renewed_while_the_kernel_verifies_a_program() {
                 let lease = Lease {
                     cluster: cluster::ClusterId(0),
                     incarnation: INCARNATION,
-                    revision: 0,
+                    revision: Revision::NONE,
                     from,
                     duration_ms: 500,
                 };
@@ -51,7 +52,7 @@ fn leases_are_renewed_while_the_kernel_verifies_a_program() {
         let reload = meanwhile(&|| path.reload().unwrap());
         let explain = meanwhile(&|| {
             let told = path.explain(KeyspaceId(1), Match(0)).unwrap();
-            assert_eq!(told.revision, 0, "no tables were installed");
+            assert_eq!(told.revision, Revision::NONE, "no tables were installed");
         });
         drop(ends);
         println!("{reload} renewals during a reload, {explain} during an explanation");

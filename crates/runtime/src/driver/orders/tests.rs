@@ -7,6 +7,7 @@ use cluster::{
     StoreId, SwitchTables,
 };
 use node::engine::memory::MemoryEngine;
+use wire::{Generation, Revision};
 
 const INCARNATION: Incarnation = Incarnation(7);
 const STORES: [StoreId; 2] = [StoreId(1), StoreId(2)];
@@ -29,7 +30,7 @@ fn partition(id: u32, first: u128, last: u128) -> Partition {
         last: Match(last),
         epoch: Epoch(1),
         chain: vec![NodeId(2), NodeId(1)],
-        since: vec![1, 1],
+        since: vec![Revision::new(1), Revision::new(1)],
         open: true,
         ..Partition::default()
     }
@@ -50,12 +51,12 @@ fn sound(node: &NodeHandle) -> Assignment {
         hot: cluster::HotPolicy::Replicate,
     };
     Assignment {
-        revision: 5,
+        revision: Revision::new(5),
         cluster: ClusterId(3),
         node: NodeId(1),
         store: node.store(),
         incarnation: None,
-        aged: 0,
+        aged: Revision::NONE,
         switch: node.spec().endpoint,
         copy_bytes_per_s: 1_000,
         nodes: vec![node.spec(), other],
@@ -76,8 +77,13 @@ fn obey(member: &MemberHandle, order: Order) -> Result<Report, OrderError> {
 /// A lease of an hour that rests on this report.
 fn lease(report: &Report, revision: u64) -> Order {
     let Report { incarnation, at, .. } = *report;
-    let lease =
-        Lease { cluster: ClusterId(3), incarnation, revision, from: at, duration_ms: 3_600_000 };
+    let lease = Lease {
+        cluster: ClusterId(3),
+        incarnation,
+        revision: Revision::new(revision),
+        from: at,
+        duration_ms: 3_600_000,
+    };
     Order { lease: Some(lease), ..Order::default() }
 }
 
@@ -87,7 +93,7 @@ fn a_sound_assignment_is_taken_by_all_shards() {
     let node = driver.handle();
     let member = MemberHandle::Node(node.clone());
     let report = obey(&member, assign(sound(&node))).unwrap();
-    assert_eq!((report.incarnation, report.revision()), (INCARNATION, 5));
+    assert_eq!((report.incarnation, report.revision()), (INCARNATION, Revision::new(5)));
     let shards = node.snapshot().unwrap().shards;
     let partitions: Vec<usize> = shards.iter().map(|shard| shard.partitions).collect();
     assert_eq!(partitions, [1, 1]);
@@ -101,7 +107,8 @@ fn a_closed_partition_is_reported_settled_whichever_shard_has_it() {
     let member = MemberHandle::Node(node.clone());
     let mut assignment = sound(&node);
     for partition in &mut assignment.partitions {
-        (partition.open, partition.chain, partition.since) = (false, vec![NodeId(1)], vec![1]);
+        (partition.open, partition.chain, partition.since) =
+            (false, vec![NodeId(1)], vec![Revision::new(1)]);
     }
     let report = obey(&member, assign(assignment)).unwrap();
     let MemberReport::Node(report) = report.state else { panic!("{report:?}") };
@@ -119,7 +126,11 @@ fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
         let shards = node.snapshot().unwrap().shards;
         (shards.iter().all(|shard| shard.leased), switch.snapshot().unwrap().leased)
     };
-    let tables = SwitchTables { cluster: ClusterId(3), revision: 5, ..SwitchTables::default() };
+    let tables = SwitchTables {
+        cluster: ClusterId(3),
+        revision: Revision::new(5),
+        ..SwitchTables::default()
+    };
     let tables = Order { install: Some(Install::Tables(tables)), ..Order::default() };
     for (member, install) in [
         (MemberHandle::Node(node.clone()), assign(sound(&node))),
@@ -130,7 +141,7 @@ fn a_lease_is_taken_by_every_thread_once_what_it_is_for_is_installed() {
         let report = obey(&member, install).unwrap();
         let other = Report { incarnation: Incarnation(8), ..report.clone() };
         obey(&member, lease(&other, 5)).unwrap();
-        assert_eq!(report.revision(), 5);
+        assert_eq!(report.revision(), Revision::new(5));
     }
     assert_eq!(leased(), (false, false));
     for member in [MemberHandle::Node(node.clone()), MemberHandle::Switch(switch.clone())] {
@@ -157,12 +168,12 @@ fn an_unsound_assignment_changes_nothing() {
         (|it| it.partitions[0].chain = vec![NodeId(2)], "chain"),
         (|it| it.partitions[0].chain = vec![NodeId(1), NodeId(1)], "chain"),
         (|it| it.partitions[0].chain = vec![NodeId(1), NodeId(7)], "chain"),
-        (|it| it.partitions[0].since = vec![1], "chain"),
+        (|it| it.partitions[0].since = vec![Revision::new(1)], "chain"),
         (
             |it| {
                 let partition = &mut it.partitions[0];
                 (partition.chain, partition.since, partition.has_learner) =
-                    (vec![NodeId(1)], vec![1], true);
+                    (vec![NodeId(1)], vec![Revision::new(1)], true);
             },
             "chain",
         ),
@@ -176,7 +187,7 @@ fn an_unsound_assignment_changes_nothing() {
         let error = obey(&member, assign(assignment)).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected:?} not in {error:?}");
     }
-    assert_eq!(obey(&member, Order::default()).unwrap().revision(), 0);
+    assert_eq!(obey(&member, Order::default()).unwrap().revision(), Revision::NONE);
 }
 
 #[test]
@@ -186,14 +197,14 @@ fn what_does_not_belong_to_the_node_is_not_installed_and_the_report_shows_why() 
     let member = MemberHandle::Node(node.clone());
     let other = Assignment { store: StoreId(0), ..sound(&node) };
     let report = obey(&member, assign(other)).unwrap();
-    assert_eq!(report.revision(), 0);
+    assert_eq!(report.revision(), Revision::NONE);
     let MemberReport::Node(state) = report.state else { panic!("{report:?}") };
     assert_eq!(state.store, node.store());
 
     obey(&member, assign(sound(&node))).unwrap();
-    let other = Assignment { cluster: ClusterId(4), revision: 6, ..sound(&node) };
+    let other = Assignment { cluster: ClusterId(4), revision: Revision::new(6), ..sound(&node) };
     let report = obey(&member, assign(other)).unwrap();
-    assert_eq!(report.revision(), 5);
+    assert_eq!(report.revision(), Revision::new(5));
     let MemberReport::Node(state) = report.state else { panic!("{report:?}") };
     assert_eq!(state.cluster, Some(ClusterId(3)));
 }
@@ -237,7 +248,7 @@ fn hot() -> HotOrder {
         key: b"k".to_vec(),
         keyhash: 1,
         match_value: cluster::Match(0),
-        generation: 9,
+        generation: Generation::new(9),
         first: 1,
         readers: 2,
         delegation: None,
@@ -245,7 +256,7 @@ fn hot() -> HotOrder {
     let place = |id| Some((NodeId(id), INCARNATION));
     HotOrder {
         cluster: ClusterId(3),
-        revision: 9,
+        revision: Revision::new(9),
         switch: INCARNATION,
         places: vec![place(1), place(2)],
         keys: vec![key],
@@ -260,7 +271,7 @@ fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
     let member = MemberHandle::Node(node.handle());
     obey(&member, assign(sound(&node.handle()))).unwrap();
     let MemberReport::Node(report) = obey(&member, hot()).unwrap().state else { panic!() };
-    assert_eq!(report.hot_revision, 9);
+    assert_eq!(report.hot_revision, Revision::new(9));
 
     let member = MemberHandle::Switch(switch.handle());
     let says = |report: Report| match report.state {
@@ -269,19 +280,19 @@ fn hot_keys_are_taken_by_all_threads_of_the_active_switch_and_by_all_shards() {
     };
     assert_eq!(
         says(obey(&member, hot()).unwrap()),
-        0,
+        Revision::NONE,
         "it does not know that it is the active one"
     );
     let nodes = sound(&node.handle()).nodes;
     let tables = SwitchTables {
         cluster: ClusterId(3),
-        revision: 5,
+        revision: Revision::new(5),
         active: true,
         nodes,
         ..SwitchTables::default()
     };
     let tables = Order { install: Some(Install::Tables(tables)), ..hot() };
-    assert_eq!(says(obey(&member, tables).unwrap()), 9);
+    assert_eq!(says(obey(&member, tables).unwrap()), Revision::new(9));
     assert_eq!(switch.handle().snapshot().unwrap().counters.hot().len(), 1);
 }
 
@@ -293,20 +304,26 @@ fn hot_keys_from_far_ahead_are_left_out_of_an_order() {
     obey(&members[0], assign(sound(&node.handle()))).unwrap();
     let nodes = sound(&node.handle()).nodes;
     let (cluster, active) = (ClusterId(3), true);
-    let tables = SwitchTables { cluster, revision: 5, active, nodes, ..SwitchTables::default() };
+    let tables = SwitchTables {
+        cluster,
+        revision: Revision::new(5),
+        active,
+        nodes,
+        ..SwitchTables::default()
+    };
     let tables = Some(Install::Tables(tables));
     obey(&members[1], Order { install: tables, ..Order::default() }).unwrap();
     for member in &members {
         for (revision, taken) in [(u64::MAX, 0), ((1 << 48) - 1, 0), (9, 9)] {
-            let hot = HotOrder { revision, ..hot() };
+            let hot = HotOrder { revision: Revision::new(revision), ..hot() };
             let order = Order { hot: Some(Arc::new(hot)), ..Order::default() };
             let says = match obey(member, order).unwrap().state {
                 MemberReport::Node(report) => report.hot_revision,
                 MemberReport::Switch(counters) => counters.hot_revision,
             };
-            assert_eq!(says, taken);
+            assert_eq!(says, Revision::new(taken));
         }
-        HotOrder { revision: 1 << 48, ..hot() }.check().unwrap_err();
+        HotOrder { revision: Revision::new(1 << 48), ..hot() }.check().unwrap_err();
     }
 }
 
@@ -317,7 +334,7 @@ fn unsound_hot_keys_are_refused() {
     let breaks: [fn(&mut HotOrder); 7] = [
         |it| it.keys[0].first = 2,
         |it| it.keys[0].readers = 3,
-        |it| it.keys[0].generation = 10,
+        |it| it.keys[0].generation = Generation::new(10),
         |it| it.keys[0].key = vec![0; wire::KEY_MAX + 1],
         |it| it.keys.push(it.keys[0].clone()),
         |it| it.keys.push(cluster::HotEntry { key: vec![], keyhash: 2, ..it.keys[0].clone() }),
@@ -354,17 +371,20 @@ fn of_two_clusters_that_give_a_switch_tables_at_once_it_follows_one() {
                 obey(&member, Order { lease: Some(lease), ..Order::default() }).unwrap().state
             }
         };
-        let (one, other) = (give(3, 5), give(4, 6));
+        let (one, other) = (give(3, Revision::new(5)), give(4, Revision::new(6)));
         let said = std::thread::scope(|scope| {
             let threads = [scope.spawn(one), scope.spawn(other)];
             threads.map(|thread| thread.join().unwrap())
         });
         let snapshot = switch.handle().snapshot().unwrap();
         let follows = snapshot.cluster.unwrap();
-        assert_eq!(snapshot.revision, follows.0 + 2, "{snapshot:?}");
+        assert_eq!(snapshot.revision, Revision::new(follows.0 + 2), "{snapshot:?}");
         for state in said {
             let MemberReport::Switch(counters) = state else { panic!() };
-            assert_eq!((counters.cluster, counters.revision), (Some(follows), follows.0 + 2));
+            assert_eq!(
+                (counters.cluster, counters.revision),
+                (Some(follows), Revision::new(follows.0 + 2))
+            );
         }
         assert!(snapshot.leased);
     }

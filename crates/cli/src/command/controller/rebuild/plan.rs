@@ -6,6 +6,7 @@ use cluster::NodeId;
 use controller::{NodePart, PartitionPart, Rebuilt};
 use runtime::rebuild::{Found, Replaced};
 use std::collections::BTreeMap;
+use wire::Revision;
 
 /// Partitions that are listed; all are in --json.
 const LISTED_MAX: usize = 20;
@@ -63,7 +64,7 @@ fn what_is_there(rebuilt: &Rebuilt, found: &Found) -> String {
             format!("of another cluster, {:016x}", saved.map.cluster.0)
         }
         Found::Map(saved) => {
-            let newest = rebuilt.nodes.iter().map(|it| it.revision).max().unwrap_or(0);
+            let newest = rebuilt.nodes.iter().map(|it| it.revision).max().unwrap_or_default();
             let revision = saved.map.revision;
             if revision < newest {
                 format!("an older copy, of revision {revision}; nodes have followed {newest}")
@@ -81,7 +82,7 @@ fn of_nodes(nodes: &[NodePart]) -> String {
         let NodePart { node, revision, replicas_held, behind, aged, left, without } = *it;
         let recorded = match revision {
             _ if without => "does not count".to_owned(),
-            0 => "nothing".to_owned(),
+            Revision::NONE => "nothing".to_owned(),
             _ => format!("revision {revision}"),
         };
         let counts = [replicas_held, behind, aged, left].map(|count| count.to_string());
