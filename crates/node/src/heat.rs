@@ -17,6 +17,7 @@ pub(crate) use frequencies::Use;
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
+pub use track::HOT_MAX;
 use track::Track;
 
 /// The hot keys of a shard.
@@ -204,9 +205,6 @@ const BURST_LEAST: u32 = 8;
 /// Of a segment that is younger, rates are taken as if it were so old: what comes at once, such as
 /// the datagrams of one batch, says nothing of a rate.
 const BURST_TIME_MIN: Duration = Duration::from_millis(20);
-
-/// Hot keys that a shard reports, and a node of several shards.
-pub const HOT_MAX: usize = 16;
 
 /// Alerts of a node follow each other no sooner than this: so long may be spent on the last one.
 pub const ALERT_REST: Duration = Duration::from_millis(10);

@@ -4,27 +4,32 @@
 //!   order ──▶ head: registers the key (`reconcile`, `registrations`)
 //!   write ──▶ tail ── HOT_COPY ──▶ reader ── HOT_COPIED ──▶ switch ──▶ tail      (`propagation`)
 //!             tail ── HOT_PUBLISH ──▶ switch ──▶ tail: MGET and RANGE may show it  (`publish`)
-//!             answers to them wait for it                                        (`deferred`)
+//!             answers to them wait for it                               (`shown`, `deferred`)
 //!   MGET  ──▶ tail, or a reader in vain ── HOT_PUBLISH ──▶ switch: observes it like an answer
-//!   read  ──▶ switch ──▶ reader: answers from its copy                           (`copies`)
+//!   read  ──▶ switch ──▶ reader: answers from what it holds                (`copies`, `held`)
 //!
-//!   order ──▶ head: lets a key be delegated, and brings it home    (`delegations`, `recall`)
-//!   write ──▶ switch ──▶ any nodes: keep it, answer, copy it to more     (`delegated_writes`)
+//!   order ──▶ head: lets a key be delegated, and brings it home       (`reconcile`, `recall`)
+//!   write ──▶ switch ──▶ any nodes: hold it, answer, copy it to more         (`writes`, `held`)
 //! ```
 
+pub(crate) mod agreed;
 pub(crate) mod copies;
 pub(crate) mod deferred;
 pub(crate) mod delegation;
+pub(crate) mod held;
 pub(crate) mod propagation;
+pub(crate) mod publications;
 pub(crate) mod publish;
+pub(crate) mod push;
 pub(crate) mod reconcile;
 pub(crate) mod registrations;
+pub(crate) mod shown;
 
 use crate::engine::Engine;
-use crate::hot::copies::Copies;
 use crate::hot::deferred::Deferred;
-use crate::hot::delegation::writes::DelegatedWrites;
-use crate::hot::publish::Publications;
+use crate::hot::delegation::orders::OrdersGiven;
+use crate::hot::held::HeldCopies;
+use crate::hot::publications::Publications;
 use cluster::{HotEntry, HotOrder, Incarnation, KeyspaceId, NodeId, PartitionId};
 use machine::{Instant, RttEstimator};
 use std::collections::{BTreeSet, VecDeque};
@@ -42,10 +47,10 @@ pub(crate) struct Hot {
     pub(crate) rtt: RttEstimator,
     pub(crate) publications: Publications,
     pub(crate) deferred: Deferred,
-    /// What this node holds as a reader.
-    pub(crate) copies: Copies,
-    /// What it holds of keys that are under delegations.
-    pub(crate) delegated: DelegatedWrites,
+    /// What this node holds of other nodes' keys.
+    pub(crate) held: HeldCopies,
+    /// Which orders its store was given.
+    pub(crate) orders: OrdersGiven,
     /// Keys of partitions that this node is the head of, whose registration may have to be changed.
     pub(crate) todo: VecDeque<(PartitionId, Box<[u8]>)>,
     /// When to go on with them, if there are any.
@@ -53,15 +58,16 @@ pub(crate) struct Hot {
 }
 
 impl Hot {
-    pub(crate) fn new(now: Instant, delegated: DelegatedWrites) -> Self {
+    /// What an engine has on record of them.
+    pub(crate) fn restore<E: Engine>(now: Instant, engine: &E) -> Self {
         Self {
             order: Arc::default(),
             timers: BTreeSet::new(),
             rtt: RttEstimator::new(RESEND_MIN, RESEND_FIRST, RESEND_MAX),
             publications: Publications::default(),
             deferred: Deferred::default(),
-            copies: Copies::default(),
-            delegated,
+            held: HeldCopies::restore(now, engine),
+            orders: OrdersGiven::restore(now, engine),
             todo: VecDeque::new(),
             next_work: now,
         }
@@ -70,9 +76,9 @@ impl Hot {
     /// Takes an order, unless it is not newer than the present one, or older than one of an earlier
     /// incarnation.
     pub(crate) fn install<E: Engine>(&mut self, engine: &mut E, order: Arc<HotOrder>) -> bool {
-        let news = order.revision > self.order.revision && self.delegated.admits(&order);
+        let news = order.revision > self.order.revision && self.orders.admits(&order);
         if news {
-            self.delegated.follow(engine, &order);
+            self.orders.follow(engine, &order);
             self.order = order;
         }
         news

@@ -3,7 +3,7 @@
 //! A [`Node`] serves the partitions of one shard. It owns its engine alone, so that cores share
 //! nothing. Whatever it answers waits until [`Node::flush`] has made durable what it rests on.
 //!
-//! A packet's way: [`Node::handle_packet`] checks what every request needs and finds the replica;
+//! A packet's way: [`Node::handle_packet`] checks what every packet needs and finds the replica;
 //! `replica::read` answers reads; `replica::head` orders writes at the head; `replica::chain`
 //! passes them on, commits them at the end and takes the commits back up; `replica::expiry` does
 //! the housekeeping. What the controller orders comes in by [`Node::install`] (`node::assign`);
@@ -23,7 +23,7 @@ mod verify;
 
 pub use heat::{ALERT_REST, HOT_MAX};
 pub use node::{Node, NodeConfig};
-pub use replica::big::PartTimes;
+pub use replica::big::parts::PartTimes;
 pub use shard::counters::Counters;
 pub use shard::replica_records::on_record;
 pub use shard::room::MemoryLimit;

@@ -411,7 +411,7 @@ fn a_full_queue_says_overloaded_and_records_nothing() {
     for n in 0..5_000u64 {
         chain.put(format!("k{n}").as_bytes(), b"v");
     }
-    assert!(chain.nodes[0].pending() < crate::replica::write::PENDING_MAX);
+    assert!(chain.nodes[0].pending() < crate::replica::pending::PENDING_MAX);
     let refused = 5_000 - chain.nodes[0].pending();
     assert_eq!(chain.replies.len(), refused);
     assert!(chain.replies.iter().all(|r| r.code == Code::Overloaded));

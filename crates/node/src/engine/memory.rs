@@ -18,8 +18,11 @@
 
 mod block;
 mod detached;
+mod due;
 mod index;
 mod order;
+mod slot;
+mod table;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -30,11 +33,12 @@ use crate::engine::{Area, Engine, EngineError, Interval, KeyRef, Record};
 use block::Block;
 use cluster::{KeyspaceId, Match, PartitionId, StoreId};
 use detached::Detached;
+use due::{Due, DuePlace, due_bytes};
 use hashbrown::HashTable;
-use index::Index;
 use order::{OrderedKey, Placed};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use table::{Hashed, bytes_of, ordered_bytes};
 use wire::big::time_of;
 
 /// The store of one shard, in memory.
@@ -48,38 +52,6 @@ pub struct MemoryEngine {
     bytes: usize,
     /// Partitions that are being cleared: their entries in `due` go with their records.
     detached: BTreeMap<PartitionId, Detached>,
-}
-
-/// A partition of a hash keyspace.
-struct Hashed {
-    partition: PartitionId,
-    slots: HashTable<Slot>,
-    /// The order of the keys in the table.
-    index: Index,
-    /// The keys that came when many of their match value, or of their keyhash, were in the table.
-    crowded: BTreeMap<OrderedKey, Block>,
-}
-
-/// The keyhash stands beside the pointer, so that neither a growing table nor a key that looks
-/// alike in seven bits has to fetch the block.
-struct Slot {
-    keyhash: u64,
-    block: Block,
-}
-
-/// A record with an expiry. Sorted by expiry first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    expiry_ms: u64,
-    keyspace: KeyspaceId,
-    partition: PartitionId,
-    key: Box<[u8]>,
-}
-
-/// Where it is.
-enum DuePlace {
-    Hashed(Match, u64),
-    Ordered(Match),
 }
 
 impl MemoryEngine {
@@ -231,146 +203,6 @@ impl MemoryEngine {
         let was_there = self.due.remove(due);
         assert!(was_there.is_some(), "every record with an expiry is in the due index");
     }
-}
-
-impl Hashed {
-    fn new(partition: PartitionId) -> Self {
-        let (slots, index, crowded) = (HashTable::new(), Index::default(), BTreeMap::new());
-        Self { partition, slots, index, crowded }
-    }
-
-    fn len(&self) -> usize {
-        self.slots.len() + self.crowded.len()
-    }
-
-    #[inline]
-    fn find(&self, at: Match, keyhash: u64, key: &[u8]) -> Option<&Block> {
-        match self.slots.find(keyhash, |slot| slot.holds(keyhash, key)) {
-            Some(slot) => Some(&slot.block),
-            None if self.crowded.is_empty() => None,
-            None => self.crowded.get(&(at, key) as &dyn Placed),
-        }
-    }
-
-    #[inline]
-    fn find_mut(&mut self, at: Match, keyhash: u64, key: &[u8]) -> Option<&mut Block> {
-        match self.slots.find_mut(keyhash, |slot| slot.holds(keyhash, key)) {
-            Some(slot) => Some(&mut slot.block),
-            None if self.crowded.is_empty() => None,
-            None => self.crowded.get_mut(&(at, key) as &dyn Placed),
-        }
-    }
-
-    /// Stores the record of a key that is not there, and says what it takes.
-    fn insert(&mut self, at: Match, keyhash: u64, key: &[u8], record: &Record<'_>) -> usize {
-        let alike = self.slots.iter_hash(keyhash).filter(|slot| slot.keyhash == keyhash);
-        if alike.count() >= ALIKE_MAX || self.index.is_crowded(at) {
-            let block = Block::new(&[], record);
-            let bytes = bytes_of(key.len(), &block);
-            self.crowded.insert(OrderedKey::new(at, key), block);
-            return bytes;
-        }
-        let slot = Slot { keyhash, block: Block::new(key, record) };
-        let bytes = bytes_of(key.len(), &slot.block);
-        self.slots.insert_unique(keyhash, slot, |slot| slot.keyhash);
-        self.index.add(at, keyhash);
-        bytes
-    }
-
-    fn take(&mut self, at: Match, keyhash: u64, key: &[u8]) -> Option<Block> {
-        let Ok(found) = self.slots.find_entry(keyhash, |slot| slot.holds(keyhash, key)) else {
-            return self.crowded.remove(&(at, key) as &dyn Placed);
-        };
-        let (slot, _) = found.remove();
-        let is_last = self.slots.find(keyhash, |slot| slot.keyhash == keyhash).is_none();
-        self.index.remove(at, keyhash, is_last);
-        Some(slot.block)
-    }
-
-    /// Visits what is in the table and what is in the tree in one order.
-    fn scan(
-        &self,
-        interval: &Interval<'_>,
-        mut visit: impl FnMut(&[u8], Record<'_>) -> ControlFlow<()>,
-    ) {
-        let mut crowded = order::range(&self.crowded, interval);
-        let mut next_crowded = || {
-            let range = crowded.as_mut()?;
-            if interval.reverse { range.next_back() } else { range.next() }
-        };
-        let mut groups = self.index.groups(&self.slots, interval);
-        let (mut group, mut ahead) = (Vec::new(), next_crowded());
-        while groups.next_into(&mut group) {
-            for (at, block) in &group {
-                let here = (*at, block.key());
-                while let Some((place, other)) = ahead
-                    && (place.place() < here) != interval.reverse
-                {
-                    if visit(place.key(), other.record()).is_break() {
-                        return;
-                    }
-                    ahead = next_crowded();
-                }
-                if visit(block.key(), block.record()).is_break() {
-                    return;
-                }
-            }
-        }
-        while let Some((place, block)) = ahead {
-            if visit(place.key(), block.record()).is_break() {
-                return;
-            }
-            ahead = next_crowded();
-        }
-    }
-}
-
-/// Keys of one keyhash in a table, which a lookup compares one by one. Those of an honest keyspace
-/// are hardly ever two.
-const ALIKE_MAX: usize = 4;
-
-impl Slot {
-    #[inline]
-    fn holds(&self, keyhash: u64, key: &[u8]) -> bool {
-        self.keyhash == keyhash && self.block.key() == key
-    }
-}
-
-impl Due {
-    fn new(key: &KeyRef<'_>, expiry_ms: u64) -> Self {
-        let (keyspace, partition) = (key.keyspace, key.partition);
-        Self { expiry_ms: time_of(expiry_ms), keyspace, partition, key: key.key.into() }
-    }
-}
-
-impl DuePlace {
-    fn of(key: &KeyRef<'_>) -> Self {
-        if key.ordered {
-            Self::Ordered(key.match_value)
-        } else {
-            Self::Hashed(key.match_value, key.keyhash)
-        }
-    }
-}
-
-/// What a record takes, but for its entry in the due index. Blocks in trees have no key.
-fn bytes_of(key_len: usize, block: &Block) -> usize {
-    let in_tree = block.key().is_empty();
-    let place = if in_tree { ordered_bytes(key_len) } else { HASHED_BYTES };
-    place + block.allocated_bytes()
-}
-
-/// A slot of a table that is between half and seven eighths full, and a place in the index.
-const HASHED_BYTES: usize = 70;
-
-/// A place in a tree whose nodes are two thirds full, and the key.
-fn ordered_bytes(key_len: usize) -> usize {
-    3 * size_of::<(OrderedKey, Block)>() / 2 + block::allocated(key_len)
-}
-
-/// The same in the due index.
-fn due_bytes(key_len: usize) -> usize {
-    3 * size_of::<(Due, DuePlace)>() / 2 + block::allocated(key_len)
 }
 
 /// Partition ids are small and dense, and all of a shard's are alike modulo the number of shards.

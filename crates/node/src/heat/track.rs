@@ -1,6 +1,5 @@
 //! The hottest keys by segments of one length.
 
-use super::HOT_MAX;
 use super::frequencies::Frequencies;
 use cluster::{HotKey, KeyspaceId};
 use machine::Instant;
@@ -50,3 +49,6 @@ impl Track {
         self.segment.clear();
     }
 }
+
+/// Hot keys that a shard reports, and a node of several shards.
+pub const HOT_MAX: usize = 16;

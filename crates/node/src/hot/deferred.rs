@@ -5,10 +5,7 @@
 //! written more often than HOT_PUBLISH travels, and never gets an answer. So the answer waits
 //! itself: it says what was so when it was made, after the request had come.
 
-use crate::engine::Engine;
-use crate::hot::publish::DirectoryKey;
-use crate::shard::context::Context;
-use crate::shard::reply::send;
+use crate::hot::publications::DirectoryKey;
 use cluster::PartitionId;
 use machine::Instant;
 use std::time::Duration;
@@ -27,10 +24,11 @@ pub(crate) struct Deferred {
     answers: Vec<Answer>,
 }
 
+/// An answer that waits.
 #[derive(Debug)]
-struct Answer {
-    header: Header,
-    payload: Box<[u8]>,
+pub(crate) struct Answer {
+    pub(crate) header: Header,
+    pub(crate) payload: Box<[u8]>,
     shows: Vec<Unpublished>,
     deadline: Instant,
 }
@@ -62,7 +60,7 @@ impl Deferred {
     }
 
     /// Takes out the answers that show nothing any more that is not published, now that this is.
-    fn take_ready(&mut self, published: Unpublished) -> Vec<Answer> {
+    pub(crate) fn take_ready(&mut self, published: Unpublished) -> Vec<Answer> {
         let is_published =
             |it: &Unpublished| it.place == published.place && it.version <= published.version;
         let ready = |answer: &mut Answer| {
@@ -70,13 +68,6 @@ impl Deferred {
             answer.shows.is_empty()
         };
         self.answers.extract_if(.., ready).collect()
-    }
-}
-
-/// A version has been published: gives the answers that have waited for it.
-pub(crate) fn release<E: Engine>(ctx: &mut Context<'_, E>, published: Unpublished) {
-    for answer in ctx.hot.deferred.take_ready(published) {
-        send(ctx, &answer.header, &[&answer.payload]);
     }
 }
 

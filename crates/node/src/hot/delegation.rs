@@ -3,6 +3,7 @@
 //! Members of a chain agree on [`records`]; the head brings keys home ([`recall`]), the tail
 //! answers what it still can ([`reads`]), and any node takes [`writes`].
 
+pub(crate) mod orders;
 pub(crate) mod reads;
 pub(crate) mod recall;
 pub(crate) mod records;

@@ -5,14 +5,17 @@
 //! the tail.
 
 use crate::engine::Engine;
-use crate::hot::copies::push_copies;
-use crate::hot::publish::DirectoryKey;
-use crate::replica::Replica;
-use crate::replica::sessions::table::Outcome;
+use crate::hot::delegation::records::DelegationTable;
+use crate::hot::publications::DirectoryKey;
+use crate::hot::publish::publishes;
+use crate::hot::push::push_copies;
+use crate::hot::registrations::Registrations;
+use crate::replica::member::Member;
+use crate::replica::sessions::outcome::Outcome;
 use crate::replica::write::{Write, changes_state};
 use crate::shard::context::Context;
 use crate::shard::reply::answer_write;
-use cluster::{Incarnation, Mutant, NodeId};
+use cluster::{Incarnation, Mutant, NodeId, PartitionId};
 use machine::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -89,41 +92,70 @@ impl Propagation {
     }
 }
 
-impl Replica {
+/// What a tail goes by of the rest of its replica.
+#[derive(Clone, Copy)]
+pub(crate) struct Tail<'a> {
+    pub(crate) member: &'a Member,
+    pub(crate) registrations: &'a Registrations,
+    pub(crate) delegations: &'a DelegationTable,
+    /// The newest version of any tombstone collected here.
+    pub(crate) collected: u64,
+}
+
+impl Tail<'_> {
+    /// What is said to be the version of a key without a record: no version of the key that was
+    /// ever shown by its home is newer.
+    ///
+    /// That is what was collected of the partition. But tombstones of other keys may have been
+    /// collected since the key left, whose versions are above all of its delegation, and of
+    /// those its home knows nothing. All that it has shown is older than its DELEGATE.
+    pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
+        let delegated_at =
+            self.delegations.present(key).map_or(u64::MAX, |delegation| delegation.delegated_at);
+        self.collected.min(delegated_at)
+    }
+}
+
+impl Propagations {
     /// The version that this tail vouches for of a hot key; `None` if it is not hot, or this is not
     /// the tail.
-    pub(crate) fn newest_propagated(&self, key: &[u8]) -> Option<u64> {
-        if self.propagations.table.is_empty() {
+    pub(crate) fn newest(&self, key: &[u8]) -> Option<u64> {
+        if self.table.is_empty() {
             return None;
         }
-        self.propagations.table.get(key).map(|propagation| propagation.newest)
+        self.table.get(key).map(|propagation| propagation.newest)
     }
 
     /// Begins an epoch: a tail propagates every key that is registered, another member none.
-    pub(crate) fn enter_propagations<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let id = self.id();
+    pub(crate) fn enter<E: Engine>(&mut self, ctx: &mut Context<'_, E>, tail: &Tail<'_>) {
+        let id = tail.member.id();
         ctx.hot.publications.retain(|other| other != id);
         ctx.hot.deferred.retain(|other| other != id);
-        let keys: Vec<Box<[u8]>> = self.registrations.iter().map(|(key, _)| key.into()).collect();
+        let keys: Vec<Box<[u8]>> = tail.registrations.iter().map(|(key, _)| key.into()).collect();
         for key in keys {
-            self.propagate_or_stop(ctx, &key);
+            self.propagate_or_stop(ctx, tail, &key);
         }
     }
 
     /// The registration of a key has changed, or this node's role has.
-    pub(crate) fn propagate_or_stop<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let registration = self.registrations.get(key).copied();
+    pub(crate) fn propagate_or_stop<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
+        key: &[u8],
+    ) {
+        let registration = tail.registrations.get(key).copied();
         // Of a key that is delegated this node does not know the newest state.
-        let propagations = self.is_tail() && self.delegations.present(key).is_none();
+        let propagations = tail.member.is_tail() && tail.delegations.present(key).is_none();
         let Some(registration) = registration.filter(|_| propagations) else {
-            self.stop_propagation(ctx, key);
+            self.stop_propagation(ctx, tail, key);
             return;
         };
-        if !self.propagations.table.contains_key(key) {
-            let at = self.key_ref(&registration.header(), key);
+        if !self.table.contains_key(key) {
+            let at = tail.member.key_ref(&registration.header(), key);
             let known = ctx.engine.read(&at, |record| record.map(|r| r.version));
             let propagation = Propagation {
-                newest: known.unwrap_or_else(|| self.absent_version(key)),
+                newest: known.unwrap_or_else(|| tail.absent_version(key)),
                 told_for: (ctx.hot.switch(), Generation::NONE),
                 readers: Vec::new(),
                 sent: 0,
@@ -133,23 +165,28 @@ impl Replica {
                 held: Vec::new(),
                 wake: None,
             };
-            self.propagations.table.insert(key.into(), propagation);
+            self.table.insert(key.into(), propagation);
         }
-        self.follow_readers(ctx, key);
+        self.follow_readers(ctx, tail, key);
     }
 
-    fn stop_propagation<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let delegated = self.delegations.present(key).is_some();
-        let Some((key, propagation)) = self.propagations.table.remove_entry(key) else { return };
-        self.propagations.held -= propagation.held.len();
+    fn stop_propagation<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
+        key: &[u8],
+    ) {
+        let delegated = tail.delegations.present(key).is_some();
+        let Some((key, propagation)) = self.table.remove_entry(key) else { return };
+        self.held -= propagation.held.len();
         if let Some(wake) = propagation.wake {
-            ctx.hot.timers.remove(&(wake, self.id(), key));
+            ctx.hot.timers.remove(&(wake, tail.member.id(), key));
         }
         // What is held back here is committed; but where another is the tail now, that one may have
         // shown more since, and the head answers a retry.
         // And while the key has an entry in the directory, what waits to be published goes on
         // waiting: the client asks again.
-        if self.is_tail() {
+        if tail.member.is_tail() {
             for held in propagation.held {
                 if !delegated || matches!(held.until, Until::Copied(_)) {
                     answer_write(ctx, &held.header, &held.outcome);
@@ -159,16 +196,16 @@ impl Replica {
     }
 
     /// Who is to hold copies has changed, or to whom they speak.
-    pub(crate) fn follow_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let keys: Vec<Box<[u8]>> = self.propagations.table.keys().cloned().collect();
+    pub(crate) fn follow_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>, tail: &Tail<'_>) {
+        let keys: Vec<Box<[u8]>> = self.table.keys().cloned().collect();
         for key in keys {
-            self.follow_readers(ctx, &key);
+            self.follow_readers(ctx, tail, &key);
         }
     }
 
-    fn follow_readers<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
-        let space = self.partition.keyspace;
+    fn follow_readers<E: Engine>(&mut self, ctx: &mut Context<'_, E>, tail: &Tail<'_>, key: &[u8]) {
+        let Some(propagation) = self.table.get_mut(key) else { return };
+        let space = tail.member.partition.keyspace;
         let generation =
             ctx.hot.entry(space, key).map_or(Generation::NONE, |entry| entry.generation);
         let told_for = (ctx.hot.switch(), generation);
@@ -191,7 +228,7 @@ impl Replica {
         let complete = propagation.all_hold(propagation.newest);
         // By the timers: there may be many such keys at once.
         propagation.due = (!complete).then_some(ctx.now);
-        self.release(ctx, key);
+        self.release(ctx, tail, key);
     }
 
     /// The committed state of a key has changed. While copies of an earlier one are under way, the
@@ -199,30 +236,32 @@ impl Replica {
     pub(crate) fn propagate_state<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
         key: &[u8],
         version: u64,
     ) {
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let Some(propagation) = self.table.get_mut(key) else { return };
         propagation.newest = version;
         propagation.sends = 0;
         let back = propagation.sent_at + ctx.hot.rtt.smoothed().unwrap_or_default();
         if back > ctx.now && !propagation.all_hold(propagation.sent) {
             propagation.due = Some(back);
-            self.arm(ctx, key);
+            self.arm(ctx, tail, key);
         } else {
-            self.send_copies(ctx, key);
+            self.send_copies(ctx, tail, key);
         }
     }
 
     /// Sends the newest state to every reader that has not said to hold it.
-    fn send_copies<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let (id, Some(registration)) = (self.id(), self.registrations.get(key).copied()) else {
+    fn send_copies<E: Engine>(&mut self, ctx: &mut Context<'_, E>, tail: &Tail<'_>, key: &[u8]) {
+        let (id, Some(registration)) = (tail.member.id(), tail.registrations.get(key).copied())
+        else {
             return;
         };
         let at = registration.header();
-        let header = self.hot_header(ctx, &at);
-        let place = self.key_ref(&at, key);
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let header = tail.member.hot_header(ctx, &at);
+        let place = tail.member.key_ref(&at, key);
+        let Some(propagation) = self.table.get_mut(key) else { return };
         let newest = propagation.newest;
         let lacking = propagation.readers.iter().filter(|r| r.holds < Some(newest));
         let to: Vec<Endpoint> =
@@ -240,13 +279,18 @@ impl Replica {
         (propagation.sent, propagation.sent_at) = (newest, ctx.now);
         let again = !to.is_empty() && propagation.sends < SENDS_MAX;
         propagation.due = again.then(|| ctx.now + ctx.hot.rtt.timeout(propagation.sends));
-        self.arm(ctx, key);
+        self.arm(ctx, tail, key);
     }
 
     /// A reader has said what it holds.
-    pub(crate) fn handle_copied<E: Engine>(&mut self, ctx: &mut Context<'_, E>, header: &Header) {
-        for key in self.registrations.with_hash(header.keyhash) {
-            let Some(propagation) = self.propagations.table.get_mut(&key) else { continue };
+    pub(crate) fn handle_copied<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
+        header: &Header,
+    ) {
+        for key in tail.registrations.with_hash(header.keyhash) {
+            let Some(propagation) = self.table.get_mut(&key) else { continue };
             let mut readers = propagation.readers.iter_mut();
             let Some(reader) = readers.find(|r| r.node.0 == header.node) else { continue };
             let first = reader.holds < Some(header.object_version) && propagation.sends == 1;
@@ -257,57 +301,67 @@ impl Replica {
             if propagation.all_hold(propagation.newest) {
                 propagation.due = None;
             } else if propagation.sends == 0 && propagation.all_hold(propagation.sent) {
-                self.send_copies(ctx, &key);
+                self.send_copies(ctx, tail, &key);
             }
-            self.release(ctx, &key);
+            self.release(ctx, tail, &key);
         }
     }
 
     /// A timer of the key has run out.
-    pub(crate) fn handle_propagation_due<E: Engine>(
+    pub(crate) fn handle_due<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
         key: &[u8],
     ) {
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let Some(propagation) = self.table.get_mut(key) else { return };
         propagation.wake = None;
         if propagation.is_quiet(ctx.now) {
             // What they said before may have reached the switch in another order.
-            self.propagate_anew(ctx, key);
+            self.propagate_anew(ctx, tail, key);
         } else if propagation.due.is_some_and(|due| due <= ctx.now) {
-            self.send_copies(ctx, key);
+            self.send_copies(ctx, tail, key);
         }
-        self.release(ctx, key);
+        self.release(ctx, tail, key);
     }
 
     /// Sends the state to all readers of the key, whatever they have said to hold.
-    pub(crate) fn propagate_anew<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+    pub(crate) fn propagate_anew<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
+        key: &[u8],
+    ) {
+        let Some(propagation) = self.table.get_mut(key) else { return };
         propagation.readers.iter_mut().for_each(|reader| reader.holds = None);
         propagation.sends = 0;
-        self.send_copies(ctx, key);
+        self.send_copies(ctx, tail, key);
     }
 
     /// A read of this key was sent home by the switch, or by a client whom a reader had nothing
     /// for. If the copies went out long ago the switch does not know of them, or they are lost:
     /// they are sent again, by the timers, so that the readers say once more what they hold.
-    pub(crate) fn remind_readers<E: Engine>(&self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let quiet = self
-            .propagations
-            .table
-            .get(key)
-            .is_some_and(|propagation| propagation.is_quiet(ctx.now));
+    pub(crate) fn remind<E>(&self, ctx: &mut Context<'_, E>, id: PartitionId, key: &[u8]) {
+        if self.table.is_empty() {
+            return;
+        }
+        let quiet = self.table.get(key).is_some_and(|it| it.is_quiet(ctx.now));
         if quiet && !ctx.mutant.is(Mutant::NeverRemind) {
-            ctx.hot.timers.insert((ctx.now, self.id(), key.into()));
+            ctx.hot.timers.insert((ctx.now, id, key.into()));
         }
     }
 
     /// Gives the answers that were held back long enough.
-    pub(crate) fn release<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let id = self.id();
-        let Some(registration) = self.registrations.get(key) else { return };
+    pub(crate) fn release<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
+        key: &[u8],
+    ) {
+        let id = tail.member.id();
+        let Some(registration) = tail.registrations.get(key) else { return };
         let place = DirectoryKey::new(id, &registration.header());
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+        let Some(propagation) = self.table.get_mut(key) else { return };
         for held in std::mem::take(&mut propagation.held) {
             let late = held.deadline <= ctx.now;
             let (ready, waits) = match held.until {
@@ -322,29 +376,30 @@ impl Replica {
                 propagation.held.push(held);
                 continue;
             }
-            self.propagations.held -= 1;
+            self.held -= 1;
         }
-        self.arm(ctx, key);
+        self.arm(ctx, tail, key);
     }
 
     /// Answers a client whose write this tail has committed, or sees to it that it will be.
     pub(crate) fn answer_or_hold<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
         write: &Write<'_>,
         outcome: &Outcome,
     ) {
-        if outcome.version == 0 && self.delegations.present(write.key).is_some() {
+        if outcome.version == 0 && tail.delegations.present(write.key).is_some() {
             // The key has left meanwhile, and its tail does not publish any more: the
             // client asks again, and the head does.
             return;
         }
-        let Some(until) = self.until(ctx, write, outcome) else {
+        let Some(until) = self.until(ctx, tail, write, outcome) else {
             answer_write(ctx, &write.header, outcome);
             return;
         };
-        let Some(propagation) = self.propagations.table.get_mut(write.key) else { return };
-        if self.propagations.held < HELD_MAX {
+        let Some(propagation) = self.table.get_mut(write.key) else { return };
+        if self.held < HELD_MAX {
             let twice = ctx.hot.rtt.smoothed().map_or(HOLD_MAX, |rtt| rtt * 2);
             let wait = match until {
                 Until::Copied(_) => twice.clamp(HOLD_MIN, HOLD_MAX),
@@ -353,8 +408,8 @@ impl Replica {
             let deadline = ctx.now + wait;
             let (header, outcome) = (write.header, *outcome);
             propagation.held.push(HeldAnswer { until, deadline, header, outcome });
-            self.propagations.held += 1;
-            self.arm(ctx, write.key);
+            self.held += 1;
+            self.arm(ctx, tail, write.key);
         } else if matches!(until, Until::Copied(_)) {
             answer_write(ctx, &write.header, outcome);
         }
@@ -364,30 +419,31 @@ impl Replica {
     fn until<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
+        tail: &Tail<'_>,
         write: &Write<'_>,
         outcome: &Outcome,
     ) -> Option<Until> {
         if outcome.origin == Op::Batch {
             return None; // What it shows was published before it was sent down the chain.
         }
-        let newest = self.newest_propagated(write.key)?;
+        let newest = self.newest(write.key)?;
         if outcome.version == 0 {
             // Version 0 says that there is no value, and tells the switch nothing. A base that is
             // no version of the key, but of a batch that only checked it, is above all there is.
             let base = write.fixed.base;
             let version = if base == 0 { newest } else { base.min(newest) };
-            let published = self.publishes(ctx, &write.header, version);
+            let published = publishes(ctx, tail.member, &write.header, version);
             return (!published).then_some(Until::Published(version));
         }
         let version = write.version();
         let changes = write.effect().is_some_and(changes_state);
-        let propagation = self.propagations.table.get(write.key)?;
+        let propagation = self.table.get(write.key)?;
         (changes && !propagation.all_hold(version)).then_some(Until::Copied(version))
     }
 
-    fn arm<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
-        let id = self.id();
-        let Some(propagation) = self.propagations.table.get_mut(key) else { return };
+    fn arm<E: Engine>(&mut self, ctx: &mut Context<'_, E>, tail: &Tail<'_>, key: &[u8]) {
+        let id = tail.member.id();
+        let Some(propagation) = self.table.get_mut(key) else { return };
         let wants = propagation.wants();
         if wants != propagation.wake {
             if let Some(wake) = propagation.wake.take() {
@@ -395,20 +451,6 @@ impl Replica {
             }
             ctx.hot.timers.extend(wants.map(|at| (at, id, key.into())));
             propagation.wake = wants;
-        }
-    }
-
-    /// What messages about a hot key have in common.
-    pub(crate) fn hot_header<E>(&self, ctx: &Context<'_, E>, at: &Header) -> Header {
-        Header {
-            partition: self.id().0,
-            epoch: self.epoch().0,
-            node: ctx.directory.me.0,
-            load: ctx.load,
-            match_value: at.match_value,
-            keyhash: at.keyhash,
-            keyspace: self.partition.keyspace.0,
-            ..Header::default()
         }
     }
 }

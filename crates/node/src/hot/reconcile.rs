@@ -2,107 +2,47 @@
 //! what it names no more; it delegates keys, and recalls them (`recall`).
 
 use crate::engine::Engine;
-use crate::hot::delegation::recall::DelegationStep;
-use crate::node::{Node, context};
+use crate::hot::delegation::records::{OVER_MAX, bits_of};
 use crate::replica::Replica;
-use crate::replica::write::PENDING_MAX;
 use crate::shard::context::Context;
-use cluster::{HotOrder, PartitionId, is_plausible_revision};
-use machine::Instant;
-use std::sync::Arc;
-use std::time::Duration;
-use wire::Effect;
+use cluster::{Delegation, HotEntry, Keyspace, NodeId};
+use wire::{ChainWriteBody, DelegateBody, DelegationId, DropReason, Effect, Found, Header};
 
-impl<E: Engine> Node<E> {
-    /// Takes the controller's order of hot keys. One that is not newer than the present one changes
-    /// nothing, nor does one that is older than an earlier incarnation had. Its revision is kept on
-    /// record, the order is not: a node that starts anew waits for the next.
-    pub fn install_hot(&mut self, now: Instant, order: Arc<HotOrder>) {
-        let ours = self.replica_records.cluster.is_none_or(|cluster| cluster == order.cluster);
-        let can_be = ours && is_plausible_revision(now, order.revision);
-        if !can_be || self.stock.is_frozen() || !self.hot.install(&mut self.engine, order) {
-            return;
-        }
-        self.dirty = true;
-        if let Some(directory) = &self.directory {
-            let mut ctx = context!(self, directory, now, 0);
-            for replica in self.replicas.values_mut() {
-                replica.follow_order(&mut ctx);
-            }
-        }
-        self.find_work(now);
-    }
-
-    /// Finds the registrations that this node, as a head, may have to change, and begins to.
-    pub(crate) fn find_work(&mut self, now: Instant) {
-        self.hot.todo.clear();
-        let Some(directory) = &self.directory else { return };
-        let mut found: Vec<(PartitionId, Box<[u8]>)> = Vec::new();
-        for entry in self.hot.keys() {
-            let Some(keyspace) = directory.keyspace(entry.keyspace) else { continue };
-            let table = self.ranges.get(&entry.keyspace);
-            let id = table.and_then(|table| table.find(keyspace.match_value(&entry.key)));
-            let head = id.and_then(|id| self.replicas.get(id)).filter(|r| r.is_head());
-            let Some(replica) = head else { continue };
-            let registered = replica
-                .registrations
-                .get(&entry.key)
-                .is_some_and(|registration| registration.generation == entry.generation);
-            let present =
-                replica.delegations.present(&entry.key).map(|delegation| delegation.number);
-            if !registered || present != entry.delegation.map(|delegation| delegation.number) {
-                found.push((replica.id(), entry.key.as_slice().into()));
-            }
-        }
-        for replica in self.replicas.values().filter(|replica| replica.is_head()) {
-            let unnamed = |key: &[u8]| self.hot.entry(replica.partition.keyspace, key).is_none();
-            let cold = replica.registrations.iter().filter(|(key, _)| unnamed(key));
-            found.extend(cold.map(|(key, _)| (replica.id(), key.into())));
-            let delegated =
-                replica.delegations.iter().filter(|(key, it)| it.present.is_some() && unnamed(key));
-            found.extend(delegated.map(|(key, _)| (replica.id(), key.into())));
-            // What becomes of these, the table does not say yet.
-            found.extend(
-                replica.keys_with_pending_registration().map(|key| (replica.id(), key.into())),
-            );
-        }
-        self.hot.todo.extend(found);
-        self.reconcile(now);
-    }
-
-    /// Changes some of the registrations that are to be changed.
-    pub(crate) fn reconcile(&mut self, now: Instant) {
-        let Some(directory) = &self.directory else { return };
-        let mut ctx = context!(self, directory, now, 0);
-        let mut next = now + STEP_EVERY;
-        for _ in 0..ctx.hot.todo.len().min(CHANGES_AT_ONCE) {
-            let Some((id, key)) = ctx.hot.todo.pop_front() else { break };
-            let Some(replica) = self.replicas.get_mut(&id) else { continue };
-            if !replica.change_to_order(&mut ctx, &key) {
-                ctx.hot.todo.push_back((id, key));
-                next = now + RETRY_EVERY;
-            }
-        }
-        ctx.hot.next_work = next;
-    }
+/// What the order asks of the head for one key's delegations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DelegationStep {
+    /// Nothing, or nothing that could be done.
+    None,
+    /// The key is to go under this delegation.
+    Delegate(Delegation),
+    /// The delegation that it is under is over.
+    Fetch,
 }
 
 impl Replica {
     /// Starts a change of what is ordered of a key down the chain, if the order asks for one. Says
     /// whether nothing is left to do.
-    fn change_to_order<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) -> bool {
-        if !self.is_head() {
+    pub(crate) fn change_to_order<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+    ) -> bool {
+        if !self.member.is_head() {
             return true;
         }
         // One change of a key at a time: so they are committed everywhere in the order of versions.
         // One place is kept, as for a client's write.
-        let room = self.pending_registration(key).is_none() && self.pending.len() + 1 < PENDING_MAX;
-        if !self.partition.open || !ctx.leased || !room {
+        let room = self.pending.registration(key).is_none() && self.pending.has_room_for(2);
+        if !self.member.partition.open || !ctx.leased || !room {
             return false;
         }
         match self.next_step(ctx, key) {
             DelegationStep::Fetch => {
-                self.fetch(ctx, key);
+                let present = self.delegations.present(key);
+                let told = present.is_some_and(|it| self.recalls.fetch(ctx, &self.member, it, key));
+                if told {
+                    self.bring_home(ctx, key);
+                }
                 return false;
             }
             DelegationStep::Delegate(delegation) => {
@@ -112,7 +52,7 @@ impl Replica {
             DelegationStep::None if self.delegations.present(key).is_some() => return true,
             DelegationStep::None => {}
         }
-        let entry = ctx.hot.entry(self.partition.keyspace, key);
+        let entry = ctx.hot.entry(self.member.partition.keyspace, key);
         let (wanted, goes) =
             (entry.map(|it| it.generation), entry.is_some_and(|it| it.delegation.is_some()));
         let registered = self.registrations.get(key).map(|registration| registration.generation);
@@ -128,12 +68,121 @@ impl Replica {
         self.order_change(ctx, key, effect, generation.get(), &[]);
         !goes
     }
-}
 
-/// Registrations changed in one step, and how soon the next step follows: 12,800 in a second, and
-/// all that there can be in 5.
-const CHANGES_AT_ONCE: usize = 64;
-const STEP_EVERY: Duration = Duration::from_millis(5);
-/// When to try again what could not be done: the partition is closed, or an earlier change of the
-/// key is still under way.
-const RETRY_EVERY: Duration = Duration::from_millis(10);
+    /// What is to be done about the delegations of a key. The caller has seen that no change of the
+    /// key is pending.
+    pub(crate) fn next_step<E: Engine>(&self, ctx: &Context<'_, E>, key: &[u8]) -> DelegationStep {
+        let entry = ctx.hot.entry(self.member.partition.keyspace, key);
+        let wanted = entry.and_then(|entry| entry.delegation);
+        if let Some(present) = self.delegations.present(key) {
+            // A delegation with a later number than the order's was begun by a newer one than is
+            // installed here.
+            let late = present.number > DelegationId::begun_by(ctx.hot.revision());
+            let goes_on = wanted.is_some_and(|delegation| delegation.number == present.number);
+            return if late || goes_on { DelegationStep::None } else { DelegationStep::Fetch };
+        }
+        match (entry, wanted) {
+            (Some(entry), Some(delegation)) if self.may_delegate(ctx, key, entry, delegation) => {
+                DelegationStep::Delegate(delegation)
+            }
+            _ => DelegationStep::None,
+        }
+    }
+
+    fn may_delegate<E: Engine>(
+        &self,
+        ctx: &Context<'_, E>,
+        key: &[u8],
+        entry: &HotEntry,
+        delegation: Delegation,
+    ) -> bool {
+        let registered = self
+            .registrations
+            .get(key)
+            .is_some_and(|registration| registration.generation == entry.generation);
+        let delegations = self.delegations.get(key);
+        let fresh =
+            delegations.is_none_or(|it| !it.knows(delegation.number) && it.over.len() < OVER_MAX);
+        let keyspace = ctx.directory.keyspace(self.member.partition.keyspace);
+        let hashed = keyspace.is_some_and(|it| !Keyspace::is_ordered(it));
+        if !registered || !fresh || !hashed || key.len() > wire::DELEGATED_KEY_MAX {
+            return false;
+        }
+        // What time ends has to be ended at home.
+        let ends = |expiry_ms: u64, tombstone: bool| expiry_ms != 0 && !tombstone;
+        let pending = self.pending.newest(key);
+        let pending_ends = pending
+            .is_some_and(|write| ends(write.fixed.expiry_ms, write.effect() != Some(Effect::Put)));
+        let Some(at) = self.member.place_of(ctx, key) else { return false };
+        let committed_ends = ctx.engine.read(&self.member.key_ref(&at, key), |record| {
+            record.is_some_and(|r| ends(r.expiry_ms, r.tombstone))
+        });
+        !pending_ends && !committed_ends
+    }
+
+    /// Lets a key go.
+    pub(crate) fn order_delegate<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        delegation: Delegation,
+    ) {
+        let readers = ctx.hot.readers(self.member.partition.keyspace, key);
+        let nodes: Vec<NodeId> = readers.map(|(node, _)| node).collect();
+        let fixed = DelegateBody { switch: ctx.hot.switch().0, replicas: delegation.replicas };
+        let value = [&fixed.to_bytes()[..], &bits_of(&nodes)].concat();
+        self.order_change(ctx, key, Effect::Delegate, delegation.number.get(), &value);
+    }
+
+    /// Orders a change of what is known of a hot key: of its registration or its delegations.
+    pub(crate) fn order_change<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        key: &[u8],
+        effect: Effect,
+        number: u64,
+        value: &[u8],
+    ) {
+        let Some(at) = self.member.place_of(ctx, key) else { return };
+        let header = self.member.own_header(&at, key);
+        let fixed = ChainWriteBody {
+            base: self.pending.newest_version(key).unwrap_or(0),
+            stable: self.history.stable(),
+            result: number,
+            effect: effect as u8,
+            ordered: 1,
+            ..ChainWriteBody::default()
+        };
+        self.order(ctx, &header, fixed, key, value);
+    }
+
+    /// Orders the RECALL of a key, if that may be ordered now; else it is tried again.
+    fn bring_home<E: Engine>(&mut self, ctx: &mut Context<'_, E>, key: &[u8]) {
+        let room = self.pending.registration(key).is_none() && self.pending.has_room_for(2);
+        if !self.member.is_head() || !self.member.partition.open || !ctx.leased || !room {
+            return;
+        }
+        let present = self.delegations.present(key);
+        let Some((delegation, value)) = present.and_then(|it| self.recalls.take(key, it)) else {
+            return;
+        };
+        self.order_change(ctx, key, Effect::Recall, delegation.get(), &value);
+    }
+
+    /// A node tells what it holds of a key from a delegation; its address has been checked.
+    pub(crate) fn handle_found<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        header: &Header,
+        (delegation, key): (DelegationId, &[u8]),
+        found: Found<'_>,
+    ) -> Result<(), DropReason> {
+        let present = self.delegations.present(key).filter(|it| it.number == delegation);
+        let Some(present) = present else { return Ok(()) };
+        let (from, told) = ((NodeId(header.node), key), (header.object_version, found));
+        if self.recalls.hear(ctx.mutant, present, from, told)? {
+            self.bring_home(ctx, key);
+        }
+        Ok(())
+    }
+}

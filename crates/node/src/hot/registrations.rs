@@ -6,12 +6,11 @@
 //! to be changed, the head's (`reconcile`).
 
 use crate::engine::Engine;
-use crate::hot::publish::DirectoryKey;
-use crate::replica::Replica;
+use crate::hot::publications::DirectoryKey;
 use crate::replica::notes::registration_name;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
-use cluster::Match;
+use cluster::{Match, PartitionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use wire::{Effect, Generation, Header};
@@ -85,6 +84,56 @@ impl Registrations {
         same.map(|(_, key)| key.clone()).collect()
     }
 
+    /// Commits a change of a key's registration; says whether it is news. The head orders the next
+    /// one of a key only when the last one is committed everywhere; but a member that has restarted
+    /// may be sent an old one again.
+    pub(crate) fn commit<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        id: PartitionId,
+        write: &Write<'_>,
+    ) -> bool {
+        let hot = write.effect() == Some(Effect::Register);
+        let registration = Registration {
+            generation: if hot { Generation::new(write.fixed.result) } else { Generation::NONE },
+            version: write.version(),
+            keyhash: write.header.keyhash,
+            match_value: Match(write.header.match_value),
+        };
+        self.take(ctx, id, write.key, registration)
+    }
+
+    /// Takes a registration that was copied from the tail; says whether it is news. The tail
+    /// commits after the learner: whatever the learner knows of the key is as new.
+    pub(crate) fn take_copied<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        id: PartitionId,
+        (at, key): (&Header, &[u8]),
+        generation: Generation,
+    ) -> bool {
+        let (keyhash, match_value) = (at.keyhash, Match(at.match_value));
+        let registration = Registration { generation, version: 0, keyhash, match_value };
+        !self.knows(key) && self.take(ctx, id, key, registration)
+    }
+
+    fn take<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        id: PartitionId,
+        key: &[u8],
+        registration: Registration,
+    ) -> bool {
+        let news = self.change(key, registration);
+        if news {
+            ctx.engine.note(id, &registration_name(key), Some(&registration.to_note()));
+            if registration.generation.is_none() {
+                ctx.hot.publications.forget(DirectoryKey::new(id, &registration.header()));
+            }
+        }
+        news
+    }
+
     /// Takes a change, unless a newer one is known; says whether it did.
     pub(crate) fn change(&mut self, key: &[u8], registration: Registration) -> bool {
         let known = self.table.get(key);
@@ -101,6 +150,19 @@ impl Registrations {
     /// Whether any change of this key's registration is known.
     pub(crate) fn knows(&self, key: &[u8]) -> bool {
         self.table.contains_key(key)
+    }
+
+    /// Forgets what was unregistered, once no older change can be taken for news: all up to
+    /// `stable` are known to be committed.
+    pub(crate) fn end_unregistered<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        id: PartitionId,
+        stable: u64,
+    ) {
+        for key in self.forget_unregistered(stable) {
+            ctx.engine.note(id, &registration_name(&key), None);
+        }
     }
 
     /// Forgets the keys that were unregistered by a version up to this one.
@@ -130,10 +192,9 @@ impl Registration {
     pub(crate) fn to_note(self) -> [u8; NOTE_LEN] {
         let mut note = [0; NOTE_LEN];
         let (words, at) = note.split_at_mut(24);
-        let numbers =
-            [self.generation, Generation::new(self.version), Generation::new(self.keyhash)];
+        let numbers = [self.generation.get(), self.version, self.keyhash];
         for (to, number) in words.chunks_exact_mut(8).zip(numbers) {
-            to.copy_from_slice(&number.get().to_be_bytes());
+            to.copy_from_slice(&number.to_be_bytes());
         }
         at.copy_from_slice(&self.match_value.0.to_be_bytes());
         note
@@ -152,76 +213,6 @@ impl Registration {
 }
 
 const NOTE_LEN: usize = 3 * 8 + 16;
-
-impl Replica {
-    /// Commits a change of a key's registration. The head orders the next one of a key only when
-    /// the last one is committed everywhere; but a member that has restarted may be sent an old one
-    /// again.
-    pub(crate) fn commit_registration<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        write: &Write<'_>,
-    ) {
-        let hot = write.effect() == Some(Effect::Register);
-        let registration = Registration {
-            generation: if hot { Generation::new(write.fixed.result) } else { Generation::NONE },
-            version: write.version(),
-            keyhash: write.header.keyhash,
-            match_value: Match(write.header.match_value),
-        };
-        self.change_registration(ctx, write.key, registration);
-    }
-
-    /// Takes a registration that was copied from the tail. The tail commits after the learner:
-    /// whatever the learner knows of the key is as new.
-    pub(crate) fn take_registration<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        at: &Header,
-        key: &[u8],
-        generation: Generation,
-    ) {
-        if !self.registrations.knows(key) {
-            let (keyhash, match_value) = (at.keyhash, Match(at.match_value));
-            self.change_registration(
-                ctx,
-                key,
-                Registration { generation, version: 0, keyhash, match_value },
-            );
-        }
-    }
-
-    fn change_registration<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        key: &[u8],
-        registration: Registration,
-    ) {
-        if self.registrations.change(key, registration) {
-            ctx.engine.note(self.id(), &registration_name(key), Some(&registration.to_note()));
-            if registration.generation.is_none() {
-                ctx.hot.publications.forget(DirectoryKey::new(self.id(), &registration.header()));
-            }
-            self.propagate_or_stop(ctx, key);
-        }
-    }
-
-    /// Forgets what was unregistered, once no older change can be taken for news: all up to
-    /// `stable` are known to be committed. A learner that has not caught up may still be copied an
-    /// older one.
-    pub(crate) fn forget_unregistered<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if self.caught_up {
-            for key in self.registrations.forget_unregistered(self.history.stable()) {
-                ctx.engine.note(self.id(), &registration_name(&key), None);
-            }
-        }
-    }
-
-    /// Whether the key is registered, or about to be as far as the head knows.
-    pub(crate) fn is_hot(&self, key: &[u8]) -> bool {
-        self.registrations.get(key).is_some() || self.pending_registration(key).is_some()
-    }
-}
 
 #[cfg(test)]
 mod tests {

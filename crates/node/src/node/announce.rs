@@ -2,8 +2,9 @@
 //! fetches all of them at once, where packets by themselves would make it fetch one by one.
 
 use crate::engine::{Engine, KeyRef};
-use crate::node::{Lookup, Node};
+use crate::node::Node;
 use crate::replica::Replica;
+use crate::replica::lookup::Lookup;
 use cluster::{KeyspaceId, Match, PartitionId};
 use wire::{Body, Header, Packet, flag};
 
@@ -22,7 +23,7 @@ impl<E: Engine> Node<E> {
             }
         }
         if !keys.is_empty() {
-            self.engine.fetch_ahead(&keys);
+            self.shard.engine.fetch_ahead(&keys);
         }
     }
 }
@@ -30,7 +31,7 @@ impl<E: Engine> Node<E> {
 /// The keys whose values a packet makes the node read.
 fn find_keys<'a>(lookup: &Lookup<'_>, header: &Header, body: Body<'a>, keys: &mut Vec<KeyRef<'a>>) {
     let mut find = |replica: Option<&Replica>, header: &Header, key| {
-        keys.extend(replica.map(|replica| replica.key_ref(header, key)));
+        keys.extend(replica.map(|replica| replica.member.key_ref(header, key)));
     };
     match body {
         Body::Put { .. } if header.flags & flag::KEEP_EXPIRY == 0 => {}

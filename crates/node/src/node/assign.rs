@@ -1,19 +1,16 @@
 //! What an assignment makes of a node's replicas.
 
 use crate::engine::{Area, Engine};
-use crate::node::{Node, SETTLE_EVERY, context};
+use crate::node::{Node, SETTLE_EVERY};
 use crate::replica::Replica;
 use crate::replica::copy::Copy;
-use crate::replica::expiry::Due;
 use crate::shard::cluster_view::ClusterView;
-use crate::shard::context::Context;
 use crate::shard::replica_records::ReplicaRecord;
 use cluster::{Assignment, Keyspace, KeyspaceId, Mutant, Partition, PartitionId, RangeTable};
 use machine::Instant;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::{Header, Revision, Room};
+use wire::{Revision, Room};
 
 impl<E: Engine> Node<E> {
     /// Takes what the controller says this node is to serve. One that is not newer than the
@@ -32,19 +29,23 @@ impl<E: Engine> Node<E> {
         let for_another = assignment
             .incarnation
             .is_some_and(|incarnation| incarnation != self.config.incarnation);
-        if foreign || overtaken || for_another || self.stock.is_frozen() {
+        if foreign || overtaken || for_another || self.shard.stock.is_frozen() {
             return;
         }
         self.dirty = true;
-        self.replica_records.belong_to(&mut self.engine, assignment.cluster);
+        self.replica_records.belong_to(&mut self.shard.engine, assignment.cluster);
         let mine: Vec<&Partition> =
             assignment.partitions.iter().filter(|p| self.is_mine(p)).collect();
-        self.replica_records.follow(&mut self.engine, (assignment, &mine), self.config.incarnation);
-        let installed = self.hot.revision();
-        self.hot.delegated.age(&mut self.engine, assignment.aged, installed);
+        self.replica_records.follow(
+            &mut self.shard.engine,
+            (assignment, &mine),
+            self.config.incarnation,
+        );
+        let installed = self.shard.hot.revision();
+        self.shard.hot.orders.age(&mut self.shard.engine, assignment.aged, installed);
         self.copy_budget.bytes_per_s = assignment.copy_bytes_per_s;
         for keyspace in &assignment.keyspaces {
-            self.engine.name_keyspace(keyspace.id, &keyspace.name);
+            self.shard.engine.name_keyspace(keyspace.id, &keyspace.name);
         }
         let directory = ClusterView::new(assignment, self.config.shard);
         self.forget_others(now, &directory, &mine);
@@ -85,16 +86,16 @@ impl<E: Engine> Node<E> {
                     && replica_record.can_resume(partition, directory.me)
             })
         };
-        let keeps = self.mutant.is(Mutant::KeepLeftovers);
+        let keeps = self.shard.mutant.is(Mutant::KeepLeftovers);
         let replica_records = &self.replica_records;
         self.replicas.retain(|id, _| replica_records.get(*id).is_some_and(stays));
         let replicas = &self.replicas;
-        self.timers.retain(|(_, id, _)| replicas.contains_key(id));
-        self.hot.retain(|id| replicas.contains_key(&id));
+        self.shard.timers.retain(|(_, id, _)| replicas.contains_key(id));
+        self.shard.hot.retain(|id| replicas.contains_key(&id));
         self.copies.retain(|id, _| replicas.contains_key(id));
         self.replica_records.vacate(|replica_record| keeps || stays(replica_record));
         for partition in mine {
-            self.replica_records.forget_all(&mut self.engine, partition.id);
+            self.replica_records.forget_all(&mut self.shard.engine, partition.id);
         }
         self.next_vacating = self.next_vacating.max(now);
         self.unsynced_replicas = true;
@@ -103,7 +104,7 @@ impl<E: Engine> Node<E> {
     /// Forgets a piece of what is held without a replica_record, if it is time to.
     pub(crate) fn vacate_on(&mut self, now: Instant) {
         if self.vacating_due().is_some_and(|at| at <= now) {
-            self.replica_records.forget_piece(&mut self.engine);
+            self.replica_records.forget_piece(&mut self.shard.engine);
             self.next_vacating = now + VACATE_EVERY;
         }
     }
@@ -125,7 +126,7 @@ impl<E: Engine> Node<E> {
         let ordered = directory.keyspace(partition.keyspace).is_some_and(Keyspace::is_ordered);
         let known = self.replicas.remove(&id);
         let is_new = known.is_none() && self.replica_records.get(id).is_none();
-        let mut ctx = context!(self, directory, now, 0);
+        let mut ctx = self.shard.context(directory, now, 0);
         let replica = if let Some(mut replica) = known {
             replica.adopt(&mut ctx, partition.clone());
             replica
@@ -135,13 +136,13 @@ impl<E: Engine> Node<E> {
             let mut replica = Replica::new(partition.clone(), directory.me, ordered, caught_up);
             replica.begin_above(E::FOUND);
             replica.restore(now, ctx.engine, ctx.timers);
-            if is_new && replica.is_learner() {
+            if is_new && replica.member.is_learner() {
                 ctx.engine.hide_found(id);
             }
             if let Some(replica_record) = replica_record {
                 replica.begin_survey();
                 replica.come_back(&mut ctx, &replica_record);
-            } else if !replica.is_learner() && !replica.partition.open {
+            } else if !replica.member.is_learner() && !replica.member.partition.open {
                 // It may have had a replica_record that the store does not remember, or the
                 // partition is new.
                 replica.base = Some(0);
@@ -150,19 +151,20 @@ impl<E: Engine> Node<E> {
             replica
         };
         let since = partition.since(directory.me).unwrap_or_default();
-        let area: Area = replica.area();
-        let (caught_up, epoch, base) = (replica.caught_up, replica.epoch(), replica.base);
+        let area: Area = replica.member.area();
+        let (caught_up, epoch, base) = (replica.caught_up, replica.member.epoch(), replica.base);
         self.replica_records
-            .take(&mut self.engine, ReplicaRecord { area, since, caught_up, epoch, base });
-        let giving = self.copies.get(&id).is_some_and(|copy| copy.epoch() == replica.epoch());
+            .take(&mut self.shard.engine, ReplicaRecord { area, since, caught_up, epoch, base });
+        let giving =
+            self.copies.get(&id).is_some_and(|copy| copy.epoch() == replica.member.epoch());
         if !replica.gives() {
             self.copies.remove(&id);
         } else if !giving {
-            let cursor = self.engine.walk(&area);
-            self.copies.insert(id, Copy::new(replica.epoch(), now, cursor));
+            let cursor = self.shard.engine.walk(&area);
+            self.copies.insert(id, Copy::new(replica.member.epoch(), now, cursor));
         }
-        if is_new && !replica.is_learner() && !ordered {
-            self.engine.begin_listing(id);
+        if is_new && !replica.member.is_learner() && !ordered {
+            self.shard.engine.begin_listing(id);
         }
         self.replicas.insert(id, replica);
     }
@@ -170,7 +172,7 @@ impl<E: Engine> Node<E> {
     /// When there is a piece to list of what was in the engine's store before, if there is one.
     /// Nothing is listed while there is no room for what it would add to memory.
     pub(crate) fn listing_due(&self) -> Option<Instant> {
-        (self.engine.is_listing() && self.room() < Room::Full).then_some(self.next_listing)
+        (self.shard.engine.is_listing() && self.room() < Room::Full).then_some(self.next_listing)
     }
 
     /// Makes records of a piece of what was in the engine's store before, if it is time to.
@@ -183,36 +185,13 @@ impl<E: Engine> Node<E> {
         let keyspaces: Vec<KeyspaceId> = self.ranges.keys().copied().collect();
         let keyspaces: Vec<_> = keyspaces.into_iter().filter(|id| hashed(id).is_some()).collect();
         let ranges = &self.ranges;
-        self.engine.list_on(&keyspaces, |id, key| {
+        self.shard.engine.list_on(&keyspaces, |id, key| {
             let keyspace = hashed(&id)?;
             let match_value = keyspace.match_value(key);
             let partition = ranges.get(&id)?.find(match_value)?;
             Some((*partition, match_value, keyspace.keyhash(key)))
         });
         self.next_listing = now + LIST_EVERY;
-    }
-}
-
-/// Looks for records whose time has come; a bounded number each time.
-pub(crate) fn sweep<E: Engine>(
-    ctx: &mut Context<'_, E>,
-    replicas: &mut BTreeMap<PartitionId, Replica>,
-    ranges: &BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
-) {
-    let mut found: Vec<(KeyspaceId, Due)> = Vec::new();
-    ctx.engine.due(ctx.time.0, |keyspace, key, record| {
-        let due = Due { key: key.to_vec(), version: record.version, tombstone: record.tombstone };
-        found.push((keyspace, due));
-        if found.len() < SWEEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    for (id, due) in &found {
-        let Some(keyspace) = ctx.directory.keyspace(*id) else { continue };
-        let at = keyspace.match_value(&due.key);
-        let partition = ranges.get(id).and_then(|table| table.find(at));
-        let Some(replica) = partition.and_then(|p| replicas.get_mut(p)) else { continue };
-        let keyhash = keyspace.keyhash(&due.key);
-        let header = Header { match_value: at.0, keyhash, ..Header::default() };
-        replica.handle_due(ctx, &header, due);
     }
 }
 
@@ -223,6 +202,3 @@ const VACATE_EVERY: Duration = Duration::from_millis(5);
 /// From one piece of what was in the store before to the next. A piece takes some milliseconds, of
 /// the backend too; a million values take some 10 to 20 seconds.
 const LIST_EVERY: Duration = Duration::from_millis(5);
-
-/// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
-const SWEEP_MAX: usize = 1_000;

@@ -28,12 +28,12 @@ impl<E: Engine> Node<E> {
 
     /// Copies held of hot keys: `keyway_node_hot_copies`.
     pub fn hot_copies(&self) -> usize {
-        self.hot.copies.len()
+        self.shard.hot.held.copies()
     }
 
     /// Keys under delegations of which a write is held: `keyway_node_hot_delegated_keys`.
     pub fn hot_delegated_keys(&self) -> usize {
-        self.hot.delegated.len()
+        self.shard.hot.held.writes()
     }
 
     /// How many keys of a partition have a value here, and how many of these go by themselves some

@@ -14,34 +14,37 @@ impl<E: Engine> Node<E> {
     /// whole or vacated.
     pub fn report(&self, now: Instant) -> NodeReport {
         let durable = || self.replicas.values().filter(|_| !self.dirty);
-        let place = |replica: &Replica| (replica.id(), replica.epoch());
+        let place = |replica: &Replica| (replica.member.id(), replica.member.epoch());
         let progress = |(id, copy): (&PartitionId, &Copy<E::Cursor>)| {
-            Some(copy.progress(&self.engine, self.replicas.get(id)?))
+            Some(copy.progress(&self.shard.engine, self.replicas.get(id)?))
         };
         NodeReport {
             revision: self.directory.as_ref().map_or(Revision::NONE, |d| d.revision),
-            store: self.engine.store_id(),
+            store: self.shard.engine.store_id(),
             cluster: self.replica_records.cluster,
             past: self.replica_records.past().to_vec(),
             recorded: self.replica_records.revision,
             settled: durable().filter(|r| r.settled).map(Replica::as_settled).collect(),
-            caught_up: durable().filter(|r| r.is_learner() && r.caught_up).map(place).collect(),
+            caught_up: durable()
+                .filter(|r| r.member.is_learner() && r.caught_up)
+                .map(place)
+                .collect(),
             copies: self.copies.iter().filter_map(progress).collect(),
             vacating: self.replica_records.vacating(),
             verify: self.verifier.number(),
             verified: self.verifier.report(),
-            hot: self.heat.hot(now),
-            hot_revision: self.hot.revision(),
-            hot_known: Revision::new(self.hot_known()),
+            hot: self.shard.heat.hot(now),
+            hot_revision: self.shard.hot.revision(),
+            hot_known: self.hot_known(),
             recall: self.recall(),
-            requests: self.counters.work_total(),
+            requests: self.shard.counters.work_total(),
             rate: self.config.rate,
             pending: self.pending() as u64,
             waiting: 0,
             busy_us: 0,
             resources: self.resources(),
             stored: self.stored(),
-            clock: self.ahead,
+            clock: self.shard.ahead,
         }
     }
 
@@ -56,15 +59,15 @@ impl<E: Engine> Node<E> {
     /// grown, it is time for a [report](Self::report).
     #[must_use]
     pub fn alerts(&self) -> u64 {
-        self.heat.alerts()
+        self.shard.heat.alerts()
     }
 
     /// The highest revision of an order of hot keys that is on record, here or with the delegations
     /// of a partition, whose writes need an order that is not older.
-    fn hot_known(&self) -> u64 {
+    fn hot_known(&self) -> Revision {
         let of_delegations =
             self.replicas.values().map(|replica| replica.delegations.newest_order());
-        (of_delegations.max().unwrap_or_default().max(self.hot.delegated.newest())).get()
+        of_delegations.max().unwrap_or_default().max(self.shard.hot.orders.newest())
     }
 
     /// What is held of each keyspace, if this engine holds values.
@@ -72,8 +75,8 @@ impl<E: Engine> Node<E> {
         let of = |replica: &Replica| {
             let volume = replica.totals.volume();
             let held = volume.unwrap_or_default();
-            let as_tail = if replica.is_tail() { held } else { Volume::default() };
-            let keyspace = replica.partition.keyspace;
+            let as_tail = if replica.member.is_tail() { held } else { Volume::default() };
+            let keyspace = replica.member.partition.keyspace;
             Stored { keyspace, held, as_tail, counted: volume.is_some() }
         };
         Stored::join(self.replicas.values().filter(|_| E::OWNS).map(of))
@@ -82,7 +85,11 @@ impl<E: Engine> Node<E> {
     /// Keys that are delegated without the order's wish; what is not durable yet counts as well.
     fn recall(&self) -> u64 {
         let count = |replica: &Replica| {
-            let strays = replica.strays(&self.hot);
+            let strays = replica.delegations.strays(
+                &self.shard.hot,
+                replica.member.partition.keyspace,
+                &replica.pending,
+            );
             if self.dirty && !replica.delegations.is_empty() { strays.max(1) } else { strays }
         };
         self.replicas.values().map(count).sum()
@@ -90,11 +97,11 @@ impl<E: Engine> Node<E> {
 
     /// What was counted since the start.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.shard.counters
     }
 
     /// Writes recorded and not yet committed.
     pub fn pending(&self) -> usize {
-        self.timers.len()
+        self.shard.timers.len()
     }
 }

@@ -2,8 +2,7 @@
 //! left.
 
 use crate::engine::Engine;
-use crate::node::{Node, context};
-use crate::shard::context::Context;
+use crate::node::Node;
 use machine::Instant;
 use std::ops::Bound;
 use std::time::Duration;
@@ -12,7 +11,7 @@ impl<E: Engine> Node<E> {
     /// Does some of it, of all replicas in their turn, a bounded number of records each time.
     pub(crate) fn tidy_up(&mut self, now: Instant) {
         let Some(directory) = &self.directory else { return };
-        let mut ctx = context!(self, directory, now, 0);
+        let mut ctx = self.shard.context(directory, now, 0);
         self.next_tidy = now + TIDY_EVERY;
         if !ctx.leased {
             return;

@@ -7,9 +7,10 @@
 //! keys: with the first answer from behind it, all of it is there.
 
 use crate::engine::Engine;
+use crate::hot::publish::publishes;
 use crate::replica::Replica;
 use crate::replica::head::{State, TOMBSTONE_GRACE};
-use crate::replica::write::{PENDING_MAX, Write};
+use crate::replica::write::Write;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, refuse_delegated};
 use cluster::{Match, Mutant};
@@ -20,45 +21,6 @@ use wire::{
     DropReason, Effect, Header, Op, PartKey, Step, Steps, hop_flag,
 };
 
-impl<'a> Write<'a> {
-    pub(crate) fn is_batch(&self) -> bool {
-        self.effect() == Some(Effect::Batch)
-    }
-
-    /// The steps of a batch; none of another write.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = ChainStep<'a>> + use<'a> {
-        let bytes = if self.is_batch() { self.value } else { &[] };
-        ChainSteps::of(bytes).iter()
-    }
-
-    /// The keys that it changes or depends on.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let one = (!self.is_batch()).then_some(self.key);
-        one.into_iter().chain(self.steps().map(|step| step.key))
-    }
-
-    /// The versions that must have arrived before it.
-    pub(crate) fn bases(&self) -> impl Iterator<Item = u64> + use<'a> {
-        let one = (!self.is_batch() && self.fixed.ordered != 0).then_some(self.fixed.base);
-        one.into_iter().chain(self.steps().map(|step| step.base))
-    }
-
-    /// What a batch does with one of its keys, as a write of that alone.
-    pub(crate) fn narrowed(&self, step: &ChainStep<'a>) -> Self {
-        let ChainStep { key, effect, base, expiry_ms, value } = *step;
-        let fixed = ChainWriteBody { base, expiry_ms, effect: effect as u8, ..self.fixed };
-        Self { fixed, key, value, ..*self }
-    }
-
-    /// What it does with this key; `None` if it has nothing to do with it.
-    pub(crate) fn on(&self, key: &[u8]) -> Option<Self> {
-        if !self.is_batch() {
-            return Some(*self);
-        }
-        self.steps().find(|step| step.key == key).map(|step| self.narrowed(&step))
-    }
-}
-
 impl Replica {
     /// Takes a batch at the head. The caller has checked epoch, chain and first key.
     pub(crate) fn handle_batch<E: Engine>(
@@ -67,9 +29,11 @@ impl Replica {
         request: &Header,
         steps: &Steps<'_>,
     ) -> Result<(), DropReason> {
-        let places: Vec<(Step<'_>, Header)> =
-            steps.iter().filter_map(|step| Some((step, self.place_of(ctx, step.key)?))).collect();
-        if !places.iter().all(|(_, at)| self.partition.holds(Match(at.match_value))) {
+        let places: Vec<(Step<'_>, Header)> = steps
+            .iter()
+            .filter_map(|step| Some((step, self.member.place_of(ctx, step.key)?)))
+            .collect();
+        if !places.iter().all(|(_, at)| self.member.partition.holds(Match(at.match_value))) {
             refuse(ctx, request, Op::Batch, Code::NotTogether);
             return Ok(());
         }
@@ -86,15 +50,17 @@ impl Replica {
         if !self.is_news(ctx, request, steps.first_key())? {
             return Ok(());
         }
-        let delegated = steps.iter().filter(|step| self.is_delegated(step.key));
-        let strays =
-            delegated.map(|step| ctx.heat.see_home_only(self.partition.keyspace, step.key)).count();
+        let delegated =
+            steps.iter().filter(|step| self.delegations.is_delegated(step.key, &self.pending));
+        let strays = delegated
+            .map(|step| ctx.heat.see_home_only(self.member.partition.keyspace, step.key))
+            .count();
         if strays > 0 {
             refuse_delegated(ctx, request, Op::Batch, (DelegationId::NONE, 0));
             return Ok(());
         }
         // Each expired value may need a tombstone first.
-        let room = self.pending.len() + 1 + BATCH_STEPS_MAX < PENDING_MAX && self.can_number();
+        let room = self.pending.has_room_for(BATCH_STEPS_MAX + 2) && self.can_number();
         if !room || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, Op::Batch, Code::Overloaded);
             return Ok(());
@@ -159,7 +125,7 @@ impl Replica {
         state: &State,
     ) -> ChainStep<'a> {
         let key = step.key;
-        let on_top = || self.last_to_depend_on(key).unwrap_or(state.version);
+        let on_top = || self.pending.last_to_depend_on(key).unwrap_or(state.version);
         match step.change {
             Change::Put { value, expiry_ms } => {
                 let expiry_ms = fixed_at(expiry_ms, ctx.time.0);
@@ -176,16 +142,6 @@ impl Replica {
         }
     }
 
-    /// Version of the newest pending write of this key that does anything at all.
-    fn last_to_depend_on(&self, key: &[u8]) -> Option<u64> {
-        let versions = self.versions_pending(key).iter().rev();
-        let does = |version: &&u64| {
-            let effect = self.pending.get(*version).and_then(|p| p.write().effect());
-            effect.is_some_and(|effect| effect != Effect::None)
-        };
-        versions.copied().find(|version| does(&version))
-    }
-
     /// What changes a key after a batch of it that is pending may not overtake that, or somebody
     /// sees it, and of the batch's other keys what was there before.
     pub(crate) fn behind_batches<E>(
@@ -195,14 +151,11 @@ impl Replica {
         fixed: ChainWriteBody,
     ) -> ChainWriteBody {
         let changes = fixed.effect != Effect::None as u8 && fixed.effect != Effect::Batch as u8;
-        if !changes || self.batches.is_empty() || ctx.mutant.is(Mutant::OvertakeBatch) {
+        let overtakes = ctx.mutant.is(Mutant::OvertakeBatch);
+        if !changes || overtakes || !self.pending.has_batch_of(key) {
             return fixed;
         }
-        let of_key = self.versions_pending(key);
-        if !of_key.iter().any(|version| self.batches.contains(version)) {
-            return fixed;
-        }
-        let base = self.last_to_depend_on(key).unwrap_or(fixed.base);
+        let base = self.pending.last_to_depend_on(key).unwrap_or(fixed.base);
         ChainWriteBody { base, ordered: 1, ..fixed }
     }
 
@@ -215,11 +168,13 @@ impl Replica {
         }
         let mut published = true;
         for key in write.keys().filter(|key| self.is_hot(key)) {
-            let Some((at, it)) = self.place_of(ctx, key).zip(write.on(key)) else { continue };
+            let Some((at, it)) = self.member.place_of(ctx, key).zip(write.on(key)) else {
+                continue;
+            };
             let found = if it.fixed.base == 0 { self.absent_version(key) } else { it.fixed.base };
             let changes = it.effect() != Some(Effect::None);
             let version = if changes { write.version() } else { found };
-            published &= self.publishes(ctx, &at, version);
+            published &= publishes(ctx, &self.member, &at, version);
         }
         published
     }
@@ -227,40 +182,38 @@ impl Replica {
     /// Whether a pending write may go on down the chain, or be committed where there is none. The
     /// head keeps a batch back whose hot keys are not published.
     pub(crate) fn may_go_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) -> bool {
-        let Some(pending) = self.pending.get(&version).filter(|_| self.is_head()) else {
+        let Some(pending) = self.pending.get(version).filter(|_| self.member.is_head()) else {
             return true;
         };
         if self.is_published(ctx, &pending.write()) {
-            if self.kept_back.remove(&version)
-                && let Some(pending) = self.pending.get_mut(&version)
+            if self.pending.let_go(version)
+                && let Some(pending) = self.pending.get_mut(version)
             {
                 pending.sent_at = ctx.now;
             }
             return true;
         }
-        self.kept_back.insert(version);
+        self.pending.keep_back(version);
         false
     }
 
     /// Whether a new write of a head that is alone has to wait for another, or for the switch.
     pub(crate) fn must_wait<E: Engine>(&self, ctx: &mut Context<'_, E>, write: &Write<'_>) -> bool {
-        write.bases().any(|base| self.pending.contains_key(&base)) || !self.is_published(ctx, write)
+        self.pending.has_base_of(write) || !self.is_published(ctx, write)
     }
 
     /// A publish has come back: batches that waited for it go on.
     pub(crate) fn let_batches_go<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let versions: Vec<u64> = self.kept_back.iter().copied().collect();
-        for version in versions {
+        for version in self.pending.kept_back() {
             self.send_on(ctx, version);
         }
     }
 
     /// Commits, at a head that is alone, what waits for nothing.
     pub(crate) fn commit_ready<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let versions: Vec<u64> = self.pending.keys().copied().collect();
-        for version in versions {
-            let Some(pending) = self.pending.get(&version) else { continue };
-            let waits = pending.write().bases().any(|base| self.pending.contains_key(&base));
+        for version in self.pending.versions() {
+            let Some(pending) = self.pending.get(version) else { continue };
+            let waits = self.pending.has_base_of(&pending.write());
             if !waits && self.may_go_on(ctx, version) {
                 self.commit_pending(ctx, version);
             }
@@ -272,7 +225,8 @@ impl Replica {
     pub(crate) fn commit_batch<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
         let most = if ctx.mutant.is(Mutant::SplitBatch) { 1 } else { usize::MAX };
         for step in write.steps().filter(|step| step.effect != Effect::None).take(most) {
-            let Some(Header { match_value, keyhash, .. }) = self.place_of(ctx, step.key) else {
+            let Some(Header { match_value, keyhash, .. }) = self.member.place_of(ctx, step.key)
+            else {
                 continue;
             };
             let it = write.narrowed(&step);

@@ -6,84 +6,20 @@
 //! they never will be named (ABANDON). Every member has its own list of uploads without a manifest,
 //! so that whoever becomes the head knows them.
 
+pub(crate) mod parts;
 mod strays;
-mod uploads;
-
-pub(crate) use uploads::{Uploads, first_of_key, last_of_key};
+pub(crate) mod uploads;
 
 use crate::engine::{Engine, KeyRef, Record, Written};
-use crate::node::Node;
 use crate::replica::Replica;
+use crate::replica::big::parts::{manifest_in, name};
+use crate::replica::member::place;
 use crate::replica::totals::counts_as;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
 use cluster::{Keyspace, Mutant};
-use std::time::Duration;
 use wire::big::{EXPIRY_BIG, is_big};
-use wire::{Body, Code, Effect, Header, ManifestBody, New, Op, PartKey, UploadBody, flag};
-
-/// How long parts stay that are not, or not any more, those of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartTimes {
-    /// An upload to which no part was added for so long, and that was not made a value, is dropped.
-    pub idle: Duration,
-    /// For so long after a value was replaced, those who began to read it can go on.
-    pub grace: Duration,
-}
-
-impl<E: Engine> Node<E> {
-    /// How long parts of big values stay that are those of none.
-    pub fn set_part_times(&mut self, times: PartTimes) {
-        self.part_times = times;
-    }
-}
-
-impl Default for PartTimes {
-    fn default() -> Self {
-        Self { idle: Duration::from_secs(120), grace: Duration::from_secs(10) }
-    }
-}
-
-impl PartTimes {
-    /// An upload that has been idle for so long is given up if there is no room for another: as
-    /// long as clients try to get a part in.
-    fn idle_at_need(self) -> Duration {
-        self.idle / 24
-    }
-}
-
-fn name(key: &[u8], upload: UploadBody) -> Box<[u8]> {
-    PartKey { key, upload, index: 0 }.to_bytes().into()
-}
-
-/// The manifest that a record is.
-pub(crate) fn manifest_in(key: &[u8], record: &Record<'_>) -> Option<ManifestBody> {
-    let may_be = !record.tombstone && is_big(record.expiry_ms);
-    may_be.then(|| ManifestBody::parse(key, record.value)).flatten()
-}
-
-/// Whether a value consists of that part among others.
-pub(crate) fn has(manifest: &ManifestBody, part: &PartKey<'_>) -> bool {
-    manifest.upload() == part.upload && part.index < manifest.parts()
-}
-
-impl Write<'_> {
-    /// The manifest that it puts under its key.
-    fn manifest(&self) -> Option<ManifestBody> {
-        let puts = self.effect() == Some(Effect::Put) && is_big(self.fixed.expiry_ms);
-        puts.then(|| ManifestBody::parse(self.key, self.value)).flatten()
-    }
-
-    /// Whether this write is about that upload: makes it a value, or drops it.
-    fn names(&self, upload: UploadBody) -> bool {
-        self.manifest().is_some_and(|manifest| manifest.upload() == upload) || self.abandons(upload)
-    }
-
-    /// Whether it gives that upload up.
-    fn abandons(&self, upload: UploadBody) -> bool {
-        self.effect() == Some(Effect::Abandon) && self.value == upload.to_bytes()
-    }
-}
+use wire::{Body, Code, Header, ManifestBody, New, Op, PartKey, UploadBody, flag};
 
 impl Replica {
     /// Whether a write is not one of a big value, or one that the head may take. If not, why: a
@@ -134,12 +70,12 @@ impl Replica {
         key: &[u8],
         part: PartKey<'_>,
     ) -> Result<(), Code> {
-        let there = ctx.engine.version_written(&self.key_ref(request, key)).is_some();
-        if there || self.newest_pending(key).is_some() {
+        let there = ctx.engine.version_written(&self.member.key_ref(request, key)).is_some();
+        if there || self.pending.newest(key).is_some() {
             return Err(Code::BadRequest);
         }
         let name = name(part.key, part.upload);
-        let is_pending = || self.pending_of_key(part.key).any(|it| it.abandons(part.upload));
+        let is_pending = || self.pending.of_key(part.key).any(|it| it.abandons(part.upload));
         if self.uploads.is_dropped(&name) || is_pending() {
             return Err(Code::PartsMissing);
         }
@@ -173,7 +109,7 @@ impl Replica {
         let check_at = ctx.now + ctx.part_times.idle;
         let before = self.uploads.open.get(&name).copied().unwrap_or(0);
         let mut counted = before;
-        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
+        let keyspace = ctx.directory.keyspace(self.member.partition.keyspace);
         let keyspace = keyspace.ok_or(Code::NotOwner)?;
         let (mut missing, most) = (None, ctx.turn.most_for(COUNT_MAX as usize));
         let most = u32::try_from(most).unwrap_or(COUNT_MAX);
@@ -182,7 +118,7 @@ impl Replica {
             if self.has_part(ctx, keyspace, part) {
                 counted += 1;
             } else {
-                let on_its_way = self.newest_pending(&part.to_bytes()).is_some();
+                let on_its_way = self.pending.newest(&part.to_bytes()).is_some();
                 missing = Some(if on_its_way { Code::Settling } else { Code::PartsMissing });
             }
         }
@@ -204,7 +140,7 @@ impl Replica {
     ) -> bool {
         let key = part.to_bytes();
         let at = place(keyspace, &key);
-        let at = self.key_ref(&at, &key);
+        let at = self.member.key_ref(&at, &key);
         if part.index == 0 {
             ctx.engine.read(&at, |record| record.is_some_and(|it| !it.tombstone))
         } else {
@@ -220,7 +156,7 @@ impl Replica {
         key: &[u8],
         upload: UploadBody,
     ) -> bool {
-        self.pending_of_key(key).any(|write| write.names(upload))
+        self.pending.of_key(key).any(|write| write.names(upload))
             || self.holds_upload(ctx, at, key, upload)
     }
 
@@ -232,7 +168,7 @@ impl Replica {
         key: &[u8],
         upload: UploadBody,
     ) -> bool {
-        ctx.engine.read(&self.key_ref(at, key), |record| {
+        ctx.engine.read(&self.member.key_ref(at, key), |record| {
             let manifest = record.and_then(|record| manifest_in(key, &record));
             manifest.is_some_and(|manifest| manifest.upload() == upload)
         })
@@ -317,7 +253,7 @@ impl Replica {
         self.uploads.grow(&name, record.value.len());
         let counted = self.uploads.open.get(&name).copied().unwrap_or(0);
         self.uploads.open.insert(name.clone(), check_at, counted);
-        if !self.is_head() {
+        if !self.member.is_head() {
             return;
         }
         let Some(keyspace) = ctx.directory.keyspace(at.keyspace) else { return };
@@ -337,12 +273,6 @@ impl Replica {
     pub(crate) fn strays_of_uploads(&self) -> usize {
         self.uploads.len()
     }
-}
-
-/// Where a key lies, as headers say it.
-pub(crate) fn place(keyspace: &Keyspace, key: &[u8]) -> Header {
-    let match_value = keyspace.match_value(key).0;
-    Header { match_value, keyhash: keyspace.keyhash(key), ..Header::default() }
 }
 
 /// Parts that one manifest is compared with at a time: about a millisecond. Those that came in

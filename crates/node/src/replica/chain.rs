@@ -11,7 +11,7 @@
 
 use crate::engine::{Engine, KeyRef, Record};
 use crate::replica::Replica;
-use crate::replica::write::{Pending, Write};
+use crate::replica::write::Write;
 use crate::shard::context::Context;
 use cluster::{Mutant, NodeId};
 use machine::Instant;
@@ -27,29 +27,31 @@ impl Replica {
         header: &Header,
         body: &Body<'_>,
     ) -> Result<(), DropReason> {
-        if header.epoch != self.epoch().0 && !ctx.mutant.is(Mutant::IgnoreEpoch) {
+        if header.epoch != self.member.epoch().0 && !ctx.mutant.is(Mutant::IgnoreEpoch) {
             return Err(DropReason::StaleEpoch);
         }
         let sender = match body {
-            Body::ChainWrite { .. } => self.predecessor(),
-            Body::ChainCopy(_) if self.is_learner() => self.partition.tail(),
+            Body::ChainWrite { .. } => self.member.predecessor(),
+            Body::ChainCopy(_) if self.member.is_learner() => self.member.partition.tail(),
             Body::ChainAck | Body::ChainCommit | Body::ChainCopied => {
-                self.successor().map(|(_, id)| id)
+                self.member.successor().map(|(_, id)| id)
             }
-            Body::ChainVerify { .. } => self.partition.tail(),
-            Body::ChainVerified { .. } if self.is_tail() => self.member_named(header.node),
-            Body::ChainMend { .. } => self.member_named(header.node),
-            Body::ChainStable { .. } | Body::ChainGoodbye if !self.is_head() => {
-                self.partition.head()
+            Body::ChainVerify { .. } => self.member.partition.tail(),
+            Body::ChainVerified { .. } if self.member.is_tail() => {
+                self.member.member_named(header.node)
             }
-            Body::ChainExpire { key } if self.is_head() && PartKey::parse(key).is_some() => {
+            Body::ChainMend { .. } => self.member.member_named(header.node),
+            Body::ChainStable { .. } | Body::ChainGoodbye if !self.member.is_head() => {
+                self.member.partition.head()
+            }
+            Body::ChainExpire { key } if self.member.is_head() && PartKey::parse(key).is_some() => {
                 let id = NodeId(header.node);
-                self.partition.chain.contains(&id).then_some(id)
+                self.member.partition.chain.contains(&id).then_some(id)
             }
-            Body::ChainExpire { .. } if self.is_head() => self.partition.tail(),
+            Body::ChainExpire { .. } if self.member.is_head() => self.member.partition.tail(),
             _ => None,
         };
-        let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.id()));
+        let sender = sender.and_then(|id| ctx.directory.endpoint(id, self.member.id()));
         if sender != Some(from) {
             return Err(DropReason::NotFromMember);
         }
@@ -89,20 +91,15 @@ impl Replica {
         }
     }
 
-    /// The member of this id.
-    fn member_named(&self, id: u16) -> Option<NodeId> {
-        self.partition.members().iter().copied().find(|member| member.0 == id)
-    }
-
     fn handle_chain_write<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
         write: &Write<'_>,
     ) -> Result<(), DropReason> {
-        let stamped = (0..self.partition.chain.len()).map(|i| chain_id(&write.header, i));
-        let mine = usize::from(write.header.chain_len) == self.partition.chain.len()
-            && usize::from(write.header.chain_pos) == self.position()
-            && stamped.eq(self.partition.chain.iter().copied());
+        let stamped = (0..self.member.partition.chain.len()).map(|i| chain_id(&write.header, i));
+        let mine = usize::from(write.header.chain_len) == self.member.partition.chain.len()
+            && usize::from(write.header.chain_pos) == self.member.position()
+            && stamped.eq(self.member.partition.chain.iter().copied());
         if !mine && !ctx.mutant.is(Mutant::IgnoreEpoch) {
             return Err(DropReason::BadChain);
         }
@@ -115,7 +112,7 @@ impl Replica {
             return Ok(());
         }
         self.raise_stable(write.fixed.stable);
-        if self.pending.contains_key(&version) {
+        if self.pending.contains(version) {
             self.tell_predecessor(ctx, Op::ChainAck, &write.header);
             return Ok(());
         }
@@ -125,7 +122,7 @@ impl Replica {
         if ctx.refuses_writes() {
             return Err(DropReason::NoRoom);
         }
-        if self.is_last() {
+        if self.member.is_last() {
             self.commit(ctx, write);
         } else {
             self.pend(ctx, write);
@@ -139,8 +136,8 @@ impl Replica {
     /// versions above `stable` that were committed are known by their records only.
     fn knows_bases<E: Engine>(&self, ctx: &Context<'_, E>, write: &Write<'_>) -> bool {
         let on_record = |key: &[u8], base: u64| {
-            let Some(at) = self.place_of(ctx, key) else { return false };
-            ctx.engine.version_written(&self.key_ref(&at, key)) == Some(base)
+            let Some(at) = self.member.place_of(ctx, key) else { return false };
+            ctx.engine.version_written(&self.member.key_ref(&at, key)) == Some(base)
         };
         let ignores = ctx.mutant.is(Mutant::IgnoreBase);
         let mut of_keys = write.keys().zip(write.bases());
@@ -148,8 +145,8 @@ impl Replica {
     }
 
     fn handle_ack<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let id = self.id();
-        let known = self.pending.get_mut(&version).map(|pending| {
+        let id = self.member.id();
+        let known = self.pending.get_mut(version).map(|pending| {
             let before = std::mem::replace(&mut pending.acknowledged, true);
             pending.asked_too_soon |= before;
             before
@@ -159,18 +156,18 @@ impl Replica {
             return;
         }
         self.note_first_answer(ctx.now, version);
-        let Some(pending) = self.pending.get_mut(&version) else { return };
+        let Some(pending) = self.pending.get_mut(version) else { return };
         ctx.timers.remove(&(pending.due, id, version));
         pending.due = ctx.now + self.commit_rtt.timeout(pending.resends);
         ctx.timers.insert((pending.due, id, version));
-        let dependents = self.held_up_by(version);
+        let dependents = self.pending.held_up_by(version);
         self.send_held_up(ctx, dependents);
     }
 
     /// The successor has answered a write for the first time. If only one copy was sent (Karn's
     /// rule), that says how long it takes.
     fn note_first_answer(&mut self, now: Instant, version: u64) {
-        let Some(pending) = self.pending.get(&version) else { return };
+        let Some(pending) = self.pending.get(version) else { return };
         let took = now.since(pending.sent_at);
         if pending.resends == 0 {
             self.acknowledge_rtt.sample(took, self.pending.len());
@@ -188,33 +185,12 @@ impl Replica {
         }
     }
 
-    /// Pending writes that were computed from the pending write `base`, and of which a copy may
-    /// have come to the successor before it: either was sent more than once.
-    fn held_up_by(&self, base: u64) -> Vec<u64> {
-        let Some(before) = self.pending.get(&base) else { return Vec::new() };
-        let held_up = |version: &u64| {
-            self.pending.get(version).is_some_and(|p| {
-                let depends = p.write().bases().any(|it| it == base);
-                depends && !p.acknowledged && before.resends + p.resends > 0
-            })
-        };
-        let mut found = Vec::new();
-        for key in before.write().keys() {
-            let later = self.versions_pending(key).iter().skip_while(|version| **version <= base);
-            found.extend(later.copied().filter(held_up));
-        }
-        // Several keys of one batch may be in another.
-        found.sort_unstable();
-        found.dedup();
-        found
-    }
-
     /// Sends at once what was computed from a write that the successor now has. It dropped the
     /// copies that came before their base; left to their own timers, a line of such writes would
     /// get through one by one.
     fn send_held_up<E: Engine>(&mut self, ctx: &mut Context<'_, E>, dependents: Vec<u64>) {
         for version in dependents {
-            if let Some(pending) = self.pending.get_mut(&version) {
+            if let Some(pending) = self.pending.get_mut(version) {
                 // The way is open: what it was backed off for is over.
                 pending.resends = 1;
                 self.send_again(ctx, version);
@@ -226,7 +202,7 @@ impl Replica {
     /// overtake each other on the way: the bases come first here too, or the tail in front of a
     /// learner would answer from a state that it does not show yet.
     fn handle_commit<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let Some(pending) = self.pending.get(&version) else {
+        let Some(pending) = self.pending.get(version) else {
             self.note_second_answer(version);
             return;
         };
@@ -238,16 +214,9 @@ impl Replica {
         if !pending.acknowledged {
             self.note_first_answer(ctx.now, version);
         }
-        let dependents = self.held_up_by(version);
+        let dependents = self.pending.held_up_by(version);
         let ignores = ctx.mutant.is(Mutant::IgnoreBase);
-        let (mut line, mut at) = (BTreeSet::from([version]), Some(version));
-        while let Some(next) = at.filter(|_| !ignores) {
-            let write = self.pending.get(&next).map(Pending::write);
-            let bases = write.iter().flat_map(Write::bases);
-            line.extend(bases.filter(|base| self.pending.contains_key(base)));
-            // Bases are older than what was computed from them.
-            at = line.range(..next).next_back().copied();
-        }
+        let line = if ignores { BTreeSet::from([version]) } else { self.pending.line_of(version) };
         for next in line {
             self.commit_pending(ctx, next);
         }
@@ -275,20 +244,22 @@ impl Replica {
             Some(Effect::Abandon) => self.commit_abandon(ctx, write),
             Some(Effect::None) | None => {}
         }
-        self.registration_committed(ctx.engine, version);
+        self.note_committed(ctx.engine, version);
         self.note_counters(ctx.engine);
         if let Some(outcome) = write.outcome().filter(|_| write.header.client != 0) {
             let Header { client, seq, .. } = write.header;
-            self.keep_outcome(ctx, (client, seq), write.floor(), version, outcome);
-            if self.is_tail() {
-                self.answer_or_hold(ctx, write, &outcome);
+            let (sessions, writes) = self.sessions();
+            sessions.keep_outcome(ctx, &writes, (client, seq), write.floor(), version, outcome);
+            if self.member.is_tail() {
+                let (propagations, tail) = self.as_tail();
+                propagations.answer_or_hold(ctx, &tail, write, &outcome);
             }
         }
         self.tell_predecessor(ctx, Op::ChainCommit, &write.header);
     }
 
     pub(crate) fn commit_state<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
-        let at = self.key_ref(&write.header, write.key);
+        let at = self.member.key_ref(&write.header, write.key);
         let version = write.version();
         if self.is_superseded(ctx, &at, version) {
             ctx.counters.superseded += 1;
@@ -304,9 +275,10 @@ impl Replica {
         } else {
             self.see_part(ctx, &at, &record);
         }
-        self.propagate_state(ctx, write.key, version);
+        let (propagations, tail) = self.as_tail();
+        propagations.propagate_state(ctx, &tail, write.key, version);
         if ctx.mutant.is(Mutant::ForgetSuperseded) {
-            let older: Vec<u64> = self.versions_pending(write.key).to_vec();
+            let older: Vec<u64> = self.pending.versions_of(write.key).to_vec();
             for version in older.into_iter().filter(|it| *it < version) {
                 self.unpend(ctx, version);
             }
@@ -323,8 +295,8 @@ impl Replica {
     }
 
     fn tell_predecessor<E: Engine>(&self, ctx: &mut Context<'_, E>, op: Op, write: &Header) {
-        let Some(to) = self.predecessor() else { return };
-        let place = self.position() - 1;
+        let Some(to) = self.member.predecessor() else { return };
+        let place = self.member.position() - 1;
         self.tell(ctx, to, place, op, write.object_version);
     }
 
@@ -349,10 +321,11 @@ impl Replica {
         (op, version): (Op, u64),
         payload: &[u8],
     ) {
-        let Some(to) = ctx.directory.endpoint(member, self.id()).filter(|_| ctx.leased) else {
+        let Some(to) = ctx.directory.endpoint(member, self.member.id()).filter(|_| ctx.leased)
+        else {
             return;
         };
-        let mut header = self.message_header(ctx, place, op, version);
+        let mut header = self.member.message_header(ctx, place, op, version);
         if matches!(op, Op::ChainAck | Op::ChainCommit) {
             header.count = self.room(ctx) as u8;
         }
@@ -361,39 +334,16 @@ impl Replica {
         });
     }
 
-    /// The header of a message to the member at `place` of the chain.
-    pub(crate) fn message_header<E>(
-        &self,
-        ctx: &Context<'_, E>,
-        place: usize,
-        op: Op,
-        version: u64,
-    ) -> Header {
-        let mut header = Header {
-            partition: self.id().0,
-            epoch: self.epoch().0,
-            node: ctx.directory.me.0,
-            load: ctx.load,
-            chain_pos: u8::try_from(place).expect("chains are at most CHAIN_MAX long"),
-            object_version: version,
-            op: op as u8,
-            keyspace: self.partition.keyspace.0,
-            ..Header::default()
-        };
-        header.set_chain(self.partition.chain.iter().map(|id| id.0));
-        header
-    }
-
     /// The successor has not acknowledged a write, or not committed it, in time.
     pub(crate) fn handle_overdue<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let Some(pending) = self.pending.get_mut(&version) else { return };
+        let Some(pending) = self.pending.get_mut(version) else { return };
         pending.resends += 1;
         self.send_again(ctx, version);
     }
 
     fn send_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let id = self.id();
-        let Some(pending) = self.pending.get_mut(&version) else { return };
+        let id = self.member.id();
+        let Some(pending) = self.pending.get_mut(version) else { return };
         let rtt = if pending.acknowledged { &self.commit_rtt } else { &self.acknowledge_rtt };
         ctx.timers.remove(&(pending.due, id, version));
         pending.due = ctx.now + rtt.timeout(pending.resends);

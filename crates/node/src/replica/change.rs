@@ -16,10 +16,10 @@ use wire::{ChainStableBody, DropReason, Op};
 impl Replica {
     /// Takes its place in another epoch.
     pub(crate) fn adopt<E: Engine>(&mut self, ctx: &mut Context<'_, E>, partition: Partition) {
-        if partition.epoch == self.epoch() {
+        if partition.epoch == self.member.epoch() {
             return;
         }
-        self.take_place(partition, ctx.directory.me);
+        self.member.take_place(partition, ctx.directory.me);
         if self.is_demoted() {
             self.begin_again(ctx);
         }
@@ -34,17 +34,16 @@ impl Replica {
         replica_record: &ReplicaRecord,
     ) {
         self.base = replica_record.base.or(self.caught_up.then(|| self.history.stable()));
-        if !self.is_learner() {
+        if !self.member.is_learner() {
             // It is a member, and the store is from when it was being copied to.
             self.base = self.base.or(Some(0));
         }
         if self.is_demoted() {
             self.begin_again(ctx);
-        } else if replica_record.epoch < self.partition.opened {
+        } else if replica_record.epoch < self.member.partition.opened {
             // It was open without this node: the versions of what is pending here may have been
             // given to other writes since. What was acknowledged the others have.
-            let versions: Vec<u64> = self.pending.keys().copied().collect();
-            for version in versions {
+            for version in self.pending.versions() {
                 self.unpend(ctx, version);
             }
         }
@@ -53,26 +52,26 @@ impl Replica {
     /// Whether this member, having come back with less than the others hold, is to be copied what
     /// it lacks.
     fn is_demoted(&self) -> bool {
-        self.is_learner()
+        self.member.is_learner()
             && self.caught_up
             && self.base.is_some()
-            && self.partition.resumes.is_some()
+            && self.member.partition.resumes.is_some()
     }
 
     /// Keeps the values that are here and forgets everything else: it is copied again, and so are
     /// the versions above the base.
     fn begin_again<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let versions: Vec<u64> = self.pending.keys().copied().collect();
-        for version in versions {
+        for version in self.pending.versions() {
             self.unpend(ctx, version);
         }
         let mut names = Vec::new();
-        ctx.engine.notes(self.id(), |name, _| names.push(name.to_vec()));
+        ctx.engine.notes(self.member.id(), |name, _| names.push(name.to_vec()));
         for name in names {
-            ctx.engine.note(self.id(), &name, None);
+            ctx.engine.note(self.member.id(), &name, None);
         }
-        let Self { partition, ordered, base, last_version, collected, digest, .. } = self;
-        let mut fresh = Self::new(std::mem::take(partition), ctx.directory.me, *ordered, false);
+        let Self { member, base, last_version, collected, digest, .. } = self;
+        let partition = std::mem::take(&mut member.partition);
+        let mut fresh = Self::new(partition, ctx.directory.me, member.ordered, false);
         // The end of the copy says what these were.
         fresh.history = History::up_to(base.unwrap_or(0), 0);
         (fresh.last_version, fresh.collected) = (*last_version, *collected);
@@ -85,8 +84,8 @@ impl Replica {
     /// What it holds, once it has settled.
     pub(crate) fn as_settled(&self) -> Settled {
         Settled {
-            partition: self.id(),
-            epoch: self.epoch(),
+            partition: self.member.id(),
+            epoch: self.member.epoch(),
             newest: self.last_version,
             history: self.history.sum(),
             digest: self.digest.0,
@@ -100,23 +99,24 @@ impl Replica {
     pub(crate) fn enter<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.settled = false;
         self.behind = Behind::default();
-        if !self.is_learner() {
+        if !self.member.is_learner() {
             self.caught_up = true;
             // Only those that hold the same are in an open chain.
-            self.base = self.base.filter(|_| !self.partition.open);
+            self.base = self.base.filter(|_| !self.member.partition.open);
         }
-        self.enter_propagations(ctx);
+        let (propagations, tail) = self.as_tail();
+        propagations.enter(ctx, &tail);
         self.recalls.clear();
-        self.kept_back.clear();
-        let versions: Vec<u64> = self.pending.keys().copied().collect();
-        for version in versions {
-            if self.is_last() && self.is_head() && !ctx.mutant.is(Mutant::DropPending) {
+        self.pending.let_all_go();
+        for version in self.pending.versions() {
+            if self.member.is_last() && self.member.is_head() && !ctx.mutant.is(Mutant::DropPending)
+            {
                 self.commit_ready(ctx);
                 break;
             }
             if ctx.mutant.is(Mutant::DropPending) {
                 self.unpend(ctx, version);
-            } else if self.is_last() {
+            } else if self.member.is_last() {
                 self.commit_pending(ctx, version);
             } else {
                 self.resend_from_start(ctx, version);
@@ -128,8 +128,8 @@ impl Replica {
     }
 
     fn resend_from_start<E: Engine>(&mut self, ctx: &mut Context<'_, E>, version: u64) {
-        let (id, due) = (self.id(), ctx.now + self.acknowledge_rtt.timeout(0));
-        let Some(pending) = self.pending.get_mut(&version) else { return };
+        let (id, due) = (self.member.id(), ctx.now + self.acknowledge_rtt.timeout(0));
+        let Some(pending) = self.pending.get_mut(version) else { return };
         ctx.timers.remove(&(pending.due, id, version));
         ctx.timers.insert((due, id, version));
         (pending.acknowledged, pending.asked_too_soon, pending.resends) = (false, false, 0);
@@ -139,7 +139,7 @@ impl Replica {
 
     /// A closed head with nothing pending has settled, and so has, once it hears that, everybody.
     pub(crate) fn settle<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if self.is_head() && !self.partition.open && self.pending.is_empty() {
+        if self.member.is_head() && !self.member.partition.open && self.pending.is_empty() {
             self.settled = true;
             self.announce(ctx);
         }
@@ -158,9 +158,9 @@ impl Replica {
         let believes = ctx.mutant.is(Mutant::BelieveNumbers);
         let known = if believes { stable } else { stable.min(self.last_version) };
         self.raise_stable(known);
-        if !self.partition.open && self.pending.is_empty() {
+        if !self.member.partition.open && self.pending.is_empty() {
             self.settled = true;
-            if self.is_learner() && self.caught_up {
+            if self.member.is_learner() && self.caught_up {
                 // It has not seen all that was committed before it came.
                 self.history.adopt(stable, history);
             }
@@ -171,7 +171,7 @@ impl Replica {
 
     /// Time has passed: says again what nobody acknowledges, and ends idle sessions.
     pub(crate) fn handle_quiet<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if self.is_head() && self.partition.open && self.pending.is_empty() {
+        if self.member.is_head() && self.member.partition.open && self.pending.is_empty() {
             if self.announcements_left > 0 {
                 self.announcements_left -= 1;
                 self.announce(ctx);
@@ -179,15 +179,38 @@ impl Replica {
         } else {
             self.settle(ctx);
         }
-        self.end_silent(ctx);
-        self.forget_unregistered(ctx);
-        self.forget_delegations(ctx);
-        self.tell_ends(ctx);
+        let (sessions, writes) = self.sessions();
+        sessions.end_silent(ctx, &writes);
+        self.forget_agreed(ctx);
+    }
+
+    /// Notes that a version is committed here; at the head also how far that makes it stable.
+    pub(crate) fn note_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
+        self.history.commit(version);
+        self.last_version = self.last_version.max(version);
+        self.settle_stable();
+        self.history.keep(engine, self.member.partition.id, version);
+    }
+
+    /// The head knows from its pending writes how far the partition is stable.
+    pub(crate) fn settle_stable(&mut self) {
+        if self.member.is_head() {
+            let oldest = self.pending.oldest();
+            let stable = oldest.map_or(self.last_version, |version| version.saturating_sub(1));
+            self.raise_stable(stable);
+        }
+    }
+
+    /// Every version up to `stable` is committed on every member.
+    pub(crate) fn raise_stable(&mut self, stable: u64) {
+        if self.history.raise(stable) {
+            self.announcements_left = ANNOUNCEMENTS;
+        }
     }
 
     fn announce<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
         self.note_counters(ctx.engine);
-        let members = self.partition.chain.clone();
+        let members = self.member.partition.chain.clone();
         let said = (Op::ChainStable, self.history.stable());
         let sum = ChainStableBody { history: self.history.sum() }.to_bytes();
         for (place, member) in members.iter().enumerate().skip(1) {
@@ -198,4 +221,4 @@ impl Replica {
 
 /// CHAIN_STABLE is not acknowledged: while the partition is open it is said a few times, and the
 /// next write says it again.
-pub(crate) const ANNOUNCEMENTS: u8 = 3;
+const ANNOUNCEMENTS: u8 = 3;

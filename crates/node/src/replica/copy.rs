@@ -10,19 +10,14 @@
 //! the learner has, and then changes nothing.
 
 use crate::engine::{Engine, Record};
-use crate::hot::delegation::records::Delegations;
 use crate::replica::Replica;
-use crate::replica::big::place;
-use crate::replica::sessions::table::Outcome;
 use crate::shard::context::Context;
-use cluster::{CopyProgress, Epoch, Match, MaybeMutant, Mutant};
+use cluster::{CopyProgress, Epoch, MaybeMutant, Mutant};
 use machine::{Instant, RttEstimator};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use wire::{
-    CopyEndBody, CopyEndedBody, CopyEntries, CopyEntry, CopySessionBody, DropReason, Header, Op,
-};
+use wire::{CopyEndBody, CopyEndedBody, CopyEntry, Header, Op};
 
 /// A copy that this node, the tail, gives to the learner behind it.
 #[derive(Debug)]
@@ -191,8 +186,8 @@ impl<C> Copy<C> {
     ) -> Option<Vec<u8>> {
         let mut payload = Vec::new();
         if let Stage::Records(cursor) = &mut self.stage {
-            let (above, mut looked_at) = (replica.partition.resumes, 0);
-            let walked = ctx.engine.walk_on(&replica.area(), cursor, |key, record| {
+            let (above, mut looked_at) = (replica.member.partition.resumes, 0);
+            let walked = ctx.engine.walk_on(&replica.member.area(), cursor, |key, record| {
                 let Record { version, expiry_ms, tombstone, value } = record;
                 if above.is_some_and(|above| version <= above) {
                     looked_at += 1;
@@ -262,7 +257,7 @@ impl<C> Copy<C> {
         replica: &Replica,
     ) -> CopyProgress {
         let permille = match &self.stage {
-            Stage::Records(cursor) => engine.walked(&replica.area(), cursor).min(999),
+            Stage::Records(cursor) => engine.walked(&replica.member.area(), cursor).min(999),
             Stage::Done if self.in_flight.is_empty() => 1_000,
             Stage::Sessions(_)
             | Stage::Ended(_)
@@ -271,7 +266,12 @@ impl<C> Copy<C> {
             | Stage::End
             | Stage::Done => 999,
         };
-        CopyProgress { partition: replica.id(), epoch: self.epoch, permille, bytes: self.bytes }
+        CopyProgress {
+            partition: replica.member.id(),
+            epoch: self.epoch,
+            permille,
+            bytes: self.bytes,
+        }
     }
 }
 
@@ -353,9 +353,10 @@ fn send_piece<E: Engine>(
     number: u64,
     payload: &[u8],
 ) {
-    let Some((place, learner)) = replica.successor() else { return };
-    let Some(to) = ctx.directory.endpoint(learner, replica.id()) else { return };
-    let header = Header { seq: run, ..replica.message_header(ctx, place, Op::ChainCopy, number) };
+    let Some((place, learner)) = replica.member.successor() else { return };
+    let Some(to) = ctx.directory.endpoint(learner, replica.member.id()) else { return };
+    let header =
+        Header { seq: run, ..replica.member.message_header(ctx, place, Op::ChainCopy, number) };
     ctx.out.push(to, |out| {
         wire::emit(out, &header, &[payload]);
     });
@@ -364,106 +365,7 @@ fn send_piece<E: Engine>(
 impl Replica {
     /// Whether this node is to copy what it holds to a learner.
     pub(crate) fn gives(&self) -> bool {
-        self.is_tail() && self.partition.has_learner
-    }
-
-    /// The learner takes a piece.
-    pub(crate) fn handle_copy<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        header: &Header,
-        entries: &CopyEntries<'_>,
-    ) -> Result<(), DropReason> {
-        if !self.caught_up && ctx.refuses_copies() {
-            return Err(DropReason::NoRoom);
-        }
-        if !self.caught_up {
-            for entry in entries.iter() {
-                self.take_copied(ctx, &entry)?;
-            }
-            self.note_counters(ctx.engine);
-            if ctx.mutant.is(Mutant::CaughtUpTooSoon) {
-                self.caught_up = true;
-            }
-        }
-        let Some(tail) = self.predecessor() else { return Err(DropReason::NotFromMember) };
-        let Some(to) = ctx.directory.endpoint(tail, self.id()) else { return Ok(()) };
-        let place = self.position() - 1;
-        let version = header.object_version;
-        let kept =
-            Header { seq: header.seq, ..self.message_header(ctx, place, Op::ChainCopied, version) };
-        ctx.out.push(to, |out| {
-            wire::emit(out, &kept, &[]);
-        });
-        Ok(())
-    }
-
-    fn take_copied<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        entry: &CopyEntry<'_>,
-    ) -> Result<(), DropReason> {
-        match *entry {
-            CopyEntry::Record { key, version, expiry_ms, tombstone, value } => {
-                let record = Record { version, expiry_ms, tombstone, value };
-                self.take_record(ctx, key, &record)?;
-            }
-            CopyEntry::Session(session) => {
-                let outcome = Outcome::from_copy(&session).ok_or(DropReason::BadBody)?;
-                let CopySessionBody { client, seq, floor, .. } = session;
-                if !self.sessions.knows(client, seq) {
-                    self.keep_outcome(ctx, (client, seq), floor, outcome.version, outcome);
-                }
-            }
-            CopyEntry::Ended(ended) => self.take_ended(ctx, &ended),
-            CopyEntry::Registration { key, generation } => {
-                let at = self.place_copied(ctx, key)?;
-                self.take_registration(ctx, &at, key, generation);
-            }
-            CopyEntry::Delegations { key, delegations } => {
-                self.place_copied(ctx, key)?;
-                let delegations =
-                    Delegations::from_bytes(0, delegations).ok_or(DropReason::BadBody)?;
-                self.take_delegations(ctx, key, delegations);
-            }
-            CopyEntry::End(end) => {
-                self.last_version = self.last_version.max(end.last_version);
-                self.collected = self.collected.max(end.collected);
-                self.raise_stable(end.stable);
-                self.take_forgotten(ctx, &end);
-                (self.caught_up, self.base) = (true, None);
-                // The head says what the history of a member is.
-                self.settled = false;
-            }
-        }
-        Ok(())
-    }
-
-    fn take_record<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        key: &[u8],
-        record: &Record<'_>,
-    ) -> Result<(), DropReason> {
-        let at = self.place_copied(ctx, key)?;
-        let at = self.key_ref(&at, key);
-        let have = ctx.engine.version_written(&at);
-        let overwrites = ctx.mutant.is(Mutant::CopyOverwrites);
-        if overwrites || have.is_none_or(|have| have < record.version) {
-            self.write_state(ctx, &at, record);
-        }
-        if !record.tombstone {
-            self.see_part(ctx, &at, record);
-        }
-        Ok(())
-    }
-
-    /// Match value and keyhash of a key that was copied, if it belongs here.
-    fn place_copied<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> Result<Header, DropReason> {
-        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
-        let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
-        let at = place(keyspace, key);
-        self.partition.holds(Match(at.match_value)).then_some(at).ok_or(DropReason::BadBody)
+        self.member.is_tail() && self.member.partition.has_learner
     }
 }
 

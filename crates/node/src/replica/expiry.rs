@@ -1,61 +1,32 @@
 //! Housekeeping that time brings: values expire, tombstones are collected, idle sessions end.
 
 use crate::engine::Engine;
-use crate::node::Node;
 use crate::replica::Replica;
-use crate::replica::write::PENDING_MAX;
+use crate::replica::totals::Surveyed;
 use crate::shard::context::Context;
-use cluster::{ClockAhead, ClockOrder, MaybeMutant, Mutant};
-use machine::{Instant, UnixMs};
+use cluster::{KeyspaceId, PartitionId, RangeTable};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use wire::big::time_of;
 use wire::{ChainWriteBody, Effect, Header, Op, PartKey};
 
-/// What time it is in the cluster, of whose clock the node was told how far it is ahead. Nobody has
-/// a lease who was not told.
-pub(crate) fn time(told: Option<ClockAhead>, mutant: MaybeMutant, now: Instant) -> UnixMs {
-    let own = mutant.is(Mutant::OwnClock);
-    told.filter(|_| !own).unwrap_or_default().time(now)
-}
-
-impl<E: Engine> Node<E> {
-    /// Takes what time it is by the cluster's clock, which values expire by, if that is said to
-    /// this incarnation.
-    pub fn set_clock(&mut self, told: &ClockOrder) {
-        let ClockOrder { incarnation, ahead } = *told;
-        if incarnation == self.tenure.incarnation() {
-            self.ahead = Some(ahead);
-            self.engine.set_clock(ahead);
-        }
-    }
-
-    /// What it was told of that in this incarnation.
-    pub fn clock(&self) -> Option<ClockAhead> {
-        self.ahead
-    }
-}
-
 /// A record whose time has come.
-pub(crate) struct Due {
-    pub(crate) key: Vec<u8>,
-    pub(crate) version: u64,
-    pub(crate) tombstone: bool,
+struct Due {
+    key: Vec<u8>,
+    version: u64,
+    tombstone: bool,
 }
 
 impl Replica {
     /// Deals with one due record: the head turns a value into a tombstone, every member collects
     /// a tombstone once no older write of its key can still be on the way.
-    pub(crate) fn handle_due<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        header: &Header,
-        due: &Due,
-    ) {
+    fn handle_due<E: Engine>(&mut self, ctx: &mut Context<'_, E>, header: &Header, due: &Due) {
         if due.tombstone {
             let collectable = due.version <= self.history.stable()
                 && self.caught_up
                 && !self.tells_of_parts(ctx, &due.key);
-            if collectable && self.newest_pending(&due.key).is_none() {
-                ctx.engine.remove(&self.key_ref(header, &due.key));
+            if collectable && self.pending.newest(&due.key).is_none() {
+                ctx.engine.remove(&self.member.key_ref(header, &due.key));
                 self.collected = self.collected.max(due.version);
                 self.note_counters(ctx.engine);
                 ctx.counters.collected += 1;
@@ -78,7 +49,7 @@ impl Replica {
             return;
         }
         let now_ms = ctx.time.0;
-        let over = ctx.engine.read(&self.key_ref(header, key), |record| {
+        let over = ctx.engine.read(&self.member.key_ref(header, key), |record| {
             record.is_some_and(|r| {
                 r.version == header.object_version
                     && !r.tombstone
@@ -91,8 +62,8 @@ impl Replica {
     }
 
     fn may_expire(&self, key: &[u8]) -> bool {
-        let room = self.newest_pending(key).is_none() && self.pending.len() < PENDING_MAX;
-        self.is_head() && self.partition.open && room
+        let room = self.pending.newest(key).is_none() && self.pending.has_room_for(1);
+        self.member.is_head() && self.member.partition.open && room
     }
 
     /// Writes a tombstone over a value whose time has come: a delete that no client asked for.
@@ -117,7 +88,7 @@ impl Replica {
         effect: Effect,
         value: &[u8],
     ) {
-        let header = self.own_header(at, key);
+        let header = self.member.own_header(at, key);
         let fixed = ChainWriteBody {
             base,
             stable: self.history.stable(),
@@ -129,14 +100,55 @@ impl Replica {
         self.order(ctx, &header, fixed, key, value);
     }
 
-    /// The header of a write that no client asked for.
-    pub(crate) fn own_header(&self, at: &Header, key: &[u8]) -> Header {
-        Header {
-            keyspace: self.partition.keyspace.0,
-            key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
-            match_value: at.match_value,
-            keyhash: at.keyhash,
-            ..Header::default()
+    /// What an earlier incarnation has left here is gone through.
+    pub(crate) fn begin_survey(&mut self) {
+        self.totals.begin(self.member.partition.first);
+    }
+
+    /// Goes through so many records of an earlier incarnation, if there are any.
+    pub(crate) fn survey<E: Engine>(&mut self, ctx: &mut Context<'_, E>, left: &mut usize) {
+        let keyspace = ctx.directory.keyspace(self.member.partition.keyspace);
+        let Some(keyspace) = keyspace else { return };
+        while *left > 0
+            && let Some(come) = self.totals.survey(ctx.engine, keyspace, &self.member, left)
+        {
+            match come {
+                Surveyed::Paused => {}
+                Surveyed::Part(key) => {
+                    PartKey::parse(&key).into_iter().for_each(|part| self.found_part(ctx, part));
+                }
+                Surveyed::Through(digest) if digest != self.digest => {
+                    self.digest = digest;
+                    self.note_counters(ctx.engine);
+                }
+                Surveyed::Through(_) => {}
+            }
         }
     }
 }
+
+/// Looks for records whose time has come; a bounded number each time.
+pub(crate) fn sweep<E: Engine>(
+    ctx: &mut Context<'_, E>,
+    replicas: &mut BTreeMap<PartitionId, Replica>,
+    ranges: &BTreeMap<KeyspaceId, RangeTable<PartitionId>>,
+) {
+    let mut found: Vec<(KeyspaceId, Due)> = Vec::new();
+    ctx.engine.due(ctx.time.0, |keyspace, key, record| {
+        let due = Due { key: key.to_vec(), version: record.version, tombstone: record.tombstone };
+        found.push((keyspace, due));
+        if found.len() < SWEEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    for (id, due) in &found {
+        let Some(keyspace) = ctx.directory.keyspace(*id) else { continue };
+        let at = keyspace.match_value(&due.key);
+        let partition = ranges.get(id).and_then(|table| table.find(at));
+        let Some(replica) = partition.and_then(|p| replicas.get_mut(p)) else { continue };
+        let keyhash = keyspace.keyhash(&due.key);
+        let header = Header { match_value: at.0, keyhash, ..Header::default() };
+        replica.handle_due(ctx, &header, due);
+    }
+}
+
+/// Records per sweep: 10,000 a second, and a sweep of a few milliseconds at most.
+const SWEEP_MAX: usize = 1_000;

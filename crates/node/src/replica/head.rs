@@ -4,8 +4,9 @@ use crate::engine::{Engine, Record};
 use crate::hot::delegation::records::{Arrival, span_left};
 use crate::replica::Replica;
 use crate::replica::serve::key_of;
-use crate::replica::sessions::table::{Outcome, Standing};
-use crate::replica::write::{PENDING_MAX, Write};
+use crate::replica::sessions::outcome::Outcome;
+use crate::replica::sessions::table::Standing;
+use crate::replica::write::Write;
 use crate::shard::context::Context;
 use crate::shard::reply::{answer_write, refuse, refuse_delegated};
 use cluster::{MaybeMutant, Mutant};
@@ -66,7 +67,7 @@ impl Replica {
             return Ok(());
         }
         // One place is kept for the tombstone that an expired value may need first.
-        let full = self.pending.len() + 1 >= PENDING_MAX || !self.can_number();
+        let full = !self.pending.has_room_for(2) || !self.can_number();
         if full || !self.makes_room(ctx, request.client) {
             refuse(ctx, request, op, Code::Overloaded);
             return Ok(());
@@ -155,7 +156,7 @@ impl Replica {
             Standing::Ended => return Err(DropReason::StaleRequest),
             Standing::New => {}
         }
-        let pending = self.pending_of(request.client, request.seq).is_some();
+        let pending = self.pending.of_request(request.client, request.seq).is_some();
         // The tail will answer, or the session will once it is committed.
         ctx.counters.duplicates += u64::from(pending);
         Ok(!pending)
@@ -171,18 +172,21 @@ impl Replica {
         key: &[u8],
         delegates: bool,
     ) -> Result<bool, DropReason> {
-        let arrival = if delegates { self.arrival(ctx, request, key) } else { Arrival::New };
+        let arrival =
+            if delegates { self.delegations.arrival(ctx, request, key) } else { Arrival::New };
+        let is_delegated = self.delegations.is_delegated(key, &self.pending);
+        let serves_too_soon = ctx.mutant.is(Mutant::ServeBeforeRecall) && self.recalls.knows(key);
         match arrival {
-            Arrival::New if !self.is_delegated(key) || self.serves_too_soon(ctx, key) => {
+            Arrival::New if !is_delegated || serves_too_soon => {
                 return Ok(true);
             }
             // Home cannot take it, and the switch could not keep apart its copies.
             Arrival::New if delegates && request.hop_flags & hop_flag::CROWDED != 0 => {
-                ctx.heat.see_home_only(self.partition.keyspace, key);
+                ctx.heat.see_home_only(self.member.partition.keyspace, key);
                 refuse(ctx, request, op, Code::Overloaded);
             }
             Arrival::New => {
-                let delegation = self.settled_delegation(key).filter(|_| delegates);
+                let delegation = self.delegations.settled(key, &self.pending).filter(|_| delegates);
                 refuse_delegated(
                     ctx,
                     request,
@@ -190,7 +194,7 @@ impl Replica {
                     delegation.map_or((DelegationId::NONE, 0), |it| (it.number, it.delegated_at)),
                 );
                 if !delegates {
-                    ctx.heat.see_home_only(self.partition.keyspace, key);
+                    ctx.heat.see_home_only(self.member.partition.keyspace, key);
                 }
             }
             Arrival::Applied(version) => {
@@ -229,8 +233,8 @@ impl Replica {
         let fixed = self.behind_batches(ctx, key, fixed);
         let header = Header {
             hop_flags: request.hop_flags & hop_flag::DIRECT,
-            partition: self.id().0,
-            epoch: self.epoch().0,
+            partition: self.member.id().0,
+            epoch: self.member.epoch().0,
             bitmap: 0,
             object_version: version,
             op: Op::ChainWrite as u8,
@@ -239,7 +243,7 @@ impl Replica {
             ..*request
         };
         let write = Write { header, fixed, key, value };
-        if self.is_last() && !self.must_wait(ctx, &write) {
+        if self.member.is_last() && !self.must_wait(ctx, &write) {
             self.commit(ctx, &write);
         } else {
             self.pend(ctx, &write);
@@ -272,13 +276,13 @@ impl Replica {
     }
 
     fn newest_state<E: Engine>(&self, ctx: &Context<'_, E>, at: &Header, key: &[u8]) -> State {
-        let committed = ctx.engine.read(&self.key_ref(at, key), |record| match record {
+        let committed = ctx.engine.read(&self.member.key_ref(at, key), |record| match record {
             None => State { version: 0, expiry_ms: 0, value: None },
             Some(Record { version, expiry_ms, tombstone, value }) => {
                 State { version, expiry_ms, value: (!tombstone).then(|| value.to_vec()) }
             }
         });
-        let pending = self.newest_pending(key);
+        let pending = self.pending.newest(key);
         match pending.filter(|_| !ctx.mutant.is(Mutant::CheckCommitted)) {
             Some(write) if write.version() > committed.version => State {
                 version: write.version(),

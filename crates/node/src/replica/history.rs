@@ -7,8 +7,6 @@
 //! anew goes on with the same sum.
 
 use crate::engine::Engine;
-use crate::replica::Replica;
-use crate::replica::change::ANNOUNCEMENTS;
 use cluster::PartitionId;
 use machine::mix;
 use std::collections::BTreeMap;
@@ -94,32 +92,6 @@ impl History {
     pub(crate) fn adopt(&mut self, stable: u64, sum: u64) {
         if self.stable == stable {
             self.sum = sum;
-        }
-    }
-}
-
-impl Replica {
-    /// Notes that a version is committed here; at the head also how far that makes it stable.
-    pub(crate) fn registration_committed<E: Engine>(&mut self, engine: &mut E, version: u64) {
-        self.history.commit(version);
-        self.last_version = self.last_version.max(version);
-        self.settle_stable();
-        self.history.keep(engine, self.partition.id, version);
-    }
-
-    /// The head knows from its pending writes how far the partition is stable.
-    pub(crate) fn settle_stable(&mut self) {
-        if self.is_head() {
-            let oldest = self.pending.keys().next();
-            let stable = oldest.map_or(self.last_version, |version| version.saturating_sub(1));
-            self.raise_stable(stable);
-        }
-    }
-
-    /// Every version up to `stable` is committed on every member.
-    pub(crate) fn raise_stable(&mut self, stable: u64) {
-        if self.history.raise(stable) {
-            self.announcements_left = ANNOUNCEMENTS;
         }
     }
 }

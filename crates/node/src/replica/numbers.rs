@@ -4,7 +4,8 @@
 use crate::hot::delegation::records::SPAN;
 use crate::replica::Replica;
 use crate::replica::history::History;
-use crate::replica::write::{PENDING_MAX, Write};
+use crate::replica::pending::PENDING_MAX;
+use crate::replica::write::Write;
 use cluster::{is_plausible_revision, is_plausible_version};
 use machine::Instant;
 use wire::{
@@ -42,7 +43,7 @@ impl Replica {
     /// Whether others may rightly know of versions that this member cannot know of: a learner holds
     /// what its tail does, and that may have come back with less than it had.
     fn may_lack_some(&self) -> bool {
-        !self.caught_up || self.base.is_some() || self.is_learner()
+        !self.caught_up || self.base.is_some() || self.member.is_learner()
     }
 
     /// A version is not further ahead than all writes that may be pending could take it, and what

@@ -2,8 +2,9 @@
 
 use crate::engine::{Engine, Interval, Record};
 use crate::replica::Replica;
-use crate::replica::big::{first_of_key, last_of_key};
-use crate::replica::read::{PAYLOAD_MAX, entry, is_over};
+use crate::replica::big::uploads::{first_of_key, last_of_key};
+use crate::replica::judge::{entry, is_over};
+use crate::replica::read::PAYLOAD_MAX;
 use crate::replica::totals::SEEK_STEPS;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_header, send};
@@ -168,7 +169,7 @@ impl Replica {
         limit: u32,
         (start, end): (&[u8], &[u8]),
     ) {
-        if !ctx.engine.is_listed(self.id()) {
+        if !ctx.engine.is_listed(self.member.id()) {
             return refuse(ctx, request, Op::Range, Code::Settling);
         }
         let question = Question::new(request, limit, (start, end));
@@ -236,7 +237,7 @@ impl Replica {
         let (from, to) = (match_of(start), match_of(end));
         Interval {
             keyspace,
-            partition: self.id(),
+            partition: self.member.id(),
             first: from.map_or(first, |at| first.max(at)),
             last: to.map_or(last, |at| last.min(at)),
             start: if from.is_some_and(|at| at < first) { Bound::Unbounded } else { start },
@@ -249,7 +250,8 @@ impl Replica {
     /// counted.
     fn totals_of<E: Engine>(&self, interval: &Interval<'_>) -> Option<RangeCountBody> {
         let open = (Bound::Unbounded, Bound::Unbounded);
-        let all = (interval.first, interval.last) == (self.partition.first, self.partition.last)
+        let all = (interval.first, interval.last)
+            == (self.member.partition.first, self.member.partition.last)
             && (interval.start, interval.end) == open;
         self.totals.known().filter(|_| all && E::OWNS)
     }

@@ -6,46 +6,17 @@ use crate::hot::copies::read_copy_of_mget;
 use crate::hot::deferred::Unpublished;
 use crate::hot::delegation::reads::see_missed_read;
 use crate::hot::publish::tell_missed;
-use crate::node::Lookup;
 use crate::replica::Replica;
+use crate::replica::judge::{entry, is_over, judge};
+use crate::replica::lookup::Lookup;
 use crate::replica::serve::matches_key;
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, reply_endpoint, reply_header, send};
 use cluster::{Keyspace, KeyspaceId, Match, Mutant};
-use machine::UnixMs;
-use wire::big::time_of;
 use wire::{
-    Code, DATAGRAM_MAX, DropReason, ENTRY_MAX, Effect, Entry, GetReplyBody, HEADER_LEN, Header,
-    MgetEntryBody, MgetKey, MgetKeys, Op, flag, hop_flag,
+    Code, DATAGRAM_MAX, DropReason, Effect, Entry, GetReplyBody, HEADER_LEN, Header, MgetEntryBody,
+    MgetKey, MgetKeys, Op, flag, hop_flag,
 };
-
-/// What a read of one key is told about its record.
-pub(crate) fn judge(key: &[u8], record: Option<&Record<'_>>, now: UnixMs) -> Code {
-    match record {
-        None => Code::NotFound,
-        Some(record) if record.tombstone => Code::NotFound,
-        Some(record) if is_too_large(key, record) => Code::TooLarge,
-        // Only the tombstone that the head will write can say that it is gone: an update that was
-        // computed from the value may still be on its way here.
-        Some(record) if is_over(record, now) => Code::Expiring,
-        Some(_) => Code::Ok,
-    }
-}
-
-/// Whether it fits no datagram: no node wrote it, but somebody else into the store below.
-pub(crate) fn is_too_large(key: &[u8], record: &Record<'_>) -> bool {
-    key.len() + record.value.len() > ENTRY_MAX
-}
-
-/// Whether the time of a value has come.
-pub(crate) fn is_over(record: &Record<'_>, now: UnixMs) -> bool {
-    (1..=now.0).contains(&time_of(record.expiry_ms))
-}
-
-pub(crate) fn entry<'a>(record: &Record<'a>) -> Entry<'a> {
-    let Record { version, expiry_ms, value, .. } = *record;
-    Entry { version, expiry_ms, value, ..Entry::default() }
-}
 
 impl Replica {
     /// Answers a GET at the tail.
@@ -77,7 +48,7 @@ impl Replica {
             }) || ctx.mutant.is(Mutant::ProveUnregistered);
             if request.hop_flags & hot != 0 {
                 header.hop_flags |= if vouches { hop_flag::NEWEST } else { 0 };
-                self.remind_readers(ctx, key);
+                self.propagations.remind(ctx, self.member.id(), key);
             }
         }
         let to = reply_endpoint(&header, ctx.directory);
@@ -86,7 +57,7 @@ impl Replica {
             return;
         }
         let (now, out, engine) = (ctx.time, &mut *ctx.out, &*ctx.engine);
-        let (code, version) = engine.read(&self.key_ref(request, key), |record| {
+        let (code, version) = engine.read(&self.member.key_ref(request, key), |record| {
             let code = judge(key, record.as_ref(), now);
             let version = record.map_or_else(|| self.version_of_none(key), |r| r.version);
             let found = record.filter(|_| code == Code::Ok);
@@ -114,7 +85,7 @@ impl Replica {
     fn version_of_none(&self, key: &[u8]) -> u64 {
         let delegated = self.delegations.present(key).is_some();
         let newest =
-            if delegated { Some(self.absent_version(key)) } else { self.newest_propagated(key) };
+            if delegated { Some(self.absent_version(key)) } else { self.propagations.newest(key) };
         newest.unwrap_or(0)
     }
 
@@ -125,7 +96,7 @@ impl Replica {
         request: &Header,
         key: &[u8],
     ) -> bool {
-        let Some(write) = self.newest_pending(key) else { return false };
+        let Some(write) = self.pending.newest(key) else { return false };
         if write.effect() != Some(Effect::Put) {
             return false;
         }
@@ -145,7 +116,7 @@ impl Replica {
         key: &[u8],
     ) -> bool {
         let now = ctx.time;
-        let over = ctx.engine.read(&self.key_ref(at, key), |record| {
+        let over = ctx.engine.read(&self.member.key_ref(at, key), |record| {
             record.filter(|r| !r.tombstone && is_over(r, now)).map(|r| r.version)
         });
         if let Some(version) = over {
@@ -167,7 +138,11 @@ impl Replica {
         key: &[u8],
         version: u64,
     ) {
-        let Some(to) = self.partition.head().and_then(|id| ctx.directory.endpoint(id, self.id()))
+        let Some(to) = self
+            .member
+            .partition
+            .head()
+            .and_then(|id| ctx.directory.endpoint(id, self.member.id()))
         else {
             return;
         };
@@ -175,7 +150,7 @@ impl Replica {
             key_len: u16::try_from(key.len()).expect("keys are at most KEY_MAX long"),
             match_value: at.match_value,
             keyhash: at.keyhash,
-            ..self.message_header(ctx, 0, Op::ChainExpire, version)
+            ..self.member.message_header(ctx, 0, Op::ChainExpire, version)
         };
         ctx.out.push(to, |out| {
             wire::emit(out, &header, &[key]);
@@ -253,13 +228,13 @@ impl Replica {
     ) {
         let delegated = self.delegations.present(key).is_some();
         if delegated {
-            see_missed_read(ctx, request, self.partition.keyspace, key);
+            see_missed_read(ctx, request, self.member.partition.keyspace, key);
             let version = self.left_behind(ctx, at, key);
             self.vouches(ctx, at, key, version);
         }
         // Of a key that is asked for directly, or by hints, the switch was not asked.
         if request.hop_flags & hop_flag::DIRECT == 0 && request.flags & flag::GROUPED == 0 {
-            self.remind_readers(ctx, key);
+            self.propagations.remind(ctx, self.member.id(), key);
         }
         let unpublished = if delegated { None } else { self.unpublished(ctx, at, key) };
         if delegated || unpublished.is_some() && !ctx.hot.deferred.has_room(ctx.now) {
@@ -280,21 +255,21 @@ impl Replica {
         slot: &MgetKey<'_>,
         answer: &mut MgetAnswer,
     ) {
-        let keyspace = self.partition.keyspace;
+        let keyspace = self.member.partition.keyspace;
         let floor = u64::try_from(slot.match_value).unwrap_or(u64::MAX);
-        let Some(at) = self.place_of(ctx, slot.key) else { return };
+        let Some(at) = self.member.place_of(ctx, slot.key) else { return };
         if self.delegations.present(slot.key).is_none() {
             // It has not left yet, or may not for now: perhaps only this tail has what is newest.
             ctx.heat.see(keyspace, slot.keyhash, slot.key, Use::Read);
-            if self.newest_propagated(slot.key) == Some(floor) {
+            if self.propagations.newest(slot.key) == Some(floor) {
                 self.answer_from_record(ctx, request, index, &at, slot.key, answer);
             } else {
                 self.answer_mget_key(ctx, request, index, &at, slot.key, answer);
             }
             return;
         }
-        let place = (keyspace, slot.keyhash);
-        let held = ctx.hot.answer(ctx.time, place, slot.key, floor..=floor).is_some();
+        let place = (keyspace, slot.key);
+        let held = ctx.hot.held.answer(ctx.time, place, floor..=floor).is_some();
         if held {
             answer_from_copy(ctx, request, keyspace, index, slot, answer);
         } else if self.left_behind(ctx, &at, slot.key) == floor {
@@ -315,7 +290,7 @@ impl Replica {
         key: &[u8],
         answer: &mut MgetAnswer,
     ) {
-        let (now, place) = (ctx.time, self.key_ref(at, key));
+        let (now, place) = (ctx.time, self.member.key_ref(at, key));
         let read = |record: Option<Record<'_>>, answer: &mut MgetAnswer| {
             let code = judge(key, record.as_ref(), now);
             let version = record.map_or(0, |r| r.version);

@@ -18,11 +18,12 @@ impl Replica {
         header: &Header,
     ) -> Result<(), Code> {
         let anybody = op.is_write() && mutant.is(Mutant::RetryElsewhere);
-        let role = anybody || if op.is_for_head() { self.is_head() } else { self.is_tail() };
-        if header.epoch != self.epoch().0 && !mutant.is(Mutant::IgnoreEpoch) {
+        let role =
+            anybody || if op.is_for_head() { self.member.is_head() } else { self.member.is_tail() };
+        if header.epoch != self.member.epoch().0 && !mutant.is(Mutant::IgnoreEpoch) {
             return Err(Code::StaleEpoch);
         }
-        if !self.partition.open {
+        if !self.member.partition.open {
             return Err(Code::Closed);
         }
         if !role || packet.chain().len() == 0 {
@@ -34,10 +35,42 @@ impl Replica {
     /// Whether the stamped chain is what the switch grants in this epoch.
     fn stamped_rightly(&self, op: Op, packet: &Packet<'_>) -> bool {
         if op.is_for_head() {
-            packet.chain().eq(self.partition.chain.iter().map(|id| id.0))
+            packet.chain().eq(self.member.partition.chain.iter().map(|id| id.0))
         } else {
-            packet.chain().eq(self.partition.tail().map(|id| id.0))
+            packet.chain().eq(self.member.partition.tail().map(|id| id.0))
         }
+    }
+
+    /// A client has said goodbye to the head, which says so to the others. That all of its requests
+    /// have ended was true when it was said and stays so, whatever comes before or after: it needs
+    /// no place in the order of writes, and who does not hear it keeps a session for some time.
+    pub(crate) fn hear_goodbye<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) {
+        if !self.end_client(ctx, client) || !ctx.leased {
+            return;
+        }
+        for (place, member) in self.member.partition.chain.iter().enumerate().skip(1) {
+            let Some(to) = ctx.directory.endpoint(*member, self.member.id()) else { continue };
+            let header = self.member.message_header(ctx, place, Op::ChainGoodbye, 0);
+            ctx.out.push(to, |out| {
+                wire::emit(out, &Header { client, ..header }, &[]);
+            });
+        }
+    }
+
+    /// The head has been told goodbye.
+    pub(crate) fn take_goodbye<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        client: u64,
+    ) -> Result<(), DropReason> {
+        self.end_client(ctx, client);
+        Ok(())
+    }
+
+    /// Keeps of a client's session only that it has ended; says whether there was one.
+    fn end_client<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) -> bool {
+        let (sessions, writes) = self.sessions();
+        sessions.end_client(ctx, &writes, client)
     }
 }
 
@@ -55,7 +88,7 @@ pub(crate) fn serve<E: Engine>(
         return part(replica, ctx, packet, header);
     }
     if let Err(code) = replica.admit(ctx.mutant, op, packet, header) {
-        let epoch = replica.epoch().0;
+        let epoch = replica.member.epoch().0;
         refuse(ctx, &Header { epoch, ..*header }, op, code);
         return Ok(());
     }
@@ -68,11 +101,13 @@ pub(crate) fn serve<E: Engine>(
         return Ok(());
     }
     let since = wire::since_of(packet.header(), packet.payload());
-    if op.is_write() && !replica.would_know(ctx, op, header, since) {
+    let (sessions, writes) = replica.sessions();
+    if op.is_write() && !sessions.admits(ctx, &writes, op, header, since) {
         return Ok(());
     }
     let served = serve_known(replica, ctx, keyspace, packet, header, body);
-    replica.note_since(header, since);
+    let (sessions, writes) = replica.sessions();
+    sessions.note_since(&writes, header, since);
     served
 }
 
@@ -83,7 +118,7 @@ fn part<E: Engine>(
     packet: &Packet<'_>,
     header: &Header,
 ) -> Result<(), DropReason> {
-    let (op, partition) = (packet.op(), &replica.partition);
+    let (op, partition) = (packet.op(), &replica.member.partition);
     let ours = partition.keyspace.0 == header.keyspace;
     if !ours || !partition.holds(Match(header.match_value)) {
         return Err(DropReason::NoPartition);
@@ -150,7 +185,7 @@ fn looks_right(
     header: &Header,
     body: &Body<'_>,
 ) -> Result<(), Code> {
-    let partition = &replica.partition;
+    let partition = &replica.member.partition;
     let at = Match(header.match_value);
     let Some(key) = key_of(body) else {
         let last = Match(header.match_end());

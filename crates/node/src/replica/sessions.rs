@@ -2,4 +2,5 @@
 
 pub(crate) mod clients;
 pub(crate) mod ended;
+pub(crate) mod outcome;
 pub(crate) mod table;

@@ -9,11 +9,10 @@
 //! changed by itself.
 
 use crate::engine::{Engine, Interval, KeyRef, Record, Written};
-use crate::replica::Replica;
-use crate::replica::big::manifest_in;
+use crate::replica::big::parts::manifest_in;
 use crate::replica::digest::Digest;
-use crate::shard::context::Context;
-use cluster::{Match, Volume};
+use crate::replica::member::Member;
+use cluster::{Keyspace, Match, Volume};
 use std::ops::{Bound, ControlFlow};
 use wire::big::time_of;
 use wire::{PartKey, RangeCountBody};
@@ -30,6 +29,16 @@ pub(crate) struct Totals {
     /// The place up to which, inclusive, what an earlier incarnation has left is counted; `None`:
     /// all is.
     counted_to: Option<(Match, Vec<u8>)>,
+}
+
+/// How far a survey has come.
+#[derive(Debug)]
+pub(crate) enum Surveyed {
+    Paused,
+    /// To a part of a big value, of this key; all parts of its upload are passed by.
+    Part(Vec<u8>),
+    /// Through, with this digest.
+    Through(Digest),
 }
 
 /// What a key counts as that has a value.
@@ -51,7 +60,7 @@ pub(crate) fn counts_as(key: &[u8], record: Option<&Record<'_>>) -> Option<Count
 
 impl Totals {
     /// Begins to count what is there.
-    fn begin(&mut self, first: Match) {
+    pub(crate) fn begin(&mut self, first: Match) {
         *self = Self { counted_to: Some((first, Vec::new())), ..Self::default() };
     }
 
@@ -89,6 +98,47 @@ impl Totals {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
+    /// Goes on through what an earlier incarnation has left, so many records at most; `None` if
+    /// there is nothing to go through.
+    pub(crate) fn survey<E: Engine>(
+        &mut self,
+        engine: &E,
+        keyspace: &Keyspace,
+        member: &Member,
+        left: &mut usize,
+    ) -> Option<Surveyed> {
+        let (first, after) = self.counted_to.take()?;
+        let (id, last) = (member.id(), member.partition.last);
+        let start = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(&*after) };
+        let end = Bound::Unbounded;
+        let interval =
+            Interval { keyspace, partition: id, first, last, start, end, reverse: false };
+        let mut stopped_at = None;
+        engine.scan(&interval, |key, record| {
+            *left -= 1;
+            let is_part = PartKey::parse(key).is_some();
+            if !is_part {
+                self.count::<E>(&KeyRef::of(keyspace, id, key), &record);
+            }
+            let stray = is_part && !record.tombstone;
+            if stray || *left == 0 {
+                stopped_at = Some((key.to_vec(), stray));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        let Some((key, stray)) = stopped_at else { return Some(Surveyed::Through(self.digest)) };
+        let at = keyspace.match_value(&key);
+        let Some(part) = PartKey::parse(&key).filter(|_| stray) else {
+            self.counted_to = Some((at, key));
+            return Some(Surveyed::Paused);
+        };
+        // To begin anew costs more than to go on.
+        *left = left.saturating_sub(SEEK_STEPS);
+        self.counted_to = Some((at, PartKey { index: u32::MAX, ..part }.to_bytes()));
+        Some(Surveyed::Part(key))
+    }
+
     fn count<E: Engine>(&mut self, at: &KeyRef<'_>, record: &Record<'_>) {
         self.add(counts_as(at.key, Some(record)));
         self.digest.change::<E>(at, None, record);
@@ -99,62 +149,6 @@ impl Totals {
         self.keys += 1;
         self.expiring += u64::from(expires);
         self.bytes += bytes;
-    }
-}
-
-impl Replica {
-    /// What an earlier incarnation has left here is gone through.
-    pub(crate) fn begin_survey(&mut self) {
-        self.totals.begin(self.partition.first);
-    }
-
-    /// Goes through so many records of an earlier incarnation, if there are any.
-    pub(crate) fn survey<E: Engine>(&mut self, ctx: &mut Context<'_, E>, left: &mut usize) {
-        let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
-        while *left > 0
-            && let Some((first, after)) = self.totals.counted_to.take()
-        {
-            let start = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(&*after) };
-            let interval = Interval {
-                keyspace,
-                partition: self.partition.id,
-                first,
-                last: self.partition.last,
-                start,
-                end: Bound::Unbounded,
-                reverse: false,
-            };
-            let (mut stopped_at, totals) = (None, &mut self.totals);
-            let id = self.partition.id;
-            ctx.engine.scan(&interval, |key, record| {
-                *left -= 1;
-                let is_part = PartKey::parse(key).is_some();
-                if !is_part {
-                    totals.count::<E>(&KeyRef::of(keyspace, id, key), &record);
-                }
-                let stray = is_part && !record.tombstone;
-                if stray || *left == 0 {
-                    stopped_at = Some((key.to_vec(), stray));
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            });
-            let Some((mut key, stray)) = stopped_at else {
-                if self.digest != self.totals.digest {
-                    self.digest = self.totals.digest;
-                    self.note_counters(ctx.engine);
-                }
-                return;
-            };
-            let at = keyspace.match_value(&key);
-            if let Some(part) = PartKey::parse(&key).filter(|_| stray) {
-                self.found_part(ctx, part);
-                // To begin anew costs more than to go on.
-                *left = left.saturating_sub(SEEK_STEPS);
-                key = PartKey { index: u32::MAX, ..part }.to_bytes();
-            }
-            self.totals.counted_to = Some((at, key));
-        }
     }
 }
 

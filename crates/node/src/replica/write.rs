@@ -1,8 +1,8 @@
 //! A write on its way down the chain, and while it is recorded and not known to be committed.
 
-use crate::replica::sessions::table::Outcome;
+use crate::replica::sessions::outcome::Outcome;
 use machine::Instant;
-use wire::{ChainWriteBody, Code, Effect, Header, Op};
+use wire::{ChainStep, ChainSteps, ChainWriteBody, Code, Effect, Header, Op};
 
 /// A write on its way down the chain, borrowed from a packet or from a [`Pending`].
 ///
@@ -108,6 +108,53 @@ pub(crate) fn changes_registration(effect: Effect) -> bool {
     matches!(effect, Effect::Register | Effect::Unregister | Effect::Delegate | Effect::Recall)
 }
 
-/// Pending writes per partition. At the largest entry this is 6 MiB of a partition's memory; a
-/// chain that far behind is told *overloaded* to its clients rather than let its queue grow.
-pub(crate) const PENDING_MAX: usize = 4_096;
+impl Pending {
+    /// What it takes in memory, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let write = self.write();
+        (PENDING_BYTES + write.key.len() + write.value.len()) as u64
+    }
+}
+
+/// What a pending write takes in memory beside key and value: itself, and its places in the maps
+/// of keys, requests and timers.
+const PENDING_BYTES: usize = 512;
+
+impl<'a> Write<'a> {
+    pub(crate) fn is_batch(&self) -> bool {
+        self.effect() == Some(Effect::Batch)
+    }
+
+    /// The steps of a batch; none of another write.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = ChainStep<'a>> + use<'a> {
+        let bytes = if self.is_batch() { self.value } else { &[] };
+        ChainSteps::of(bytes).iter()
+    }
+
+    /// The keys that it changes or depends on.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let one = (!self.is_batch()).then_some(self.key);
+        one.into_iter().chain(self.steps().map(|step| step.key))
+    }
+
+    /// The versions that must have arrived before it.
+    pub(crate) fn bases(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let one = (!self.is_batch() && self.fixed.ordered != 0).then_some(self.fixed.base);
+        one.into_iter().chain(self.steps().map(|step| step.base))
+    }
+
+    /// What a batch does with one of its keys, as a write of that alone.
+    pub(crate) fn narrowed(&self, step: &ChainStep<'a>) -> Self {
+        let ChainStep { key, effect, base, expiry_ms, value } = *step;
+        let fixed = ChainWriteBody { base, expiry_ms, effect: effect as u8, ..self.fixed };
+        Self { fixed, key, value, ..*self }
+    }
+
+    /// What it does with this key; `None` if it has nothing to do with it.
+    pub(crate) fn on(&self, key: &[u8]) -> Option<Self> {
+        if !self.is_batch() {
+            return Some(*self);
+        }
+        self.steps().find(|step| step.key == key).map(|step| self.narrowed(&step))
+    }
+}

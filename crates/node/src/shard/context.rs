@@ -1,15 +1,101 @@
-//! What a replica works with while it handles one packet.
+//! What all replicas of a shard share, and what one of them works with while it handles a packet.
 
+use crate::engine::Engine;
 use crate::heat::Heat;
 use crate::hot::Hot;
-use crate::replica::big::PartTimes;
+use crate::replica::big::parts::PartTimes;
+use crate::replica::sessions::table::SESSIONS_MAX;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::counters::Counters;
+use crate::shard::room::Stock;
 use crate::shard::timers::Timers;
 use crate::shard::turn::Turn;
-use cluster::MaybeMutant;
+use cluster::{ClockAhead, Incarnation, MaybeMutant, Mutant, Tenure};
 use machine::{Instant, Outbox, UnixMs};
 use wire::Room;
+
+/// What the replicas of a shard share.
+#[derive(Debug)]
+pub(crate) struct Shard<E> {
+    pub(crate) engine: E,
+    pub(crate) tenure: Tenure,
+    /// How far the cluster's clock is ahead of this node's; `None` until it was told.
+    pub(crate) ahead: Option<ClockAhead>,
+    /// Requests per second that the node can serve; 0 if that is not known.
+    pub(crate) rate: u32,
+    /// What is to be sent once the turn is durable.
+    pub(crate) held: Outbox,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Counters,
+    pub(crate) heat: Heat,
+    pub(crate) hot: Hot,
+    pub(crate) part_times: PartTimes,
+    pub(crate) sessions_max: usize,
+    pub(crate) turn: Turn,
+    pub(crate) stock: Stock,
+    pub(crate) mutant: MaybeMutant,
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl<E: Engine> Shard<E> {
+    pub(crate) fn new(now: Instant, engine: E, incarnation: Incarnation, rate: u32) -> Self {
+        Self {
+            hot: Hot::restore(now, &engine),
+            engine,
+            tenure: Tenure::new(incarnation),
+            ahead: None,
+            rate,
+            held: Outbox::default(),
+            timers: Timers::new(),
+            counters: Counters::default(),
+            heat: Heat::new(now, rate),
+            part_times: PartTimes::default(),
+            sessions_max: SESSIONS_MAX,
+            turn: Turn::default(),
+            stock: Stock::default(),
+            mutant: MaybeMutant::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// What a replica works with at `now`. `load` is how many datagrams were found waiting.
+    pub(crate) fn context<'a>(
+        &'a mut self,
+        directory: &'a ClusterView,
+        now: Instant,
+        load: u16,
+    ) -> Context<'a, E> {
+        let room = self.stock.room(self.engine.usage());
+        Context {
+            now,
+            time: time(self.ahead, self.mutant, now),
+            load,
+            rate: self.rate,
+            leased: self.tenure.holds(now) || self.mutant.is(Mutant::IgnoreLease),
+            engine: &mut self.engine,
+            out: &mut self.held,
+            timers: &mut self.timers,
+            counters: &mut self.counters,
+            heat: &mut self.heat,
+            hot: &mut self.hot,
+            directory,
+            part_times: self.part_times,
+            sessions_max: self.sessions_max,
+            turn: &mut self.turn,
+            room,
+            uploads_full: self.stock.uploads_full(),
+            mutant: self.mutant,
+            scratch: &mut self.scratch,
+        }
+    }
+}
+
+/// What time it is in the cluster, of whose clock the node was told how far it is ahead. Nobody has
+/// a lease who was not told.
+fn time(told: Option<ClockAhead>, mutant: MaybeMutant, now: Instant) -> UnixMs {
+    let own = mutant.is(Mutant::OwnClock);
+    told.filter(|_| !own).unwrap_or_default().time(now)
+}
 
 /// What a replica works with while it handles one packet: everything of the node but the replica.
 pub(crate) struct Context<'a, E> {
@@ -41,4 +127,16 @@ pub(crate) struct Context<'a, E> {
     /// A buffer to build payloads in, kept for its capacity: whoever takes it clears it and puts it
     /// back.
     pub(crate) scratch: &'a mut Vec<u8>,
+}
+
+impl<E> Context<'_, E> {
+    /// Whether this member is to take no piece of a copy.
+    pub(crate) fn refuses_copies(&self) -> bool {
+        self.room != Room::Plenty
+    }
+
+    /// Whether a member that has no room refuses what comes down the chain, which it must not.
+    pub(crate) fn refuses_writes(&self) -> bool {
+        self.mutant.is(Mutant::MembersRefuse) && self.room >= Room::Full
+    }
 }

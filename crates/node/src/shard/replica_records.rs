@@ -7,7 +7,6 @@
 //! would lose its lease for all of them: so it is done piece by piece.
 
 use crate::engine::{Area, Engine};
-use crate::replica::Replica;
 use cluster::{
     Assignment, ClusterId, Epoch, Incarnation, KeyspaceId, Match, NodeId, Partition, PartitionId,
     ShardRecord,
@@ -162,17 +161,16 @@ impl ReplicaRecords {
         }
     }
 
-    /// Keeps on record whether everything has been copied here.
-    pub(crate) fn note_caught_up<E: Engine>(&mut self, engine: &mut E, replica: &Replica) {
-        if let Some(replica_record) = self.replica_records.get(&replica.id()).copied() {
-            self.take(
-                engine,
-                ReplicaRecord {
-                    caught_up: replica.caught_up,
-                    base: replica.base,
-                    ..replica_record
-                },
-            );
+    /// Keeps on record whether everything has been copied here, and up to where it certainly is.
+    pub(crate) fn note_caught_up<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        id: PartitionId,
+        caught_up: bool,
+        base: Option<u64>,
+    ) {
+        if let Some(replica_record) = self.replica_records.get(&id).copied() {
+            self.take(engine, ReplicaRecord { caught_up, base, ..replica_record });
         }
     }
 

@@ -1,7 +1,7 @@
 //! How the node answers.
 
 use crate::engine::Engine;
-use crate::replica::sessions::table::Outcome;
+use crate::replica::sessions::outcome::Outcome;
 use crate::shard::cluster_view::ClusterView;
 use crate::shard::context::Context;
 use wire::{

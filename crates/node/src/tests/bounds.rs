@@ -121,7 +121,7 @@ impl Chain {
     /// How much is stored at a node, looked at one by one: a big value is as long as it says.
     fn volume_by_hand(&self, index: usize) -> Volume {
         let mut sum = Volume::default();
-        let area = self.nodes[index].replicas[&PartitionId(1)].area();
+        let area = self.nodes[index].replicas[&PartitionId(1)].member.area();
         let mut cursor = self.nodes[index].engine().walk(&area);
         let _ = self.nodes[index].engine().walk_on(&area, &mut cursor, |key, record| {
             if !record.tombstone && PartKey::parse(key).is_none() {

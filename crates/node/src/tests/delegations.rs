@@ -5,8 +5,8 @@ mod recall;
 use super::hot::HOT;
 use super::vacating::Noted;
 use super::*;
+use crate::hot::delegation::orders::OrdersGiven;
 use crate::hot::delegation::records::SPAN;
-use crate::hot::delegation::writes::DelegatedWrites;
 use cluster::{Delegation, HotEntry, HotOrder, Mutant};
 use wire::{DelegationId, DirectoryClock, Generation, Revision, hop_flag};
 
@@ -456,11 +456,11 @@ fn which_orders_it_was_given_a_store_keeps_on_record() {
     let mut engine = Noted::new();
     let order =
         |revision| HotOrder { cluster: cluster::ClusterId(1), revision, ..HotOrder::default() };
-    let mut delegated = DelegatedWrites::restore(Instant::from_unix_ms(1_000_000), &engine);
-    assert!(delegated.admits(&order(Revision::new(DELEGATION))));
-    delegated.follow(&mut engine, &order(Revision::new(DELEGATION)));
-    delegated.follow(&mut engine, &order(Revision::new(OVER)));
-    let again = DelegatedWrites::restore(Instant::from_unix_ms(1_000_000), &engine);
+    let mut given = OrdersGiven::restore(Instant::from_unix_ms(1_000_000), &engine);
+    assert!(given.admits(&order(Revision::new(DELEGATION))));
+    given.follow(&mut engine, &order(Revision::new(DELEGATION)));
+    given.follow(&mut engine, &order(Revision::new(OVER)));
+    let again = OrdersGiven::restore(Instant::from_unix_ms(1_000_000), &engine);
     assert!(
         again.admits(&order(Revision::new(OVER))) && !again.admits(&order(Revision::new(OVER - 1)))
     );

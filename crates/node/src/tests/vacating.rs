@@ -319,7 +319,7 @@ fn a_node_that_is_started_anew_in_the_middle_forgets_again() {
         world.turn();
     }
     // It stopped with something left: what a durable engine would still show of the rest.
-    let engine = &mut world.node.as_mut().unwrap().engine;
+    let engine = world.node.as_mut().unwrap().engine_mut();
     let area = Area {
         keyspace: KS,
         partition: LOST,

@@ -3,7 +3,7 @@
 use super::judge::{State, View};
 use crate::engine::{Engine, Interval, KeyRef, Record};
 use crate::replica::Replica;
-use crate::replica::big::{has, manifest_in};
+use crate::replica::big::parts::{has, manifest_in};
 use crate::shard::context::Context;
 use cluster::{Keyspace, NodeId};
 use std::collections::BTreeMap;
@@ -87,15 +87,15 @@ impl Replica {
         count: u16,
     ) -> Piece {
         let (first, start) = if after.is_empty() {
-            (self.partition.first, Bound::Unbounded)
+            (self.member.partition.first, Bound::Unbounded)
         } else {
             (keyspace.match_value(after), Bound::Excluded(after))
         };
         let interval = Interval {
             keyspace,
-            partition: self.id(),
+            partition: self.member.id(),
             first,
-            last: self.partition.last,
+            last: self.member.partition.last,
             start,
             end: Bound::Unbounded,
             reverse: false,
@@ -152,7 +152,7 @@ impl Replica {
         key: &[u8],
         take: impl FnOnce(Option<Record<'_>>) -> T,
     ) -> T {
-        engine.read(&KeyRef::of(keyspace, self.id(), key), take)
+        engine.read(&KeyRef::of(keyspace, self.member.id(), key), take)
     }
 
     /// The tail asks what this member holds, or lets it give another member what that should hold.
@@ -164,7 +164,7 @@ impl Replica {
         key: &[u8],
     ) -> Result<(), DropReason> {
         let directory = ctx.directory;
-        let keyspace = directory.keyspace(self.partition.keyspace);
+        let keyspace = directory.keyspace(self.member.partition.keyspace);
         let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
         let answer = match fixed.kind {
             GIVE => {
@@ -183,11 +183,11 @@ impl Replica {
             KEY if !key.is_empty() => Answer::Key(self.look_at(ctx.engine, keyspace, key)),
             _ => return Err(DropReason::BadBody),
         };
-        let tail = self.partition.tail().expect("every chain has a member");
-        let place = self.partition.members().len() - 1;
-        let Some(to) = directory.endpoint(tail, self.id()) else { return Ok(()) };
+        let tail = self.member.partition.tail().expect("every chain has a member");
+        let place = self.member.partition.members().len() - 1;
+        let Some(to) = directory.endpoint(tail, self.member.id()) else { return Ok(()) };
         let version = header.object_version;
-        let mut reply = self.message_header(ctx, place, Op::ChainVerified, version);
+        let mut reply = self.member.message_header(ctx, place, Op::ChainVerified, version);
         reply.seq = header.seq;
         let (fixed, key) = put_answer(&answer);
         reply.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
@@ -206,12 +206,12 @@ impl Replica {
         key: &[u8],
         wrong: Option<State>,
     ) {
-        let member: Option<NodeId> = self.partition.members().get(place).copied();
-        let to = member.and_then(|id| ctx.directory.endpoint(id, self.id()));
-        let Some(to) = to.filter(|_| ctx.leased && place != self.position()) else { return };
-        let mut header = self.message_header(ctx, place, Op::ChainMend, 0);
+        let member: Option<NodeId> = self.member.partition.members().get(place).copied();
+        let to = member.and_then(|id| ctx.directory.endpoint(id, self.member.id()));
+        let Some(to) = to.filter(|_| ctx.leased && place != self.member.position()) else { return };
+        let mut header = self.member.message_header(ctx, place, Op::ChainMend, 0);
         header.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
-        let at = KeyRef::of(keyspace, self.id(), key);
+        let at = KeyRef::of(keyspace, self.member.id(), key);
         let (engine, out) = (&*ctx.engine, &mut *ctx.out);
         engine.read(&at, |record| {
             let state = record.as_ref().map(state_of);
@@ -240,14 +240,14 @@ impl Replica {
         key: &[u8],
         value: &[u8],
     ) -> Result<(), DropReason> {
-        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
+        let keyspace = ctx.directory.keyspace(self.member.partition.keyspace);
         let keyspace = keyspace.ok_or(DropReason::NoKeyspace)?;
         let ChainMendBody { wrong_state, wrong_version, wrong_expiry_ms, wrong_digest, .. } =
             *fixed;
         let wrong = state_from(wrong_state, wrong_version, wrong_expiry_ms, wrong_digest);
         let wrong = wrong.ok_or(DropReason::BadBody)?;
-        let at = KeyRef::of(keyspace, self.id(), key);
-        let belongs = self.partition.holds(at.match_value);
+        let at = KeyRef::of(keyspace, self.member.id(), key);
+        let belongs = self.member.partition.holds(at.match_value);
         if !belongs || fixed.version > self.last_version {
             return Err(DropReason::BadBody);
         }
@@ -260,7 +260,8 @@ impl Replica {
             Some(VerifyState::Nothing) => {
                 ctx.engine.remove(&at);
                 ctx.counters.mended += 1;
-                self.propagate_anew(ctx, key);
+                let (propagations, tail) = self.as_tail();
+                propagations.propagate_anew(ctx, &tail, key);
                 return Ok(());
             }
             Some(VerifyState::Value) => false,
@@ -271,7 +272,8 @@ impl Replica {
         self.write_state(ctx, &at, &Record { version, expiry_ms, tombstone, value });
         ctx.counters.mended += 1;
         // Copies of a hot key were made of what was wrong.
-        self.propagate_anew(ctx, key);
+        let (propagations, tail) = self.as_tail();
+        propagations.propagate_anew(ctx, &tail, key);
         Ok(())
     }
 }

@@ -55,10 +55,10 @@ enum Question {
 impl Run {
     pub(crate) fn new(now: Instant, order: &VerifyOrder, replica: &Replica) -> Self {
         let sum = Verification {
-            partition: replica.id(),
-            epoch: replica.epoch(),
+            partition: replica.member.id(),
+            epoch: replica.member.epoch(),
             number: order.number,
-            members: u8::try_from(replica.partition.members().len()).unwrap_or(u8::MAX),
+            members: u8::try_from(replica.member.partition.members().len()).unwrap_or(u8::MAX),
             ..Verification::default()
         };
         let question = Question::Piece { after: Box::default(), count: PIECE_MAX };
@@ -87,7 +87,7 @@ impl Run {
     pub(crate) fn go_on<E: Engine>(&mut self, ctx: &mut Context<'_, E>, replica: &Replica) {
         self.due = ctx.now + RESEND;
         let directory = ctx.directory;
-        let keyspace = directory.keyspace(replica.partition.keyspace).filter(|_| ctx.leased);
+        let keyspace = directory.keyspace(replica.member.partition.keyspace).filter(|_| ctx.leased);
         let Some(keyspace) = keyspace else { return };
         if self.answers.is_none() {
             self.number += 1;
@@ -100,11 +100,11 @@ impl Run {
                     Answer::Key(replica.look_at(ctx.engine, keyspace, key))
                 }
             };
-            self.answers = Some(BTreeMap::from([(replica.position(), own)]));
+            self.answers = Some(BTreeMap::from([(replica.member.position(), own)]));
         }
         let answered =
             |place: &usize| self.answers.as_ref().is_some_and(|it| it.contains_key(place));
-        let members = 0..replica.partition.members().len();
+        let members = 0..replica.member.partition.members().len();
         let missing: Vec<usize> = members.filter(|place| !answered(place)).collect();
         let (fixed, key) = match &self.question {
             Question::Piece { after, count } => {
@@ -128,7 +128,7 @@ impl Run {
         if (header.seq, header.object_version) != (self.run, self.number) {
             return;
         }
-        let members = replica.partition.members();
+        let members = replica.member.partition.members();
         let place = members.iter().position(|id| id.0 == header.node);
         let (Some(place), Some(answers)) = (place, &mut self.answers) else { return };
         answers.insert(place, answer);
@@ -137,7 +137,7 @@ impl Run {
         }
         let Some(answers) = self.answers.take() else { return };
         let directory = ctx.directory;
-        let Some(keyspace) = directory.keyspace(replica.partition.keyspace) else { return };
+        let Some(keyspace) = directory.keyspace(replica.member.partition.keyspace) else { return };
         let (mut pieces, mut views) = (Vec::new(), Vec::new());
         for answer in answers.into_values() {
             match answer {
@@ -207,7 +207,7 @@ impl Run {
             return;
         }
         let at: Match = keyspace.match_value(&after);
-        self.sum.permille = replica.area().thousandths_before(at).min(999);
+        self.sum.permille = replica.member.area().thousandths_before(at).min(999);
         self.question = Question::Piece { after, count: count.clamp(1, PIECE_MAX) };
     }
 
@@ -292,7 +292,7 @@ impl Run {
         key: &[u8],
         (place, wrong): (usize, Option<State>),
     ) {
-        if right == replica.position() {
+        if right == replica.member.position() {
             replica.give(ctx, keyspace, place, key, wrong);
         } else {
             let numbers = [self.run, self.number];
@@ -316,10 +316,10 @@ fn send<E: Engine>(
     fixed: &ChainVerifyBody,
     key: &[u8],
 ) {
-    let member = replica.partition.members().get(place);
-    let to = member.and_then(|id| ctx.directory.endpoint(*id, replica.id()));
+    let member = replica.member.partition.members().get(place);
+    let to = member.and_then(|id| ctx.directory.endpoint(*id, replica.member.id()));
     let Some(to) = to else { return };
-    let mut header = replica.message_header(ctx, place, Op::ChainVerify, number);
+    let mut header = replica.member.message_header(ctx, place, Op::ChainVerify, number);
     header.seq = run;
     header.key_len = u16::try_from(key.len()).expect("keys are at most KEY_MAX long");
     ctx.out.push(to, |out| {

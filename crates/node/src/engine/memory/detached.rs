@@ -1,7 +1,10 @@
 //! Partitions that are being cleared: out of sight, and given back to the allocator bit by bit.
 
+use super::block::Block;
+use super::due::Due;
 use super::order::OrderedKey;
-use super::{Block, Due, Hashed, Slot, bytes_of};
+use super::slot::Slot;
+use super::table::{Hashed, bytes_of};
 use cluster::{KeyspaceId, PartitionId};
 use hashbrown::hash_table;
 use std::collections::{BTreeMap, btree_map, btree_set};

@@ -4,7 +4,8 @@
 //! of their keyhashes, which is not the order of a scan: so few keys of a half are here, and a scan
 //! sorts them when it comes by. Those that come when there are as many are kept elsewhere.
 
-use super::{Block, Slot};
+use super::block::Block;
+use super::slot::Slot;
 use crate::engine::{Interval, Record};
 use cluster::Match;
 use hashbrown::HashTable;

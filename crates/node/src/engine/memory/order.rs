@@ -2,7 +2,7 @@
 //!
 //! Match values stand inside the tree's nodes, so that most comparisons fetch no key.
 
-use super::Block;
+use super::block::Block;
 use crate::engine::{Interval, bounds_cross};
 use cluster::Match;
 use std::borrow::Borrow;

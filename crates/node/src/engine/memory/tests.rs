@@ -1,6 +1,7 @@
 //! The memory engine, by the check for all engines and by what is its own.
 
 use super::index::{CROWD_MIN, LOOKS};
+use super::table::ALIKE_MAX;
 use super::*;
 use crate::engine::conformance::{Draw, Model, Notes, Step};
 use cluster::{HotPolicy, Keyspace, KeyspaceKind};

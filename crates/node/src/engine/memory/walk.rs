@@ -1,7 +1,8 @@
 //! Walks through a partition in memory, which go on whatever becomes of it meanwhile.
 
+use super::block::Block;
 use super::order::{OrderedKey, Placed};
-use super::{Block, Hashed};
+use super::table::Hashed;
 use crate::engine::Record;
 use cluster::Match;
 use std::collections::BTreeMap;

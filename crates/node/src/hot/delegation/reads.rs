@@ -21,11 +21,11 @@ impl Replica {
         if ctx.mutant.is(Mutant::ProveDelegated) {
             return false;
         }
-        let at = (self.partition.keyspace, request.keyhash);
+        let keyspace = self.member.partition.keyspace;
         let direct = request.hop_flags & hop_flag::DIRECT != 0;
         let hot = request.hop_flags & hop_flag::HOT != 0 && !direct;
         let floor = if hot { request.object_version } else { u64::MAX };
-        if hot && answer_copy(ctx, request, at, key, floor) {
+        if hot && answer_copy(ctx, request, keyspace, key, floor) {
             return true;
         }
         let version = self.left_behind(ctx, request, key);
@@ -34,7 +34,7 @@ impl Replica {
         }
         let mut header = reply_header(ctx, request, Op::Get, Code::NotHere);
         if floor != u64::MAX {
-            see_missed_read(ctx, request, at.0, key);
+            see_missed_read(ctx, request, keyspace, key);
         } else if hot
             && self
                 .registrations
@@ -58,20 +58,9 @@ impl Replica {
         at: &Header,
         key: &[u8],
     ) -> u64 {
-        let version = ctx.engine.read(&self.key_ref(at, key), |record| record.map(|r| r.version));
+        let version =
+            ctx.engine.read(&self.member.key_ref(at, key), |record| record.map(|r| r.version));
         version.unwrap_or_else(|| self.absent_version(key))
-    }
-
-    /// What is said to be the version of a key without a record: no version of the key that was
-    /// ever shown by its home is newer.
-    ///
-    /// That is what was collected of the partition. But tombstones of other keys may have been
-    /// collected since the key left, whose versions are above all of its delegation, and of
-    /// those its home knows nothing. All that it has shown is older than its DELEGATE.
-    pub(crate) fn absent_version(&self, key: &[u8]) -> u64 {
-        let delegated_at =
-            self.delegations.present(key).map_or(u64::MAX, |delegation| delegation.delegated_at);
-        self.collected.min(delegated_at)
     }
 }
 

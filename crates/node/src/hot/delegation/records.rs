@@ -4,15 +4,14 @@
 //! Like registrations they are changed by chain writes of the head, kept on record by every member
 //! and copied to a learner. What becomes of a write that comes home depends on nothing else.
 
-use crate::engine::{Engine, Record};
+use crate::engine::Engine;
 use crate::hot::Hot;
-use crate::replica::Replica;
-use crate::replica::big::place;
 use crate::replica::notes::delegations_name;
+use crate::replica::pending::PendingWrites;
 use crate::replica::sessions::table::IDLE_MAX;
 use crate::replica::write::Write;
 use crate::shard::context::Context;
-use cluster::{Incarnation, MaybeMutant, Mutant, NodeId};
+use cluster::{Incarnation, KeyspaceId, MaybeMutant, Mutant, NodeId, PartitionId};
 use std::collections::BTreeMap;
 use wire::{
     Code, DELEGATION_VERSIONS, DelegateBody, DelegationId, DelegationOverBody,
@@ -188,6 +187,11 @@ fn nodes_of(bits: &[u8]) -> Vec<NodeId> {
     (0..wire::NODES_MAX as u16).filter(is_set).map(NodeId).collect()
 }
 
+/// Whether a key is about to leave: its DELEGATE is under way.
+fn is_leaving(key: &[u8], pending: &PendingWrites) -> bool {
+    pending.registration(key).and_then(|write| write.effect()) == Some(Effect::Delegate)
+}
+
 /// The delegations of a partition's keys.
 #[derive(Debug, Default)]
 pub(crate) struct DelegationTable {
@@ -239,49 +243,35 @@ impl DelegationTable {
     pub(crate) fn restore(&mut self, key: &[u8], delegations: Delegations) {
         self.table.insert(key.into(), delegations);
     }
-}
 
-impl Replica {
     /// Whether the home of a key has nothing to say of it: it is delegated, or about to leave.
-    pub(crate) fn is_delegated(&self, key: &[u8]) -> bool {
-        self.delegations.present(key).is_some() || self.is_leaving(key)
-    }
-
-    /// Whether its home takes a write of a key that is about to return, as a mutant does.
-    pub(crate) fn serves_too_soon<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> bool {
-        ctx.mutant.is(Mutant::ServeBeforeRecall) && self.recalls.knows(key)
+    pub(crate) fn is_delegated(&self, key: &[u8], pending: &PendingWrites) -> bool {
+        self.present(key).is_some() || is_leaving(key, pending)
     }
 
     /// How many keys are under delegations, or about to leave for one, that the order does not
     /// name.
-    pub(crate) fn strays(&self, hot: &Hot) -> u64 {
-        let named = |key: &[u8]| hot.entry(self.partition.keyspace, key)?.delegation;
+    pub(crate) fn strays(&self, hot: &Hot, keyspace: KeyspaceId, pending: &PendingWrites) -> u64 {
+        let named = |key: &[u8]| hot.entry(keyspace, key)?.delegation;
         let number = |key: &[u8]| named(key).map(|delegation| delegation.number);
-        let present =
-            self.delegations.iter().filter_map(|(key, it)| Some((key, it.present.as_ref()?)));
+        let present = self.iter().filter_map(|(key, it)| Some((key, it.present.as_ref()?)));
         let delegated =
             present.filter(|(key, delegation)| number(key) != Some(delegation.number)).count();
-        let changing = self.keys_with_pending_registration();
-        let leaving = changing.filter(|key| self.is_leaving(key) && named(key).is_none()).count();
-        (delegated + leaving) as u64
-    }
-
-    fn is_leaving(&self, key: &[u8]) -> bool {
-        let change = self.pending_registration(key).and_then(|write| write.effect());
-        change == Some(Effect::Delegate)
+        let changing = pending.keys_with_registration();
+        let leaving = changing.filter(|key| is_leaving(key, pending) && named(key).is_none());
+        (delegated + leaving.count()) as u64
     }
 
     /// The delegation that a key is under, as far as the head has the word of all members for it
     /// and it is not about to end.
-    pub(crate) fn settled_delegation(&self, key: &[u8]) -> Option<&Present> {
-        self.delegations.present(key).filter(|_| self.pending_registration(key).is_none())
+    pub(crate) fn settled(&self, key: &[u8], pending: &PendingWrites) -> Option<&Present> {
+        self.present(key).filter(|_| pending.registration(key).is_none())
     }
 
     /// What a write that may be delegated is, at the head that knows it neither from sessions nor
     /// pending.
     pub(crate) fn arrival<E>(&self, ctx: &Context<'_, E>, request: &Header, key: &[u8]) -> Arrival {
-        let delegations = self.delegations.get(key);
-        let arrival = match delegations {
+        let arrival = match self.get(key) {
             None if request.object_version == 0 => return Arrival::New,
             None => Arrival::Forgotten,
             Some(delegations) => delegations.arrival(request, ctx.hot.revision(), ctx.hot.switch()),
@@ -293,101 +283,92 @@ impl Replica {
         }
     }
 
-    /// The key has left: from here on its home has no part in its writes.
+    /// The key has left: from here on its home has no part in its writes. Says whether that is
+    /// news.
     pub(crate) fn commit_delegate<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        id: PartitionId,
         write: &Write<'_>,
-    ) {
-        let Some((DelegateBody { switch, replicas }, bits)) = DelegateBody::split(write.value)
-        else {
-            return;
-        };
+        (fixed, bits): (DelegateBody, &[u8]),
+    ) -> bool {
+        let DelegateBody { switch, replicas } = fixed;
         let number = DelegationId::new(write.fixed.result);
         let (delegated_at, nodes) = (write.version(), nodes_of(bits));
         let present =
             Present { number, delegated_at, switch: Incarnation(switch), replicas, nodes };
-        self.last_version = self.last_version.max(delegated_at + span_left(ctx.mutant));
-        if self.change_delegations(ctx, write, |delegations| delegations.present = Some(present)) {
-            self.propagate_or_stop(ctx, write.key);
-        }
+        self.change(ctx, id, write, |delegations| delegations.present = Some(present))
     }
 
-    /// The key is home again: what was newest under the delegation is its state, under the version
-    /// that it was given there.
-    pub(crate) fn commit_recall<E: Engine>(&mut self, ctx: &mut Context<'_, E>, write: &Write<'_>) {
-        let Some((fixed, value)) = RecallBody::split(write.value) else { return };
+    /// The key is home again. Says whether that is news.
+    pub(crate) fn commit_recall<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        id: PartitionId,
+        write: &Write<'_>,
+        fixed: RecallBody,
+    ) -> bool {
         let RecallBody { newest, ended, delegated_at, switch } = fixed;
         let (number, since_ms) = (DelegationId::new(write.fixed.result), ctx.time.0);
         let over = DelegationOverBody { number, delegated_at, newest, ended, switch, since_ms };
-        let news = self.change_delegations(ctx, write, |delegations| {
+        self.change(ctx, id, write, |delegations| {
             delegations.present = None;
             delegations.over.push(over);
-        });
-        if !news {
-            return;
-        }
-        // Not `is_superseded`: the floor of collected tombstones says nothing of these versions.
-        let at = self.key_ref(&write.header, write.key);
-        let known = ctx.engine.read(&at, |record| record.map_or(0, |r| r.version));
-        if known < newest {
-            let record = Record { version: newest, expiry_ms: 0, tombstone: false, value };
-            self.write_state(ctx, &at, &record);
-        }
-        self.propagate_or_stop(ctx, write.key);
+        })
     }
 
     /// Changes the delegations of a key, unless a newer change is known; says whether it did.
-    fn change_delegations<E: Engine>(
+    fn change<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        id: PartitionId,
         write: &Write<'_>,
         change: impl FnOnce(&mut Delegations),
     ) -> bool {
-        let delegations = self.delegations.table.entry(write.key.into()).or_default();
+        let delegations = self.table.entry(write.key.into()).or_default();
         if delegations.version >= write.version() {
             return false;
         }
         delegations.version = write.version();
         change(delegations);
         let note = delegations.to_note();
-        ctx.engine.note(self.id(), &delegations_name(write.key), Some(&note));
+        ctx.engine.note(id, &delegations_name(write.key), Some(&note));
         true
     }
 
     /// Takes delegations that were copied from the tail. The tail commits after the learner:
     /// whether the key is delegated, the learner knows better, if it has seen any change; but of
     /// delegations that were over before, it hears only now.
-    pub(crate) fn take_delegations<E: Engine>(
+    pub(crate) fn take_copied<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        id: PartitionId,
         key: &[u8],
         mut delegations: Delegations,
     ) {
-        if let Some(known) = self.delegations.get(key) {
+        if let Some(known) = self.get(key) {
             let news = delegations.over.iter().filter(|delegation| !known.knows(delegation.number));
             let mut over: Vec<DelegationOverBody> = news.copied().collect();
             over.extend(&known.over);
             over.sort_by_key(|delegation| delegation.delegated_at);
             delegations = Delegations { over, ..known.clone() };
         }
-        ctx.engine.note(self.id(), &delegations_name(key), Some(&delegations.to_note()));
-        self.delegations.restore(key, delegations);
-        self.propagate_or_stop(ctx, key);
+        ctx.engine.note(id, &delegations_name(key), Some(&delegations.to_note()));
+        self.restore(key, delegations);
     }
 
-    /// Forgets delegations that ended as long ago as sessions are kept. A learner that has not
-    /// caught up may still be copied an older state of the same key.
-    pub(crate) fn forget_delegations<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        if !self.caught_up || self.delegations.table.is_empty() {
-            return;
-        }
+    /// Forgets delegations that ended as long ago as sessions are kept.
+    pub(crate) fn end_over<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        id: PartitionId,
+        stable: u64,
+    ) {
         let now_ms = ctx.time.0;
         let idle_ms = u64::try_from(IDLE_MAX.as_millis()).expect("minutes");
         let recent =
             |delegation: &DelegationOverBody| delegation.since_ms.saturating_add(idle_ms) > now_ms;
-        let (id, stable) = (self.id(), self.history.stable());
-        self.delegations.table.retain(|key, delegations| {
+        self.table.retain(|key, delegations| {
             let before = delegations.over.len();
             delegations.over.retain(recent);
             let gone = delegations.present.is_none() && delegations.over.is_empty();
@@ -399,12 +380,6 @@ impl Replica {
             }
             !gone
         });
-    }
-
-    /// What the switch knows a key by.
-    pub(crate) fn place_of<E>(&self, ctx: &Context<'_, E>, key: &[u8]) -> Option<Header> {
-        let keyspace = ctx.directory.keyspace(self.partition.keyspace)?;
-        Some(place(keyspace, key))
     }
 }
 

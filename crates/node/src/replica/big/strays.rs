@@ -1,9 +1,10 @@
 //! Parts that are no value's: found, given up, and dropped.
 
-use super::{name, place};
 use crate::engine::{Engine, Interval, Record};
 use crate::replica::Replica;
-use crate::replica::write::{PENDING_MAX, Write};
+use crate::replica::big::parts::name;
+use crate::replica::member::place;
+use crate::replica::write::Write;
 use crate::shard::context::Context;
 use cluster::{Keyspace, Mutant};
 use std::ops::{Bound, ControlFlow};
@@ -20,10 +21,10 @@ impl Replica {
         write: &Write<'_>,
     ) {
         let Some((upload, _)) = UploadBody::split(write.value) else { return };
-        let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
+        let Some(keyspace) = ctx.directory.keyspace(self.member.partition.keyspace) else { return };
         let name = name(write.key, upload);
         let at = place(keyspace, &name);
-        let at = self.key_ref(&at, &name);
+        let at = self.member.key_ref(&at, &name);
         if ctx.mutant.is(Mutant::AbandonUnrecorded) {
             ctx.engine.remove(&at);
         } else if !self.is_superseded(ctx, &at, write.version()) {
@@ -38,7 +39,7 @@ impl Replica {
 
     /// Whether parts are left here of an upload whose tombstone this is: then it stays.
     pub(crate) fn tells_of_parts<E: Engine>(&self, ctx: &Context<'_, E>, key: &[u8]) -> bool {
-        let keyspace = ctx.directory.keyspace(self.partition.keyspace);
+        let keyspace = ctx.directory.keyspace(self.member.partition.keyspace);
         PartKey::parse(key).zip(keyspace).is_some_and(|(part, keyspace)| {
             let first = PartKey { index: 0, ..part };
             !self.find_parts(ctx, keyspace, &first.to_bytes(), 1).is_empty()
@@ -70,7 +71,7 @@ impl Replica {
         if !E::BIG || self.uploads.len() == 0 {
             return;
         }
-        let Some(keyspace) = ctx.directory.keyspace(self.partition.keyspace) else { return };
+        let Some(keyspace) = ctx.directory.keyspace(self.member.partition.keyspace) else { return };
         self.check_open(ctx, keyspace, left);
         self.drop_parts(ctx, keyspace, left);
     }
@@ -93,11 +94,11 @@ impl Replica {
                 continue;
             }
             self.uploads.open.move_to(&name, ctx.now + ctx.part_times.idle.min(CHECK_AGAIN));
-            if !self.is_head() {
+            if !self.member.is_head() {
                 self.tell_stray(ctx, &place(keyspace, &name), &name);
-            } else if self.partition.open
-                && self.pending.len() < PENDING_MAX
-                && !self.pending_of_key(part.key).any(|write| write.names(part.upload))
+            } else if self.member.partition.open
+                && self.pending.has_room_for(1)
+                && !self.pending.of_key(part.key).any(|write| write.names(part.upload))
             {
                 self.abandon(ctx, &at, part);
             }
@@ -105,8 +106,8 @@ impl Replica {
     }
 
     fn abandon<E: Engine>(&mut self, ctx: &mut Context<'_, E>, at: &Header, part: PartKey<'_>) {
-        let committed = ctx.engine.version_written(&self.key_ref(at, part.key)).unwrap_or(0);
-        let base = self.newest_version_pending(part.key).unwrap_or(0).max(committed);
+        let committed = ctx.engine.version_written(&self.member.key_ref(at, part.key)).unwrap_or(0);
+        let base = self.pending.newest_version(part.key).unwrap_or(0).max(committed);
         let upload = part.upload.to_bytes();
         self.order_unasked(ctx, at, part.key, base, Effect::Abandon, &upload);
     }
@@ -145,7 +146,7 @@ impl Replica {
 
     fn remove_part<E: Engine>(&self, ctx: &mut Context<'_, E>, keyspace: &Keyspace, key: &[u8]) {
         let at = place(keyspace, key);
-        ctx.engine.remove(&self.key_ref(&at, key));
+        ctx.engine.remove(&self.member.key_ref(&at, key));
         ctx.counters.parts_dropped += 1;
     }
 
@@ -162,7 +163,7 @@ impl Replica {
         let at = keyspace.match_value(name);
         let interval = Interval {
             keyspace,
-            partition: self.id(),
+            partition: self.member.id(),
             first: at,
             last: at,
             start: Bound::Excluded(name),

@@ -1,7 +1,7 @@
 //! The list of uploads of which a member has parts: those that are not sealed, and those whose
 //! parts go, each with a time at which something becomes of it.
 
-use super::name;
+use crate::replica::big::parts::name;
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use wire::{ManifestBody, PartKey, UploadBody};
 
 /// Entries by the name of an upload, each with a time.
 #[derive(Debug)]
-pub(super) struct Timed<T> {
+pub(crate) struct Timed<T> {
     entries: BTreeMap<Box<[u8]>, (Instant, T)>,
     times: BTreeSet<(Instant, Box<[u8]>)>,
 }
@@ -21,19 +21,19 @@ impl<T> Default for Timed<T> {
 }
 
 impl<T> Timed<T> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, name: &[u8]) -> Option<&T> {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&T> {
         self.entries.get(name).map(|(_, entry)| entry)
     }
 
-    pub(super) fn contains(&self, name: &[u8]) -> bool {
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.entries.contains_key(name)
     }
 
-    pub(super) fn insert(&mut self, name: Box<[u8]>, at: Instant, entry: T) {
+    pub(crate) fn insert(&mut self, name: Box<[u8]>, at: Instant, entry: T) {
         if let Some((before, _)) = self.entries.insert(name.clone(), (at, entry)) {
             self.times.remove(&(before, name.clone()));
         }
@@ -41,7 +41,7 @@ impl<T> Timed<T> {
     }
 
     /// Moves the time of an entry that is there.
-    pub(super) fn move_to(&mut self, name: &[u8], at: Instant) {
+    pub(crate) fn move_to(&mut self, name: &[u8], at: Instant) {
         if let Some((before, _)) = self.entries.get_mut(name) {
             let before = std::mem::replace(before, at);
             self.times.remove(&(before, name.into()));
@@ -49,24 +49,24 @@ impl<T> Timed<T> {
         }
     }
 
-    pub(super) fn remove(&mut self, name: &[u8]) -> Option<T> {
+    pub(crate) fn remove(&mut self, name: &[u8]) -> Option<T> {
         let (at, entry) = self.entries.remove(name)?;
         self.times.remove(&(at, name.into()));
         Some(entry)
     }
 
     /// The entry with the earliest time.
-    pub(super) fn first(&self) -> Option<(Instant, &[u8])> {
+    pub(crate) fn first(&self) -> Option<(Instant, &[u8])> {
         self.times.first().map(|(at, name)| (*at, &**name))
     }
 
     /// Those whose time has come, the earliest first.
-    pub(super) fn due(&self, now: Instant) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = &[u8]> {
         self.times.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| &**name)
     }
 
     /// Those of one key.
-    pub(super) fn of_key(&self, key: &[u8]) -> impl Iterator<Item = (&[u8], Instant, &T)> {
+    pub(crate) fn of_key(&self, key: &[u8]) -> impl Iterator<Item = (&[u8], Instant, &T)> {
         let first = name(key, UploadBody { client: 0, number: 0 });
         let last = name(key, UploadBody { client: u64::MAX, number: u64::MAX });
         let range = (Bound::Included(first), Bound::Included(last));
@@ -80,7 +80,7 @@ impl<T> Timed<T> {
 pub(crate) struct Uploads {
     /// Not seen to be sealed; looked at when no part has come for so long. How many of the first
     /// parts are known to be committed here.
-    pub(super) open: Timed<u32>,
+    pub(crate) open: Timed<u32>,
     /// Bytes of the parts of those that came since this member knows of them; of others, that have
     /// been sealed since, as well.
     sizes: BTreeMap<Box<[u8]>, u64>,
@@ -94,21 +94,21 @@ pub(crate) struct Uploads {
 
 /// An upload whose parts go.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Going {
+pub(crate) struct Going {
     /// Parts below this one are gone.
-    pub(super) next: u32,
+    pub(crate) next: u32,
     /// How many there were, if that is known.
-    pub(super) parts: Option<u32>,
+    pub(crate) parts: Option<u32>,
 }
 
 impl Uploads {
     /// Uploads that are not values, or not any more.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.len() + self.waiting.len() + self.going.len()
     }
 
     /// A part of so many bytes has come.
-    pub(super) fn grow(&mut self, name: &[u8], bytes: usize) {
+    pub(crate) fn grow(&mut self, name: &[u8], bytes: usize) {
         let bytes = bytes as u64;
         match self.sizes.get_mut(name) {
             Some(size) => *size += bytes,
@@ -117,20 +117,20 @@ impl Uploads {
     }
 
     /// Bytes of parts of uploads that are not sealed.
-    pub(super) fn bytes(&mut self) -> u64 {
+    pub(crate) fn bytes(&mut self) -> u64 {
         let open = &self.open;
         self.sizes.retain(|name, _| open.contains(name));
         self.sizes.values().sum()
     }
 
     /// Whether parts of it go, or will.
-    pub(super) fn is_dropped(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_dropped(&self, name: &[u8]) -> bool {
         self.going.contains_key(name) || self.waiting.contains(name)
     }
 
     /// A value was replaced. Its parts are left to readers until then, unless that would be too
     /// many: then those of the values that were replaced before it go at once.
-    pub(super) fn replaced(&mut self, key: &[u8], manifest: &ManifestBody, until: Instant) {
+    pub(crate) fn replaced(&mut self, key: &[u8], manifest: &ManifestBody, until: Instant) {
         let (name, parts) = (name(key, manifest.upload()), manifest.parts());
         if self.is_dropped(&name) {
             return;
@@ -163,14 +163,14 @@ impl Uploads {
     }
 
     /// An upload was given up.
-    pub(super) fn given_up(&mut self, name: Box<[u8]>) {
+    pub(crate) fn given_up(&mut self, name: Box<[u8]>) {
         if !self.is_dropped(&name) {
             self.going.insert(name, Going { next: 0, parts: None });
         }
     }
 
     /// An upload whose parts are to go now, each in its turn.
-    pub(super) fn next_going(&mut self, now: Instant) -> Option<(Box<[u8]>, Going)> {
+    pub(crate) fn next_going(&mut self, now: Instant) -> Option<(Box<[u8]>, Going)> {
         if let Some((at, name)) = self.waiting.first()
             && at <= now
         {
@@ -185,7 +185,7 @@ impl Uploads {
     }
 
     /// So much of it has gone.
-    pub(super) fn have_gone(&mut self, name: &[u8], next: u32, over: bool) {
+    pub(crate) fn have_gone(&mut self, name: &[u8], next: u32, over: bool) {
         if over {
             self.going.remove(name);
         } else if let Some(going) = self.going.get_mut(name) {
@@ -196,7 +196,7 @@ impl Uploads {
     /// Whether there is room for one more upload of this key that is not sealed. If not, those to
     /// which no part was added since `idle_since` (which is said as when they are due, as is `now`)
     /// are looked at now: they are given up before their time.
-    pub(super) fn make_room(&mut self, key: &[u8], idle_since: Instant, now: Instant) -> bool {
+    pub(crate) fn make_room(&mut self, key: &[u8], idle_since: Instant, now: Instant) -> bool {
         let of_key = self.open.of_key(key).take(OPEN_OF_KEY_MAX);
         let of_key: Vec<(Instant, Box<[u8]>)> =
             of_key.map(|(name, at, _)| (at, name.into())).collect();

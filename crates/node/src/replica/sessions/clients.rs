@@ -7,90 +7,113 @@
 //! and then sent a write can prove that: its outcome is above it.
 
 use crate::engine::Engine;
-use crate::replica::Replica;
 use crate::replica::notes::{FORGOTTEN_NAME, ended_name, session_name};
+use crate::replica::pending::PendingWrites;
 use crate::replica::sessions::ended::ENDED_PER_SESSION_MAX;
-use crate::replica::sessions::table::{Outcome, Standing};
+use crate::replica::sessions::outcome::Outcome;
+use crate::replica::sessions::table::{Sessions, Standing};
 use crate::shard::context::Context;
 use crate::shard::reply::{refuse, refuse_session};
-use cluster::{MaybeMutant, Mutant};
-use wire::{Code, CopyEndBody, CopyEndedBody, CopySessionBody, DropReason, Header, Op, SinceBody};
+use cluster::{MaybeMutant, Mutant, PartitionId};
+use wire::{Code, CopyEndBody, CopyEndedBody, Header, Op, SinceBody};
 
-impl Replica {
+/// What a member knows of the writes of its partition besides what became of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Writes<'a> {
+    pub(crate) id: PartitionId,
+    pub(crate) pending: &'a PendingWrites,
+    /// Every version up to this one is committed on every member.
+    pub(crate) stable: u64,
+    /// The newest version that it has seen.
+    pub(crate) last_version: u64,
+}
+
+impl Sessions {
     /// Whether an outcome of this write, had it been taken before, would be known. If that is not
     /// certain the client is told what it can do, and this is `false`.
-    pub(crate) fn would_know<E: Engine>(
+    pub(crate) fn admits<E: Engine>(
         &self,
         ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
         op: Op,
         request: &Header,
         since: Option<SinceBody>,
     ) -> bool {
         let Header { client, seq, .. } = *request;
-        let known = self.sessions.standing(client, seq) != Standing::New
-            || self.pending_of(client, seq).is_some();
-        if known || self.sessions.would_know(client, seq) || self.proves(since) {
+        let known = self.standing(client, seq) != Standing::New
+            || writes.pending.of_request(client, seq).is_some();
+        if known || self.remembers(client, seq) || self.proves(writes, since) {
             return true;
         }
         if since.is_some() {
             refuse(ctx, request, op, Code::Uncertain);
         } else {
             // What was forgotten is committed everywhere: no later head begins below it.
-            refuse_session(ctx, request, op, self.history.stable().max(self.sessions.forgotten()));
+            refuse_session(ctx, request, op, writes.stable.max(self.forgotten()));
         }
         false
     }
 
     /// Whether an outcome of a write that was first sent when its client knew of this version would
     /// still be known. A version that is not there yet proves nothing.
-    fn proves(&self, since: Option<SinceBody>) -> bool {
+    fn proves(&self, writes: &Writes<'_>, since: Option<SinceBody>) -> bool {
         let since = since.map_or(0, |it| it.since);
-        (self.sessions.forgotten()..=self.last_version).contains(&since)
+        (self.forgotten()..=writes.last_version).contains(&since)
     }
 
     /// A write has been dealt with that says which numbers its client had used when it was told.
-    pub(crate) fn note_since(&mut self, request: &Header, since: Option<SinceBody>) {
-        if let Some(since) = since.filter(|_| self.proves(since)) {
-            self.sessions.knows_from(request.client, since.next);
+    pub(crate) fn note_since(
+        &mut self,
+        writes: &Writes<'_>,
+        request: &Header,
+        since: Option<SinceBody>,
+    ) {
+        if let Some(since) = since.filter(|_| self.proves(writes, since)) {
+            self.knows_from(request.client, since.next);
         }
     }
 
     /// Whether there is room for one more outcome of this client, after others were forgotten if
     /// need be.
-    pub(crate) fn makes_room<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) -> bool {
-        if self.sessions.has_room(client, ctx.sessions_max) {
+    pub(crate) fn makes_room<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
+        client: u64,
+    ) -> bool {
+        if self.has_room(client, ctx.sessions_max) {
             return true;
         }
-        if self.sessions.is_laden(client) {
+        if self.is_laden(client) {
             return false;
         }
-        self.forget_clients(ctx);
-        self.sessions.has_room(client, ctx.sessions_max)
+        self.forget_clients(ctx, writes);
+        self.has_room(client, ctx.sessions_max)
     }
 
-    fn forget_clients<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        let (before, marked) = (self.sessions.len(), self.sessions.forgotten());
-        let by_request = &self.by_request;
-        let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
-        let gone = self.sessions.forget(ctx.now, self.history.stable(), busy, ctx.mutant);
-        let forgotten = before - self.sessions.len();
+    fn forget_clients<E: Engine>(&mut self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {
+        let (before, marked) = (self.len(), self.forgotten());
+        let pending = writes.pending;
+        let busy = |client| pending.is_busy(client);
+        let gone = self.forget(ctx.now, writes.stable, busy, ctx.mutant);
+        let forgotten = before - self.len();
         if forgotten == 0 && !ctx.mutant.is(Mutant::ForgetUnrecorded) {
-            self.sessions.expect_to_forget();
+            self.expect_to_forget();
         }
-        if forgotten == 0 && self.sessions.forgotten() == marked {
+        if forgotten == 0 && self.forgotten() == marked {
             return;
         }
         ctx.counters.sessions_forgotten += forgotten as u64;
         for (client, seq) in gone {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
+            ctx.engine.note(writes.id, &session_name(client, seq), None);
         }
-        self.note_forgotten(ctx);
+        self.note_forgotten(ctx, writes);
     }
 
-    fn note_forgotten<E: Engine>(&self, ctx: &mut Context<'_, E>) {
+    fn note_forgotten<E: Engine>(&self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {
         if !ctx.mutant.is(Mutant::ForgetUnrecorded) {
-            let note = self.sessions.forgotten().to_be_bytes();
-            ctx.engine.note(self.id(), FORGOTTEN_NAME, Some(&note));
+            let note = self.forgotten().to_be_bytes();
+            ctx.engine.note(writes.id, FORGOTTEN_NAME, Some(&note));
         }
     }
 
@@ -98,114 +121,105 @@ impl Replica {
     pub(crate) fn keep_outcome<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
         request: (u64, u64),
         floor: u64,
         version: u64,
         outcome: Outcome,
     ) {
         let (client, seq) = request;
-        if self.sessions.ended.holds(client) {
+        if self.ended.holds(client) {
             // It was pending when its client said goodbye.
-            self.note_ended(ctx, client, version);
+            self.note_ended(ctx, writes, client, version);
             return;
         }
-        let ended = self.sessions.record(ctx.now, request, floor, version, outcome);
+        let ended = self.record(ctx.now, request, floor, version, outcome);
         let note = outcome.to_note(floor);
-        ctx.engine.note(self.id(), &session_name(client, seq), Some(&note));
+        ctx.engine.note(writes.id, &session_name(client, seq), Some(&note));
         for seq in ended {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
+            ctx.engine.note(writes.id, &session_name(client, seq), None);
         }
         // The head has made room, but each member forgets by itself.
-        if self.sessions.len() > ctx.sessions_max {
-            self.forget_clients(ctx);
+        if self.len() > ctx.sessions_max {
+            self.forget_clients(ctx, writes);
         }
-    }
-
-    /// A client has said goodbye to the head, which says so to the others. That all of its requests
-    /// have ended was true when it was said and stays so, whatever comes before or after: it needs
-    /// no place in the order of writes, and who does not hear it keeps a session for some time.
-    pub(crate) fn hear_goodbye<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) {
-        if !self.end_client(ctx, client) || !ctx.leased {
-            return;
-        }
-        for (place, member) in self.partition.chain.iter().enumerate().skip(1) {
-            let Some(to) = ctx.directory.endpoint(*member, self.id()) else { continue };
-            let header = self.message_header(ctx, place, Op::ChainGoodbye, 0);
-            ctx.out.push(to, |out| {
-                wire::emit(out, &Header { client, ..header }, &[]);
-            });
-        }
-    }
-
-    /// The head has been told goodbye.
-    pub(crate) fn take_goodbye<E: Engine>(
-        &mut self,
-        ctx: &mut Context<'_, E>,
-        client: u64,
-    ) -> Result<(), DropReason> {
-        self.end_client(ctx, client);
-        Ok(())
     }
 
     /// Keeps of a client's session only that it has ended; says whether there was one.
-    fn end_client<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64) -> bool {
-        let ends = self.sessions.has(client);
-        if ends && self.makes_room_for_ended(ctx) {
-            let ended = self.sessions.end(ctx.now, client, ctx.mutant);
+    pub(crate) fn end_client<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
+        client: u64,
+    ) -> bool {
+        let ends = self.has(client);
+        if ends && self.makes_room_for_ended(ctx, writes) {
+            let ended = self.end(ctx.now, client, ctx.mutant);
             let (newest, gone) = ended.unwrap_or_default();
             for (client, seq) in gone {
-                ctx.engine.note(self.id(), &session_name(client, seq), None);
+                ctx.engine.note(writes.id, &session_name(client, seq), None);
             }
-            if self.sessions.ended.holds(client) {
-                self.note_ended(ctx, client, newest);
+            if self.ended.holds(client) {
+                self.note_ended(ctx, writes, client, newest);
             }
         }
-        ends || self.sessions.ended.holds(client)
+        ends || self.ended.holds(client)
     }
 
     /// Whether there is room for one more client that has said goodbye. Who said it first is
     /// forgotten like any client.
-    fn makes_room_for_ended<E: Engine>(&mut self, ctx: &mut Context<'_, E>) -> bool {
-        while self.sessions.ended.len() >= ENDED_PER_SESSION_MAX * ctx.sessions_max {
-            let by_request = &self.by_request;
-            let busy = |client| by_request.range((client, 0)..=(client, u64::MAX)).next().is_some();
-            let stable = self.history.stable();
-            let Some(gone) = self.sessions.forget_ended(stable, busy, ctx.mutant) else {
+    fn makes_room_for_ended<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
+    ) -> bool {
+        while self.ended.len() >= ENDED_PER_SESSION_MAX * ctx.sessions_max {
+            let pending = writes.pending;
+            let busy = |client| pending.is_busy(client);
+            let stable = writes.stable;
+            let Some(gone) = self.forget_ended(stable, busy, ctx.mutant) else {
                 return false;
             };
             ctx.counters.sessions_forgotten += 1;
-            ctx.engine.note(self.id(), &ended_name(gone), None);
-            self.note_forgotten(ctx);
+            ctx.engine.note(writes.id, &ended_name(gone), None);
+            self.note_forgotten(ctx, writes);
         }
         true
     }
 
     /// Keeps on record that a client has said goodbye, and that it has a write of this version.
-    fn note_ended<E: Engine>(&mut self, ctx: &mut Context<'_, E>, client: u64, version: u64) {
-        let newest = self.sessions.ended.note(ctx.now, client, version);
-        ctx.engine.note(self.id(), &ended_name(client), Some(&newest.to_be_bytes()));
+    fn note_ended<E: Engine>(
+        &mut self,
+        ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
+        client: u64,
+        version: u64,
+    ) {
+        let newest = self.ended.note(ctx.now, client, version);
+        ctx.engine.note(writes.id, &ended_name(client), Some(&newest.to_be_bytes()));
     }
 
     /// A learner is sent a client that has said goodbye to the chain: as many as its tail holds.
     pub(crate) fn take_ended<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
         ended: &CopyEndedBody,
     ) {
-        let gone = self.sessions.end(ctx.now, ended.client, MaybeMutant::default());
+        let gone = self.end(ctx.now, ended.client, MaybeMutant::default());
         for (client, seq) in gone.map(|(_, gone)| gone).unwrap_or_default() {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
+            ctx.engine.note(writes.id, &session_name(client, seq), None);
         }
-        self.note_ended(ctx, ended.client, ended.newest);
+        self.note_ended(ctx, writes, ended.client, ended.newest);
     }
 
     /// Forgets what nobody asks about any more: nothing of it is on its way.
-    pub(crate) fn end_silent<E: Engine>(&mut self, ctx: &mut Context<'_, E>) {
-        for (client, seq) in self.sessions.end_idle(ctx.now) {
-            ctx.engine.note(self.id(), &session_name(client, seq), None);
+    pub(crate) fn end_silent<E: Engine>(&mut self, ctx: &mut Context<'_, E>, writes: &Writes<'_>) {
+        for (client, seq) in self.end_idle(ctx.now) {
+            ctx.engine.note(writes.id, &session_name(client, seq), None);
         }
-        while let Some(client) = self.sessions.end_ended(ctx.now) {
-            ctx.engine.note(self.id(), &ended_name(client), None);
+        while let Some(client) = self.end_ended(ctx.now) {
+            ctx.engine.note(writes.id, &ended_name(client), None);
         }
     }
 
@@ -213,38 +227,13 @@ impl Replica {
     pub(crate) fn take_forgotten<E: Engine>(
         &mut self,
         ctx: &mut Context<'_, E>,
+        writes: &Writes<'_>,
         end: &CopyEndBody,
     ) {
-        self.sessions.are_up_to(end.last_version);
-        self.sessions.lacks_up_to(end.forgotten);
+        self.are_up_to(end.last_version);
+        self.lacks_up_to(end.forgotten);
         if end.forgotten > 0 {
-            self.note_forgotten(ctx);
+            self.note_forgotten(ctx, writes);
         }
-    }
-}
-
-impl Outcome {
-    /// As a learner is sent it.
-    pub(crate) fn to_copy(self, client: u64, seq: u64, floor: u64) -> CopySessionBody {
-        CopySessionBody {
-            kind: 0,
-            origin: self.origin as u8,
-            code: self.code as u8,
-            client,
-            seq,
-            floor,
-            version: self.version,
-            result: self.result,
-        }
-    }
-
-    /// What a learner was sent; `None` if it is no outcome.
-    pub(crate) fn from_copy(body: &CopySessionBody) -> Option<Self> {
-        Some(Self {
-            origin: Op::from_wire(body.origin).filter(|op| op.is_write())?,
-            code: Code::from_wire(body.code).filter(|code| code.is_decided())?,
-            version: body.version,
-            result: body.result,
-        })
     }
 }

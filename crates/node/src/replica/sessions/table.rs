@@ -5,24 +5,13 @@
 //! mark that was known when it was written, and a client's newest note is never older than its
 //! mark, so a node that restarts knows the mark again.
 
+use crate::replica::pending::PENDING_MAX;
 use crate::replica::sessions::ended::Ended;
+use crate::replica::sessions::outcome::Outcome;
 use cluster::{CLOCK_RATE_MAX_PERCENT, MaybeMutant, Mutant};
 use machine::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use wire::{Code, Op};
-
-/// How a write ended, and what the client is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    /// The client's operation.
-    pub(crate) origin: Op,
-    pub(crate) code: Code,
-    /// What `object_version` of the reply says.
-    pub(crate) version: u64,
-    /// The sum of an INCR; the step at which a batch failed.
-    pub(crate) result: u64,
-}
 
 /// What the head knows of a request id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +70,7 @@ impl Sessions {
     }
 
     /// Whether an outcome of this request, if there ever was one, would still be known.
-    pub(crate) fn would_know(&self, client: u64, seq: u64) -> bool {
+    pub(crate) fn remembers(&self, client: u64, seq: u64) -> bool {
         let from = self.clients.get(&client).map(|session| session.from);
         self.forgotten == 0 || from.is_some_and(|from| from <= seq)
     }
@@ -334,37 +323,6 @@ impl Session {
     }
 }
 
-impl Outcome {
-    /// The note of this outcome, with the mark known at the time.
-    pub(crate) fn to_note(self, floor: u64) -> [u8; NOTE_LEN] {
-        let mut note = [0; NOTE_LEN];
-        let (codes, numbers) = note.split_at_mut(2);
-        codes.copy_from_slice(&[self.origin as u8, self.code as u8]);
-        let words = [self.version, self.result, floor];
-        for (to, word) in numbers.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_be_bytes());
-        }
-        note
-    }
-
-    /// Outcome and mark of a note; `None` if it is none.
-    pub(crate) fn from_note(note: &[u8]) -> Option<(Self, u64)> {
-        let note: &[u8; NOTE_LEN] = note.try_into().ok()?;
-        let ([origin, code], numbers) = note.split_first_chunk::<2>()?;
-        let (words, _) = numbers.as_chunks::<8>();
-        let [version, result, floor] = words else { return None };
-        let outcome = Self {
-            origin: Op::from_wire(*origin)?,
-            code: Code::from_wire(*code)?,
-            version: u64::from_be_bytes(*version),
-            result: u64::from_be_bytes(*result),
-        };
-        Some((outcome, u64::from_be_bytes(*floor)))
-    }
-}
-
-const NOTE_LEN: usize = 2 + 3 * 8;
-
 /// Clients per partition. Beyond it, whoever was heard longest ago is forgotten; only if all were
 /// heard within [`KEPT`] a new one is told *overloaded*.
 pub(crate) const SESSIONS_MAX: usize = 16_384;
@@ -372,7 +330,7 @@ pub(crate) const SESSIONS_MAX: usize = 16_384;
 /// Outcomes kept of one client: four times what may be pending at once, so that a client whose
 /// oldest requests are late goes on for a while. A quarter of what a request can say of its
 /// low-water mark.
-pub(crate) const OUTCOMES_MAX: usize = 4 * crate::replica::write::PENDING_MAX;
+pub(crate) const OUTCOMES_MAX: usize = 4 * PENDING_MAX;
 
 /// What a session takes in memory without its outcomes: 64 bytes, its place in both orders, which
 /// are on average two thirds full, and what the queue of its outcomes takes by itself.
@@ -401,6 +359,7 @@ pub(crate) const IDLE_MAX: Duration = Duration::from_secs(wire::SESSION_IDLE_SEC
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::{Code, Op};
 
     const DONE: Outcome = Outcome { origin: Op::Put, code: Code::Ok, version: 9, result: 0 };
 
@@ -435,7 +394,7 @@ mod tests {
         assert!(sessions.end_idle(Instant(0) + IDLE_MAX / 2).is_empty());
         assert_eq!(sessions.end_idle(Instant(0) + IDLE_MAX + HEARD_STEP), [(7, 1)]);
         assert_eq!((sessions.len(), sessions.outcomes), (0, 0));
-        assert!(sessions.would_know(7, 1), "nothing was forgotten before its time");
+        assert!(sessions.remembers(7, 1), "nothing was forgotten before its time");
     }
 
     #[test]
@@ -454,12 +413,12 @@ mod tests {
         let later = later + KEPT + HEARD_STEP;
         let gone = sessions.forget(later, 9, |client| client == 7, MaybeMutant::default());
         assert_eq!((gone, sessions.forgotten()), (vec![(8, 1)], 9));
-        assert!(sessions.would_know(7, 3), "it was never forgotten");
-        assert!(!sessions.would_know(8, 1));
+        assert!(sessions.remembers(7, 3), "it was never forgotten");
+        assert!(!sessions.remembers(8, 1));
         record(&mut sessions, later, 8, 4, 1);
-        assert!(!sessions.would_know(8, 5), "what it sent before may have been forgotten");
+        assert!(!sessions.remembers(8, 5), "what it sent before may have been forgotten");
         sessions.knows_from(8, 5);
-        assert!(sessions.would_know(8, 5) && !sessions.would_know(8, 4));
+        assert!(sessions.remembers(8, 5) && !sessions.remembers(8, 4));
     }
 
     #[test]
@@ -480,12 +439,5 @@ mod tests {
         assert_eq!(sessions.bytes(), 200_000, "one outcome each");
         (2..=1_001).for_each(|seq| drop(record(&mut sessions, Instant(0), 1, seq, 1)));
         assert_eq!(sessions.bytes(), 240_000, "one client with a thousand more");
-    }
-
-    #[test]
-    fn notes_round_trip_and_others_are_refused() {
-        let note = DONE.to_note(4);
-        assert_eq!(Outcome::from_note(&note), Some((DONE, 4)));
-        assert_eq!(Outcome::from_note(&note[1..]), None);
     }
 }

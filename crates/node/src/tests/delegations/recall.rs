@@ -1,7 +1,7 @@
 //! A delegation is over: its nodes tell what they hold, and the newest of it returns.
 
 use super::*;
-use crate::replica::write::PENDING_MAX;
+use crate::replica::pending::PENDING_MAX;
 use wire::DelegationId;
 
 #[test]
