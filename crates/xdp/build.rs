@@ -4,8 +4,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "benches/program/addresses.rs"]
-mod addresses;
+mod benches {
+    pub(crate) mod program {
+        pub(crate) mod addresses;
+    }
+}
 
 fn main() {
     // Asked now: what this script was compiled with may be of another checkout.
@@ -44,7 +47,9 @@ fn compile(root: &Path, program: &str, libbpf: &str, out: &Path) {
 
 /// What a program is to know that Rust says.
 fn definitions(program: &str) -> Vec<String> {
-    use addresses::{APART, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT, VALUE_AT};
+    use benches::program::addresses::{
+        APART, CLIENT, HOT_KEYS, NODES, NODES_NET, NODES_PORT, VALUE_AT,
+    };
     if program != "bench" {
         return Vec::new();
     }

@@ -105,10 +105,6 @@ fn is_missing(why: &libbpf_rs::Error) -> bool {
 }
 
 #[cfg(test)]
-#[path = "../../cli/tests/chaos/skip.rs"]
-mod skip;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::bytes::put;
@@ -130,7 +126,7 @@ mod tests {
         let object = match faults.load() {
             Ok(object) => object,
             Err(why) => {
-                super::skip::report(test, &why.to_string());
+                testkit::skip::report(test, &why.to_string());
                 return None;
             }
         };

@@ -30,8 +30,10 @@ mod plane;
 mod probe;
 mod program;
 mod shadow;
+mod sink;
 
 pub use kernel_directory::KernelDirectory;
 pub use plane::{Loader, Mode, Plane, Port, Spare};
 pub use program::{Error, Program, Verdict};
 pub use shadow::{Fate, Shadow};
+pub use sink::Sink;

@@ -3,13 +3,7 @@
 //! `cargo fuzz` asks for a nightly toolchain because of the address sanitizer. Without unsafe code
 //! there is little for that to find, and the flags for coverage itself are stable.
 
-#[path = "../../../crates/switch/tests/fuzzed/form.rs"]
-#[expect(dead_code, reason = "what reads it is in the fuzz target")]
-mod form;
-#[path = "../../../crates/switch/tests/fuzzed/seeds.rs"]
-mod seeds;
-
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xshell::{Shell, cmd};
@@ -61,9 +55,7 @@ pub(crate) fn build(root: &Path, names: &[&str]) -> Result<()> {
 pub(crate) fn command(root: &Path, name: &str, secs: u32) -> Result<Command> {
     let corpus = root.join("fuzz/corpus").join(name);
     std::fs::create_dir_all(&corpus)?;
-    for (seed, bytes) in seeds(root, name)? {
-        std::fs::write(corpus.join(seed), bytes)?;
-    }
+    seed(root, name, &corpus)?;
     let artifacts = artifacts(root, name);
     std::fs::create_dir_all(&artifacts)?;
     let host = host(&Shell::new()?)?;
@@ -93,46 +85,19 @@ fn target_dir(root: &Path) -> PathBuf {
         .join("fuzz")
 }
 
-/// What a target begins with, with file names: every datagram of the vectors in the form that the
-/// target takes, or commands.
-fn seeds(root: &Path, name: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    ensure!(TARGETS.contains(&name), "targets are {}", TARGETS.join(", "));
+/// Writes what a target begins with into its folder: every datagram of the vectors in the form that
+/// the target takes, or commands.
+fn seed(root: &Path, name: &str, folder: &Path) -> Result<()> {
     if name == "resp" {
-        let named = |(number, text): (usize, &&str)| (format!("commands-{number}"), (*text).into());
-        return Ok(COMMANDS.iter().enumerate().map(named).collect());
-    }
-    let mut seeds = Vec::new();
-    for entry in std::fs::read_dir(root.join("spec/vectors"))? {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "toml") {
-            continue;
+        for (number, text) in COMMANDS.iter().enumerate() {
+            std::fs::write(folder.join(format!("commands-{number}")), text)?;
         }
-        let stem = path.file_stem().unwrap_or_default().display().to_string();
-        let file: toml::Table = toml::from_str(&std::fs::read_to_string(&path)?)?;
-        let cases = seeds::of_file(&file).map_err(|why| Error::msg(format!("{stem}: {why}")))?;
-        for (number, case) in cases.into_iter().enumerate() {
-            let seed = if name == "packet" { case.packet } else { case.pipeline };
-            seeds.push((format!("vector-{stem}-{number}"), seed));
-        }
+        return Ok(());
     }
-    ensure!(!seeds.is_empty(), "no vectors in spec/vectors");
-    Ok(seeds)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_vector_is_a_seed_of_both_targets() {
-        let root = crate::repository_root();
-        let packets = seeds(&root, "packet").unwrap();
-        let pipelines = seeds(&root, "pipeline").unwrap();
-        assert!(packets.len() > 100, "{} vectors", packets.len());
-        assert_eq!(packets.len(), pipelines.len());
-        for ((name, datagram), (same_name, seed)) in packets.iter().zip(&pipelines) {
-            assert!(name == same_name && seed.ends_with(datagram), "{name}");
-        }
-        assert!(seeds(&root, "nothing").is_err());
-    }
+    let shell = Shell::new()?;
+    shell.change_dir(root);
+    cmd!(shell, "cargo run --quiet --locked -p keyway-testkit --bin fuzz-seeds --")
+        .args([root.as_os_str(), name.as_ref(), folder.as_os_str()])
+        .run()?;
+    Ok(())
 }

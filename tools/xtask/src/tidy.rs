@@ -42,7 +42,7 @@ impl fmt::Display for Finding {
 
 /// Every rule. Work is linear in the size of the tree, but for [`usage`], which searches the tree
 /// once for each name.
-const RULES: [fn(&Tree) -> Vec<Finding>; 17] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 18] = [
     dependencies::point_one_way,
     dependencies::argue_for_themselves,
     dependencies::leave_mutants_to_tests,
@@ -57,6 +57,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 17] = [
     words::nothing_is_left_undone,
     words::words_are_the_fields,
     modules::every_file_is_reached,
+    modules::modules_lie_where_their_names_say,
     circles::imports_go_one_way,
     usage::every_name_is_used,
     links::lead_somewhere,

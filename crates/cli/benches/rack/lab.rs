@@ -3,7 +3,7 @@
 
 use crate::load::cores::Cores;
 use crate::load::keyway::{PARTITIONS, Reach};
-use crate::namespace::inside;
+use crate::rack::namespace::inside;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

@@ -1,11 +1,11 @@
 //! Part B: who takes a multiget apart.
 
-use crate::asker::{Asker, Split};
-use crate::lab::{Lab, NODES};
 use crate::load::alternate::alternate;
 use crate::load::contents::Contents;
 use crate::load::figures::Rounds;
 use crate::load::options::Options;
+use crate::rack::asker::{Asker, Split};
+use crate::rack::lab::{Lab, NODES};
 use serde_json::json;
 
 /// Keys of one multiget.

@@ -1,11 +1,11 @@
 //! A Redis server on each node's host of a rack, a client that finds the server of a key itself,
 //! and nutcracker on the switch's host, which finds it for a client.
 
-use crate::lab::{Lab, NODES, soft_interrupt_threads};
 use crate::load::closed_loop::{Connection, Reply, Request, now};
 use crate::load::cores::Cores;
 use crate::pipe::Pipe;
-use crate::redis;
+use crate::pipe::redis;
+use crate::rack::lab::{Lab, NODES, soft_interrupt_threads};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::collections::VecDeque;
 use std::io::{self, Write as _};

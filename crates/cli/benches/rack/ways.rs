@@ -1,12 +1,12 @@
 //! Part A: one request at a time finds its server by different ways.
 
-use crate::lab::{Lab, SOFT_INTERRUPTS};
 use crate::load::alternate::alternate;
 use crate::load::closed_loop::{Client, Connection, Kind};
 use crate::load::figures::{Rounds, Spread};
 use crate::load::keyway::{Coordination, Keyway};
 use crate::load::options::Options;
-use crate::redis_rack::RedisRack;
+use crate::rack::lab::{Lab, SOFT_INTERRUPTS};
+use crate::rack::redis_rack::RedisRack;
 use crate::{Racks, Stores};
 use serde_json::json;
 

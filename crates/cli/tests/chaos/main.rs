@@ -30,8 +30,6 @@ mod run;
 #[cfg(test)]
 mod script;
 #[cfg(test)]
-mod skip;
-#[cfg(test)]
 mod user;
 #[cfg(test)]
 mod watch;
@@ -46,10 +44,10 @@ mod tests {
     use crate::redis_run::{self, Trouble};
     use crate::redis_user::Mutant;
     use crate::run::run;
-    use crate::skip;
     use crate::watchdog::{SETTLING_MAX, Watchdog};
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
+    use testkit::skip;
     use xdp::Program;
 
     /// One cluster at a time: they would take each other's time.

@@ -6,7 +6,6 @@ use crate::faults::Faults;
 use crate::folder::Folder;
 use crate::process::Plane;
 use crate::script::{Cast, REPLICAS, Script};
-use crate::skip;
 use crate::user::{HASHED, ORDERED, Spaces, User};
 use crate::watch::RaiseOnDrop;
 use client::Options;
@@ -17,6 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testkit::skip;
 
 /// Five nodes for chains of three: there is always somebody to replace a lost one.
 const NODES: u8 = 5;

@@ -1,7 +1,7 @@
 //! A gateway in a process of its own, before a cluster that stays when the gateway goes.
 
-use crate::harness::{Daemon, Up, free_addresses, keyway};
 use std::net::SocketAddr;
+use testkit::program::{Daemon, Up, free_addresses, keyway};
 
 /// A cluster and its gateway.
 #[derive(Debug)]

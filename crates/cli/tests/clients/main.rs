@@ -6,18 +6,11 @@ mod driver;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
-#[path = "../e2e/harness.rs"]
-#[expect(dead_code, reason = "these tests need less of a cluster")]
-mod harness;
-#[cfg(test)]
 mod redis_cli;
 #[cfg(test)]
 mod reply;
 #[cfg(test)]
 mod script;
-#[cfg(test)]
-#[path = "../chaos/skip.rs"]
-mod skip;
 #[cfg(test)]
 mod toolchain;
 #[cfg(test)]
@@ -28,10 +21,11 @@ mod tests {
     use crate::driver::Driver;
     use crate::gateway::Gateway;
     use crate::script::Script;
-    use crate::{redis_cli, skip, toolchain, ycsb};
+    use crate::{redis_cli, toolchain, ycsb};
     use runtime::clock::Clock;
     use std::process::Command;
     use std::sync::{Mutex, MutexGuard, PoisonError};
+    use testkit::skip;
 
     /// One client at a time: they would take each other's time.
     static MACHINE: Mutex<()> = Mutex::new(());

@@ -1,7 +1,6 @@
 //! Redis' own programs: redis-cli, redis-benchmark, and a server to compare with.
 
 use crate::gateway::Gateway;
-use crate::harness::free_addresses;
 use crate::script::Step;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use testkit::program::free_addresses;
 
 /// A program that is told where to connect, and ends after a time.
 fn bounded(program: &str, to: SocketAddr) -> Command {

@@ -2,12 +2,12 @@
 //! strings, and a node that is killed comes back with everything.
 
 use crate::config::{Cluster, Shape};
-use crate::harness::run;
 use crate::processes::{Processes, node};
-use crate::servers::Server;
-use crate::skip;
 use client::blocking::Space;
 use client::{IncrReply, PutOptions};
+use testkit::program::run;
+use testkit::server::Server;
+use testkit::skip;
 
 const KEYS: u32 = 40;
 

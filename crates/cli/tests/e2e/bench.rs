@@ -1,7 +1,7 @@
 //! `bench` and `demo`.
 
-use crate::harness::{Daemon, Up, free_addresses, keyway, run};
 use serde_json::Value;
+use testkit::program::{Daemon, Up, free_addresses, keyway, run};
 
 fn bench(arguments: &[&str]) -> Value {
     let mut all = vec![

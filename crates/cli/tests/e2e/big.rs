@@ -1,12 +1,12 @@
 //! Values that do not fit a datagram: whole, in part, from files and into files.
 
-use crate::harness::{Daemon, Up, keyway};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testkit::program::{Daemon, Up, keyway};
 
 const MIB: usize = 1 << 20;
 

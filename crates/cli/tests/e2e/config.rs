@@ -1,10 +1,10 @@
 //! Configurations: a good one to change, and what `--check` says about bad ones.
 
-use crate::harness::{free_addresses, run};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use testkit::program::{free_addresses, run};
 
 /// A cluster of processes, in a file.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Cluster {
     }
 }
 
-fn check(path: &Path, role: &[&str]) -> crate::harness::Ran {
+fn check(path: &Path, role: &[&str]) -> testkit::program::Ran {
     let path = path.display().to_string();
     let mut arguments = role.to_vec();
     arguments.extend(["--config", &path, "--check"]);

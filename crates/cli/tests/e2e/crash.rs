@@ -1,6 +1,5 @@
 //! `kill -9` in the middle of acknowledged writes: every acknowledged write is there afterwards.
 
-use crate::harness::{Up, free_addresses};
 use client::blocking::{Client, Space};
 use client::{IncrReply, Options, Outcome, PutOptions};
 use machine::Rng;
@@ -8,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use tempfile::TempDir;
+use testkit::program::{Up, free_addresses};
 
 /// Times that the cluster is killed.
 const KILLS: u32 = 20;

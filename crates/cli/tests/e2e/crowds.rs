@@ -1,9 +1,9 @@
 //! Crowds of connections: they take nothing from the cluster in whose process they end.
 
-use crate::harness::Up;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use testkit::program::Up;
 
 /// Descriptors of the cluster: what a process has by default.
 const FILES: u32 = 1024;

@@ -3,10 +3,10 @@
 use crate::captures::{
     ETHERNET, FROM, TO, frames, hex, pcap, pcap_frame, pcap_head, pcapng, plain, put,
 };
-use crate::harness::{Ran, keyway};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
+use testkit::program::{Ran, keyway};
 
 fn start(command: &mut Command) -> Child {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

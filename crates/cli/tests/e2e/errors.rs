@@ -1,6 +1,6 @@
 //! What goes wrong, with its exit code and what to do about it.
 
-use crate::harness::{Up, free_addresses, run};
+use testkit::program::{Up, free_addresses, run};
 
 #[test]
 fn without_a_cluster_commands_say_how_to_start_one() {

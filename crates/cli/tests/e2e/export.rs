@@ -1,8 +1,8 @@
 //! Keys that are taken out of a keyspace and put back.
 
-use crate::harness::{Ran, Up, keyway};
 use std::fs;
 use std::process::{Command, Stdio};
+use testkit::program::{Ran, Up, keyway};
 
 /// Bytes that look like nothing.
 fn bytes(len: usize) -> Vec<u8> {

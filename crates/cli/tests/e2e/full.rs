@@ -1,13 +1,13 @@
 //! Nodes that run out of memory or disk: they say so, and go on with all else.
 
-use crate::harness::Up;
-use crate::skip;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use testkit::program::Up;
+use testkit::skip;
 
 /// Questions until an answer is another: some ten seconds' worth.
 const ASKED_MAX: u32 = 100_000;

@@ -1,6 +1,6 @@
 //! What commands say about themselves.
 
-use crate::harness::run;
+use testkit::program::run;
 
 #[test]
 fn every_command_explains_itself_and_gives_an_example() {

@@ -1,12 +1,12 @@
 //! A hot key: its reads spread over nodes that its chain is not on, and every answer is right.
 
 use crate::hammer::{Ends, KEY, hammer, pause, wait};
-use crate::harness::Up;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
+use testkit::program::Up;
 
 /// Whatever the key is in what this command prints.
 fn listed(up: &Up, command: &str) -> Vec<Value> {

@@ -1,8 +1,8 @@
 //! What commands read from standard input and from files: all of it, or nothing is done.
 
-use crate::harness::{Up, free_addresses, keyway, run};
 use std::fs::File;
 use std::process::Stdio;
+use testkit::program::{Up, free_addresses, keyway, run};
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * at / 7 + at) as u8).collect()

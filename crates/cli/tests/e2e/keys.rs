@@ -1,9 +1,9 @@
 //! Reading and writing keys.
 
-use crate::harness::Up;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+use testkit::program::Up;
 
 #[test]
 fn a_session_with_a_cluster() {

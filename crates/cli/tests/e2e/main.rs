@@ -26,8 +26,6 @@ mod full;
 #[cfg(test)]
 mod hammer;
 #[cfg(test)]
-mod harness;
-#[cfg(test)]
 mod help;
 #[cfg(test)]
 mod hot;
@@ -57,13 +55,6 @@ mod roles;
 mod scan;
 #[cfg(test)]
 mod secrets;
-#[cfg(test)]
-#[path = "../../../runtime/tests/backend/servers.rs"]
-#[expect(dead_code, reason = "the engines' own tests use the rest")]
-mod servers;
-#[cfg(test)]
-#[path = "../chaos/skip.rs"]
-mod skip;
 #[cfg(test)]
 mod soak;
 #[cfg(test)]

@@ -2,13 +2,13 @@
 //! the hot keys as Redis clients ask for them.
 
 use crate::hammer::pause;
-use crate::harness::{Daemon, Up, keyway};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::program::{Daemon, Up, keyway};
 
 const KEY: &str = "front-page";
 /// Looks until what is to be seen is seen: far more than it takes.

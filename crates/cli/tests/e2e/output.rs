@@ -1,11 +1,11 @@
 //! What becomes of output that nobody takes, and of files that commands write.
 
-use crate::harness::{Daemon, Up, keyway, run};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use testkit::program::{Daemon, Up, keyway, run};
 
 /// Commands that print something, with and without a cluster.
 const PRINTING: [&[&str]; 20] = [

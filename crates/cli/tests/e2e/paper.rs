@@ -1,7 +1,7 @@
 //! `keyway paper`: a table and a plot.
 
-use crate::harness::run;
 use tempfile::TempDir;
+use testkit::program::run;
 
 #[test]
 fn an_experiment_prints_its_table_and_writes_its_plot() {

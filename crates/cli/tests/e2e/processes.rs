@@ -1,7 +1,6 @@
 //! A configured cluster as processes, each of which a test may kill, and what it says of itself.
 
 use crate::config::Cluster;
-use crate::harness::{Daemon, Ran, keyway};
 use client::Options;
 use client::blocking::{Client, Space};
 use serde_json::Value;
@@ -9,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+use testkit::program::{Daemon, Ran, keyway};
 
 /// Every process of a cluster, by its command line.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 //! it would not be.
 
 use crate::config::{Cluster, Shape};
-use crate::harness::{Ran, Up, keyway, run};
 use crate::processes::{Processes, node};
 use client::PutOptions;
 use client::blocking::Space;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use testkit::program::{Ran, Up, keyway, run};
 
 const KEYS: u32 = 60;
 

@@ -1,10 +1,10 @@
 //! The way in for Redis clients, as the program offers it.
 
-use crate::harness::{Daemon, Up, keyway, run};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use testkit::program::{Daemon, Up, keyway, run};
 
 /// What a gateway answers up to the end of the connection.
 fn ask(at: SocketAddr, commands: &str) -> String {

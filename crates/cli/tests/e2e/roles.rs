@@ -1,8 +1,8 @@
 //! Every role as a process of its own, from one configuration.
 
 use crate::config::{Cluster, NODES};
-use crate::harness::{Daemon, Ran, keyway};
 use std::path::Path;
+use testkit::program::{Daemon, Ran, keyway};
 
 fn start(role: &[&str], config: &Path) -> Daemon {
     let (daemon, line) = Daemon::start(keyway().args(role).arg("--config").arg(config));

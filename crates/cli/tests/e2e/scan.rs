@@ -1,6 +1,6 @@
 //! Range keyspaces and scans.
 
-use crate::harness::{Ran, Up};
+use testkit::program::{Ran, Up};
 use workload::{KeyNames, Values};
 
 const KEYS: u64 = 100_000;

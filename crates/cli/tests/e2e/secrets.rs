@@ -1,11 +1,11 @@
 //! Passwords stay with those who have them, and what a cluster keeps with its owner.
 
 use crate::config::Cluster;
-use crate::harness::{Ran, Up, keyway, run};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use testkit::program::{Ran, Up, keyway, run};
 
 const PASSWORD: &str = "s3cret";
 

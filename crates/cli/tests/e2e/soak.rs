@@ -1,8 +1,8 @@
 //! A soak of half a minute: that it runs, that its cluster keeps its promises, and that it leaves
 //! nothing.
 
-use crate::harness::run;
 use serde_json::Value;
+use testkit::program::run;
 
 #[test]
 fn a_short_soak_loses_nothing_and_leaves_nothing() {

@@ -1,6 +1,6 @@
 //! Replicas that are compared while they serve.
 
-use crate::harness::Up;
+use testkit::program::Up;
 
 #[test]
 fn replicas_are_compared_and_the_status_says_so() {

@@ -1,9 +1,9 @@
 //! `keyway bench --versus`: both sides are started, limited, loaded and measured.
 
-use crate::harness::run;
-use crate::skip;
 use serde_json::Value;
 use std::process::{Command, Stdio};
+use testkit::program::run;
+use testkit::skip;
 
 /// What is compared under this mix, unless this machine cannot.
 fn rows(test: &str, mix: &str) -> Option<Vec<Value>> {

@@ -3,14 +3,14 @@
 
 use crate::captures::{ETHERNET, pcap, plain};
 use crate::hammer::wait;
-use crate::harness::{Up, keyway};
-use crate::skip;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use testkit::program::{Up, keyway};
+use testkit::skip;
 use wire::{Header, Op, flag};
 
 const DISSECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/keyway.lua");

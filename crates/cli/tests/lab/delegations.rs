@@ -1,7 +1,6 @@
 //! Writes of a hot key that go anywhere, between real processes, with the switch in the kernel.
 
 use crate::hammer::{Ends, KEY, hammer, pause, wait};
-use crate::harness::run;
 use crate::rack::{Lab, can_build, can_load_programs};
 use crate::tests::MACHINE;
 use serde_json::Value;
@@ -11,6 +10,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
+use testkit::program::run;
 
 /// Delegated writes after which enough has been seen.
 const WRITES: u64 = 100;

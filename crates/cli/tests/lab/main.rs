@@ -7,25 +7,18 @@ mod delegations;
 #[path = "../e2e/hammer.rs"]
 mod hammer;
 #[cfg(test)]
-#[path = "../e2e/harness.rs"]
-#[expect(dead_code, reason = "clusters in one process are for other tests")]
-mod harness;
-#[cfg(test)]
 mod rack;
-#[cfg(test)]
-#[path = "../chaos/skip.rs"]
-mod skip;
 
 #[cfg(test)]
 mod tests {
-    use crate::harness::{Ran, run};
     use crate::rack::{
         DownInTheEnd, Lab, can_build, can_load_programs, traces, wait_until_gone, wait_until_inside,
     };
-    use crate::skip;
     use serde_json::Value;
     use std::process::Command;
     use std::sync::{Mutex, PoisonError};
+    use testkit::program::{Ran, run};
+    use testkit::skip;
 
     /// One rack at a time: they would take each other's time.
     pub(crate) static MACHINE: Mutex<()> = Mutex::new(());

@@ -1,7 +1,5 @@
 //! A lab of a test: built, used, ended in one way or another, and looked for afterwards.
 
-use crate::harness::{Daemon, Ran, keyway, run};
-use crate::skip;
 use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 use std::fs;
@@ -10,6 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
+use testkit::program::{Daemon, Ran, keyway, run};
+use testkit::skip;
 
 /// Whether racks can be built here; if not, it is reported that this test is skipped.
 pub(crate) fn can_build(test: &str) -> bool {

@@ -1,9 +1,9 @@
 //! The same random commands to a Redis server and to a gateway, and the replies compared.
 
-use crate::draw::Draw;
-use crate::redis::{Connection, Server};
+use super::draw::Draw;
+use super::redis::{Connection, Server};
+use super::transactions::{exec, queued};
 use crate::setup::{Gateway, run};
-use crate::transactions::{exec, queued};
 use bytes::Bytes;
 use gateway::Reply;
 use gateway::command::{Keys, find};

@@ -1,6 +1,6 @@
 //! Commands about all keys.
 
-use crate::redis::Server;
+use super::redis::Server;
 use crate::setup::{Gateway, run};
 use bytes::Bytes;
 use gateway::Reply;

@@ -1,7 +1,7 @@
 //! Values of some 100 KB, which are kept in parts: the same commands to a Redis server and to a
 //! gateway, and the replies compared.
 
-use crate::redis::Server;
+use super::redis::Server;
 use crate::setup::{Gateway, run};
 use bytes::Bytes;
 use gateway::Reply;

@@ -1,6 +1,5 @@
 //! A real Redis server on a socket file, and the little RESP2 that it takes to ask it.
 
-use crate::skip;
 use bytes::Bytes;
 use gateway::Reply;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -9,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testkit::skip;
 
 /// A server that ends with this value.
 pub(crate) struct Server {

@@ -1,6 +1,6 @@
 //! The table beside that of a Redis server, and the reference page beside the table.
 
-use crate::redis::Server;
+use super::redis::Server;
 use gateway::Reply;
 use gateway::command::{self, Access, Keys, Run, Spec};
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! What a client costs that is idle, or that sends too much, or does not read.
 
-use crate::setup::{PATIENCE, Raw, command, eventually, options, put};
+use crate::raw::{PATIENCE, Raw, command, eventually, options, put};
 use gateway::{Gateway, Options};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read as _, Write as _};

@@ -1,6 +1,6 @@
 //! A gateway whose cluster is another one than it was.
 
-use crate::setup::{Raw, command, options};
+use crate::raw::{Raw, command, options};
 use gateway::{Gateway, Options};
 use runtime::up::{Embedded, UpOptions};
 

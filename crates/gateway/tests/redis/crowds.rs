@@ -1,6 +1,6 @@
 //! Clients in crowds, and clients that are broken: the gateway goes on.
 
-use crate::setup::{Raw, command, eventually, put, start};
+use crate::raw::{Raw, command, eventually, put, start};
 use socket2::SockRef;
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};

@@ -1,7 +1,7 @@
 //! What client libraries send before their first command, byte for byte as they were captured, and
 //! that each of them then gets its key.
 
-use crate::setup::{Raw, command, put, start};
+use crate::raw::{Raw, command, put, start};
 
 fn error(text: &str) -> String {
     format!("-ERR {text}\r\n")

@@ -1,6 +1,6 @@
 //! Clients that mean harm, or are broken: they hurt nobody else.
 
-use crate::setup::{Raw, command, eventually, options, put, start};
+use crate::raw::{Raw, command, eventually, options, put, start};
 use gateway::{Acl, Gateway, Options};
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! What a gateway tells of itself: each figure is held against what was done.
 
-use crate::setup::{Raw, command, options, put, start};
+use crate::raw::{Raw, command, options, put, start};
 use gateway::{Gateway, HotKey, HotKeys, Options};
 use runtime::admin::Admin;
 use runtime::roles::Roles;
@@ -107,7 +107,7 @@ fn metrics_and_latencies_are_those_of_what_was_done() {
     assert_eq!(Raw::connect(gateway.local()).rest(), "-ERR max number of clients reached\r\n");
     broken.send("*x\r\n");
     broken.rest();
-    crate::setup::eventually(|| http(admin.local(), "/metrics").contains("_connections{} 1\n"));
+    crate::raw::eventually(|| http(admin.local(), "/metrics").contains("_connections{} 1\n"));
     let text = http(admin.local(), "/metrics");
     let is = |name: &str, value: f64| {
         let name = format!("keyway_gateway_{name}");
@@ -146,7 +146,7 @@ fn figures_of_info_are_true() {
     let mut client = Raw::connect(gateway.local());
     let _other = Raw::connect(gateway.local());
     client.ask("PING\r\n", "+PONG\r\n");
-    crate::setup::eventually(|| figure(&client.text("INFO clients\r\n"), "connected_clients") == 2);
+    crate::raw::eventually(|| figure(&client.text("INFO clients\r\n"), "connected_clients") == 2);
     client.ask("SET goes-some-day 1 EX 1000\r\n", "+OK\r\n");
     client.ask("CONFIG RESETSTAT\r\n", "+OK\r\n");
     // What the reset itself was answered with is counted after it.
@@ -319,17 +319,17 @@ fn what_holds_clients_back_is_counted() {
     // A command about several keys lets none in behind it.
     let mget = command(&["MGET", "held", "nosuch"]);
     client.send([mget.as_slice(), b"PING\r\n"].concat().repeat(20));
-    crate::setup::eventually(|| held("order") > 0.0);
+    crate::raw::eventually(|| held("order") > 0.0);
     let mut deaf = TcpStream::connect(gateway.local()).unwrap();
     deaf.set_write_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
     let part = command(&["GET", "held"]).repeat(1_000);
     let sent = (0..1_000).take_while(|_| deaf.write_all(&part).is_ok()).count();
     assert!(sent < 1_000);
-    crate::setup::eventually(|| held("replies") > 0.0);
+    crate::raw::eventually(|| held("replies") > 0.0);
     Raw::connect(gateway.local()).ask("CLIENT PAUSE 100000\r\n", "+OK\r\n");
     let mut paused = Raw::connect(gateway.local());
     paused.send("GET held\r\n");
-    crate::setup::eventually(|| held("pause") > 0.0);
+    crate::raw::eventually(|| held("pause") > 0.0);
     drop(paused);
     Raw::connect(gateway.local()).ask("CLIENT UNPAUSE\r\n", "+OK\r\n");
 }

@@ -1,6 +1,6 @@
 //! Many commands at once: replies have their order, whatever overlaps.
 
-use crate::setup::{Raw, command, put, start};
+use crate::raw::{Raw, command, put, start};
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -199,7 +199,7 @@ fn what_is_under_way_is_finished_when_the_gateway_ends() {
     client.ask("PING\r\n", "+PONG\r\n");
     idle.ask("PING\r\n", "+PONG\r\n");
     client.send("DEBUG SLEEP 0.3\r\n");
-    crate::setup::eventually(|| idle.text("CLIENT LIST\r\n").contains("cmd=debug|sleep"));
+    crate::raw::eventually(|| idle.text("CLIENT LIST\r\n").contains("cmd=debug|sleep"));
     gateway.stop();
     assert_eq!(client.rest(), "+OK\r\n");
     assert_eq!(idle.rest(), "");

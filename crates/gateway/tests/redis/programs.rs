@@ -1,6 +1,6 @@
 //! redis-cli and redis-benchmark, where they are installed.
 
-use crate::setup::{put, start};
+use crate::raw::{put, start};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 

@@ -1,6 +1,6 @@
 //! Commands about the connection and the server.
 
-use crate::setup::{Raw, command, put, start};
+use crate::raw::{Raw, command, put, start};
 
 #[test]
 fn commands_about_the_connection() {

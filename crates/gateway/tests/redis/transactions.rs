@@ -1,6 +1,6 @@
 //! MULTI and its kin on a connection: the replies of Redis, byte for byte.
 
-use crate::setup::{Raw, command, put, start};
+use crate::raw::{Raw, command, put, start};
 
 #[test]
 fn commands_are_queued_and_carried_out_together() {

@@ -1,6 +1,6 @@
 //! Passwords, rights and TLS, with the words of Redis.
 
-use crate::setup::{PATIENCE, Raw, command, options, put};
+use crate::raw::{PATIENCE, Raw, command, options, put};
 use gateway::{Acl, Gateway, Options, StartError, TlsFiles};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

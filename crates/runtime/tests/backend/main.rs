@@ -1,9 +1,6 @@
 //! Engines over stores of others, with real ones: what every engine must do, and what is theirs.
 
 mod full;
-mod servers;
-#[path = "../../../cli/tests/chaos/skip.rs"]
-mod skip;
 
 use cluster::{HotPolicy, Keyspace, KeyspaceId, KeyspaceKind, Match, NodeId, PartitionId, StoreId};
 use node::engine::conformance::{Change, Draw, Model, Notes, Step};
@@ -14,10 +11,11 @@ use runtime::store::{
     BackendEngine, BackendUrl, MemcachedBackend, RedisBackend, ShardIdentity, StoreError,
     SyncPolicy,
 };
-use servers::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::{Bound, ControlFlow};
+use testkit::server::Server;
+use testkit::skip;
 
 const SHARD: ShardIdentity = ShardIdentity { node: NodeId(3), shard: 1, shards: 2 };
 const AOF: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];

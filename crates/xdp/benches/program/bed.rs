@@ -3,15 +3,15 @@
 
 use crate::addresses::{CLIENT, HOT_KEYS, NODES_PORT, VALUE_AT};
 use crate::cases::{self, Of, SERVICE};
-use crate::frame::{self, Addresses, HEADERS};
-use crate::sink::Sink;
-use crate::wires::{Room, ip};
 use cluster::{Incarnation, Lease, SwitchControl as _};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testkit::frame::{self, Addresses, HEADERS};
+use testkit::wires::{Room, ip};
 use wire::{Fields as _, HEADER_LEN, Op, Revision};
+use xdp::Sink;
 use xdp::{Plane, Program};
 
 const INCARNATION: Incarnation = Incarnation(1);

@@ -8,13 +8,6 @@
 mod addresses;
 mod bed;
 mod cases;
-#[path = "../../tests/sameness/frame.rs"]
-#[expect(dead_code, clippy::indexing_slicing, reason = "the tests also take frames apart")]
-mod frame;
-#[path = "../../tests/sameness/sink.rs"]
-mod sink;
-#[path = "../../tests/sameness/wires.rs"]
-mod wires;
 
 use addresses::{HOT_KEYS, NODES};
 use bed::{Bed, Task};

@@ -1,13 +1,13 @@
 //! Attaching to interfaces and letting go of them, whichever way a process ends.
 
-use crate::skip;
 use crate::stand::SERVICE;
-use crate::wires::{Room, enter_own_namespace, ip};
 use cluster::Incarnation;
 use machine::Instant;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant as WallInstant};
+use testkit::skip;
+use testkit::wires::{Room, enter_own_namespace, ip};
 use xdp::{Mode, Plane};
 
 fn plane() -> Plane<fn() -> Instant> {

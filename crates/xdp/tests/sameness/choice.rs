@@ -12,6 +12,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use testkit::skip;
 use wire::{DelegationId, Endpoint, Header, Op, RangeBody};
 use xdp::Program;
 
@@ -112,7 +113,7 @@ fn a_rate_that_was_said_once_is_not_believed_for_ever() {
 fn a_processor_knows_what_the_others_have_sent() {
     let Some((stand, program)) = ready("predictions of two processors") else { return };
     let [one, other, ..] = processors()[..] else {
-        return crate::skip::report("predictions of two processors", "there is only one");
+        return skip::report("predictions of two processors", "there is only one");
     };
     let mut switch = hot_switch(&stand, program);
     let predicted = HotOrder { selection: Selection::Predicted, ..order(2, 1) };
@@ -245,7 +246,7 @@ fn half_is_slow(switch: &Switch<'_>) {
 fn a_processor_without_replies_knows_how_fast_nodes_are() {
     let Some((stand, program)) = ready("choosing where no replies come") else { return };
     let [one, other, ..] = processors()[..] else {
-        return crate::skip::report("choosing where no replies come", "there is one processor");
+        return skip::report("choosing where no replies come", "there is one processor");
     };
     let switch = many_hold(&stand, program, READERS, Selection::Predicted, None);
     stay_on(one);

@@ -2,9 +2,7 @@
 //! which nothing is lost and nothing given twice.
 
 use crate::choice::many_hold;
-use crate::draw;
 use crate::hot::{HOME, INCARNATION, KEYHASH, addr, asks, bytes, hot_switch, order, rack, says};
-use crate::oracle::model::Sent;
 use crate::stand::{Outcome, Switch, ready};
 use crate::untouched::CLIENT;
 use cluster::{
@@ -16,6 +14,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use switch::{Pipeline, WriteRoute};
+use testkit::draw;
+use testkit::oracle::model::Sent;
 use wire::{
     Code, DelegationId, DirectoryClock, DropReason, Endpoint, Fields as _, Generation, HEADER_LEN,
     Header, Op, Revision, hop_flag,

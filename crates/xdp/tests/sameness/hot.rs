@@ -2,9 +2,6 @@
 //! it was free to, and what becomes of the directory when things change.
 
 use crate::delegations::delegated;
-use crate::draw::{any_draw, any_tables, datagram};
-use crate::oracle::model::{Model, Sent};
-use crate::orders::{any_orders, done, order_for, warm};
 use crate::stand::{Outcome, Stand, Switch, ready};
 use crate::untouched::{CLIENT, tables};
 use cluster::{
@@ -19,6 +16,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use switch::Pipeline;
+use testkit::draw::{any_draw, any_tables, datagram};
+use testkit::oracle::model::{Model, Sent};
+use testkit::orders::{any_orders, done, order_for, warm};
 use wire::{
     DelegationId, Endpoint, Generation, HEADER_LEN, Header, MgetKey, Op, Revision, hop_flag,
 };

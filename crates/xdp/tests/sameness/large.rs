@@ -1,8 +1,8 @@
 //! Large tables, and requests for what lies near the bounds of their partitions.
 
-use crate::draw::{HASH, endpoint};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use machine::Rng;
+use testkit::draw::{HASH, endpoint};
 use wire::{Endpoint, Header, Op, Revision};
 
 /// A keyspace of so many partitions, half of them in a corner of it.

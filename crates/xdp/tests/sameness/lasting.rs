@@ -1,10 +1,7 @@
 //! What goes on while time passes: leases end, neighbours come and go, the program is replaced.
 
-use crate::frame::HEADERS;
-use crate::sink::Sink;
 use crate::stand::{GATEWAY, OWN, Outcome, SERVICE, XDP_DROP, XDP_PASS, XDP_REDIRECT, ready};
 use crate::untouched::{get, tables};
-use crate::wires::{Room, ip};
 use cluster::{
     ClusterId, HotOrder, Incarnation, Lease, Match, NodeId, Partition, PartitionId,
     SwitchControl as _, SwitchTables,
@@ -13,7 +10,10 @@ use machine::Instant;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant as WallInstant, SystemTime, UNIX_EPOCH};
+use testkit::frame::HEADERS;
+use testkit::wires::{Room, ip};
 use wire::{DropReason, Fields as _, HEADER_LEN, Revision};
+use xdp::Sink;
 use xdp::{Mode, Plane};
 
 const INCARNATION: Incarnation = Incarnation(1);

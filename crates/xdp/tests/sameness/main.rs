@@ -10,11 +10,6 @@ mod choice;
 #[cfg(test)]
 mod delegations;
 #[cfg(test)]
-#[path = "../../../switch/tests/draw/mod.rs"]
-mod draw;
-#[cfg(test)]
-mod frame;
-#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "orders take real time")]
 mod hot;
 #[cfg(test)]
@@ -23,44 +18,26 @@ mod large;
 #[expect(clippy::disallowed_methods, reason = "leases end by real clocks")]
 mod lasting;
 #[cfg(test)]
-#[path = "../../../switch/tests/oracle/mod.rs"]
-#[expect(dead_code, reason = "the switch's own tests also have a model")]
-mod oracle;
-#[cfg(test)]
-#[path = "../../../switch/tests/orders/mod.rs"]
-mod orders;
-#[cfg(test)]
 mod reference;
-#[cfg(test)]
-mod sink;
-#[cfg(test)]
-#[path = "../../../cli/tests/chaos/skip.rs"]
-mod skip;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "frames come out in their own time")]
 mod stand;
 #[cfg(test)]
 mod untouched;
-#[cfg(test)]
-#[expect(dead_code, reason = "the switch's own tests also write vectors")]
-#[path = "../../../switch/tests/vector/mod.rs"]
-mod vector;
-#[cfg(test)]
-mod wires;
 
 #[cfg(test)]
 mod tests {
-    use crate::draw::{any_draw, any_tables, datagram};
-    use crate::frame;
     use crate::large::{crowded, near_a_bound};
     use crate::reference::Reference;
     use crate::stand::{Outcome, SERVICE, ready};
-    use crate::vector::file::{self, Change, File};
     use cluster::SwitchControl as _;
     use machine::Rng;
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
     use std::path::Path;
+    use testkit::draw::{any_draw, any_tables, datagram};
+    use testkit::frame;
+    use testkit::vector::file::{self, Change, File};
     use wire::{DropReason, Op};
     use xdp::{Fate, Program};
 

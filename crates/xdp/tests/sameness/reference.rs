@@ -1,10 +1,10 @@
 //! What the user-space switch makes of the same datagrams.
 
-use crate::oracle::counts::Counts;
-use crate::oracle::model::Sent;
 use cluster::{Incarnation, Lease, SwitchControl as _};
 use machine::{Instant, Outbox};
 use switch::Pipeline;
+use testkit::oracle::counts::Counts;
+use testkit::oracle::model::Sent;
 use wire::{Endpoint, Revision};
 
 /// A pipeline with a lease.

@@ -1,17 +1,17 @@
 //! A place to run the programs: a namespace of its own with one interface, whose other end shows
 //! what is really sent.
 
-use crate::frame::{self, Addresses};
-use crate::oracle::counts::Counts;
-use crate::oracle::model::Sent;
-use crate::skip;
-use crate::wires::Room;
 use cluster::{Incarnation, Lease, NodeId, SwitchControl as _, SwitchTables};
 use machine::Instant;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant as WallInstant};
+use testkit::frame::{self, Addresses};
+use testkit::oracle::counts::Counts;
+use testkit::oracle::model::Sent;
+use testkit::skip;
+use testkit::wires::Room;
 use wire::{Endpoint, Revision};
 use xdp::{Plane, Program};
 

@@ -1,9 +1,9 @@
 //! Whatever is not a plain datagram for the service passes: nothing changed, nothing counted.
 
-use crate::frame::{self, Addresses, HEADERS};
 use crate::stand::{GATEWAY, OWN, Outcome, SERVICE, XDP_PASS, ready};
 use cluster::{Epoch, KeyspaceId, Match, NodeId, NodeSpec, Partition, PartitionId, SwitchTables};
 use std::net::{Ipv4Addr, SocketAddr};
+use testkit::frame::{self, Addresses, HEADERS};
 use wire::{Endpoint, Header, MgetKey, Op, Revision};
 
 pub(crate) const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 1, 0, 1), 40_000);

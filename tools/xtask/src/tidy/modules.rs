@@ -1,8 +1,8 @@
-//! No source file that the compiler never sees.
+//! No source file that the compiler never sees, and none that it sees in two places.
 
 use super::Finding;
 use super::lexer::has_word;
-use super::tree::Tree;
+use super::tree::{File, Tree};
 
 /// Every file under a `src`, `tests` or `benches` is a root that cargo finds, or a `mod` of its
 /// parent.
@@ -11,6 +11,25 @@ pub(super) fn every_file_is_reached(tree: &Tree) -> Vec<Finding> {
     let paths = tree.rust().map(|file| file.path.as_str());
     let orphans = paths.filter(orphan);
     orphans.map(|path| Finding::new(path, 0, "no `mod` names this file")).collect()
+}
+
+/// Who takes sources from elsewhere: fuzz targets, since whole crates would take too long to build
+/// with their instruments; and tests of racks, until those are a crate.
+const BORROWERS: [&str; 2] = ["fuzz/src/", "crates/cli/tests/lab/main.rs"];
+
+/// A module lies where its name says. What several crates need is a crate.
+pub(super) fn modules_lie_where_their_names_say(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let borrows = |file: &&File| BORROWERS.iter().any(|path| file.path.starts_with(path));
+    for file in tree.rust().filter(|file| !borrows(file)) {
+        for (number, line) in (1..).zip(file.code.lines()) {
+            if line.replace(' ', "").contains("#[path=") {
+                let what = "#[path]: what tests of several crates share belongs into testkit";
+                findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+    }
+    findings
 }
 
 /// What cargo compiles without being told.
@@ -46,6 +65,18 @@ mod tests {
 
     fn orphans(files: &[(&str, &str)]) -> Vec<String> {
         every_file_is_reached(&Tree::of(files)).into_iter().map(|f| f.path).collect()
+    }
+
+    #[test]
+    fn a_module_from_elsewhere_is_found() {
+        let count = |path: &str, text: &str| {
+            modules_lie_where_their_names_say(&Tree::of(&[(path, text)])).len()
+        };
+        let borrowed = "#[path = \"../../a/tests/b.rs\"]\nmod b;";
+        assert_eq!(count("crates/c/tests/d.rs", borrowed), 1);
+        assert_eq!(count("crates/c/src/d.rs", "#[ path=\"b.rs\" ]\nmod b;"), 1);
+        assert_eq!(count("fuzz/src/lib.rs", borrowed), 0);
+        assert_eq!(count("crates/c/src/d.rs", "// #[path = \"b.rs\"]"), 0);
     }
 
     #[test]

@@ -5,8 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::Revision;
 
-#[path = "../../../../cli/tests/chaos/skip.rs"]
-mod skip;
+use testkit::skip;
 
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 255, 255, 1), 7400);
 const INCARNATION: Incarnation = Incarnation(1);

@@ -1,0 +1,156 @@
+//! Redis and memcached processes of a test: on loopback, on ports of their own, killed by their
+//! process ids when the test ends.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A process that stays until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    kind: Kind,
+    child: Child,
+    pub port: u16,
+    options: Vec<String>,
+    directory: TempDir,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Redis,
+    Memcached,
+}
+
+/// How long a server may take until it answers, and how often to look.
+const READY_TRIES: u32 = 1_000;
+const TRY_EVERY: Duration = Duration::from_millis(30);
+
+impl Kind {
+    /// The first of its programs that there is.
+    fn program(self) -> Option<&'static str> {
+        let names: &[&str] = match self {
+            Self::Redis => &["redis-server", "valkey-server"],
+            Self::Memcached => &["memcached"],
+        };
+        let there = |name: &&&str| {
+            let version = Command::new(name).arg("--version").stdout(Stdio::null()).status();
+            version.is_ok_and(|status| status.success())
+        };
+        names.iter().find(there).copied()
+    }
+
+    fn start(self, port: u16, options: &[String], directory: &Path) -> Option<Child> {
+        let mut command = Command::new(self.program()?);
+        let port = port.to_string();
+        match self {
+            Self::Redis => command
+                .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir"])
+                .arg(directory),
+            // A server that runs as root demands to be told so.
+            Self::Memcached => {
+                command.args(["-p", &port, "-l", "127.0.0.1", "-U", "0", "-u"]).arg("root")
+            }
+        };
+        let command = command.args(options).stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Some(child.expect("the program was there a moment ago"))
+    }
+}
+
+impl Server {
+    /// A Redis, or a Valkey, without data; `None` if there is no such program.
+    pub fn redis(options: &[&str]) -> Option<Self> {
+        Self::start(Kind::Redis, options)
+    }
+
+    /// A memcached; `None` if there is no such program.
+    pub fn memcached() -> Option<Self> {
+        Self::memcached_with(&[])
+    }
+
+    /// The same with options.
+    pub fn memcached_with(options: &[&str]) -> Option<Self> {
+        Self::start(Kind::Memcached, options)
+    }
+
+    fn start(kind: Kind, options: &[&str]) -> Option<Self> {
+        let directory = TempDir::new().expect("a temporary directory");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        drop(listener);
+        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+        let child = kind.start(port, &options, directory.path())?;
+        let server = Self { kind, child, port, options, directory };
+        server.wait();
+        Some(server)
+    }
+
+    /// Its address, as a configuration has it.
+    pub fn url(&self) -> String {
+        let scheme = if self.kind == Kind::Redis { "redis" } else { "memcached" };
+        format!("{scheme}://127.0.0.1:{}", self.port)
+    }
+
+    fn wait(&self) {
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let (ask, answer) = match self.kind {
+            Kind::Redis => (&b"PING\r\n"[..], &b"+PONG"[..]),
+            Kind::Memcached => (&b"version\r\n"[..], &b"VERSI"[..]),
+        };
+        let answers = || -> std::io::Result<bool> {
+            let mut stream = TcpStream::connect(at)?;
+            stream.set_read_timeout(Some(TRY_EVERY * 10))?;
+            stream.write_all(ask)?;
+            let mut found = [0; 5];
+            stream.read_exact(&mut found)?;
+            Ok(found == answer)
+        };
+        for _ in 0..READY_TRIES {
+            if answers().is_ok_and(|ready| ready) {
+                return;
+            }
+            std::thread::park_timeout(TRY_EVERY);
+        }
+        panic!("{:?} does not answer", self.kind);
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().ok();
+        self.child.wait().expect("our own child");
+    }
+
+    /// Starts it once more, where it was and as it was.
+    pub fn come_back(&mut self) {
+        let child = self.kind.start(self.port, &self.options, self.directory.path());
+        self.child = child.expect("the program was there before");
+        self.wait();
+    }
+
+    /// What redis-cli says to a command.
+    pub fn redis_cli(&self, arguments: &[&str]) -> String {
+        let port = self.port.to_string();
+        let mut command = Command::new("redis-cli");
+        let output = command.args(["-p", &port]).args(arguments).output();
+        let output = output.expect("redis-cli comes with redis-server");
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    /// How often it has carried out a command.
+    pub fn calls(&self, command: &str) -> u64 {
+        let all = self.redis_cli(&["INFO", "commandstats"]);
+        let line = all.lines().find_map(|l| l.strip_prefix(&format!("cmdstat_{command}:calls=")));
+        let calls = line.and_then(|line| line.split(',').next());
+        calls.map_or(0, |calls| calls.parse().expect("a number"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

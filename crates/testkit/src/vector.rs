@@ -1,0 +1,4 @@
+//! The files of `spec/vectors`: reading, writing, and what they say in bytes.
+
+pub mod codec;
+pub mod file;
